@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.helpers.fixtures import refused, said  # noqa: F401
+
 # The same draws at each run: a change fails for its own faults. `make nightly` draws new ones.
 settings.register_profile("default", deadline=None, max_examples=20, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=60)

@@ -42,12 +42,7 @@ def test_nothing_else_is_promised(name: str) -> None:
 
 def test_the_version_is_one() -> None:
     script = ROOT / "scripts" / "version.py"
-    said = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == antecede.__version__
     citation = (ROOT / "CITATION.cff").read_text()
     assert re.findall(r"^version: (.*)$", citation, re.M) == [antecede.__version__]

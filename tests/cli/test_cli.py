@@ -13,45 +13,30 @@ import pytest
 from antecede import __version__
 from antecede.cli import COMMANDS, main
 from antecede.errors import MissingExtraError
+from tests.helpers.fixtures import Call, Capture, Patch
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 
 
-def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    out = capsys.readouterr().out
+def test_help_lists_every_command(said: Call) -> None:
+    out = said()
     assert all(name in out for name in COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_explains_itself(name: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit, match="0"):
         main([name, "--help"])
     assert COMMANDS[name].help.split(":")[0] in " ".join(capsys.readouterr().out.split())
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys: Capture) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert capsys.readouterr().out == f"antecede {__version__}\n"
 
 
-def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["sort"])
-    assert "invalid choice: 'sort'" in capsys.readouterr().err
-
-
-def test_an_error_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "lamport"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("antecede: ")
-    assert "Traceback" not in captured.err
-
-
 def test_the_core_needs_nothing_but_the_standard_library() -> None:
-    """Run a check and a group in an interpreter that has no site-packages at all."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from antecede import Group\n"
@@ -82,13 +67,13 @@ def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
     assert not {"clocks", "graph", "pairs", "mesh", "hierarchy"} & compiled
 
 
-def test_compile_of_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", "demo", "sream"]) == 2
-    assert "no part is called sream; there are order, stream, audit" in capsys.readouterr().err
+def test_compile_of_a_part_that_is_not_there(refused: Call) -> None:
+    assert "no part is called sream; there are order, stream, audit" in refused(
+        "compile", "demo", "sream"
+    )
 
 
 def test_compile_leaves_no_part_out() -> None:
-    """Every part runs; the demo's are among them."""
     from antecede.cli import compile as command
 
     parts = {job for jobs in command.PARTS.values() for job in jobs}
@@ -96,9 +81,7 @@ def test_compile_leaves_no_part_out() -> None:
     assert [job() for job in command._jobs(["order"])] == [None] * 3
 
 
-def test_a_missing_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_extra_is_named(monkeypatch: Patch, capsys: Capture, refused: Call) -> None:
     real = importlib.import_module
 
     def without_pyarrow(name: str) -> object:
@@ -107,8 +90,7 @@ def test_a_missing_extra_is_named(
         return real(name)
 
     monkeypatch.setattr(importlib, "import_module", without_pyarrow)
-    assert main(["audit", "x"]) == 2
-    assert "pip install 'antecede[trace]'" in capsys.readouterr().err
+    assert "pip install 'antecede[trace]'" in refused("audit", "x")
     with pytest.raises(SystemExit) as ended:
         main(["audit", "--help"])
     said = " ".join(capsys.readouterr().out.split())
@@ -122,42 +104,27 @@ def test_a_missing_extra_is_named(
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
 @pytest.mark.parametrize("command", ["record", "demo"])
 def test_an_impossible_time_to_talk(
-    command: str, seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, seconds: str, tmp_path: Path, refused: Call
 ) -> None:
     extra = ["--engine", "local"] if command == "demo" else []
     out = "out" if command == "demo" else "out.parquet"
-    assert main([command, "-o", str(tmp_path / out), f"--seconds={seconds}", *extra]) == 2
-    assert "a length of time above 0 is needed" in capsys.readouterr().err
+    assert "a length of time above 0 is needed" in refused(
+        command, "-o", str(tmp_path / out), f"--seconds={seconds}", *extra
+    )
 
 
 def test_where_no_recording_can_be_written_nobody_talks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, refused: Call, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(
         "antecede.cli.experiments.record.record", lambda *_, **__: pytest.fail("they talked")
     )
-    assert main(["record", "-o", str(tmp_path / "absent" / "r.parquet")]) == 2
-    assert "the folder to write into does not exist" in capsys.readouterr().err
+    assert "the folder to write into does not exist" in refused(
+        "record", "-o", str(tmp_path / "absent" / "r.parquet")
+    )
 
 
-def test_order_into_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("id,parent\na,\n")
-    assert main(["order", str(path), "-o", ""]) == 2
-    assert "names no file" in capsys.readouterr().err
-
-
-def test_a_protocol_file_that_exits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_protocol_file_that_exits(tmp_path: Path, refused: Call) -> None:
     path = tmp_path / "mine.py"
     path.write_text("import sys\nsys.exit(3)\n")
-    assert main(["check", f"{path}:Mine"]) == 2
-    assert f"{path}:2: does not run: SystemExit: 3" in capsys.readouterr().err
-
-
-def test_a_protocol_file_named_from_here_fails_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mine.py").write_text("x = 1\nraise RuntimeError('boom')\n")
-    monkeypatch.chdir(tmp_path)
-    assert main(["check", "mine.py:Mine"]) == 2
-    assert "mine.py:2: does not run: RuntimeError: boom" in capsys.readouterr().err
+    assert f"{path}:2: does not run: SystemExit: 3" in refused("check", f"{path}:Mine")

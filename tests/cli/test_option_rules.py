@@ -13,52 +13,35 @@ import pytest
 
 from antecede.cli import COMMANDS, main
 from antecede.cli.option_rules import OptionRule
+from tests.helpers.fixtures import Call, Capture
 
 MESH = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
 TABLE = "id,after\na,\nb,a\n"
 REFUSED = (
-    ("audit t.csv --force", "--force"),
-    ("meter t.csv --json --each", "--each"),
-    ("meter t.csv --json --witnesses 5", "--witnesses"),
     ("meter t.csv --witnesses -1", "--witnesses -1"),
     ("meter t.csv --rules linear --most 1", "--most"),
     ("meter t.csv --rules linear,arrival --accuracy 0 --least 0 --most 1", "--accuracy, --least"),
     ("meter t.csv --rules linear --subscribe a=x", "--subscribe"),
     ("meter t.csv --to-everybody", "--to-everybody"),
     ("explain x.scenario --width 39", "--width 39"),
-    ("deliver wire.parquet --force", "--force"),
-    ("deliver wire.parquet --prefix x", "--prefix"),
     ("deliver wire.parquet --time-unit s", "--time-unit"),
     ("deliver new.parquet --example 3 --engine local", "--engine"),
     ("deliver new.parquet --example 3 -o out.csv", "--out"),
     ("deliver new.parquet --example 3 --observer x --tick-s 1", "--observer, --tick-s"),
     ("simulate --template mesh mesh.toml", "FILE"),
     ("simulate --template mesh --seed 0 --json", "--seed, --json"),
-    ("simulate mesh.toml --force", "--force"),
     ("simulate mesh.toml --save-plot x.svg --seeds 2", "--seeds"),
-    ("compare bss --force", "--force"),
     ("compare bss idr --accuracy 1", "--accuracy"),
     ("compare bss idr --topology hierarchy", "--topology"),
     ("compare matrix --topology mesh --accuracy 3 --members 3", "--accuracy"),
-    ("study --quick", "--quick"),
-    ("study --redraw", "--redraw"),
     ("study --out x --only y --fresh --engine local", "--out, --only, --fresh, --engine"),
     ("study --traces a", "--traces"),
     ("study --jobs 3", "--jobs"),
-    ("study clocks --redraw --only *", "--only"),
-    ("study clocks --redraw --engine spark", "--engine"),
-    ("study clocks --redraw --conf a=b", "--conf"),
-    ("study clocks --redraw --fresh", "--fresh"),
     ("sweep mesh.toml --over members=2,3 --redraw --jobs 1", "--jobs"),
-    ("sweep mesh.toml --over members=2,3 --redraw --engine local", "--engine"),
-    ("sweep mesh.toml --over members=2,3 --redraw --only *", "--only"),
     ("sweep mesh.toml --over members=2,3 --master local", "--master"),
     ("demo --trace t.csv --seconds 5", "--seconds"),
-    ("demo --trace t.csv --seed 1 --engine local", "--seed"),
     ("demo --format table", "--format"),
     ("check bss --jobs 3", "--jobs"),
-    ("check bss --quick", "--quick"),
-    ("check --all --seed 3", "--seed"),
     ("check --all --quick --messages 2", "--messages"),
 )
 
@@ -77,7 +60,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("call", "named"), REFUSED)
 def test_an_option_without_an_effect_is_refused_by_name(
-    call: str, named: str, place: Path, capsys: pytest.CaptureFixture[str]
+    call: str, named: str, place: Path, capsys: Capture
 ) -> None:
     before = sorted(place.rglob("*"))
     try:
@@ -103,9 +86,7 @@ def test_an_option_without_an_effect_is_refused_by_name(
         "deliver new.parquet --example 3 --force --members a,b --order fifo",
     ],
 )
-def test_what_has_an_effect_is_taken(
-    call: str, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_has_an_effect_is_taken(call: str, place: Path, capsys: Capture) -> None:
     assert main(call.split()) == 0
     assert capsys.readouterr().out
 
@@ -114,17 +95,15 @@ def test_what_has_an_effect_is_taken(
     ("order", "names"), [("causal", ("idr", "ses")), ("reply", ("sb",)), ("none", ("unordered",))]
 )
 def test_an_order_in_place_of_a_protocol_gets_the_protocols_to_name(
-    order: str, names: tuple[str, ...], place: Path, capsys: pytest.CaptureFixture[str]
+    order: str, names: tuple[str, ...], place: Path, refused: Call
 ) -> None:
     Path("mesh.toml").write_text(MESH + f'[protocol]\nname="{order}"\n')
     for call in (["check", order], ["compare", order], ["protocols", order]):
-        assert main(call) == 2
-        said = capsys.readouterr().err
+        said = refused(*call)
         assert f"'{order}' is an order, not a protocol" in said
         assert all(f"{name} " in said for name in names)
         assert "docs/protocols/README.md" in said
-    assert main(["simulate", "mesh.toml"]) == 2
-    assert "is an order, not a protocol" in capsys.readouterr().err
+    assert "is an order, not a protocol" in refused("simulate", "mesh.toml")
 
 
 WITH_RULES = {
@@ -136,7 +115,7 @@ WITH_RULES = {
 
 @pytest.mark.parametrize("name", WITH_RULES)
 def test_rules_name_options_of_their_command_and_stand_in_its_help(
-    name: str, capsys: pytest.CaptureFixture[str]
+    name: str, capsys: Capture
 ) -> None:
     parser = argparse.ArgumentParser()
     importlib.import_module(COMMANDS[name].module).add_arguments(parser)
@@ -150,9 +129,7 @@ def test_rules_name_options_of_their_command_and_stand_in_its_help(
     assert told.count("no effect without") + told.count("no effect beside") >= len(rules)
 
 
-def test_a_rule_says_what_is_missing_or_in_the_way(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_says_what_is_missing_or_in_the_way(place: Path, capsys: Capture) -> None:
     assert main(["audit", "t.csv", "--force"]) == 2
     assert capsys.readouterr().err == (
         "antecede: --force has no effect without --quarantine or --page (nothing is written): "

@@ -23,13 +23,14 @@ from antecede.errors import InputError
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.tables.audit.engine import audit
+from tests.helpers.fixtures import Call, Capture, Patch
 
 TRACE = "id,after\nb,a\na,\nc,b,too many\n"
 SCENARIO = "title t\nprotocol fifo\nmembers A B\nsend A m\nlose B m\ntick 0.5\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: Patch) -> Path:
     (tmp_path / "t.csv").write_text(TRACE)
     (tmp_path / "x.scenario").write_text(SCENARIO)
     monkeypatch.chdir(tmp_path)
@@ -39,8 +40,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [
-        (["audit", "t.csv", "--quarantine", "t.csv"], "t.csv"),
-        (["audit", "t.csv", "--quarantine", "./t.csv", "--force"], "t.csv"),
         (["audit", "t.csv", "--quarantine", "other.csv"], "other.csv"),
         (["explain", "x.scenario", "--svg", "./x.scenario"], "x.scenario"),
         (["convert", "t.csv", "-o", "pipe", "--to", "jsonl", "--force"], "pipe"),
@@ -49,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_nothing_is_put_in_the_place_of_what_is_read_or_no_file(
-    arguments: list[str], kept: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], kept: str, folder: Path, capsys: Capture
 ) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "other.csv").write_text("mine\n")
@@ -74,7 +73,7 @@ WRITERS = [
 @pytest.mark.parametrize("command", WRITERS, ids=lambda command: str(command[0]))
 @pytest.mark.parametrize("name", ["same", "dotted", "link", "hard", "linked_folder", "to_link"])
 def test_no_command_writes_what_it_reads_by_whatever_name(
-    command: list[str], name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], name: str, folder: Path, refused: Call
 ) -> None:
     read, out = "t.csv", {"same": "t.csv", "dotted": "./sub/../t.csv"}.get(name, "x.csv")
     (folder / "sub").mkdir()
@@ -88,15 +87,16 @@ def test_no_command_writes_what_it_reads_by_whatever_name(
     elif name == "to_link":
         (folder / "x.csv").symlink_to("t.csv")
         read, out = "x.csv", "t.csv"
-    assert main([word.format(read=read, out=out) for word in command]) == 2
-    assert "is read by this command" in capsys.readouterr().err
+    assert "is read by this command" in refused(
+        *(word.format(read=read, out=out) for word in command)
+    )
     assert (folder / "t.csv").read_text() == TRACE
     assert sorted(path.name for path in folder.glob(".*")) == []
 
 
 @pytest.mark.parametrize("command", WRITERS, ids=lambda command: str(command[0]))
 def test_no_command_writes_into_the_folder_that_it_reads(
-    command: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], folder: Path, refused: Call
 ) -> None:
     parts = folder / "parts"
     parts.mkdir()
@@ -104,19 +104,18 @@ def test_no_command_writes_into_the_folder_that_it_reads(
     os.link(parts / "a.parquet", folder / "b.parquet")
     before = (parts / "a.parquet").read_bytes()
     for out in ("parts/a.parquet", "parts/new.parquet", "b.parquet"):
-        assert main([word.format(read="parts", out=out) for word in command]) == 2
-        assert "which this command reads" in capsys.readouterr().err
+        assert "which this command reads" in refused(
+            *(word.format(read="parts", out=out) for word in command)
+        )
     assert [path.name for path in parts.iterdir()] == ["a.parquet"]
     assert (parts / "a.parquet").read_bytes() == before
 
 
-def test_deliver_does_not_write_what_it_reads(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_deliver_does_not_write_what_it_reads(folder: Path, refused: Call) -> None:
     assert main(["deliver", "log.parquet", "--example", "5"]) == 0
     before = (folder / "log.parquet").read_bytes()
-    assert main(["deliver", "log.parquet", "-o", "./log.parquet", "--force"]) == 2
-    assert "is read by this command" in capsys.readouterr().err
+    call = ("deliver", "log.parquet", "-o", "./log.parquet", "--force")
+    assert "is read by this command" in refused(*call)
     assert (folder / "log.parquet").read_bytes() == before
     assert main(["deliver", "log.parquet", "-o", "out.csv"]) == 0
     assert (folder / "out.csv").read_text().startswith('"')
@@ -137,8 +136,8 @@ def test_an_interruption_or_a_full_disk_leaves_all_as_it_was(
     ending: str,
     error: BaseException,
     folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capsys: Capture,
 ) -> None:
     (folder / f"out.{ending}").write_text("mine")
 
@@ -149,30 +148,19 @@ def test_an_interruption_or_a_full_disk_leaves_all_as_it_was(
     code = main([command, "t.csv", "-o", f"out.{ending}", "--force"])
     assert code == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert (folder / f"out.{ending}").read_text() == "mine"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        f"out.{ending}",
-        "t.csv",
-        "x.scenario",
-    ]
+    names = [f"out.{ending}", "t.csv", "x.scenario"]
+    assert sorted(path.name for path in folder.iterdir()) == names
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_converting_keeps_the_columns_of_a_table(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_converting_keeps_the_columns_of_a_table(folder: Path, said: Call) -> None:
     (folder / "own.jsonl").write_text('{"id": 1, "kind": "in", "price": 2.5}\n')
-    assert main(["convert", "own.jsonl", "-o", "out.jsonl"]) == 0
-    assert "beside it your own columns: own_id, own_kind, price" in capsys.readouterr().out
+    text = said("convert", "own.jsonl", "-o", "out.jsonl")
+    assert "beside it your own columns: own_id, own_kind, price" in text
     row = json.loads((folder / "out.jsonl").read_text())
-    assert (row["id"], row["kind"], row["own_id"], row["own_kind"], row["price"]) == (
-        "1",
-        "event",
-        1,
-        "in",
-        2.5,
-    )
-    assert main(["convert", "out.jsonl", "-o", "again.csv"]) == 0
-    assert "columns: own_id, own_kind, price\n" in capsys.readouterr().out
+    names = ("id", "kind", "own_id", "own_kind", "price")
+    assert [row[name] for name in names] == ["1", "event", 1, "in", 2.5]
+    assert "columns: own_id, own_kind, price\n" in said("convert", "out.jsonl", "-o", "again.csv")
 
 
 @pytest.mark.slow
@@ -187,10 +175,9 @@ def test_columns_that_change_their_type_on_the_way_are_kept(folder: Path) -> Non
 
 @pytest.mark.parametrize("order", ["nosuch", "physical", "hierarchical"])
 def test_an_order_that_cannot_be_recorded_is_refused_before_anybody_talks(
-    order: str, folder: Path, capfd: pytest.CaptureFixture[str]
+    order: str, folder: Path, refused: Call
 ) -> None:
-    assert main(["record", "-o", "r.parquet", "--order", order, "--seconds", "0.1"]) == 2
-    err = capfd.readouterr().err
+    err = refused("record", "-o", "r.parquet", "--order", order, "--seconds", "0.1")
     assert err.startswith("antecede: ")
     assert err.count("\n") == 1
     assert not (folder / "r.parquet").exists()
@@ -217,7 +204,7 @@ def test_names_of_devices_are_refused_although_they_may_lead_to_files() -> None:
     ],
 )
 def test_a_wrong_call_is_answered_in_one_line(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], said: str, capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
@@ -227,30 +214,27 @@ def test_a_wrong_call_is_answered_in_one_line(
     assert "--help lists the options" in err
 
 
-def _run(arguments: list[str], out: int, **environment: str) -> tuple[int, bytes, bytes]:
+def _run(words: str, out: int, **environment: str) -> tuple[int, bytes, bytes]:
+    command = [sys.executable, "-m", "antecede", *words.split()]
+    environ = {**os.environ, **environment}
     done = subprocess.run(
-        [sys.executable, "-m", "antecede", *arguments],
-        env={**os.environ, **environment},
-        stdout=out,
-        stderr=subprocess.PIPE,
-        timeout=120,
-        check=False,
+        command, env=environ, stdout=out, stderr=subprocess.PIPE, timeout=120, check=False
     )
     return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("arguments", [["protocols", "bss"], ["protocols", "--json"]])
-def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
+@pytest.mark.parametrize("words", ["protocols bss", "protocols --json"])
+def test_a_full_disk_is_told_in_one_line(words: str) -> None:
     with open("/dev/full", "wb") as full:
-        code, _, err = _run(arguments, full.fileno())
+        code, _, err = _run(words, full.fileno())
     assert code == 2
     assert err.startswith(b"antecede: ")
     assert err.count(b"\n") == 1
 
 
 def test_characters_that_the_terminal_lacks_become_question_marks(folder: Path) -> None:
-    code, out, err = _run(["explain", "x.scenario"], subprocess.PIPE, PYTHONIOENCODING="ascii")
+    code, out, err = _run("explain x.scenario", subprocess.PIPE, PYTHONIOENCODING="ascii")
     assert (code, err) == (0, b"")
     assert b"A sends m to B." in out
     assert b"?" in out
@@ -289,6 +273,9 @@ def test_one_more_order_errs(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
+        ("order no-such-trace -o s", "is a folder"),
+        ("order no-such-trace -o absent/out.parquet", "does not exist"),
+        ("order no-such-trace -o out.xlsx", "out.xlsx: its ending tells no format"),
         ("check bss --variant as-published --save gone/x.scenario", "does not exist"),
         ("check bss --variant as-published --svg s", "is a folder"),
         ("check bss --variant as-published --save /dev/null", "no ordinary file"),
@@ -307,7 +294,7 @@ def test_one_more_order_errs(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_work(
-    call: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    call: str, says: str, folder: Path, capsys: Capture
 ) -> None:
     mesh = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
     (folder / "mesh.toml").write_text(mesh)
@@ -355,21 +342,10 @@ def test_who_is_asked_to_end_while_it_writes_leaves_no_draft(
     ],
 )
 def test_an_existing_drawing_or_counterexample_is_kept_unless_forced(
-    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    words: str, folder: Path, refused: Call
 ) -> None:
     (folder / "out").write_text("mine\n")
-    assert main(words.split()) == 2
-    assert "out: exists already; name another file or give --force" in capsys.readouterr().err
+    assert "out: exists already; name another file or give --force" in refused(*words.split())
     assert (folder / "out").read_text() == "mine\n"
     assert main([*words.split(), "--force"]) in (0, 1)
     assert (folder / "out").read_text() != "mine\n"
-
-
-@pytest.mark.parametrize(
-    "words", ["explain x.scenario --force", "check fifo --force", "check --all --force"]
-)
-def test_force_without_a_file_to_write_is_refused(
-    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(words.split()) == 2
-    assert "--force" in capsys.readouterr().err

@@ -19,7 +19,6 @@ ONE = (
     "audit two.csv",
     "audit clocks.log",
     "meter two.csv",
-    "meter two.csv",
     "meter three.csv",
     "order one.csv -o out.csv",
     "order two.csv -o out.csv",
@@ -42,7 +41,6 @@ def test_one_of_a_thing_is_in_the_singular(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("one.csv").write_text("id,after,sender\na,,x\n")
-    Path("two.csv").write_text("id,after,sender\na,,x\nb,a,y\n")
     Path("two.csv").write_text("id,after,sender\na,,x\nb,a,y\nb,a,y\nb,,y\nc,gone,y\nd,d,y\n,,\n")
     Path("three.csv").write_text("id,sender,kind\nm,a,send\nm,b,receive\nn,b,receive\n")
     Path("clocks.log").write_text('a {"a":1}\nstart\nb {"b":1,"a":9}\nheard\n')

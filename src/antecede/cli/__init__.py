@@ -1,8 +1,8 @@
-"""The command line: one table of commands; each one's module is loaded only when it runs.
+"""Command line: a table of commands, whose modules are loaded when they run.
 
-A command's module has `add_arguments(parser)` and `run(args) -> int`, and may have `OPTION_RULES`
-(`antecede.cli.option_rules`). Exit codes: 0 done, 1 the answer is "no" (a check found a violation,
-an audit was asked to be strict), 2 the input or the call is wrong, 130 interrupted, 143 terminated.
+A module has `add_arguments(parser)` and `run(args) -> int`, and may have `OPTION_RULES`
+(`antecede.cli.option_rules`). Exit codes: 0 done, 1 the answer is "no" (a violation, a strict
+audit), 2 wrong input or call, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -24,117 +24,77 @@ from antecede.interrupts import Terminated
 
 
 class Command(NamedTuple):
-    """One subcommand: where its code is, which extra it needs, one line of help."""
+    """One subcommand: its module in `antecede.cli`, the extra it needs, one line of help."""
 
     module: str
     extra: str | None
     help: str
 
 
-COMMANDS = {
-    "check": Command(
-        "antecede.cli.protocols.check",
-        None,
-        "judge a protocol: built-in, or your own FILE.py:CLASS",
-    ),
-    "snapshot": Command(
-        "antecede.cli.protocols.check_snapshots",
-        None,
+_COMMANDS = (
+    ("check", "protocols.check", None, "judge a protocol: built-in, or your own FILE.py:CLASS"),
+    (
+        *("snapshot", "protocols.check_snapshots", None),
         "judge a snapshot algorithm over every interleaving",
     ),
-    "protocols": Command(
-        "antecede.cli.protocols.list_protocols",
-        None,
+    (
+        *("protocols", "protocols.list_protocols", None),
         "list the protocols: order, promise, costs, variants",
     ),
-    "explain": Command(
-        "antecede.cli.protocols.draw", None, "draw a scenario: who waits for what, and why"
-    ),
-    "play": Command(
-        "antecede.cli.protocols.play",
-        None,
-        "move a scene by hand in the browser, protocols side by side",
-    ),
-    "audit": Command(
-        "antecede.cli.traces.audit", "trace", "what a trace says: orders, inversions, defects"
-    ),
-    "ask": Command(
-        "antecede.cli.traces.ask",
-        "trace",
-        "what led to an event, what it could have influenced, and why",
-    ),
-    "cut": Command(
-        "antecede.cli.traces.cut",
-        "trace",
-        "is a global state consistent, what is under way, recovery",
-    ),
-    "view": Command(
-        "antecede.cli.traces.view",
-        "trace",
-        "look: a trace as a page to explore, findings beside it",
-    ),
-    "meter": Command(
-        "antecede.cli.traces.false_causality",
+    ("explain", "protocols.draw", None, "draw a scenario: who waits for what, and why"),
+    ("play", "protocols.play", None, "move a scene by hand in the browser, protocols side by side"),
+    ("audit", "traces.audit", "trace", "what a trace says: orders, inversions, defects"),
+    ("ask", "traces.ask", "trace", "what led to an event, what it could have influenced, and why"),
+    ("cut", "traces.cut", "trace", "is a global state consistent, what is under way, recovery"),
+    ("view", "traces.view", "trace", "look: a trace as a page to explore, findings beside it"),
+    (
+        "meter",
+        "traces.false_causality",
         "trace",
         "pairs that a rule orders without need, or misses",
     ),
-    "order": Command("antecede.cli.traces.order", "trace", "write a trace in causal order"),
-    "deliver": Command(
-        "antecede.cli.traces.replay",
-        "trace",
-        "what a protocol would have delivered of logged bytes",
-    ),
-    "convert": Command(
-        "antecede.cli.traces.convert",
-        "trace",
+    ("order", "traces.order", "trace", "write a trace in causal order"),
+    ("deliver", "traces.replay", "trace", "what a protocol would have delivered of logged bytes"),
+    (
+        *("convert", "traces.convert", "trace"),
         "write a trace as a log for ShiViz, Parquet, CSV, JSON lines",
     ),
-    "keys": Command(
-        "antecede.cli.live.certs", "live", "make certificates for the members of a live group"
-    ),
-    "chat": Command(
-        "antecede.cli.live.chat",
-        "live",
-        "talk in a room: threads, in the terminal and in a browser",
-    ),
-    "status": Command("antecede.cli.live.peer_status", None, "ask a live peer how it is doing"),
-    "record": Command(
-        "antecede.cli.experiments.record",
-        "trace",
+    ("keys", "live.certs", "live", "make certificates for the members of a live group"),
+    ("chat", "live.chat", "live", "talk in a room: threads, in the terminal and in a browser"),
+    ("status", "live.peer_status", None, "ask a live peer how it is doing"),
+    (
+        *("record", "experiments.record", "trace"),
         "let processes talk over UDP and write what happened",
     ),
-    "simulate": Command(
-        "antecede.cli.experiments.simulate.command",
-        "trace",
+    (
+        *("simulate", "experiments.simulate.command", "trace"),
         "run a scenario file: overhead, storage, waits, violations",
     ),
-    "compare": Command(
-        "antecede.cli.experiments.compare.command",
-        "trace",
+    (
+        *("compare", "experiments.compare.command", "trace"),
         "the same messages under several protocols, as a table",
     ),
-    "study": Command(
-        "antecede.cli.experiments.reproduce.command",
-        "all",
+    (
+        *("study", "experiments.reproduce.command", "all"),
         "run a source's evaluation on Spark: figures, plots, page",
     ),
-    "sweep": Command(
-        "antecede.cli.experiments.sweep",
-        "all",
+    (
+        *("sweep", "experiments.sweep", "all"),
         "a scenario file over a grid of its keys: table, plots, page",
     ),
-    "compile": Command(
-        "antecede.cli.compile", "trace", "compile the kernels now, once, instead of at first use"
-    ),
-    "demo": Command(
-        "antecede.cli.experiments.demo", "all", "the tour: record, order, compare, explain"
-    ),
+    ("compile", "compile", "trace", "compile the kernels now, once, instead of at first use"),
+    ("demo", "experiments.demo", "all", "the tour: record, order, compare, explain"),
+)
+COMMANDS = {
+    name: Command(f"antecede.cli.{module}", extra, words)
+    for name, module, extra, words in _COMMANDS
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    _any_character()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a question mark for what the encoding lacks
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     try:
@@ -173,12 +133,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _any_character() -> None:
-    """Print a question mark for what the terminal's encoding lacks, instead of failing."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
-
-
 def _give_up_output() -> None:
     """Let what is left to print go nowhere: Python would try once more at exit, and complain."""
     with contextlib.suppress(OSError, AttributeError):  # nothing behind it, or nothing there
@@ -205,9 +159,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(loaded: str | None, *, helps: bool = False) -> argparse.ArgumentParser:
-    """Return the parser; only the command that will run has its options filled in.
+    """Return the parser, with the options of the command that will run.
 
-    `helps`: it is asked for help, which a command gives that cannot run for want of an extra, too.
+    `helps`: help is asked for, which a command gives without its extra, too.
     """
     parser = _Parser(prog="antecede", description="Messages in the order their causes demand.")
     parser.add_argument("--version", action="version", version=f"antecede {__version__}")

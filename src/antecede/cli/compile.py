@@ -1,8 +1,7 @@
-"""`antecede compile`: fill the kernels' cache, so that nobody waits for it later.
+"""`antecede compile`: fill the cache of kernels in advance.
 
-Useful once after an installation, and in the image from which Spark's workers start. What is
-compiled is what runs: each engine is given a few rows of every kind that it takes. What is not
-compiled here is compiled when it is used for the first time.
+For use after an installation, and in the image of Spark's workers. Each engine runs on a few rows
+of every kind. Other kernels are compiled at first use.
 """
 
 from __future__ import annotations
@@ -20,16 +19,8 @@ from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
 from antecede.lab.simulate.config import Clocks, Scenario
 from antecede.lab.simulate.outputs import stamped
 from antecede.progress import Progress
+from antecede.tables import causality
 from antecede.tables.audit import PairChoice, audit_events
-from antecede.tables.causality import (
-    concurrent,
-    cut,
-    future,
-    past,
-    past_size,
-    recovery_line,
-    with_clocks,
-)
 from antecede.tables.false_causality import RULES, count_rules, summarize
 from antecede.tables.kernels import LEAST_RANKS, cache_folder, timed
 from antecede.tables.order import OrderSpec, order_table
@@ -105,40 +96,38 @@ def _jobs(parts: Sequence[str]) -> list[Job]:
     return [*jobs, *_DEMO] if "demo" in parts else jobs
 
 
+def _table(events: tuple[Event, ...]) -> pa.Table:
+    return pa.Table.from_batches([to_batch(events)])
+
+
 def _audit(events: tuple[Event, ...]) -> None:
-    table = pa.Table.from_batches([to_batch(events)])
+    table = _table(events)
     audit_events(table)
     audit_events(table, choice=PairChoice("estimate", 0, LEAST_RANKS))
 
 
-def _order(spec: OrderSpec) -> None:
+def _rows() -> Any:
     rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
     clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
-    order_table(rows.append_column("clock", clock), spec)
+    return rows.append_column("clock", clock)
+
+
+def _order(spec: OrderSpec) -> None:
+    order_table(_rows(), spec)
 
 
 def _causality(ways: Mapping[str, Any]) -> None:
     """Stamp and compare, walk, cut and fall back, on the rows of `_order`."""
-    rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
-    clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
-    rows = rows.append_column("clock", clock).append_column("saved", pa.array([True, True]))
-    stamps: Any = with_clocks(rows, **ways)["stamp"]
-    concurrent(stamps, stamps)
-    past_size(stamps)
+    rows = _rows().append_column("saved", pa.array([True, True]))
+    stamps: Any = causality.with_clocks(rows, **ways)["stamp"]
+    causality.concurrent(stamps, stamps)
+    causality.past_size(stamps)
     if "after" in ways:
-        past(rows, ["b"], **ways)
-        future(rows, ["a"], **ways)
+        causality.past(rows, ["b"], **ways)
+        causality.future(rows, ["a"], **ways)
     where = {"process": "member", "at": "seq"}
-    cut(rows, {"y": 1}, **where, **ways)
-    recovery_line(rows, "saved", **where, **ways)
-
-
-def _mesh() -> None:
-    run_mesh(Scenario(Mesh(2), duration_s=0.1), seed=0)
-
-
-def _hierarchy() -> None:
-    run_hierarchy(Scenario(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0)
+    causality.cut(rows, {"y": 1}, **where, **ways)
+    causality.recovery_line(rows, "saved", **where, **ways)
 
 
 def _pairs(topology: Topology) -> None:
@@ -150,26 +139,24 @@ def _pairs(topology: Topology) -> None:
         count_rules(stamps, [name for name, rule in RULES.items() if rule.topics is by_topic])
 
 
-def _meter(events: tuple[Event, ...]) -> None:
-    summarize(pa.Table.from_batches([to_batch(events)]))
-
-
-Job = Callable[[], None]
+Job = Callable[[], object]
+_MESH = partial(run_mesh, Scenario(Mesh(2), duration_s=0.1), seed=0)
+_HIERARCHY = partial(
+    run_hierarchy, Scenario(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0
+)
 PARTS: Mapping[str, tuple[Job, ...]] = {
     "order": tuple(partial(_order, spec) for spec in _SPECS),
     "stream": (partial(warm_up, False), partial(warm_up, True)),
     "audit": tuple(partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)),
     "meter": (
         *(partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))),
-        *(partial(_meter, events) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
+        *(partial(summarize, _table(events)) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
     ),
     "causality": (
         partial(_causality, {"id": "id", "after": "causes"}),
         partial(_causality, {"clock": "clock", "member": "member"}),
     ),
-    "mesh": (_mesh,),
-    "hierarchy": (_hierarchy,),
+    "mesh": (_MESH,),
+    "hierarchy": (_HIERARCHY,),
 }
-"""What can be compiled: the engines of order (batch and Spark), of causality, streams, audit and
-meter, and of the simulator."""
-_DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _hierarchy)
+_DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _HIERARCHY)

@@ -1,4 +1,4 @@
-"""Which engine carries a command out: this process, or Spark; chosen by what memory there is."""
+"""Choice of the engine of a command, this process or Spark, by memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from antecede.tables.trace.user_tables import TableReader
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6
-"""Memory that the local engine takes, measured on rows of five columns: bytes for a row of Parquet
-beside so many times its uncompressed bytes, times the bytes of a text, times again if gzip."""
+"""Memory of the local engine, measured on rows of five columns: bytes for a row of Parquet, times
+its uncompressed bytes, times the bytes of a text, times again for gzip.
+"""
 A_COMMIT = 5000
-"""Memory that a commit of a repository takes, bytes."""
+"""Memory of a commit of a repository, bytes."""
 SHARE = 0.8
-"""Of the memory that is free, so much may be needed."""
+"""Part of free memory that may be needed."""
 
 
 class Engine(NamedTuple):
@@ -35,11 +36,10 @@ class Engine(NamedTuple):
     name: str
     why: str
     short: bool = False
-    """Whether memory may be too short for it."""
 
 
 def say_shortage(engine: Engine) -> None:
-    """Say on stderr that memory may be too short, for commands whose output is the answer."""
+    """Warn on stderr of scarce memory, for commands whose output is the answer."""
     if engine.short:
         print(f"antecede: engine {engine.name}: {engine.why}", file=sys.stderr)
 
@@ -80,10 +80,10 @@ def chosen_engine(
 
 
 def needed_bytes(paths: Sequence[str], format: str | None = None) -> int | None:
-    """Return about how much memory the local engine would take; None where that is not known.
+    """Return the memory that the local engine would take, bytes; None: not known.
 
-    What counts is what the readers read: the commits of a repository, the parts of a table in
-    Parquet, the files of any other folder.
+    It follows the data that readers read: commits of a repository, parts of a table in Parquet,
+    files of any other folder.
     """
     try:
         needed = [_needed_of(part) for part in all_inputs(paths, format)]

@@ -22,7 +22,6 @@ class OptionRule(NamedTuple):
     """Options that have an effect only beside another one, or not beside another one."""
 
     options: tuple[str, ...]
-    """Attributes of the parsed call."""
     others: tuple[tuple[str, Any], ...]
     """Attributes and their values, or GIVEN; one of them decides."""
     is_needed: bool
@@ -48,12 +47,19 @@ class OptionRule(NamedTuple):
 
 def needs(options: str, *given: str, why: str = "", **values: Any) -> OptionRule:
     """Return the rule of options (names separated by blanks) that need one of others."""
-    return OptionRule(tuple(options.split()), _conditions(given, values), True, why)
+    return _rule(options, given, values, True, why)
 
 
 def excludes(options: str, *given: str, why: str = "", **values: Any) -> OptionRule:
     """Return the rule of options that have no effect beside one of others."""
-    return OptionRule(tuple(options.split()), _conditions(given, values), False, why)
+    return _rule(options, given, values, False, why)
+
+
+def _rule(
+    options: str, given: Sequence[str], values: Mapping[str, Any], is_needed: bool, why: str
+) -> OptionRule:
+    others = (*((name, GIVEN) for name in given), *values.items())
+    return OptionRule(tuple(options.split()), others, is_needed, why)
 
 
 def check_rules(
@@ -95,9 +101,9 @@ def given_of(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> Given
 def refuse_unused(
     args: argparse.Namespace, why: str, *, unused: Collection[str] = (), but: Collection[str] = ()
 ) -> None:
-    """Raise InputError for an option that was given and has no effect.
+    """Raise InputError for given options without effect; `why`: the reason.
 
-    `unused` names attributes of `args`; without it all are unused `but` those. `why` is the reason.
+    `unused`: attributes of `args`; without it, all `but` those.
     """
     given: Given = getattr(args, "given", {})
     names = unused or [name for name in given if name not in but and name != "command"]
@@ -105,18 +111,20 @@ def refuse_unused(
         raise InputError(f"{why}: leave out {', '.join(wrong)}")
 
 
+def check_seeds(args: argparse.Namespace) -> None:
+    """Raise InputError for `--seed` or `--seeds` out of range."""
+    if args.seeds < 1:
+        raise InputError(f"--seeds {args.seeds}: the least is 1")
+    if args.seed < 0:
+        raise InputError(f"--seed {args.seed}: seeds are 0 or more")
+
+
 def _given(args: argparse.Namespace, names: Collection[str]) -> list[str]:
-    """Return which of these options a call has, as they are written."""
     given: Given = getattr(args, "given", {})
     return [text for name, text in given.items() if name in names]
 
 
-def _conditions(given: Sequence[str], values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return (*((name, GIVEN) for name in given), *values.items())
-
-
 def _flags(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """Return options and arguments as they are written, by attribute."""
     written: dict[str, str] = {}
     for one in (parser, *_commands(parser)):
         for action in one._actions:
@@ -126,8 +134,5 @@ def _flags(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 
 def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    found: list[argparse.ArgumentParser] = []
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            found += action.choices.values()
-    return found
+    subs = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    return [command for sub in subs for command in sub.choices.values()]

@@ -1,14 +1,25 @@
-"""Spark's session of a command: the active one, one of a master, or a local one."""
+"""Spark's session of a command, and the rows of tables that it reads on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from antecede.cli.engines import free_bytes
+from antecede.cli.engines import Engine, free_bytes, needed_bytes
+from antecede.cli.files.folders import draft_folder
+from antecede.progress import Progress
 from antecede.spark import cluster_session, local_session, quiet_failures
+from antecede.spark.sources import Survey, events_of_tables, typed_failures, work_of
+from antecede.tables.trace import ReadOptions
+from antecede.tables.trace.user_tables import PARQUET
+
+SHUFFLE_BYTES = 32 << 20
+"""About so much of the rows is one task after a shuffle."""
 
 
 @contextmanager
@@ -34,5 +45,25 @@ def session(master: str | None, needed: int) -> Iterator[SparkSession]:
         made.stop()
 
 
-SHUFFLE_BYTES = 32 << 20
-"""About so much of the rows is one task after a shuffle."""
+@contextmanager
+def events_on_spark(
+    args: argparse.Namespace,
+    tables: Sequence[Path],
+    options: ReadOptions,
+    engine: Engine,
+    aside: Path | None = None,
+    format: str = PARQUET,
+) -> Iterator[tuple[DataFrame, Survey, Path | None]]:
+    """Give the events of tables, what was counted, and the draft of the folder `aside`, if any."""
+    works = work_of(tables, options)
+    print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
+    with ExitStack() as opened:
+        spark = opened.enter_context(
+            session(args.master, needed_bytes(args.paths, args.format) or 0)
+        )
+        bad = None if aside is None else opened.enter_context(draft_folder(aside))
+        opened.enter_context(typed_failures())
+        with Progress("reading"):
+            given = events_of_tables(spark, works, options, bad, format)
+            events, survey = opened.enter_context(given)
+        yield events, survey, bad

@@ -29,8 +29,7 @@ def add_read_arguments(
 ) -> None:
     """Declare PATH..., --format and the options of the readers.
 
-    `text`: for commands that show what events say; `group`: for those that treat each group by
-    itself.
+    `text`: for commands that show texts of events; `group`: for those that keep groups apart.
     """
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="file, folder, repository or pattern"
@@ -72,9 +71,7 @@ def add_read_arguments(
 
 
 def column_words(args: argparse.Namespace) -> list[str]:
-    """Return the options for tables as they were given: whoever reads rows with the same columns
-    needs them again.
-    """
+    """Return the given options for tables: readers of rows with the same columns need them."""
     found: list[str] = []
     for option in (*_COLUMNS, "time_unit", "separator"):
         given = getattr(args, option, None)  # not every command has each
@@ -89,10 +86,7 @@ def column_words(args: argparse.Namespace) -> list[str]:
 
 
 def one_way(options: ReadOptions) -> ReadOptions:
-    """Return the options; raise InputError where they name two columns that tell what came before.
-
-    For commands that go by one of them: the other would do nothing.
-    """
+    """Return the options; raise InputError if they name both causes and clocks."""
     if {"clock", "parents"} <= options.columns.keys():
         raise InputError(
             "--after and --clock both say what came before what: give the one to go by"

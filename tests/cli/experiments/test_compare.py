@@ -8,38 +8,49 @@ import json
 import math
 import re
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from antecede.cli import main
 from antecede.cli.experiments.compare.command import add_arguments
-from antecede.cli.experiments.compare.scenarios import scenario_of
+from antecede.cli.experiments.compare.scenarios import protocols_of, scenario_of, sizes_of
 from antecede.core.protocols.registry import ENTRIES
 from antecede.lab.simulate.config.compatibility import topologies_of
 from antecede.lab.simulate.config.file import scenario_from
+from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.needless_holds import wait_counts
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
+from tests.helpers.fixtures import Call, Patch
 
 SHORT = ("--seconds", "1", "--members", "6")
 
+Told = Callable[..., dict[str, dict[str, Any]]]
+
 
 @pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+def wide(monkeypatch: Patch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
 
-def compare(*arguments: str) -> int:
-    return main(["compare", *arguments])
+@pytest.fixture
+def text(said: Call) -> Call:
+    """Return a function: words of the command -> its output with single blanks."""
+    return lambda *given: " ".join(said("compare", *given).split())
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:
-    """Return what JSON says of each protocol."""
-    assert compare(*arguments, "--json") == 0
-    return {one["name"]: one for one in json.loads(capsys.readouterr().out)["protocols"]}
+@pytest.fixture
+def told(said: Call) -> Callable[..., dict[str, dict[str, Any]]]:
+    """Return a function: words of the command -> what JSON says of each protocol."""
+
+    def call(*given: object) -> dict[str, dict[str, Any]]:
+        found = json.loads(said("compare", *given, "--json"))["protocols"]
+        return {one["name"]: one for one in found}
+
+    return call
 
 
 def cells(text: str, name: str) -> list[str]:
@@ -47,10 +58,13 @@ def cells(text: str, name: str) -> list[str]:
     return next(line.split() for line in text.splitlines() if line.startswith(f"{name} "))
 
 
-def asked(*arguments: str) -> argparse.Namespace:
+def scenario(words: str, name: str = "") -> Scenario:
+    """Return the scenario of a protocol (the first) in a call."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    return parser.parse_args(arguments)
+    args = parser.parse_args(words.split())
+    (asked,) = protocols_of([name or args.protocols[0]])
+    return scenario_of(asked, args, sizes_of(args.members)[0])
 
 
 # -- the question ----------------------------------------------------------------------------
@@ -58,82 +72,69 @@ def asked(*arguments: str) -> argparse.Namespace:
 
 def test_the_question_of_the_papers() -> None:
     """Evropeytsev et al. 2016, section 3.2: a peer sends every 70 to 90 ms."""
-    scenario = scenario_of("bss", asked("bss", "--members", "10", "--delay", "50-250"))
-    assert scenario.topology == Mesh(10)
-    assert scenario.links.delay == Delay(0.05, 0.25)
-    assert scenario.workload.interval == Delay(0.07, 0.09)
+    given = scenario("bss --members 10 --delay 50-250")
+    assert given.topology == Mesh(10)
+    assert given.links.delay == Delay(0.05, 0.25)
+    assert given.workload.interval == Delay(0.07, 0.09)
 
 
 def test_topologies_are_made_of_the_same_number_of_members() -> None:
-    tree = asked("hierarchical", "idr", "--members", "7", "--topology", "hierarchy")
-    assert scenario_of("hierarchical", tree).topology == Hierarchy((4,), 3)
-    assert scenario_of("idr", tree).topology == Mesh(7)
-    topics = asked("tv", "--members", "7", "--topology", "pubsub", "--delay", "16-160")
-    scenario = scenario_of("tv", topics)
-    assert isinstance(scenario.topology, PubSub)
-    assert scenario.topology.subgroups == (4, 3)
-    assert [one.delay for one in scenario.links.special] == [Delay(0.0016, 0.016)] * 2
+    tree = "hierarchical idr --members 7 --topology hierarchy"
+    assert scenario(tree).topology == Hierarchy((4,), 3)
+    assert scenario(tree, "idr").topology == Mesh(7)
+    given = scenario("tv --members 7 --topology pubsub --delay 16-160")
+    assert isinstance(given.topology, PubSub)
+    assert given.topology.subgroups == (4, 3)
+    assert [one.delay for one in given.links.special] == [Delay(0.0016, 0.016)] * 2
 
 
 def test_figures_count_when_the_group_is_steady() -> None:
     """Evropeytsev et al. 2016: from 1 s on at 50-250 ms; many members send for a shorter time after
     that.
     """
-    few, many = (scenario_of("idr", asked("idr", "--members", n)) for n in ("10", "40"))
-    assert (few.warm_s, few.duration_s) == (1.0, 5.0)
-    assert many.warm_s == 1.0
+    few, many = (scenario(f"idr --members {n}") for n in (10, 40))
+    assert (few.warm_s, few.duration_s, many.warm_s) == (1.0, 5.0, 1.0)
     assert 1.5 <= many.duration_s < 3.0
-    short = scenario_of("idr", asked("idr", "--seconds", "1"))
+    short = scenario("idr --seconds 1")
     assert (short.warm_s, short.duration_s) == (0.5, 1.0)
 
 
 # -- the answer ------------------------------------------------------------------------------
 
 
-def test_the_legend_says_which_deliveries_waits_and_held_are_of(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Means and p99 leave the warm part out, what is held does not: two populations."""
-    one = told(capsys, "bss", *SHORT)["bss"]
+def test_the_legend_says_which_deliveries_waits_and_held_are_of(told: Told, text: Call) -> None:
+    one = told("bss", *SHORT)["bss"]
     run = run_readable(scenario_from(one["scenario"]), one["runs"][0]["seed"])
     assert one["mean"]["causal.checked"] == run.figures["deliveries"]  # all of them, warm or not
-    assert compare("bss", *SHORT) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert "mean and p99 over deliveries of what was sent after the warm part; " in text
-    assert "held: of all deliveries, those that waited at all" in text
+    shown = text("bss", *SHORT)
+    assert "mean and p99 over deliveries of what was sent after the warm part; " in shown
+    assert "held: of all deliveries, those that waited at all" in shown
 
 
-def test_every_protocol_sees_the_same_messages_arrive(capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, "unordered", "fifo", "bss", "idr", "ds", "ses", *SHORT)
+def test_every_protocol_sees_the_same_messages_arrive(told: Told) -> None:
+    found = told("unordered", "fifo", "bss", "idr", "ds", "ses", *SHORT)
     assert len({one["mean"]["arrivals"] for one in found.values()}) == 1
-    exact = ("wait_ms.mean", "wait_ms.p99", "causal.held", "held.mean")
-    assert (
-        len({tuple(found[n]["mean"][f] for f in exact) for n in ("bss", "idr", "ds", "ses")}) == 1
-    )
+    names = ("wait_ms.mean", "wait_ms.p99", "causal.held", "held.mean")
+    exact = [found[protocol]["mean"] for protocol in ("bss", "idr", "ds", "ses")]
+    assert len({tuple(one[name] for name in names) for one in exact}) == 1
 
 
-def test_what_a_protocol_does_not_promise_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Less order: some come too early. More order: some wait unnecessarily. Exact: neither."""
-    found = told(capsys, "unordered", "fifo", "sb", "bss", "linear", *SHORT)
+def test_what_a_protocol_does_not_promise_is_shown(told: Told) -> None:
+    found = told("unordered", "fifo", "sb", "bss", "linear", *SHORT)
     early = {name: one["mean"]["causal.early"] for name, one in found.items()}
     waits = {name: one["mean"]["causal.unnecessary"] for name, one in found.items()}
     assert early["unordered"] > early["fifo"] > 0
     assert early["sb"] > 0 == early["bss"] == early["linear"]
     assert waits["linear"] > 0 == waits["bss"] == waits["fifo"]
-    assert {name: one["order"] for name, one in found.items()} == {
-        "unordered": "none",
-        "fifo": "fifo",
-        "sb": "replies",
-        "bss": "causal",
-        "linear": "receipt",
-    }
+    orders = ["none", "fifo", "replies", "causal", "receipt"]
+    assert [one["order"] for one in found.values()] == orders
 
 
-def test_figures_are_those_of_the_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, "idr", *SHORT, "--seed", "3", "--seeds", "2")["idr"]
-    scenario = scenario_from(found["scenario"])
+def test_figures_are_those_of_the_runs(told: Told) -> None:
+    found = told("idr", *SHORT, "--seed", "3", "--seeds", "2")["idr"]
+    given = scenario_from(found["scenario"])
     for seed, run in zip((3, 4), found["runs"], strict=True):
-        result, recording = run_readable(scenario, seed, True)
+        result, recording = run_readable(given, seed, True)
         seen = wait_counts(recording)
         assert seen is not None
         figures = {**result.figures, **seen.figures()}
@@ -142,16 +143,13 @@ def test_figures_are_those_of_the_runs(capsys: pytest.CaptureFixture[str]) -> No
     assert found["mean"]["sent"] == sum(sent) / 2
 
 
-def test_the_table_says_what_json_says(capsys: pytest.CaptureFixture[str]) -> None:
-    mean = told(capsys, "fifo", *SHORT)["fifo"]["mean"]
-    assert compare("fifo", *SHORT) == 0
-    text = capsys.readouterr().out
-    assert cells(text, "fifo") == [
+def test_the_table_says_what_json_says(told: Told, said: Call) -> None:
+    mean = told("fifo", *SHORT)["fifo"]["mean"]
+    shown = said("compare", "fifo", *SHORT)
+    assert cells(shown, "fifo") == [
         "fifo",
         "fifo",
-        f"{mean['peer.overhead_bytes']:.1f}",
-        f"{mean['peer.encoded_bytes']:.1f}",
-        f"{mean['peer.storage_bytes']:.1f}",
+        *(f"{mean[f'peer.{name}_bytes']:.1f}" for name in ("overhead", "encoded", "storage")),
         f"{mean['wait_ms.mean']:.1f}",
         f"{mean['wait_ms.p99']:.0f}",
         f"{100 * mean['causal.held'] / mean['causal.checked']:.1f}",
@@ -160,23 +158,21 @@ def test_the_table_says_what_json_says(capsys: pytest.CaptureFixture[str]) -> No
         "0",
         "0",
     ]
-    assert "6 peers in a mesh, delay 50-250 ms (normal, clipped), channels reorder" in text
-    assert "one every 70-90 ms (normal, clipped)" in " ".join(text.split())
+    assert "6 peers in a mesh, delay 50-250 ms (normal, clipped), channels reorder" in shown
+    assert "one every 70-90 ms (normal, clipped)" in " ".join(shown.split())
 
 
-def test_every_protocol_of_the_registry_can_be_asked_for(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for kind in ("mesh", "hierarchy", "pubsub"):
-        names = [name for name in ENTRIES if kind in topologies_of(name)]
-        found = told(capsys, *names, "--topology", kind, "--members", "4", "--seconds", "0.5")
-        assert list(found) == names
-        assert all(one["mean"]["violations"] == 0 for one in found.values())
+@pytest.mark.parametrize("kind", ["mesh", "hierarchy", "pubsub"])
+def test_every_protocol_of_the_registry_can_be_asked_for(kind: str, told: Told) -> None:
+    names = [name for name in ENTRIES if kind in topologies_of(name)]
+    found = told(*names, "--topology", kind, "--members", "4", "--seconds", "0.5")
+    assert list(found) == names
+    assert all(one["mean"]["violations"] == 0 for one in found.values())
 
 
-def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare("hierarchical", "idr", "--topology", "hierarchy", *SHORT) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_a_hierarchy_has_a_line_for_each_role(said: Call) -> None:
+    shown = said("compare", "hierarchical", "idr", "--topology", "hierarchy", *SHORT)
+    lines = shown.splitlines()
     roles = [k for k, line in enumerate(lines) if line.startswith(("  internal", "  external"))]
     assert len(roles) == 2
     assert lines[roles[0] - 2].startswith("hierarchical")
@@ -187,54 +183,40 @@ def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("sb", "--answers", "0"), "nothing is an answer here"),
-        (("bss/as-published",), "as published, with its defect"),
-        (("bss", "--loss", "0.05"), r"\d+ deliveries never happened: what is lost is not recover"),
-        (("matrix", "--loss", "0.05"), r"is not recovered \(matrix/recovering does\)"),
-        (("bss/as-published",), r"[\d,]+ deliveries never happened: messages are stuck"),
-        (("bss", "sb"), "50% of them answers"),
-        (("bss", "--seeds", "2"), "means of 2 seeds"),
-        (("bss", "--fifo"), "FIFO channels"),
-    ],
-)
-def test_remarks(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(*arguments, *SHORT) == 0
-    assert re.search(says, " ".join(capsys.readouterr().out.split()))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+        ("sb --answers 0", "nothing is an answer here"),
+        ("bss/as-published", "as published, with its defect"),
+        ("bss --loss 0.05", r"\d+ deliveries never happened: what is lost is not recover"),
+        ("matrix --loss 0.05", r"is not recovered \(matrix/recovering does\)"),
+        ("bss/as-published", r"[\d,]+ deliveries never happened: messages are stuck"),
+        ("bss sb", "50% of them answers"),
+        ("bss --seeds 2", "means of 2 seeds"),
+        ("bss --fifo", "FIFO channels"),
+        ("linear", "so short a time tells little"),
         (
-            ("bss", "--rate", "0.9"),
-            "1 peer in a mesh, delay 50-250 ms (normal, clipped), channels reorder",
+            "bss --rate 0.9 --members 1",
+            r"1 peer in a mesh, delay 50-250 ms \(normal, clipped\), ch",
         ),
-        (("bss", "--rate", "0.9"), ": 1 message within 1 s bytes"),
-        (("tv", "--topology", "pubsub"), "1 peer in 1 subgroup, 10 topics, delay"),
+        ("bss --rate 0.9 --members 1", ": 1 message within 1 s bytes"),
+        ("tv --topology pubsub --members 1", "1 peer in 1 subgroup, 10 topics, delay"),
     ],
 )
-def test_one_is_one(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert compare(*arguments, "--seconds", "1", "--members", "1") == 0
-    assert says in " ".join(capsys.readouterr().out.split())
+def test_remarks(arguments: str, says: str, text: Call) -> None:
+    assert re.search(says, text(*SHORT, *arguments.split()))
 
 
-def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_promise_is_told(told: Told, said: Call) -> None:
     """The Schiper-Eggli-Sandoz rules as printed in Sahai et al. 2020."""
-    violations = told(capsys, "ses/as-published", *SHORT)["ses/as-published"]["mean"]["violations"]
-    assert compare("ses/as-published", *SHORT) == 0
-    assert f"its own order was broken by {violations:.0f} of" in capsys.readouterr().out
+    violations = told("ses/as-published", *SHORT)["ses/as-published"]["mean"]["violations"]
+    shown = said("compare", "ses/as-published", *SHORT)
+    assert f"its own order was broken by {violations:.0f} of" in shown
     assert violations > 0
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_table_fits_the_terminal(
-    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_fits_the_terminal(width: int, monkeypatch: Patch, said: Call) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    assert compare("bss/differences", "idr", "linear-physical", "sb", "ses", *SHORT) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+    names = ("bss/differences", "idr", "linear-physical", "sb", "ses")
+    assert max(map(len, said("compare", *names, *SHORT).splitlines())) <= width
 
 
 # -- sweeps, files, protocols of one's own ---------------------------------------------------
@@ -249,62 +231,52 @@ class Mine(Fifo):
 """
 
 
-def test_a_sweep_has_a_line_a_size(capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare("fifo", "bss", "--members", "3,5", "--seconds", "1") == 0
-    text = capsys.readouterr().out
-    assert "3 and 5 peers in a mesh" in text
-    sizes = [line.split()[:2] for line in text.splitlines() if line.startswith(("fifo ", "bss "))]
+def test_a_sweep_has_a_line_a_size(said: Call) -> None:
+    shown = said("compare", "fifo", "bss", "--members", "3,5", "--seconds", "1")
+    assert "3 and 5 peers in a mesh" in shown
+    sizes = [line.split()[:2] for line in shown.splitlines() if line.startswith(("fifo ", "bss "))]
     assert sizes == [["fifo", "3"], ["bss", "3"], ["fifo", "5"], ["bss", "5"]]
 
 
 def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, said: Call, refused: Call
 ) -> None:
     out = tmp_path / "found.csv"
-    arguments = ("fifo", "--members", "3,4", "--seconds", "1", "--csv", str(out), "--json")
-    assert compare(*arguments) == 0
-    plain = json.loads(capsys.readouterr().out)["protocols"]
-    with out.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    call = ("compare", "fifo", "--members", "3,4", "--seconds", "1", "--csv", out, "--json")
+    plain = json.loads(said(*call))["protocols"]
+    before = out.read_bytes()
+    rows = list(csv.DictReader(before.decode().splitlines()))
     assert [(row["protocol"], row["members"]) for row in rows] == [("fifo", "3"), ("fifo", "4")]
     for row, one in zip(rows, plain, strict=True):
         for name, value in one["measures"]["peer"].items():
-            assert row[name] == ("" if value["value"] is None else str(value["value"]))
-            assert row[f"{name}_ci95"] == ("" if value["ci95"] is None else str(value["ci95"]))
+            for cell, part in ((name, "value"), (f"{name}_ci95", "ci95")):
+                assert row[cell] == ("" if value[part] is None else str(value[part]))
         assert float(row["early_percent"]) > 0
-    before = out.read_bytes()
-    assert compare(*arguments) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "exists already" in refused(*call)
     assert out.read_bytes() == before
 
 
-def test_markdown_is_one_table_with_intervals(capsys: pytest.CaptureFixture[str]) -> None:
-    names = ("fifo", "hierarchical")
-    assert compare(*names, "--topology", "hierarchy", "--markdown", *SHORT) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+def test_markdown_is_one_table_with_intervals(said: Call) -> None:
+    words = ("fifo", "hierarchical", "--topology", "hierarchy", "--markdown", *SHORT)
+    lines = [line for line in said("compare", *words).splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in lines}) == 1
-    assert [line.split("|")[1].strip() for line in lines[2:]] == [
-        "fifo",
-        "hierarchical",
-        "internal",
-        "external",
-    ]
+    names = [line.split("|")[1].strip() for line in lines[2:]]
+    assert names == ["fifo", "hierarchical", "internal", "external"]
     assert " ± " in lines[2]
 
 
 def test_a_protocol_of_ones_own_takes_part_with_its_options(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, told: Told, refused: Call
 ) -> None:
     path = tmp_path / "mine.py"
     path.write_text(OWN, encoding="utf-8")
-    found = told(capsys, "fifo", f"{path}:Mine", "slack=3", *SHORT)
+    found = told("fifo", f"{path}:Mine", "slack=3", *SHORT)
     own = found[f"{path}:Mine slack=3"]
     assert own["scenario"]["protocol"]["options"] == {"slack": 3}
     assert own["mean"] == found["fifo"]["mean"]
-    assert compare(f"{path}:Mine", "slack=much", *SHORT) == 2
-    assert "a whole number is allowed" in capsys.readouterr().err
-    assert compare(f"{path}:Mine", *SHORT, "--csv", str(path), "--force") == 2
-    assert "is read by this command" in capsys.readouterr().err
+    call = ("compare", f"{path}:Mine", *SHORT)
+    assert "a whole number is allowed" in refused(*call, "slack=much")
+    assert "is read by this command" in refused(*call, "--csv", path, "--force")
     assert path.read_text(encoding="utf-8") == OWN
 
 
@@ -320,34 +292,29 @@ class NoWire(Bss):
 
 
 def test_control_bytes_are_shown_without_a_wire_format(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, told: Told, said: Call
 ) -> None:
     path = tmp_path / "mine.py"
     path.write_text(NO_WIRE, encoding="utf-8")
     name = f"{path}:NoWire"
-    found = told(capsys, "bss", name, *SHORT)
+    found = told("bss", name, *SHORT)
     mean, whole = found[name]["mean"], found["bss"]["mean"]
     assert mean["peer.overhead_bytes"] == whole["peer.overhead_bytes"] > 0
-    assert "peer.encoded_bytes" in whole
-    assert "peer.encoded_bytes" not in mean
-    assert compare(name, *SHORT) == 0
+    assert "peer.encoded_bytes" in whole.keys() - mean.keys()
     control = f"{mean['peer.overhead_bytes']:.1f}"
-    assert control in cells(capsys.readouterr().out, name)
+    assert control in cells(said("compare", name, *SHORT), name)
 
 
-def test_intervals_come_from_the_seeds_or_from_batches(capsys: pytest.CaptureFixture[str]) -> None:
-    several = told(capsys, "linear", *SHORT, "--seeds", "3")["linear"]
+def test_intervals_come_from_the_seeds_or_from_batches(told: Told) -> None:
+    several = told("linear", *SHORT, "--seeds", "3")["linear"]
     waits = [run["figures"]["wait_ms.mean"] for run in several["runs"]]
     half = 4.303 * statistics.stdev(waits) / math.sqrt(3)
     found = several["measures"]["peer"]["wait_mean_ms"]
     assert found == {"value": pytest.approx(statistics.fmean(waits)), "ci95": pytest.approx(half)}
-    single = told(capsys, "linear", "--members", "6", "--seconds", "8")["linear"]["measures"][
-        "peer"
-    ]
+    long = told("linear", "--members", "6", "--seconds", "8")["linear"]
+    single = long["measures"]["peer"]
     assert 0 < single["wait_mean_ms"]["ci95"] < half * 10
     assert single["promise_broken_percent"]["ci95"] is None
-    assert compare("linear", *SHORT) == 0
-    assert "so short a time tells little" in " ".join(capsys.readouterr().out.split())
 
 
 # -- what is refused -------------------------------------------------------------------------
@@ -356,39 +323,29 @@ def test_intervals_come_from_the_seeds_or_from_batches(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("bsss",), "no protocol is called 'bsss'; did you mean bss? there are unordered, fifo"),
-        (("bss/diferences",), "bss has no variant 'diferences'; did you mean differences?"),
-        (("bss", "--members", "0"), "--members 0: a group has 1 or more"),
-        (("bss", "--members", "3,x"), "--members 3,x: whole numbers with commas between"),
-        (("r=10", "bss"), "r=10: options stand after their protocol"),
-        (("linear", "heartbeat=1"), "linear has no option 'heartbeat'; options are: "),
-        (("bss", "--csv", "/nowhere/x.csv"), "the folder to write into does not exist"),
-        (("bss", "--csv", "found.parquet"), "--csv: name a file that ends in .csv"),
-        (("bss", "--delay", "fast"), "--delay: 'fast' is no delay; write, for instance,"),
-        (("bss", "--delay", "250-50"), "--delay: the interval 0.25 to 0.05 s is impossible"),
-        (("bss", "--accuracy", "soon"), "--accuracy: 'soon' is no delay"),
-        (("bss", "--loss", "1.5"), "--loss: 1.5 is no probability below 1"),
-        (("sb", "--answers", "2"), "--answers: 2.0 is no probability"),
-        (("bss", "--rate", "0"), "--rate 0.0: messages a second, above 0"),
-        (("own/my.py:Mine",), "there is no such file"),
+        ("bss --members 0", "--members 0: a group has 1 or more"),
+        ("bss --members 3,x", "--members 3,x: whole numbers with commas between"),
+        ("r=10 bss", "r=10: options stand after their protocol"),
+        ("linear heartbeat=1", "linear has no option 'heartbeat'; options are: "),
+        ("bss --csv /nowhere/x.csv", "the folder to write into does not exist"),
+        ("bss --csv found.parquet", "--csv: name a file that ends in .csv"),
+        ("bss --delay fast", "--delay: 'fast' is no delay; write, for instance,"),
+        ("bss --loss 1.5", "--loss: 1.5 is no probability below 1"),
+        ("sb --answers 2", "--answers: 2.0 is no probability"),
+        ("bss --rate 0", "--rate 0.0: messages a second, above 0"),
+        ("own/my.py:Mine", "there is no such file"),
         (
-            ("bss", "--rate", "1e300"),
+            "bss --rate 1e300",
             "--rate 1e+300: a peer sends one message a microsecond at most",
         ),
-        (("bss", "--rate", "1e-9"), "--rate 1e-09: a message in 1e+09 s; too seldom"),
-        (("bss", "--seconds", "nan"), "--seconds nan: above 0"),
-        (("bss", "--seconds", "1e12"), "--seconds: 1000000000000.0 s; it is above 0 and at most"),
-        (("bss", "--seeds", "0"), "--seeds 0: the least is 1"),
-        (("bss", "--seed", "-1"), "--seed -1: seeds are 0 or more"),
-        (("tv",), "tv runs on --topology 'pubsub', not on 'mesh', where these do: unordered"),
-        (("bss", "--topology", "pubsub"), "bss runs on --topology 'mesh', not on 'pubsub', where"),
-        (("hierarchical", "--topology", "hierarchy", "--members", "1"), "peers inside and outside"),
-        (("physical", "--delay", "0-50"), "physical: physical time alone cannot order members"),
-        (("bss", "--members", "100000"), "bss: member numbers are 0 to 65535"),
+        ("bss --rate 1e-9", "--rate 1e-09: a message in 1e+09 s; too seldom"),
+        ("bss --seconds nan", "--seconds nan: above 0"),
+        ("tv", "tv runs on --topology 'pubsub', not on 'mesh', where these do: unordered"),
+        ("bss --topology pubsub", "bss runs on --topology 'mesh', not on 'pubsub', where"),
+        ("hierarchical --topology hierarchy --members 1", "peers inside and outside"),
+        ("physical --delay 0-50", "physical: physical time alone cannot order members"),
+        ("bss --members 100000", "bss: member numbers are 0 to 65535"),
     ],
 )
-def test_wrong_questions_are_refused(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert compare(*arguments) == 2
-    assert says in capsys.readouterr().err
+def test_wrong_questions_are_refused(arguments: str, says: str, refused: Call) -> None:
+    assert says in refused("compare", *arguments.split())

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from antecede.cli import main
 from antecede.cli.experiments.simulate.command import TEMPLATES, template
 from antecede.cli.experiments.simulate.report import report
 from antecede.lab.simulate import memory_guard
@@ -23,6 +22,7 @@ from antecede.lab.simulate.outputs.result import Result
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh, kind_of
 from antecede.tables.trace.arrow import read
+from tests.helpers.fixtures import Call, Patch
 
 OPTIONAL = re.compile(r"#(\w+ = )")
 """A key that may be given, as templates write it: without a space."""
@@ -32,30 +32,32 @@ SMALL = '[topology]\nkind = "mesh"\npeers = 4\n[run]\nduration_s = 1\n'
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    path = tmp_path / "small.toml"
-    path.write_text(SMALL, encoding="utf-8")
+    return written(tmp_path / "small.toml")
+
+
+def written(path: Path, more: str = "", start: str = SMALL) -> Path:
+    path.write_text(start + more, encoding="utf-8")
     return path
 
 
-def simulate(*arguments: str | Path) -> int:
-    return main(["simulate", *map(str, arguments)])
+@pytest.fixture
+def words(said: Call) -> Call:
+    """Return a function: words of the command -> its output with single blanks."""
+    return lambda *given: " ".join(said("simulate", *given).split())
 
 
 # -- templates -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_a_template_is_printed_parses_and_runs(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert simulate("--template", kind) == 0
-    text = capsys.readouterr().out
+def test_a_template_is_printed_parses_and_runs(kind: str, tmp_path: Path, said: Call) -> None:
+    text = said("simulate", "--template", kind)
     assert text == template(kind)
-    path = tmp_path / "run.toml"
-    path.write_text(text.replace("duration_s = 5.0", "duration_s = 1.5"), encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= 100
+    text = text.replace("duration_s = 5.0", "duration_s = 1.5")
+    path = written(tmp_path / "run.toml", start=text)
     assert kind_of(read_scenario(path).topology) == kind
-    assert simulate(path) == 0
-    assert re.search(r"own order +0 of ", capsys.readouterr().out)
+    assert re.search(r"own order +0 of ", said("simulate", path))
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -70,45 +72,33 @@ def test_every_key_that_a_template_offers_can_be_given(kind: str) -> None:
         scenario_from(tomllib.loads(text))
 
 
-@pytest.mark.parametrize("kind", TEMPLATES)
-def test_lines_of_templates_fit(kind: str) -> None:
-    assert max(map(len, template(kind).splitlines())) <= 100
-
-
 # -- the report ------------------------------------------------------------------------------
 
 
-def test_the_report_has_every_figure_of_the_run(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert simulate(small) == 0
-    text = capsys.readouterr().out
+def test_the_report_has_every_figure_of_the_run(small: Path, said: Call) -> None:
+    text = said("simulate", small)
     words = " ".join(text.split())  # lines are folded at the terminal's width
-    figures = run_readable(read_scenario(small), 0).figures
+    result, recording = run_readable(read_scenario(small), 0, True)
+    figures, seen = result.figures, wait_counts(recording)
+    assert seen is not None
     assert text.startswith(
         "idr, 4 peers in a mesh\ndelay 50-250 ms (normal, clipped), channels reorder\n"
     )
-    assert f"{figures['sent']} messages, {figures['arrivals']} arrivals" in text
-    assert f"mean {figures['wait_ms.mean']:.1f} ms" in text
-    assert f"{figures['peer.overhead_bytes']:.1f}" in text
-    assert f"{figures['peer.encoded_bytes']:.1f}" in text
     early, of = figures["early.by_delivery"], figures["violations.checked"]
-    assert f"{early} of {of} deliveries came before a cause: what its sender had" in words
-    seen = wait_counts(run_readable(read_scenario(small), 0, True)[1])
-    assert seen is not None
-    assert (
-        f"{seen.unnecessary} of {of} deliveries were held after all their causes were there"
-        in words
-    )
-    assert f"0 of {of} deliveries broke the order that the protocol itself keeps to" in words
+    for part in (
+        f"{figures['sent']} messages, {figures['arrivals']} arrivals",
+        f"mean {figures['wait_ms.mean']:.1f} ms",
+        f"{figures['peer.overhead_bytes']:.1f}",
+        f"{figures['peer.encoded_bytes']:.1f}",
+        f"{early} of {of} deliveries came before a cause: what its sender had",
+        f"{seen.unnecessary} of {of} deliveries were held after all their causes were there",
+        f"0 of {of} deliveries broke the order that the protocol itself keeps to",
+    ):
+        assert part in words
 
 
-def test_what_promises_nothing_is_still_held_against_causality(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    small.write_text(SMALL + '[protocol]\nname = "unordered"\n', encoding="utf-8")
-    assert simulate(small) == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_what_promises_nothing_is_still_held_against_causality(small: Path, words: Call) -> None:
+    text = words(written(small, '[protocol]\nname = "unordered"\n'))
     found = re.search(r"too early (\d+) of (\d+) deliveries came before", text)
     assert found is not None
     assert 0 < int(found[1]) < int(found[2])
@@ -117,71 +107,54 @@ def test_what_promises_nothing_is_still_held_against_causality(
 
 
 def test_pairs_of_a_protocol_with_messages_of_its_own_are_said_to_be_of_the_others(
-    small: Path, capsys: pytest.CaptureFixture[str]
+    small: Path, words: Call
 ) -> None:
-    said = "what the protocol sends besides, again or by a detour is not among them"
+    remark = "what the protocol sends besides, again or by a detour is not among them"
     for protocol, there in (("fifo", False), ("total", True)):
-        small.write_text(f'{SMALL}[protocol]\nname = "{protocol}"\n', encoding="utf-8")
-        assert simulate(small, "--meter") == 0
-        assert (said in " ".join(capsys.readouterr().out.split())) is there
-
-
-def test_what_an_engine_cannot_count_is_said_and_not_0() -> None:
-    figures = {"sent": 3.0}
-    caveats = {"early.by_receipt": "no receipts", "early.by_delivery": "no receipts"}
-    given = Result(Scenario(Mesh(3)), 0, "compiled", figures, caveats=caveats)
-    lines = list(report([given], 1.0, 80))
-    assert "not counted  early.by_receipt, early.by_delivery: no receipts" in lines
+        text = words(written(small, f'[protocol]\nname = "{protocol}"\n'), "--meter")
+        assert (remark in text) is there
 
 
 def test_the_compiled_engine_says_that_it_does_not_look_for_unnecessary_waits(
-    small: Path, capsys: pytest.CaptureFixture[str]
+    small: Path, words: Call
 ) -> None:
-    assert simulate(small, "--engine", "compiled") == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = words(small, "--engine", "compiled")
     assert "not counted causal.unnecessary: only what the readable engine records" in text
     assert "0 of 153 deliveries came before a cause: what" in text
 
 
+def told(figures: dict[str, float], size: int = 3, **more: Any) -> list[str]:
+    return list(report([Result(Scenario(Mesh(size)), 0, "compiled", figures, **more)], 1.0, 80))
+
+
 def test_figures_of_any_name_are_told() -> None:
-    """An engine that measures more is not kept silent; pairs of the meter stand by their rule."""
-    figures = {
-        "sent": 3.0,
-        "peer.overhead_bytes": 4.0,
-        "meter.TV_LT.ordered": 9.0,
-        "meter.TV_LT.unnecessary": 5.0,
-        "meter.TV_LT.causal": 4.0,
-        "meter.TV_LT.missed": 0.0,
-        "something.new": 1.25,
-    }
-    lines = list(report([Result(Scenario(Mesh(3)), 0, "compiled", figures)], 1.0, 80))
+    pairs = {"ordered": 9.0, "unnecessary": 5.0, "causal": 4.0, "missed": 0.0}
+    figures = {f"meter.TV_LT.{name}": value for name, value in pairs.items()}
+    caveats = {"early.by_receipt": "no receipts", "early.by_delivery": "no receipts"}
+    lines = told({"sent": 3.0, **figures, "something.new": 1.25}, caveats=caveats)
     assert "pairs, TV_LT   4 causal by receipt, 9 ordered, 5 unnecessary, 0 missed" in lines
     assert "something.new  1.25" in lines
+    assert "not counted    early.by_receipt, early.by_delivery: no receipts" in lines
 
 
-def test_several_seeds_give_means_and_deviations(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert simulate(small, "--seeds", "3", "--seed", "5") == 0
-    text = capsys.readouterr().out
+def test_several_seeds_give_means_and_deviations(small: Path, said: Call) -> None:
+    text = said("simulate", small, "--seeds", "3", "--seed", "5")
     assert "seeds 5 to 7, mean ± standard deviation" in text
     assert re.search(r"wait  mean \d+\.\d ± \d+\.\d ms", text)
 
 
 def test_the_heading_tells_of_the_whole_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: Patch, said: Call
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    path = tmp_path / "run.toml"
     links = (
         'delay = "0-1 ms"\nmatrix = [[0, 0.1], [0.1, 0]]\nloss = 0.1\nduplicate = 0.2\nbuffer = 9\n'
         "service_s = 0.001\npartitions = [{ start_s = 0.1, end_s = 0.2, side = [0] }]\n"
         'special = [{ from = 0, to = "any", delay = "1 s" }]\n'
     )
     head = f'name = "{"long " * 20}\\u001b"\n{SMALL}[links]\n{links}'
-    path.write_text(head.replace("peers = 4", "peers = 2"), encoding="utf-8")
-    assert simulate(path) == 0
-    text = capsys.readouterr().out
+    path = written(tmp_path / "run.toml", start=head.replace("peers = 4", "peers = 2"))
+    text = said("simulate", path)
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert (
@@ -192,30 +165,29 @@ def test_the_heading_tells_of_the_whole_network(
 
 
 def test_one_is_one() -> None:
-    lines = list(report([Result(Scenario(Mesh(1)), 0, "readable", {"sent": 1})], 1.0, 80))
+    lines = told({"sent": 1}, 1)
     assert lines[0] == "idr, 1 peer in a mesh"
     assert "sent  1 message" in lines
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_report_fits_the_terminal(
-    width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    width: int, monkeypatch: Patch, tmp_path: Path, said: Call
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    path = tmp_path / "run.toml"
     text = template("hierarchy").replace("duration_s = 5.0", "duration_s = 1.5")
-    path.write_text(text, encoding="utf-8")
-    assert simulate(path) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+    lines = said("simulate", written(tmp_path / "run.toml", start=text)).splitlines()
+    assert max(map(len, lines)) <= width
 
 
-def test_json_has_the_names_of_a_result(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate(small, "--json", "--seeds", "2", "--engine", "readable") == 0
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+def test_json_has_the_names_of_a_result(small: Path, said: Call) -> None:
+    found: dict[str, Any] = json.loads(
+        said("simulate", small, "--json", "--seeds", "2", "--engine", "readable")
+    )
     scenario = read_scenario(small)
-    assert scenario_from(told["scenario"]) == scenario
-    assert told["engine"] == "readable"
-    for seed, run in enumerate(told["runs"]):
+    assert scenario_from(found["scenario"]) == scenario
+    assert found["engine"] == "readable"
+    for seed, run in enumerate(found["runs"]):
         result, recording = run_readable(scenario, seed, True)
         seen = wait_counts(recording)
         assert seen is not None
@@ -229,49 +201,37 @@ def test_json_has_the_names_of_a_result(small: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_a_trace_is_of_the_format_that_its_name_says(
-    ending: str, small: Path, tmp_path: Path
+    ending: str, small: Path, tmp_path: Path, said: Call
 ) -> None:
     out, whole = tmp_path / f"run.{ending}", tmp_path / "run.parquet"
-    assert simulate(small, "--trace", out) == simulate(small, "--trace", whole) == 0
+    for path in (out, whole):
+        said("simulate", small, "--trace", path)
     columns = ["kind", "id", "member", "parents", "arrival"]
-    told, expected = (read([path]).events.select(columns) for path in (out, whole))
-    assert told.to_pylist() == expected.to_pylist()
+    found, expected = (read([path]).events.select(columns) for path in (out, whole))
+    assert found.to_pylist() == expected.to_pylist()
+    kinds, figures = found["kind"].to_pylist(), run_readable(read_scenario(small), 0).figures
+    assert kinds.count("send") == figures["sent"]
+    assert kinds.count("deliver") == figures["deliveries"]
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        ("talk.parquet", '[workload]\nkind = "replay"\npath = "talk.parquet"\n'),
-        ("rtt.csv", RTT),
-    ],
+    [("talk.parquet", '[workload]\nkind = "replay"\npath = "talk.parquet"\n'), ("rtt.csv", RTT)],
 )
 def test_no_file_that_the_scenario_reads_is_written_over(
-    name: str, text: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, text: str, small: Path, tmp_path: Path, said: Call, refused: Call
 ) -> None:
-    talk = tmp_path / "talk.parquet"
-    assert simulate(small, "--trace", talk) == 0
+    said("simulate", small, "--trace", tmp_path / "talk.parquet")
     (tmp_path / "rtt.csv").write_text("0 1\n1 0\n", encoding="utf-8")
     before = (tmp_path / name).read_bytes()
-    small.write_text(SMALL + text, encoding="utf-8")
-    capsys.readouterr()
-    assert simulate(small, "--trace", tmp_path / name, "--force") == 2
-    assert "is read by this command" in capsys.readouterr().err
+    call = ("simulate", written(small, text), "--trace", tmp_path / name, "--force")
+    assert "is read by this command" in refused(*call)
     assert (tmp_path / name).read_bytes() == before
 
 
-def test_a_trace_of_the_run_is_written(small: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run.parquet"
-    assert simulate(small, "--trace", out) == 0
-    rows = read([out]).events
-    result = run_readable(read_scenario(small), 0)
-    kinds = rows["kind"].to_pylist()
-    assert kinds.count("send") == result.figures["sent"]
-    assert kinds.count("deliver") == result.figures["deliveries"]
-
-
-def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path) -> None:
+def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path, said: Call) -> None:
     for name, start in (("plot.svg", b"<"), ("plot.png", b"\x89PNG")):
-        assert simulate(small, "--save-plot", tmp_path / name) == 0
+        said("simulate", small, "--save-plot", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
 
 
@@ -281,57 +241,39 @@ def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name a scenario file, or print one with --template mesh"),
-        (("FILE", "--seeds", "0"), "--seeds 0: the least is 1"),
-        (("FILE", "--seed", "-1"), "--seed -1: seeds are 0 or more"),
-        (("FILE", "--trace", "x.csv", "--seeds", "2"), "--trace: one run by the readable engine"),
-        (
-            ("FILE", "--trace", "x", "--engine", "compiled"),
-            "--trace: one run by the readable engine",
-        ),
-        (("FILE", "--trace", "x"), "its ending tells no format; write .parquet, .csv"),
-        (("FILE", "--trace", "FILE", "--force"), "is read by this command"),
-        (("FILE", "--save-plot", "FILE"), "is read by this command"),
-        (("FILE", "--save-plot", "x.pdf"), "name a file that ends in .svg or .png"),
-        (("none.toml",), "none.toml: cannot be read: No such file"),
+        ("", "name a scenario file, or print one with --template mesh"),
+        ("FILE --seeds 0", "--seeds 0: the least is 1"),
+        ("FILE --seed -1", "--seed -1: seeds are 0 or more"),
+        ("FILE --trace x.csv --seeds 2", "--trace: one run by the readable engine"),
+        ("FILE --trace x --engine compiled", "--trace: one run by the readable engine"),
+        ("FILE --trace x", "its ending tells no format; write .parquet, .csv"),
+        ("FILE --trace FILE --force", "is read by this command"),
+        ("FILE --save-plot FILE", "is read by this command"),
+        ("FILE --save-plot x.pdf", "name a file that ends in .svg or .png"),
+        ("none.toml", "none.toml: cannot be read: No such file"),
     ],
 )
-def test_wrong_calls_are_refused(
-    arguments: tuple[str, ...], says: str, small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = [str(small) if word == "FILE" else word for word in arguments]
-    assert simulate(*given) == 2
-    assert says in capsys.readouterr().err
+def test_wrong_calls_are_refused(arguments: str, says: str, small: Path, refused: Call) -> None:
+    assert says in refused("simulate", *arguments.replace("FILE", str(small)).split())
 
 
-def test_a_wrong_key_is_named_with_its_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text(SMALL + "sample = 1\n", encoding="utf-8")
-    assert simulate(path) == 2
-    assert f"antecede: {path}: run.sample: no such key; did you mean sample_s?" in (
-        capsys.readouterr().err
-    )
+def test_a_wrong_key_is_named_with_its_file(small: Path, refused: Call) -> None:
+    wrong = f"antecede: {small}: run.sample: no such key; did you mean sample_s?"
+    assert wrong in refused("simulate", written(small, "sample = 1\n"))
 
 
 def test_a_compiled_run_too_large_is_refused_before_it_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: Path, refused: Call, monkeypatch: Patch
 ) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text(SMALL, encoding="utf-8")
     monkeypatch.setattr(memory_guard, "free_bytes", lambda: 1 << 10)
-    assert simulate(path, "--engine", "compiled") == 2
-    said = capsys.readouterr().err
-    assert re.search(r"run\.toml: this run would need .* MiB .* Lower run\.duration_s", said)
+    text = refused("simulate", small, "--engine", "compiled")
+    assert re.search(r"small\.toml: this run would need .* MiB .* Lower run\.duration_s", text)
 
 
 @pytest.mark.slow
 def test_what_auto_leaves_to_the_readable_engine_ends_before_memory_does(tmp_path: Path) -> None:
-    """Orders by clocks have no compiled engine, whatever their size."""
-    path = tmp_path / "run.toml"
     large = SMALL.replace("peers = 4", "peers = 30").replace("duration_s = 1", "duration_s = 15")
-    path.write_text(f'{large}[protocol]\nname = "linear"\n', encoding="utf-8")
+    path = written(tmp_path / "run.toml", '[protocol]\nname = "linear"\n', large)
     program = f"""
 import sys
 from antecede.cli.experiments.simulate import command
@@ -348,38 +290,35 @@ sys.exit(main(["simulate", {str(path)!r}]))
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("table", "text", "says"),
     [
-        ('[protocol]\nname = "own.py:Mine"', r"protocol\.name: .*own\.py: there is no such file"),
-        ('[workload]\nkind = "replay"\npath = ""', r"workload\.path: is empty; it names a trace"),
+        ("protocol", 'name = "own.py:Mine"', r"protocol\.name: .*own\.py: there is no such file"),
+        ("workload", 'kind = "replay"\npath = ""', r"workload\.path: is empty; it names a trace"),
         (
-            '[workload]\nkind = "replay"\npath = "no.mbox"',
+            "workload",
+            'kind = "replay"\npath = "no.mbox"',
             r"workload\.path: no\.mbox: no such file",
         ),
         (
-            '[protocol]\nname = "physical"\n[clocks]\naccuracy_s = 1',
+            "protocol",
+            'name = "physical"\n[clocks]\naccuracy_s = 1',
             r"protocol\.options: physical: physical time alone cannot order",
         ),
     ],
 )
 def test_what_is_found_wrong_when_it_is_to_run_names_file_and_key(
-    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table: str, text: str, says: str, small: Path, refused: Call
 ) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text(SMALL + text, encoding="utf-8")
-    assert simulate(path) == 2
-    assert re.search(rf"antecede: {re.escape(str(path))}: {says}", capsys.readouterr().err)
+    found = refused("simulate", written(small, f"[{table}]\n{text}"))
+    assert re.search(rf"antecede: {re.escape(str(small))}: {says}", found)
 
 
-def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """Some editors write one."""
-    path = tmp_path / "run.toml"
-    path.write_text(SMALL, encoding="utf-8-sig")
-    assert read_scenario(path).duration_s == 1
+def test_a_file_may_begin_with_a_byte_order_mark(small: Path) -> None:
+    small.write_text(SMALL, encoding="utf-8-sig")
+    assert read_scenario(small).duration_s == 1
 
 
 def test_small_runs_load_no_compiled_kernels(small: Path) -> None:
-    """Their loading takes longer than such a run."""
     code = (
         "import sys; from antecede.cli import main; "
         f"main(['simulate', {str(small)!r}]); print('numba' in sys.modules)"

@@ -13,6 +13,7 @@ from antecede.lab.simulate.config import keys
 from antecede.lab.simulate.config.file import read_scenario, scenario_from, scenario_mapping
 from antecede.lab.simulate.config.model import Links, Workload
 from antecede.lab.simulate.topology import TOPOLOGIES
+from tests.helpers.fixtures import Capture, Patch
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "simulate.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```\n\$ antecede (compare .*?)\n(.*?)\n```", PAGE, re.DOTALL)
@@ -50,7 +51,7 @@ def test_no_field_of_a_scenario_is_left_out_of_its_file() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
 def test_compare_prints_what_the_page_shows(
-    command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, shown: str, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     assert main(command.split()) == 0
@@ -59,7 +60,7 @@ def test_compare_prints_what_the_page_shows(
 
 @pytest.mark.slow
 def test_simulate_prints_what_the_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     found = re.search(r"\$ antecede simulate hierarchy\.toml\n(.*?)\n```", PAGE, re.DOTALL)
     assert found is not None
@@ -73,9 +74,7 @@ def test_simulate_prints_what_the_page_shows(
     assert scenario_from(scenario_mapping(scenario)) == scenario
 
 
-def test_the_snapshots_of_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_snapshots_of_the_page(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     found = re.search(
         r"\$ cat snapshots\.toml\n(.*?)\$ antecede (simulate .*?)\n\.\.\.\n(.*?)\n```", PAGE, re.S
     )

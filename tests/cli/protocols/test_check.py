@@ -13,6 +13,7 @@ from antecede.lab.check.check import run_check
 from antecede.lab.check.results import EARLY
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
+from tests.helpers.fixtures import Call, Capture
 
 OWN = """
 from typing import NamedTuple
@@ -59,14 +60,11 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_built_in_protocol_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "fifo"]) == 0
-    assert "PASS" in capsys.readouterr().out
+def test_a_built_in_protocol_passes(said: Call) -> None:
+    assert "PASS" in said("check", "fifo")
 
 
-def test_a_protocol_of_ones_own_gets_its_counterexample(
-    own: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_protocol_of_ones_own_gets_its_counterexample(own: Path, capsys: Capture) -> None:
     assert main(["check", f"{own}:Mine", "--json"]) == 1
     verdict = json.loads(capsys.readouterr().out)
     failures = [part["failure"] for part in verdict["explorations"] if part["failure"]]
@@ -77,7 +75,7 @@ def test_a_protocol_of_ones_own_gets_its_counterexample(
     )
 
 
-def test_the_counterexample_is_a_scenario_that_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_counterexample_is_a_scenario_that_shows_it(capsys: Capture) -> None:
     verdict = run_check("bss", variant="as-published")
     early = [failure for failure in verdict.failures if failure.what == EARLY]
     assert len(early) == 1
@@ -109,11 +107,8 @@ def test_a_file_that_does_not_run_is_named_with_its_line(tmp_path: Path) -> None
         run_check(f"{path}:Mine")
 
 
-def test_unknown_names_are_answered_with_the_known_ones(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["check", "nothing"]) == 2
-    assert "unordered, fifo, bss" in capsys.readouterr().err
+def test_unknown_names_are_answered_with_the_known_ones(refused: Call) -> None:
+    assert "unordered, fifo, bss" in refused("check", "nothing")
     with pytest.raises(LocalError, match="variants: differences, as-published"):
         run_check("bss", variant="nonsense")
     assert main(["check", "bss", "--members", "1"]) == 2

@@ -11,19 +11,19 @@ import pytest
 from antecede.cli import main
 from antecede.cli.protocols.list_protocols import facts_of
 from antecede.core.protocols.registry import ENTRIES, SYMBOLS
+from tests.helpers.fixtures import Call, Capture
 
 WIDTH = 100
 
 
-def test_the_table_has_every_protocol_and_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["protocols"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_the_table_has_every_protocol_and_fits(said: Call) -> None:
+    lines = said("protocols").splitlines()
     assert max(map(len, lines)) <= WIDTH
     names = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert [name for name in names if name in ENTRIES] == list(ENTRIES)
 
 
-def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_of_it(capsys: Capture) -> None:
     assert main(["protocols", "--json"]) == 0
     facts: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in facts] == list(ENTRIES)
@@ -68,9 +68,8 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_a_protocol_alone(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["protocols", name]) == 0
-    out = capsys.readouterr().out
+def test_a_protocol_alone(name: str, said: Call) -> None:
+    out = said("protocols", name)
     assert out.startswith(f"{name}: {ENTRIES[name].title}\n")
     assert max(map(len, out.splitlines())) <= WIDTH
     assert all(variant in out for variant in ENTRIES[name].variants)
@@ -87,6 +86,5 @@ def test_costs_are_told_in_letters_that_are_explained(name: str) -> None:
         assert facts_of(found)["symbols"].items() <= SYMBOLS.items()
 
 
-def test_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["protocols", "lamport"]) == 2
-    assert "no protocol is called 'lamport'" in capsys.readouterr().err
+def test_an_unknown_name(refused: Call) -> None:
+    assert "no protocol is called 'lamport'" in refused("protocols", "lamport")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from antecede.cli import main
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.play.runner import own_name
 from antecede.lab.play.server import Opened
+from tests.helpers.fixtures import Call
 
 ROOT = Path(__file__).parents[3]
 SCENARIO = ROOT / "scenarios" / "bss-overtaking.scenario"
@@ -89,40 +89,22 @@ def test_already_the_first_process_never_sees_ctrl_c() -> None:
     [
         (["--port", "70000"], "--port 70000: ports go from 0 (any) to 65535"),
         (["--protocol", " , "], "--protocol names no protocol"),
-        (["--protocol", "fofi"], "no protocol is called 'fofi'"),
         (["--protocol", "bss loud=1"], "options are: differences"),
-        (["--protocol", "nowhere.py:X"], "there is no such file"),
         (["nowhere.scenario"], "nowhere.scenario: cannot be read"),
         (["--exercise", "none"], "no exercise 'none'; there are"),
         ([str(SCENARIO), "--exercise", "bss-example"], "leave out SCENARIO"),
     ],
 )
 def test_what_cannot_be_is_refused_before_it_begins(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], says: str, refused: Call
 ) -> None:
-    assert main(["play", *words, "--no-browser"]) == 2
-    assert says in capsys.readouterr().err
+    assert says in refused("play", *words, "--no-browser")
 
 
-def test_a_file_that_is_no_script_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_no_script_is_refused(tmp_path: Path, refused: Call) -> None:
     file = tmp_path / "x.scenario"
     file.write_text("dance\n", encoding="utf-8")
-    assert main(["play", str(file), "--no-browser"]) == 2
-    assert "x.scenario:1: unknown command 'dance'" in capsys.readouterr().err
-
-
-def test_more_than_the_bench_shows_is_refused_before_it_begins(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "x.scenario"
-    file.write_text("protocol fifo\nmembers A\n" + "tick 1\n" * 401, encoding="utf-8")
-    assert main(["play", str(file), "--no-browser"]) == 2
-    assert "401 commands: the bench shows 400 at most" in capsys.readouterr().err
-    many = ",".join(f"linear window={k + 1}" for k in range(13))
-    assert main(["play", "--protocol", many, "--no-browser"]) == 2
-    assert "13 protocols: the bench shows 12 at most" in capsys.readouterr().err
+    assert "x.scenario:1: unknown command 'dance'" in refused("play", str(file), "--no-browser")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from antecede.cli import main
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
+from tests.helpers.fixtures import Call, Capture
 
 ROWS: list[dict[str, Any]] = [
     {"id": "2", "shop": "x", "after": ["1"]},
@@ -30,7 +31,7 @@ def shops(tmp_path: Path) -> Path:
 
 
 def test_order_keeps_groups_apart_as_the_function_does(
-    shops: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shops: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "o.jsonl"
     assert main(["order", str(shops), "-o", str(out), "--group", "shop"]) == 0
@@ -52,40 +53,31 @@ def test_order_keeps_groups_apart_as_the_function_does(
     assert found["y", "3"] == (1, ["1"])
 
 
-def test_audit_and_meter_count_within_groups(
-    shops: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["audit", str(shops), "--group", "shop", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_audit_and_meter_count_within_groups(shops: Path, said: Call) -> None:
+    report = json.loads(said("audit", str(shops), "--group", "shop", "--json"))
     assert (report["messages"], report["edges"], report["missing_parents"]) == (4, 2, 1)
     assert report["details"]["quarantine"] == {"no group": 1}
-    assert main(["meter", str(shops), "--group", "shop", "--rules", "arrival", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(said("meter", str(shops), "--group", "shop", "--rules", "arrival", "--json"))
     assert {row["run"]: row["events"] for row in told["counts"]} == {"x": 2, "y": 2}
 
 
 @pytest.mark.parametrize("command", ["order", "audit", "meter"])
 def test_what_cannot_be_a_group_is_refused(
-    command: str, shops: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, shops: Path, tmp_path: Path, refused: Call
 ) -> None:
     out = ["-o", str(tmp_path / "o.csv")] if command == "order" else []
     for words, said in (
         (["--group", "shop", "--run", "shop"], "--group and --run both keep rows apart"),
         (["--group", "city"], "no column 'city'"),
     ):
-        assert main([command, str(shops), *out, *words]) == 2
-        assert said in capsys.readouterr().err
+        assert said in refused(command, str(shops), *out, *words)
     log = tmp_path / "x.log"
     log.write_text('a {"a":1}\nstarts\n')
-    assert main([command, str(log), *out, "--group", "host"]) == 2
-    assert "has no use for columns" in capsys.readouterr().err
+    assert "has no use for columns" in refused(command, str(log), *out, "--group", "host")
 
 
-def test_blank_groups_of_text_files_are_set_aside(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_blank_groups_of_text_files_are_set_aside(tmp_path: Path, said: Call) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,after,shop\na,,1\nb,a,1\nc,a,\nd,a,  \n")
-    assert main(["audit", str(path), "--group", "shop", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(said("audit", str(path), "--group", "shop", "--json"))
     assert (report["messages"], report["details"]["quarantine"]) == (2, {"no group": 2})

@@ -19,6 +19,7 @@ from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
 from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.helpers.fixtures import Call, Capture
 
 MS = 1_000_000
 
@@ -64,7 +65,7 @@ def test_the_engine_agrees_with_the_processes() -> None:
 
 
 def test_the_first_call_is_left_out_of_the_time_and_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     arrivals, sizes = arrivals_of(table_of(story())), []
     monkeypatch.setattr(engines, "FIRST_ROWS", 3)
@@ -73,12 +74,12 @@ def test_the_first_call_is_left_out_of_the_time_and_named(
         sizes.append(table.num_rows)
         return order_table(table, spec)
 
-    monkeypatch.setattr(engines, "order_table", counted)
+    monkeypatch.setattr("antecede.tables.order.order_table", counted)
     made = order_locally(arrivals)
     assert sizes == [3, arrivals.table.num_rows]
     for first_s, said in ((1.6, "in 9.0 ms (first call compiles: 1.6 s): "), (0.01, "in 9.0 ms: ")):
         timed = Ordered(made.table, 0.009, first_s)
-        monkeypatch.setattr(demo, "order_locally", lambda given, timed=timed: timed)
+        monkeypatch.setattr(engines, "order_locally", lambda given, timed=timed: timed)
         demo.order_twice(arrivals, story(), None)
         assert f"rows in causal order {said}identical" in capsys.readouterr().out
 
@@ -110,7 +111,6 @@ def test_the_held_message_is_told() -> None:
 
 
 def test_a_message_is_told_only_with_the_cause_that_released_it() -> None:
-    """Bob's second message waits for alice's, which comes first, and then for bob's first."""
     rows = [
         (SEND, "alice-1", "alice", ()),
         (SEND, "bob-1", "bob", ()),
@@ -171,7 +171,7 @@ class _Tags(HTMLParser):
 
 
 @pytest.mark.slow
-def test_the_tour_of_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tour_of_a_recording(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "tour"
     assert main(["demo", "--engine", "local", "--seconds", "1.5", "-o", str(out)]) == 0
     printed = capsys.readouterr()
@@ -186,7 +186,7 @@ def test_the_tour_of_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (out / "trace.parquet").exists()
 
 
-def test_the_tour_of_ones_own_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tour_of_ones_own_file(tmp_path: Path, said: Call) -> None:
     own = tmp_path / "mails.jsonl"
     own.write_text(
         '{"id":"b","parent":"a","sender":"y","date":20,"arrived":30}\n'
@@ -195,14 +195,13 @@ def test_the_tour_of_ones_own_file(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     out = tmp_path / "tour"
     arguments = ["demo", "--engine", "local", "--trace", str(own), "--format", "mail"]
-    assert main([*arguments, "-o", str(out)]) == 0
-    printed = capsys.readouterr().out
+    printed = said(*arguments, "-o", str(out))
     assert "2 events read" in printed
     assert "1 rows were not usable" in printed or "1 row was not usable" in printed
     assert "1 (50.0%) of 2 came before a cause that they name: 1 pair" in printed
 
 
-def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
     absent = str(tmp_path / "absent.log")
     code = main(["demo", "--engine", "local", "--trace", absent, "-o", str(tmp_path / "o")])
     assert code == 2

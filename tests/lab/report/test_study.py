@@ -16,8 +16,14 @@ pytest.importorskip("jinja2")
 
 from antecede.errors import LocalError
 from antecede.lab.report.model import Findings, Plot, Row, Section, Series
-from antecede.lab.report.overview import write_overview
-from antecede.lab.report.study import FOLDED, MARKS, mark_of, ratio_words, write_study
+from antecede.lab.report.study import (
+    FOLDED,
+    MARKS,
+    mark_of,
+    ratio_words,
+    write_overview,
+    write_study,
+)
 from tests.lab.report.invented import beside, invented, overhead
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}

@@ -6,11 +6,13 @@ import functools
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antecede.lab.reproductions.framework.execute import run_locally
 from antecede.lab.reproductions.framework.registry import load
+from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runner import Conducted, conduct
 
 Carried = Callable[[str], Conducted]
@@ -29,6 +31,13 @@ def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Carried:
         return conduct(load(name), run_locally, folder, quick=True, stream=io.StringIO())
 
     return one
+
+
+def mean(results: Results, quantity: str, **where: Any) -> float:
+    """Return the mean of a quantity over the runs that are there."""
+    found = results.mean(quantity, **where)
+    assert found is not None
+    return found
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -41,7 +41,6 @@ def test_every_quick_run_gives_figures(name: str, carried_out: Carried) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_summary_of_each_study(name: str, carried_out: Carried, tmp_path: Path) -> None:
-    """`rows` is a list of figure, quantity, condition, paper, ours, ratio; paper may be null."""
     findings = carried_out(name).findings
     path = write_summary(findings, tmp_path)
     found = json.loads(path.read_text())
@@ -76,7 +75,6 @@ def test_nothing_is_found_without_runs(name: str) -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_findings_stand_whichever_runs_are_missing(name: str, carried_out: Carried) -> None:
-    """Rows are those of the full study, or of fewer seeds: nothing is made up for a missing run."""
     results, study, chance = carried_out(name).results, load(name), random.Random(name)
     titles = {section.title for section in study.findings(results, True).sections}
     kinds = sorted({run.kind for run in results.runs})

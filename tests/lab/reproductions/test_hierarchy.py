@@ -21,7 +21,7 @@ from antecede.lab.reproductions.hierarchy.study import (
     scenario_of,
 )
 from antecede.lab.simulate.topology import Hierarchy
-from tests.lab.reproductions.conftest import Carried
+from tests.lab.reproductions.conftest import Carried, mean
 
 Source = Callable[[str], str]
 PAGE = read_page("antecede.lab.reproductions.hierarchy")
@@ -144,7 +144,6 @@ def test_the_system_of_the_source(delay: str) -> None:
 
 
 def test_the_figures_of_the_text_come_out(carried_out: Carried) -> None:
-    """Values and slopes of internal and external groups and of IDR, within 10 %."""
     rows = [
         row
         for section in carried_out("hierarchy").findings.sections
@@ -170,11 +169,9 @@ def test_what_does_not_come_out_is_told(carried_out: Carried) -> None:
 
 
 def test_ds_is_eight_bytes_an_external_peer(carried_out: Carried, delay: str) -> None:
-    """8 bytes for each peer but the sender, as exact order by sequences needs."""
     results = carried_out("hierarchy").results
-    found = results.spread("ds.overhead_bytes", kind="grid", delay=delay, peers=LARGEST[delay])
-    assert found is not None
-    assert found.mean == pytest.approx(8 * (LARGEST[delay] // 2 - 1), rel=0.01)
+    found = mean(results, "ds.overhead_bytes", kind="grid", delay=delay, peers=LARGEST[delay])
+    assert found == pytest.approx(8 * (LARGEST[delay] // 2 - 1), rel=0.01)
 
 
 def test_passive_receivers_cost_nothing(carried_out: Carried, delay: str) -> None:
@@ -184,12 +181,9 @@ def test_passive_receivers_cost_nothing(carried_out: Carried, delay: str) -> Non
     results = carried_out("hierarchy").results
     for figure in ("internal.overhead_bytes", "external.overhead_bytes", "idr.overhead_bytes"):
         talking, some = (
-            results.spread(figure, kind="passive", delay=delay, silent=silent)
-            for silent in (0, 200)
+            mean(results, figure, kind="passive", delay=delay, silent=silent) for silent in (0, 200)
         )
-        assert talking is not None
-        assert some is not None
-        assert some.mean == pytest.approx(talking.mean, rel=0.06)
+        assert some == pytest.approx(talking, rel=0.06)
 
 
 def test_pruning_as_published_is_unsafe_under_skewed_links_alone(carried_out: Carried) -> None:
@@ -214,12 +208,10 @@ def test_pruning_keeps_the_table_small(carried_out: Carried) -> None:
     results = carried_out("hierarchy").results
     for groups in (1, 3):
         safe, none = (
-            results.spread("tt.mean", kind="pruning", groups=groups, skewed=True, pruning=pruning)
+            mean(results, "tt.mean", kind="pruning", groups=groups, skewed=True, pruning=pruning)
             for pruning in ("safe", "none")
         )
-        assert safe is not None
-        assert none is not None
-        assert safe.mean < none.mean / 2
+        assert safe < none / 2
 
 
 def test_bits_are_set_exactly_for_immediate_dependencies(carried_out: Carried) -> None:
@@ -237,7 +229,6 @@ def test_bits_are_set_exactly_for_immediate_dependencies(carried_out: Carried) -
 
 
 def test_encoded_sizes_at_the_largest_groups(carried_out: Carried, delay: str) -> None:
-    """External and IDR: half of the accounting at most; internal: 1.2 of its entropy at most."""
     results = carried_out("hierarchy").results
     where = {"kind": "grid", "delay": delay, "peers": LARGEST[delay]}
     for role, below, most in (
@@ -245,8 +236,5 @@ def test_encoded_sizes_at_the_largest_groups(carried_out: Carried, delay: str) -
         ("external", "overhead_bytes", 0.5),
         ("idr", "overhead_bytes", 0.5),
     ):
-        encoded = results.spread(f"{role}.encoded_bytes", **where)
-        bound = results.spread(f"{role}.{below}", **where)
-        assert encoded is not None
-        assert bound is not None
-        assert 0 < encoded.mean <= most * bound.mean
+        encoded = mean(results, f"{role}.encoded_bytes", **where)
+        assert 0 < encoded <= most * mean(results, f"{role}.{below}", **where)

@@ -39,8 +39,8 @@ def execute(run):
 
 
 def findings(results, quick):
-    rows = [Row("ours", "y", f"x {x}", None, found.mean)
-            for x in (1, 2, 3) if (found := results.spread("y", x=x))]
+    rows = [Row("ours", "y", f"x {x}", None, found)
+            for x in (1, 2, 3) if (found := results.mean("y", x=x))]
     return Findings("mine", "Mine", "ours", f"{len(rows)} rows.", [], [],
                     [Section("All", "", rows)])
 
@@ -84,7 +84,6 @@ def test_it_is_found_where_one_stands_and_goes_stale(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_guide_s_own_study_runs(tmp_path: Path) -> None:
-    """The example of docs/design/studies.md is complete: imports, fields, functions."""
     (example,) = re.findall(r"```python\n(# loss\.py\n.*?)```", GUIDE.read_text(), re.DOTALL)
     (tmp_path / "loss.py").write_text(example)
     found = called(tmp_path, "loss.py:STUDY", "--quick")
@@ -135,7 +134,6 @@ def test_a_row_without_a_figure_is_a_failure_where_runs_failed(tmp_path: Path) -
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says so; the results that are kept are whole, and nothing half lies about."""
     few = toy.with_runs(*toy.sums(seeds=[1]))
     conduct(few, run_locally, tmp_path, stream=io.StringIO())
     before = (tmp_path / "results" / "results.parquet").read_bytes()

@@ -11,13 +11,17 @@ import pytest
 
 from antecede.cli.experiments.reproduce import command
 from antecede.errors import InputError
-from antecede.lab.reproductions.framework.execute import SCHEMA, outcome, run_locally
-from antecede.lab.reproductions.framework.registry import load
-from antecede.lab.reproductions.framework.results import Results
+from antecede.lab.reproductions.framework.execute import outcome, run_locally
 from antecede.lab.reproductions.framework.runner import conduct
 from antecede.lab.reproductions.framework.study import checked
-from antecede.lab.reproductions.semantic.grid import SWEEPS, USUAL
-from antecede.lab.reproductions.semantic.study import STUDY, execute, runs, with_traces
+from antecede.lab.reproductions.semantic.study import (
+    STUDY,
+    SWEEPS,
+    USUAL,
+    execute,
+    runs,
+    with_traces,
+)
 from antecede.lab.reproductions.semantic.workload import content_digest, trace_load
 
 LOG = "[10:0{n}] <{nick}> hello\n"
@@ -43,11 +47,6 @@ def test_runs_are_plain_and_differ(quick: bool, tmp_path: Path) -> None:
         at = {run.parameters[name] for run in found if run.kind == "threads"}
         assert USUAL[name] in at
         assert len(at) >= 3
-
-
-def test_the_study_is_found_by_its_name() -> None:
-    assert load("semantic") is STUDY
-    assert all(run.kind != "trace" for run in STUDY.runs(True))
 
 
 def test_time_is_pressed_to_the_median_gap(tmp_path: Path) -> None:
@@ -135,12 +134,6 @@ def test_a_page_with_and_without_traces(tmp_path: Path) -> None:
     assert not left_out.rows
     lists = sections["Ordering lists and the store of held messages"]
     assert [claim.holds for claim in lists.claims] == [True] * 3
-
-
-def test_a_page_of_nothing() -> None:
-    found = STUDY.findings(Results(SCHEMA.empty_table(), []), True)
-    assert found.finding == "No run gave figures."
-    assert [section.title for section in found.sections] == ["Real threads"]
 
 
 def test_a_trace_of_one_author_orders_nothing(tmp_path: Path) -> None:

@@ -87,9 +87,7 @@ def test_waits_by_hand() -> None:
     # and 0 at 100. Q sends 2, unrelated, at 50, which R has at 60. P sends 3 at 55, before 1 came
     # at 70 and 2 at 80: R has it at 65.
     found = by_hand(
-        [0, 1, 1, 0],
-        [(), (0,), (), ()],
-        [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]],
+        [0, 1, 1, 0], [(), (0,), (), ()], [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]]
     )
     assert found.delivered_us["sb"][:, 2].tolist() == [100, 100, 60, 65]
     assert found.delivered_us["causal"][:, 2].tolist() == [100, 100, 100, 100]  # 3: after 0, P's
@@ -112,10 +110,7 @@ def test_total_order_waits_where_causal_order_does_not() -> None:
 def test_a_reply_leaves_when_what_it_answers_is_there() -> None:
     # 1 is due at 15 and its author has 0 at 30; 2 answers 1 and is due at 16, before 1 is sent.
     found = by_hand(
-        [0, 1, 2],
-        [(), (0,), (1,)],
-        [[10, 30, 20], [50, 31, 40], [90, 90, 41]],
-        due=[10, 15, 16],
+        [0, 1, 2], [(), (0,), (1,)], [[10, 30, 20], [50, 31, 40], [90, 90, 41]], due=[10, 15, 16]
     )
     assert found.sent_us.tolist() == [10, 31, 41]
     assert found.number.tolist() == [0, 1, 2]
@@ -125,10 +120,7 @@ def test_a_reply_leaves_when_what_it_answers_is_there() -> None:
 def test_a_reply_to_oneself_does_not_leave_before_it() -> None:
     # 1 is due at 15 and leaves at 31; its author answers it at 16, and so just behind it.
     found = by_hand(
-        [0, 1, 1],
-        [(), (0,), (1,)],
-        [[10, 30, 20], [50, 31, 40], [45, 31, 90]],
-        due=[10, 15, 16],
+        [0, 1, 1], [(), (0,), (1,)], [[10, 30, 20], [50, 31, 40], [45, 31, 90]], due=[10, 15, 16]
     )
     assert found.sent_us.tolist() == [10, 31, 31]
     assert found.delivered_us["sb"][2].tolist() == [50, 31, 90]
@@ -204,14 +196,6 @@ def test_the_protocols_deliver_at_these_times(protocol: str, case: dict[str, Any
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("protocol", ["bss", "idr", "sent"])
 def test_the_simulator_says_the_same_of_causal_order(protocol: str, case: dict[str, Any]) -> None:
-    """The same schedule in a run of the simulator, over its own members: sendings, arrivals and
-    deliveries are the study's, every one to the microsecond.
-
-    That holds for causal order alone: the study's application acts on what that has delivered, and
-    in a run under S_b or total order it answers other messages. Answers are the same, too, unless
-    several messages were handed over in one microsecond: the study takes them in the order of
-    sending, a member in the order in which it lets them go.
-    """
     scenario = drawn(protocol=protocol, **case)
     found = outcome(scenario)
     _, run = run_readable(scenario, 1, record=True)
@@ -248,7 +232,6 @@ def _handed_over_at_once(found: Outcome, at: int) -> bool:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_before_follows_from_what_was_delivered(case: dict[str, Any]) -> None:
-    """Windows let go of nothing that counts: pasts, frontiers and orders from all messages."""
     found = outcome(drawn(**case))
     causal, sb = found.delivered_us["causal"], found.delivered_us["sb"]
     pasts: list[set[int]] = []
@@ -328,7 +311,6 @@ def test_waits_count_from_the_warm_up_on() -> None:
 
 
 def test_a_sequencer_by_hand() -> None:
-    """The first observer numbers by arrival; a reply that reaches it first is numbered first."""
     # 1 answers 0 and reaches member 0 at 50, before 0 does at 60.
     found = by_hand([1, 2], [(), (0,)], [[60, 10, 20], [50, 55, 30]])
     figures = figures_of(found, network(3, Delay(0.001, 0.001, "constant")))
@@ -343,9 +325,7 @@ def test_a_sequencer_by_hand() -> None:
 
 def test_pairs_and_messages_held_by_hand() -> None:
     found = by_hand(
-        [0, 1, 1, 0],
-        [(), (0,), (), ()],
-        [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]],
+        [0, 1, 1, 0], [(), (0,), (), ()], [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]]
     )
     figures = figures_of(found, network(3))
     assert (figures["pairs"], figures["pairs.causal"], figures["pairs.replies"]) == (6, 4, 1)

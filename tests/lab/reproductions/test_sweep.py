@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from antecede.cli import main
 from antecede.errors import InputError
-from antecede.lab.report.model import Section
 from antecede.lab.reproductions.framework.code_digest import code_digest, modules_of
 from antecede.lab.reproductions.framework.execute import outcome, run_locally
 from antecede.lab.reproductions.framework.local_runner import Processes
@@ -24,6 +22,7 @@ from antecede.lab.reproductions.framework.store import opened
 from antecede.lab.reproductions.framework.summary import read_summary
 from antecede.lab.reproductions.sweeps.findings import interval
 from antecede.lab.reproductions.sweeps.sweep import axis, read_sweep, sweep_study
+from tests.helpers.fixtures import Call, Patch
 from tests.lab.reproductions import toy
 
 FILE = """
@@ -38,6 +37,19 @@ delay = "50-250 ms"
 duration_s = 1
 warm_s = 0.2
 """
+IDLE = """
+[topology]
+kind = "mesh"
+peers = 3
+[protocol]
+name = "linear"
+options = { heartbeat_s = 0.5 }
+[workload]
+recent = 3
+[run]
+duration_s = 0.5
+"""
+ANSWERS, DELIVERY = "workload.answers=0,0.5", "options.delivery=null,bound"
 OWN = """
 from antecede.core.protocols.vector.bss import Bss
 
@@ -53,14 +65,28 @@ def scenario(folder: Path, protocol: str = "bss") -> Path:
     return path
 
 
-def sweep(path: Path, folder: Path, *more: str) -> int:
-    return main(["sweep", str(path), "-o", str(folder), "--jobs", "1", *more])
+def call(path: Path, folder: Path, *over: str, more: str = "") -> list[str]:
+    """Return the words of a sweep."""
+    given = [part for text in over for part in ("--over", text)]
+    return ["sweep", str(path), "-o", str(folder), "--jobs", "1", *given, *more.split()]
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / "sweep.csv").read_text().splitlines()))
 
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Carry runs out here: starting workers takes longer than all runs of these tests."""
     monkeypatch.setattr(Processes, "__call__", lambda _, study, runs: run_locally(study, runs))
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Path:
+    """A scenario file with keys that some settings do not use."""
+    path = tmp_path / "idle.toml"
+    path.write_text(IDLE)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -109,69 +135,104 @@ def test_what_is_no_axis(text: str, message: str) -> None:
     ],
 )
 def test_what_cannot_run_is_refused_before_anything_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], over: Sequence[str], message: str
+    tmp_path: Path, refused: Call, over: Sequence[str], message: str
 ) -> None:
-    given = [part for text in over for part in ("--over", text)]
-    assert sweep(scenario(tmp_path), tmp_path / "out", *given) == 2
-    assert message in capsys.readouterr().err
+    assert message in refused(*call(scenario(tmp_path), tmp_path / "out", *over))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("over", "message"),
+    [
+        ([ANSWERS, "options.delivery=bound"], "heartbeat_s: no setting of this sweep has a use"),
+        ([DELIVERY], "workload.recent: no setting of this sweep has a use"),
+        (["protocol=bss,idr", ANSWERS], "heartbeat_s: no setting of this sweep has a use"),
+        ([DELIVERY, "options.heartbeat_s=1,2", ANSWERS], "heartbeat_s has no effect without"),
+        ([DELIVERY, "options.nosuch=1", ANSWERS], "linear has no such option"),
+    ],
+)
+def test_what_no_setting_uses_is_refused_and_so_is_a_swept_value_without_effect(
+    idle: Path, tmp_path: Path, refused: Call, over: list[str], message: str
+) -> None:
+    assert message in refused(*call(idle, tmp_path / "out", *over))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
-def test_table_csv_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
+    idle: Path, tmp_path: Path, said: Call
+) -> None:
+    out = tmp_path / "out"
+    told = " ".join(said(*call(idle, out, DELIVERY, ANSWERS)).split())
+    heartbeat = (
+        "protocol.options.heartbeat_s of the file is left out with options.delivery=bound: "
+        "no effect without delivery=null or retry_s"
+    )
+    assert heartbeat in told
+    assert "workload.recent of the file is left out with workload.answers=0: " in told
+    assert heartbeat in (out / "index.html").read_text(encoding="utf-8")
+    rows = rows_of(out)
+    assert [row["options.delivery"] for row in rows] == ["null", "null", "bound", "bound"]
+    waits = {row["options.delivery"]: float(row["wait_ms.mean"]) for row in rows}
+    assert waits["null"] != waits["bound"]
+
+
+def test_where_a_key_is_left_out_is_told_by_the_keys_that_tell_it(idle: Path) -> None:
+    of_protocols = read_sweep(idle, ["protocol=linear,bss,idr", "workload.answers=0.5"], [1])
+    assert of_protocols.left_out == (
+        "protocol.options.heartbeat_s of the file is left out with protocol=bss or idr: bss has no "
+        "such option; idr has no such option",
+    )
+    idle.write_text(IDLE.replace("recent = 3", "") + "[clocks]\nresync_s = 3\n")
+    odd = read_sweep(idle, [DELIVERY, "clocks.drift_ppm=0,9", "clocks.accuracy_s=1"], [1])
+    assert [one.partition(": ")[0] for one in odd.left_out] == [
+        "clocks.resync_s of the file is left out with clocks.drift_ppm=0",
+        "protocol.options.heartbeat_s of the file is left out with options.delivery=bound",
+    ]
+
+
+@pytest.mark.slow
+def test_table_csv_and_page(tmp_path: Path, said: Call) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
-    over = ["--over", "protocol=bss,unordered", "--over", "members=3,6", "--seeds", "3"]
-    assert sweep(path, folder, *over) == 0
-    out = capsys.readouterr().out
+    out = said(*call(path, folder, "protocol=bss,unordered", "members=3,6", more="--seeds 3"))
     assert "runs        12 in " in out
-    rows = list(csv.DictReader((folder / "sweep.csv").read_text().splitlines()))
+    assert "sweep.csv" in out
+    rows = rows_of(folder)
     assert [(row["protocol"], row["members"], row["seeds"]) for row in rows] == [
         (protocol, members, "3") for protocol in ("bss", "unordered") for members in ("3", "6")
     ]
-    for row in rows:
-        if row["protocol"] == "bss":
-            assert float(row["peer.overhead_bytes"]) == 4 * int(row["members"])
-            assert float(row["early.by_delivery"]) == 0
-            low, mean, high = (float(row[f"wait_ms.mean{end}"]) for end in (".low", "", ".high"))
-            assert low < mean < high
+    for row in rows[:2]:
+        assert float(row["peer.overhead_bytes"]) == 4 * int(row["members"])
+        assert float(row["early.by_delivery"]) == 0
+        low, mean, high = (float(row[f"wait_ms.mean{end}"]) for end in (".low", "", ".high"))
+        assert low < mean < high
     assert float(rows[3]["early.by_delivery"]) > 0 == float(rows[3]["violations"])
-    found = read_summary(folder / "summary.json")
-    assert "sweep.csv" in out
-    assert [len(section.table) for section in found.sections] == [4, 0]
-    plots = {plot.key for section in found.sections for plot in section.plots}
+    sections = read_summary(folder / "summary.json").sections
+    assert [len(section.table) for section in sections] == [4, 0]
+    plots = {plot.key for section in sections for plot in section.plots}
     assert {"sweep-overhead", "sweep-wait", "sweep-early-delivery"} <= plots
-    for key in plots:
-        assert (folder / "figures" / f"{key}.svg").is_file()
-        assert (folder / "figures" / f"{key}.png").is_file()
-    assert (
-        "antecede sweep run.toml --over &#39;protocol=bss,unordered&#39;"
-        in (folder / "index.html").read_text()
-    )
-    table(found.sections[0])
-
-
-def table(section: Section) -> None:
-    """What comes too early stands beside what is held back."""
-    heads = " ".join(section.columns)
+    files = {path.name for path in (folder / "figures").iterdir()}
+    assert files == {f"{key}.{ending}" for key in plots for ending in ("svg", "png")}
+    page = (folder / "index.html").read_text()
+    assert "antecede sweep run.toml --over &#39;protocol=bss,unordered&#39;" in page
+    heads = " ".join(sections[0].columns)  # what comes too early stands beside what is held back
     assert heads.index("wait") < heads.index("before a cause") < heads.index("own promise")
 
 
 @pytest.mark.slow
-def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_there_is_not_run_again(tmp_path: Path, said: Call) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
-    assert sweep(path, folder, "--over", "members=3,4") == 0
-    capsys.readouterr()
-    assert sweep(path, folder, "--over", "members=3..5") == 0
-    assert "runs        1 in " in (out := capsys.readouterr().out)
+    said(*call(path, folder, "members=3,4"))
+    out = said(*call(path, folder, "members=3..5"))
+    assert "runs        1 in " in out
     assert ", 2 were there before" in out
     path.write_text(path.read_text().replace("50-250", "50-200"))
-    assert sweep(path, folder, "--over", "members=3..5") == 0
-    assert "runs        3 in " in capsys.readouterr().out
+    assert "runs        3 in " in said(*call(path, folder, "members=3..5"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("over", "seeds", "said"),
+    ("over", "seeds", "message"),
     [
         ("members=5,6", "2", "with members=3 seed 1 and 3 more runs that this one does not have"),
         ("members=3", "2", "with members=4 seed 1 and 1 more run that"),
@@ -180,52 +241,46 @@ def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_another_grid_does_not_replace_table_and_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], over: str, seeds: str, said: str
+    tmp_path: Path, said: Call, refused: Call, over: str, seeds: str, message: str
 ) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
-    assert sweep(path, folder, "--over", "members=3,4", "--seeds", "2") == 0
+    said(*call(path, folder, "members=3,4", more="--seeds 2"))
     names = ("sweep.csv", "index.html", "summary.json")
     before = [(folder / name).read_bytes() for name in names]
-    assert sweep(path, folder, "--over", over, "--seeds", seeds) == 2
-    told = capsys.readouterr().err
-    assert said in told
+    told = refused(*call(path, folder, over, more=f"--seeds {seeds}"))
+    assert message in told
     assert "name another folder or give --force" in told
     assert [(folder / name).read_bytes() for name in names] == before
-    assert sweep(path, folder, "--over", "members=4,3", "--seeds", "3") == 0  # nothing is lost
-    assert sweep(path, folder, "--over", over, "--seeds", seeds, "--force") == 0
+    said(*call(path, folder, "members=4,3", more="--seeds 3"))  # nothing is lost
+    said(*call(path, folder, over, more=f"--seeds {seeds} --force"))
     assert (folder / "sweep.csv").read_bytes() != before[0]
 
 
 def test_another_file_does_not_replace_table_and_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, said: Call, refused: Call
 ) -> None:
-    path, folder = scenario(tmp_path), tmp_path / "out"
+    path, folder, own = scenario(tmp_path), tmp_path / "out", tmp_path / "own"
     other = tmp_path / "other.toml"
     other.write_text(path.read_text())
-    assert sweep(path, folder, "--over", "members=3") == 0
-    assert sweep(other, folder, "--over", "members=3") == 2
-    assert "it was made from scenario file run.toml" in capsys.readouterr().err
-    assert sweep(other, folder, "--over", "members=3", "--fresh") == 0
-    own = tmp_path / "own"
+    said(*call(path, folder, "members=3"))
+    told = refused(*call(other, folder, "members=3"))
+    assert "it was made from scenario file run.toml" in told
+    said(*call(other, folder, "members=3", more="--fresh"))
     own.mkdir()
     (own / "sweep.csv").write_text("mine")
-    assert sweep(path, own, "--over", "members=3") == 2
+    refused(*call(path, own, "members=3"))
     assert (own / "sweep.csv").read_text() == "mine"
 
 
 @pytest.mark.slow
-def test_a_protocol_of_ones_own_and_its_changes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_results_of_ones_own_protocol_go_stale_when_its_file_changes(
+    tmp_path: Path, said: Call
 ) -> None:
-    """Results of one's own file go stale when it changes, and only then."""
     own = tmp_path / "mine.py"
-    own.write_text(OWN)
     path, folder = scenario(tmp_path, "mine.py:Mine"), tmp_path / "out"
-    for edit, runs in ((None, 2), (None, 0), ("    x = 1\n", 2)):
-        if edit:
-            own.write_text(OWN + edit)
-        assert sweep(path, folder, "--over", "members=3,4") == 0
-        assert f"runs        {runs} in " in capsys.readouterr().out
+    for text, runs in ((OWN, 2), (OWN, 0), (OWN + "    x = 1\n", 2)):
+        own.write_text(text)
+        assert f"runs        {runs} in " in said(*call(path, folder, "members=3,4"))
     assert str(tmp_path) not in (folder / "index.html").read_text()
 
 
@@ -240,24 +295,17 @@ def test_a_file_that_changes_under_way_fails_its_runs(tmp_path: Path) -> None:
 
 
 def test_an_interval_is_students() -> None:
-    found = interval([0.0, 1.0, 2.0])
-    assert found is not None
-    assert (found.mean, found.runs) == (1.0, 3)
-    assert found.half == pytest.approx(4.303 / 3**0.5)
-    alone = interval([5.0])
-    assert alone is not None
-    assert alone.half is None
+    assert list(interval([0.0, 1.0, 2.0]) or ()) == pytest.approx([1.0, 4.303 / 3**0.5])
+    assert interval([5.0]) == (5.0, None)
     assert interval([]) is None
 
 
-def test_an_interval_in_the_table_ends_at_0(tmp_path: Path) -> None:
-    """Waits of two short runs differ so much that mean less half of the interval is below 0."""
-    path, folder = scenario(tmp_path), tmp_path / "out"
-    assert sweep(path, folder, "--over", "members=3", "--seeds", "2") == 0
-    (row,) = csv.DictReader((folder / "sweep.csv").read_text().splitlines())
-    lows = [name for name in row if name.endswith(".low") and row[name]]
+def test_an_interval_in_the_table_ends_at_0(tmp_path: Path, said: Call) -> None:
+    folder = tmp_path / "out"
+    said(*call(scenario(tmp_path), folder, "members=3", more="--seeds 2"))
+    (row,) = rows_of(folder)
     cut = []
-    for low in lows:
+    for low in (name for name in row if name.endswith(".low") and row[name]):
         name = low.removesuffix(".low")
         mean, high = float(row[name]), float(row[f"{name}.high"])
         assert 0 <= float(row[low]) <= mean <= high, name
@@ -267,7 +315,7 @@ def test_an_interval_in_the_table_ends_at_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_report_the_run_whose_worker_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_report_the_run_whose_worker_dies(monkeypatch: Patch) -> None:
     monkeypatch.undo()
     runs = [*toy.sums(steps=[10], seeds=[1, 2]), Run("dies", 3, 9.0, "die")]
     found = [

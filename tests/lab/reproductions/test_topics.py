@@ -9,17 +9,7 @@ import numpy as np
 import pytest
 
 from antecede.lab.reproductions.framework.study import checked
-from antecede.lab.reproductions.topics.study import (
-    EPSILON_S,
-    LAN_S,
-    RULES,
-    SENT_TO,
-    STUDY,
-    SUBGROUPS,
-    USUAL,
-    VARIED,
-    scenario_of,
-)
+from antecede.lab.reproductions.topics import study
 from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import PubSub
 from tests.lab.reproductions.conftest import Carried
@@ -33,7 +23,7 @@ def test_the_system_of_the_source(source: Callable[[str], str]) -> None:
     them.
     """
     text = source("nakayama_2017")
-    given = scenario_of(**USUAL)
+    given = study.scenario_of(**study.USUAL)
     delays = re.search(r"n = (\d+), maxd = (\d+) in LAN, maxd = (\d+) in WAN", text)
     assert delays is not None
     peers, lan, wan = map(int, delays.groups())
@@ -41,12 +31,12 @@ def test_the_system_of_the_source(source: Callable[[str], str]) -> None:
     assert given.links.delay.high_s * MS == wan
     assert {special.delay.high_s * MS for special in given.links.special} == {lan}
     assert f"varepsilon$  is {given.clocks.accuracy_s * MS:.0f} [tu]" in text
-    assert f"number of subgroups is {len(SUBGROUPS)}" in text
+    assert f"number of subgroups is {len(study.SUBGROUPS)}" in text
     assert f"maxT is {given.duration_s * MS:,.0f} [tu]" in text
 
 
 def test_links_inside_a_subgroup_are_short() -> None:
-    given = scenario_of(**{**USUAL, "least": 0.5})
+    given = study.scenario_of(**{**study.USUAL, "least": 0.5})
     assert isinstance(given.topology, PubSub)
     assert [(s.source, s.target) for s in given.links.special] == [
         ("group:0", "group:0"),
@@ -58,7 +48,7 @@ def test_links_inside_a_subgroup_are_short() -> None:
 
 def test_events_are_published_at_random_by_random_peers() -> None:
     """Nakayama 2017, section 3: m events, the publisher and the time from 0 to maxT - 1 drawn."""
-    sent = build_schedule(scenario_of(**{**USUAL, "events": 6000}), 1)
+    sent = build_schedule(study.scenario_of(**{**study.USUAL, "events": 6000}), 1)
     assert len(sent.sender) == 6000
     assert 0 <= sent.time_us.min() < 1e6
     assert 149e6 < sent.time_us.max() < 150e6
@@ -68,14 +58,14 @@ def test_events_are_published_at_random_by_random_peers() -> None:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_one_quantity_varies_at_a_time(quick: bool) -> None:
-    runs = checked(STUDY.runs(quick))
-    for name, values in VARIED.items():
+    runs = checked(study.STUDY.runs(quick))
+    for name, values in study.VARIED.items():
         there = {run.parameters[name] for run in runs}
         assert len(there) >= 3
-        assert USUAL[name] in there
+        assert study.USUAL[name] in there
         assert quick or there == set(values)
     for run in runs:
-        assert sum(run.parameters[name] != usual for name, usual in USUAL.items()) <= 1
+        assert sum(run.parameters[name] != usual for name, usual in study.USUAL.items()) <= 1
 
 
 def test_htbc_orders_no_more_without_need_than_tv_pt(carried_out: Carried) -> None:
@@ -99,12 +89,12 @@ def test_htbc_orders_no_more_without_need_than_tv_pt(carried_out: Carried) -> No
 def test_both_readings_of_whom_events_are_sent_to(carried_out: Carried) -> None:
     """Nakayama 2017: section 3 says every peer, section 4 targets only: the same events, delays."""
     done = carried_out("topics")
-    every, targets = (done.results.where(**USUAL, sent_to=one) for one in SENT_TO)
+    every, targets = (done.results.where(**study.USUAL, sent_to=one) for one in study.SENT_TO)
     assert len(every) == len(targets) > 0
     for run, other in zip(every, targets, strict=True):
         assert (run.seed, run.scenario) == (other.seed, other.scenario)
         all_of_them, some = done.results.figures(run), done.results.figures(other)
-        assert all_of_them["events"] == USUAL["events"] * 5 > some["events"]
+        assert all_of_them["events"] == study.USUAL["events"] * 5 > some["events"]
         assert all_of_them["htbc.unnecessary"] < some["htbc.unnecessary"] / 3
         assert all_of_them["htbc.missed"] == some["htbc.missed"] == 0
     totals = done.findings.sections[1]
@@ -125,11 +115,11 @@ def test_physical_time_as_published_misses_pairs(carried_out: Carried) -> None:
     In the usual case the least delay inside a subgroup is 2 epsilon exactly: rule 3 (b) holds.
     """
     results = carried_out("topics").results
-    assert USUAL["least"] * LAN_S == 2 * EPSILON_S
+    assert study.USUAL["least"] * study.LAN_S == 2 * study.EPSILON_S
     for rule in ("tv-pt:published", "htbc:published"):
         assert sum(results.values(f"{rule}.missed", least=0.0)) > 0
         assert sum(results.values(f"{rule}.missed", least=0.1)) > 0
-        assert sum(results.values(f"{rule}.missed", **USUAL)) == 0
+        assert sum(results.values(f"{rule}.missed", **study.USUAL)) == 0
 
 
 def test_truth_by_vectors_orders_nothing_without_need(carried_out: Carried) -> None:
@@ -144,6 +134,6 @@ def test_every_rule_has_a_row_in_every_section(carried_out: Carried) -> None:
     findings = carried_out("topics").findings
     for section in findings.sections[3:]:
         said = {row.quantity for row in section.rows}
-        assert len(said) == 2 * (len(RULES) - 1) + 1
+        assert len(said) == 2 * (len(study.RULES) - 1) + 1
         assert "TV_VT ordered" in said
     assert "Figure 1 cannot be set beside ours" in findings.not_reached[-1]

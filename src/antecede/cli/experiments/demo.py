@@ -1,6 +1,6 @@
-"""`antecede demo`: a group talks over UDP; what it received is ordered, compared and explained.
+"""`antecede demo`: order, compare and explain what a group received over UDP.
 
-With `--trace` the same is done with a file, mailbox or repository of the user's own.
+`--trace`: the same with a file, mailbox or repository of the user.
 """
 
 from __future__ import annotations
@@ -16,15 +16,7 @@ from antecede.cli.files.pages import look
 from antecede.cli.option_rules import excludes, needs
 from antecede.errors import InputError
 from antecede.formatting import count_and_part, counted, were
-from antecede.lab.demo import (
-    Arrivals,
-    SparkStart,
-    arrivals_of,
-    demo,
-    events_of,
-    with_declared_causes,
-    write_page,
-)
+from antecede.lab import demo as tour
 from antecede.lab.record import record, summary
 from antecede.progress import Progress
 from antecede.tables.trace import read, to_batch
@@ -39,16 +31,13 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede demo`."""
-    parser.add_argument("--trace", metavar="PATH", nargs="+", help="your own file(s) or repository")
-    parser.add_argument("--format", help="format of --trace (found by looking)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long the group talks (5)")
-    parser.add_argument("--seed", type=int, default=1, help="of workload and delays (1)")
-    parser.add_argument(
-        "--engine", choices=("spark", "local"), default="spark", help="leave Spark out: local"
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, default=Path("out/demo"), help="folder for trace and page"
-    )
+    add = parser.add_argument
+    add("--trace", metavar="PATH", nargs="+", help="your own file(s) or repository")
+    add("--format", help="format of --trace (found by looking)")
+    add("--seconds", type=float, default=5.0, help="how long the group talks (5)")
+    add("--seed", type=int, default=1, help="of workload and delays (1)")
+    add("--engine", choices=("spark", "local"), default="spark", help="leave Spark out: local")
+    add("-o", "--output", type=Path, default=Path("out/demo"), help="folder for trace and page")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,26 +50,30 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"no folder can be made: {error.strerror}", path=str(args.output)
         ) from error
-    spark = SparkStart() if args.engine == "spark" else None
+    spark = tour.SparkStart() if args.engine == "spark" else None
     events, conditions = _own(args) if args.trace else _recorded(args)
-    arrivals = arrivals_of(events)
-    rows = events_of(events) if arrivals.by_member else []
+    arrivals = tour.arrivals_of(events)
+    rows = tour.events_of(events) if arrivals.by_member else []
     _say_overtaking(arrivals)
-    demo.heading(2, "The same arrivals put in causal order, from what each message says it needs")
-    ordered = demo.order_twice(arrivals, rows, spark)
+    tour.demo.heading(
+        2, "The same arrivals put in causal order, from what each message says it needs"
+    )
+    ordered = tour.demo.order_twice(arrivals, rows, spark)
     print()
-    outcomes = demo.weigh(arrivals, ordered.table)
+    outcomes = tour.demo.weigh(arrivals, ordered.table)
     held = None
     if arrivals.by_member:
-        demo.heading(3, "One message that was held back")
-        held = demo.tell_held(rows)
-    demo.heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
-    counterexample = demo.break_rule()
-    demo.heading(5 if arrivals.by_member else 4, "A tiny piece of a source's evaluation, simulated")
-    evaluation = demo.evaluate_piece()
+        tour.demo.heading(3, "One message that was held back")
+        held = tour.demo.tell_held(rows)
+    tour.demo.heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
+    counterexample = tour.demo.break_rule()
+    tour.demo.heading(
+        5 if arrivals.by_member else 4, "A tiny piece of a source's evaluation, simulated"
+    )
+    evaluation = tour.demo.evaluate_piece()
     page = args.output / "index.html"
-    found = demo.Findings(outcomes, held, counterexample, evaluation)
-    write_page(page, found, rows, conditions)
+    found = tour.demo.Findings(outcomes, held, counterexample, evaluation)
+    tour.write_page(page, found, rows, conditions)
     print(f"\nThe page with the drawings: {page}")
     if not args.trace:
         print(look(args.output / "trace.parquet"))
@@ -88,12 +81,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    demo.heading(1, f"{MEMBERS} processes, as if in {MEMBERS} regions, talk over UDP")
+    tour.demo.heading(1, f"{MEMBERS} processes, as if in {MEMBERS} regions, talk over UDP")
     with Progress(f"recording for {args.seconds:.0f} s") as progress:
         recording = record(MEMBERS, args.seconds, seed=args.seed, progress=progress)
     lines = summary(recording, MEMBERS).splitlines()
     for line in lines:
-        demo.say(line)
+        tour.demo.say(line)
     events = pyarrow.Table.from_batches([to_batch(recording.events)])
     target = args.output / "trace.parquet"
     with draft_of(target) as draft:
@@ -102,21 +95,21 @@ def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
 
 
 def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    demo.heading(1, "Your trace")
+    tour.demo.heading(1, "Your trace")
     trace = read(args.trace, format=args.format)
     names = ", ".join(args.trace)
     line = f"{counted(trace.events.num_rows, 'event')} read from {names} as {trace.format}"
-    demo.say(line)
+    tour.demo.say(line)
     if trace.quarantine.num_rows:
         target = args.output / "quarantine.parquet"
         with draft_of(target) as draft:
             pyarrow.parquet.write_table(trace.quarantine, draft, compression="zstd")
         bad = trace.quarantine.num_rows
-        demo.say(f"{counted(bad, 'row')} {were(bad)} not usable: see {target}")
-    return with_declared_causes(trace.events), f"{line}."
+        tour.demo.say(f"{counted(bad, 'row')} {were(bad)} not usable: see {target}")
+    return tour.with_declared_causes(trace.events), f"{line}."
 
 
-def _say_overtaking(arrivals: Arrivals) -> None:
+def _say_overtaking(arrivals: tour.Arrivals) -> None:
     names = ("member", "id", "parents", arrivals.arrived_by)
     columns = [arrivals.table.column(name).to_pylist() for name in names]
     rows = [
@@ -129,6 +122,6 @@ def _say_overtaking(arrivals: Arrivals) -> None:
         for stream, _, parents, at in rows
     ]
     part = count_and_part(sum(map(bool, late)), len(rows))
-    demo.say(
+    tour.demo.say(
         f"{part} of {len(rows):,} came before a cause that they name: {counted(sum(late), 'pair')}"
     )

@@ -20,11 +20,12 @@ ORDER = "causal, fifo, reply, none, or a protocol's name; `antecede protocols` l
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede record`."""
-    parser.add_argument("-o", "--output", type=Path, required=True, help=OUT)
-    parser.add_argument("--members", type=int, default=8, help="processes, one a region (8)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long they talk (5)")
-    parser.add_argument("--order", default="causal", help=ORDER)
-    parser.add_argument("--seed", type=int, default=1, help="of the workload and the delays (1)")
+    add = parser.add_argument
+    add("-o", "--output", type=Path, required=True, help=OUT)
+    add("--members", type=int, default=8, help="processes, one a region (8)")
+    add("--seconds", type=float, default=5.0, help="how long they talk (5)")
+    add("--order", default="causal", help=ORDER)
+    add("--seed", type=int, default=1, help="of the workload and the delays (1)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,14 +1,12 @@
-"""`antecede sweep FILE.toml --over options.r=5..30 --over members=10,30 --seeds 5`: a scenario file
-over a grid, for any protocol, one's own (FILE.py:CLASS) too.
+"""`antecede sweep FILE.toml --over options.r=5..30 --over members=10,30 --seeds 5`.
 
-Exit codes: 0 all runs gave figures, 1 some failed (they are listed; the rest is written), 2 wrong
-call or setup, 130 stopped by the user: the same command goes on from there.
+Exit codes: 0 all runs gave figures, 1 some failed (listed; the rest is written), 2 wrong call or
+setup, 130 stopped by the user: the same command goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,32 +18,18 @@ from antecede.cli.experiments.reproduce.command import (
     add_runs,
     add_spark,
     checked_spark,
+    report_kept_runs,
     spark_engine_of,
     write_page,
 )
 from antecede.cli.experiments.reproduce.report import table_text, told_runs, wrapped
 from antecede.cli.files.output import check_folder
-from antecede.cli.option_rules import excludes, needs
+from antecede.cli.option_rules import check_seeds, excludes, needs
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.lab.report import write_whole
-from antecede.lab.reproductions.framework import (
-    Conducted,
-    Engine,
-    Interrupted,
-    Processes,
-    conduct,
-    cores,
-)
-from antecede.lab.reproductions.sweeps import (
-    TABLE,
-    Sweep,
-    check_same_grid,
-    read_sweep,
-    sweep_study,
-    table_csv,
-)
+from antecede.lab.reproductions import framework, sweeps
 
 SHOWN_ROWS = 40
 """Most settings printed; the page and the CSV file have all."""
@@ -59,8 +43,9 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede sweep`."""
-    parser.add_argument("scenario", metavar="FILE.toml", help="a scenario file: docs/simulate.md")
-    parser.add_argument(
+    add = parser.add_argument
+    add("scenario", metavar="FILE.toml", help="a scenario file: docs/simulate.md")
+    add(
         "--over",
         metavar="KEY=VALUES",
         action="append",
@@ -69,71 +54,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a key of the file and its values: options.r=5..30, members=10,30, "
         "links.loss=0,0.01, protocol=bss,idr; again for more keys",
     )
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs a setting (1)")
-    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
-    parser.add_argument(
-        "-o", "--out", metavar="DIR", help="folder for results, table and page (out/sweeps/NAME)"
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="replace the table and page of another grid in DIR"
-    )
+    add("--seeds", type=int, default=1, metavar="N", help="runs a setting (1)")
+    add("--seed", type=int, default=1, help="the first seed (1)")
+    add("-o", "--out", metavar="DIR", help="folder for results, table and page (out/sweeps/NAME)")
+    add("--force", action="store_true", help="replace the table and page of another grid in DIR")
     add_runs(parser)
-    parser.add_argument(
-        "--jobs", type=int, metavar="N", help="processes of --engine local (all cores)"
-    )
+    add("--jobs", type=int, metavar="N", help="processes of --engine local (all cores)")
     add_spark(parser, default="local", local="processes of this machine")
 
 
 def run(args: argparse.Namespace) -> int:
     """Carry out what is missing, write, print. Raises InputError, ScenarioError, SetupError."""
-    if args.seeds < 1:
-        raise InputError(f"--seeds {args.seeds}: the least is 1")
-    if args.seed < 0:
-        raise InputError(f"--seed {args.seed}: seeds are 0 or more")
+    check_seeds(args)
     if args.jobs is not None and args.jobs < 1:
         raise InputError(f"--jobs {args.jobs}: 1 or more")
     checked_spark(args)
-    sweep = read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
+    sweep = sweeps.read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
     folder = Path(args.out or Path("out", "sweeps", sweep.path.stem))
-    check_folder(folder, (*WRITTEN, TABLE), [args.scenario])
+    check_folder(folder, (*WRITTEN, sweeps.TABLE), [args.scenario])
     if not (args.force or args.fresh):  # --fresh says that DIR is to be forgotten
-        check_same_grid(sweep, folder)
+        sweeps.check_same_grid(sweep, folder)
     begin = time.monotonic()
-    study = sweep_study(sweep)
-    with _engine(args) as engine:
-        try:
-            done = conduct(
-                study, engine, folder, only=args.only, fresh=args.fresh, redraw=args.redraw
-            )
-        except Interrupted as stopped:
-            print(
-                f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on "
-                "from there",
-                file=sys.stderr,
-            )
-            raise
-    write_page(done.findings, folder, _command(args))
-    write_whole(folder / TABLE, table_csv(sweep.over, done.results))
+    study = sweeps.sweep_study(sweep)
+    with _engine(args) as engine, report_kept_runs(folder):
+        how = {name: getattr(args, name) for name in ("only", "fresh", "redraw")}
+        done = framework.conduct(study, engine, folder, **how)
+    over = "".join(f" --over '{text}'" for text in args.over)
+    first = f" --seed {args.seed}" if args.seed != 1 else ""
+    command = f"antecede sweep {sweep.path.name}{over} --seeds {args.seeds}{first}"
+    write_page(done.findings, folder, command)
+    write_whole(folder / sweeps.TABLE, sweeps.table_csv(sweep.over, done.results))
     _report(done, sweep, folder, time.monotonic() - begin, args.redraw)
     return 1 if done.failures else 0
 
 
 @contextmanager
-def _engine(args: argparse.Namespace) -> Iterator[Engine]:
+def _engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
     if args.engine == "local":
-        yield Processes(args.jobs or cores())
+        yield framework.Processes(args.jobs or framework.cores())
         return
     with spark_engine_of(args, f"antecede sweep {Path(args.scenario).name}") as engine:
         yield engine
 
 
-def _command(args: argparse.Namespace) -> str:
-    over = "".join(f" --over '{text}'" for text in args.over)
-    first = f" --seed {args.seed}" if args.seed != 1 else ""
-    return f"antecede sweep {Path(args.scenario).name}{over} --seeds {args.seeds}{first}"
-
-
-def _report(done: Conducted, sweep: Sweep, folder: Path, seconds: float, redraw: bool) -> None:
+def _report(
+    done: framework.Conducted, sweep: sweeps.Sweep, folder: Path, seconds: float, redraw: bool
+) -> None:
     width = width_of_terminal()
     print("\n".join(wrapped(done.findings.title, width)))
     print("\n".join(wrapped(done.findings.finding, width)))
@@ -148,5 +114,5 @@ def _report(done: Conducted, sweep: Sweep, folder: Path, seconds: float, redraw:
         print("\n".join(wrapped(one, width)))
     print()
     told_runs(done, seconds, redraw)
-    print(f"table       {folder / TABLE}")
+    print(f"table       {folder / sweeps.TABLE}")
     print(f"page        {folder / 'index.html'}")

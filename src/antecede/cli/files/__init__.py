@@ -1,1 +1,1 @@
-"""What commands write: a file, a folder of parts, the bad rows beside it; whole or not at all."""
+"""Output of commands: a file, a folder of parts, bad rows; whole or not at all."""

@@ -1,6 +1,6 @@
-"""The folder of parts a command writes: refused before any work where it cannot be, whole or not.
+"""Folder of parts that a command writes, whole or not at all; checked before any work.
 
-A folder bears a mark when it is whole; only a marked one is ever replaced, and only when told.
+A whole folder bears a mark; only a marked folder is ever replaced, and only on request.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ WORDS = "written by antecede\n"
 
 
 def check_new_folder(out: Path, read: Iterable[str | Path], force: bool) -> None:
-    """Raise InputError unless a command that reads the paths `read` can make the folder `out`.
+    """Raise InputError unless a command that reads `read` can make the folder `out`.
 
-    `force`: a folder that an earlier run made, or an ordinary file, may be replaced.
+    `force`: a folder of an earlier run, or an ordinary file, may be replaced.
     """
     paths = list(read)
     check_not_read(out, paths)
@@ -51,10 +51,10 @@ def is_made(folder: Path) -> bool:
 
 @contextmanager
 def draft_folder(out: Path) -> Iterator[Path]:
-    """Give a folder beside `out` to write parts to; it gets the name `out` when all went well.
+    """Yield a folder beside `out` for parts; it gets the name `out` at a good end.
 
-    Where nothing was written into it, `out` is not made, and one of an earlier run is removed.
-    Whatever happens before leaves `out` as it was and no draft behind.
+    If it stays empty, `out` is not made, and one of an earlier run is removed. An error leaves
+    `out` as it was and no draft behind.
     """
     draft = out.absolute().with_name(f".{out.name}.{os.getpid()}")
     with terminable():

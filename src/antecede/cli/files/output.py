@@ -1,7 +1,7 @@
-"""The file a command writes: refused before any work where it can not be, whole or as it was.
+"""File that a command writes, whole or not at all; checked before any work.
 
-Every command that writes a file asks `check_writable` first and writes by `draft_of` or
-`save_text`. No command ever writes what it reads, with --force or without.
+Commands ask `check_writable` first and write by `draft_of` or `save_text`. No command ever writes
+its input, with --force or without.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from antecede.interrupts import terminable
 
 
 def check_writable(out: Path, read: Iterable[str | Path], force: bool) -> None:
-    """Raise InputError unless `out` can be written by a command that reads the paths `read`.
+    """Raise InputError unless a command that reads `read` can write `out`.
 
-    `force`: an ordinary file may be replaced, but never one that is read, by whatever name
-    (links and hard links), nor one in a folder that is read.
+    `force`: an ordinary file may be replaced, but never an input, by whatever name (links and hard
+    links), nor a file in a folder that is read.
     """
     check_not_read(out, read)
     check_free(out, force)
@@ -28,8 +28,7 @@ def check_writable(out: Path, read: Iterable[str | Path], force: bool) -> None:
 def check_free(out: Path, force: bool) -> None:
     """Raise InputError unless `out` can be written; `force`: an ordinary file may be replaced.
 
-    Devices and pipes are refused in any case: the finished file is renamed to its name, which
-    would put an ordinary file in the place of /dev/null.
+    Devices and pipes are refused: the finished file is renamed, which would replace /dev/null.
     """
     if not out.name:
         raise InputError(f"{str(out)!r} names no file; name one to write")
@@ -53,8 +52,7 @@ def check_free(out: Path, force: bool) -> None:
 def check_folder(folder: Path, names: Iterable[str], read: Iterable[str | Path]) -> None:
     """Raise InputError unless a command can keep files of these names in a folder.
 
-    The folder need not be there yet. No file of these names may be one that is read, and nothing
-    there may be replaced but ordinary files.
+    The folder need not exist. No input and nothing but ordinary files is ever replaced.
     """
     try:
         if folder.exists() and not folder.is_dir():
@@ -87,10 +85,10 @@ def check_apart(*outs: str | Path | None) -> None:
 
 
 def check_not_read(out: Path, read: Iterable[str | Path]) -> None:
-    """Raise InputError where `out` is one of the files that are read, by whatever name.
+    """Raise InputError where `out` is an input, by whatever name.
 
-    Of a folder that is read every file is; of a git repository its `.git` alone, so that a
-    result may stand in the working tree.
+    All files of a folder are inputs; of a git repository its `.git` alone, so that a result may
+    stand in the working tree.
     """
     for path in map(Path, read):
         try:
@@ -98,29 +96,23 @@ def check_not_read(out: Path, read: Iterable[str | Path]) -> None:
                 continue
             if out.exists() and out.samefile(path):
                 raise InputError("is read by this command; name another file", path=str(out))
-            if path.is_dir() and _within(out, _what_is_read(path)):
+            git = path / ".git"
+            if path.is_dir() and _within(out, git if git.is_dir() else path):
                 message = f"lies in {path}, which this command reads; name a file outside"
                 raise InputError(message, path=str(out))
         except (OSError, ValueError):
             continue  # what can not be looked at is refused by whoever reads or writes it
 
 
-def _what_is_read(folder: Path) -> Path:
-    git = folder / ".git"
-    return git if git.is_dir() else folder
-
-
 def _within(out: Path, folder: Path) -> bool:
+    """Tell whether a file is in the folder, or is the same as one in it, by a link."""
+    inside = folder.resolve()
     # The folder of `out`, for `out` itself may be a link to elsewhere that is replaced here.
-    inside = out.absolute().parent.resolve().is_relative_to(folder.resolve())
-    return inside or _linked_into(out, folder)
-
-
-def _linked_into(out: Path, folder: Path) -> bool:
-    """Tell whether an existing file is the same as one in the folder, by a hard or other link."""
+    if out.absolute().parent.resolve().is_relative_to(inside):
+        return True
     if not out.exists():
         return False
-    if out.resolve().is_relative_to(folder.resolve()):
+    if out.resolve().is_relative_to(inside):
         return True
     if out.stat().st_nlink < 2:
         return False
@@ -129,31 +121,24 @@ def _linked_into(out: Path, folder: Path) -> bool:
 
 @contextmanager
 def draft_of(out: Path) -> Iterator[Path]:
-    """Give a name beside `out` to write to; it is renamed to `out` when all went well.
+    """Yield a name beside `out` to write to; it is renamed to `out` at a good end.
 
-    Whatever happens before (an error, a full disk, Ctrl-C, SIGTERM) leaves `out` as it was and no
-    draft behind. Raises InputError for what the system says.
+    An error (full disk, Ctrl-C, SIGTERM) leaves `out` as it was and no draft behind. Raises
+    InputError for errors of the system.
     """
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     with terminable():
         try:
             yield draft
-            _to_disk(draft)
+            # Have the system write everything now: a disk that is full says so here at the latest.
+            with draft.open("rb") as file:
+                os.fsync(file.fileno())
             draft.replace(out)
         except OSError as error:
             what = f"cannot be written: {error.strerror or error}"
             raise InputError(what, path=str(out)) from error
         finally:
             draft.unlink(missing_ok=True)
-
-
-def _to_disk(draft: Path) -> None:
-    """Have the system write everything now: a disk that is full says so here at the latest."""
-    handle = os.open(draft, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def save_text(out: Path, text: str) -> None:

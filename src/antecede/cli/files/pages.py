@@ -1,7 +1,4 @@
-"""Pages that commands write beside what they do, and the line that says how to look at a trace.
-
-The page's own code needs the extra `trace`, and is loaded when a page is written.
-"""
+"""Pages that commands write, and the line on how to look at a trace."""
 
 from __future__ import annotations
 
@@ -34,9 +31,9 @@ def look(trace: str | Path) -> str:
 def look_if_read(
     table: pyarrow.Table, out: Path, options: ReadOptions, words: Sequence[str]
 ) -> str:
-    """Return how to look at a written table, "" where it could not be read as a trace.
+    """Return how to look at a written table, "" if it could not be read as a trace.
 
-    `words`: the options that its columns need. The first rows are written once more and read.
+    `words`: options for its columns. The first rows are written once more and read.
     """
     from antecede.tables.causality import Causality
     from antecede.tables.trace import read
@@ -55,9 +52,7 @@ def look_if_read(
 
 
 def check_page(out: str | None) -> None:
-    """Raise InputError where a page's name is of another kind of file, and MissingExtraError where
-    none could be written.
-    """
+    """Raise InputError for a page of another ending, and MissingExtraError without `trace`."""
     if out is None:
         return
     if Path(out).suffix.lower() not in (".html", ".htm"):
@@ -71,10 +66,7 @@ def check_page(out: str | None) -> None:
 def write_page_of_files(
     paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, by: str | None = None
 ) -> None:
-    """Write the page of a trace; `by`: as for `audit`.
-
-    Raises InputError as `antecede.tables.view.render_model` does.
-    """
+    """Write the page of a trace; `by`: as for `audit`. Raises InputError."""
     from antecede.tables.trace import SEQ, by_sequence, read
     from antecede.tables.view import picture, render_page
 

@@ -12,15 +12,7 @@ import pyarrow.parquet
 
 from antecede.cli.files.output import check_free, check_not_read
 from antecede.errors import InputError
-from antecede.tables.trace import QUARANTINE_SCHEMA
-from antecede.tables.trace.user_tables import (
-    CSV,
-    ENDINGS,
-    JSON_LINES,
-    PARQUET,
-    format_of,
-    write_table,
-)
+from antecede.tables.trace import QUARANTINE_SCHEMA, user_tables
 
 pa: Any = pyarrow
 MARK = b"antecede.quarantine"
@@ -43,25 +35,25 @@ def save_quarantine(rows: pyarrow.Table, path: Path, format: str) -> None:
     """Write bad rows so that `is_quarantine` knows the file again."""
     marked: Any = rows
     marked = marked.replace_schema_metadata({MARK: b"1"})
-    write_table(marked, path, format)
+    user_tables.write_table(marked, path, format)
 
 
 def is_quarantine(path: Path) -> bool:
-    """Tell whether a file was written by `save_quarantine`, as far as its format can tell.
+    """Tell whether a file was written by `save_quarantine`, as far as its format allows.
 
-    CSV and JSON lines have no place for a mark: their columns must be exactly the quarantine's.
+    CSV and JSON lines have no place for a mark: their columns must be the quarantine's.
     """
-    if path.is_symlink() or not path.is_file() or path.suffix.lower() not in ENDINGS:
+    if path.is_symlink() or not path.is_file() or path.suffix.lower() not in user_tables.ENDINGS:
         return False
-    format = format_of(path)
+    format = user_tables.format_of(path)
     try:
-        if format == PARQUET:
+        if format == user_tables.PARQUET:
             return MARK in (pyarrow.parquet.read_schema(str(path)).metadata or {})
         with path.open(encoding="utf-8") as file:
             first = file.readline(1 << 20)
-        if format == JSON_LINES:
+        if format == user_tables.JSON_LINES:
             return list(json.loads(first)) == QUARANTINE_SCHEMA.names
-        return format == CSV and first.strip().split(",") == [
+        return format == user_tables.CSV and first.strip().split(",") == [
             f'"{name}"' for name in QUARANTINE_SCHEMA.names
         ]
     except (OSError, ValueError, TypeError, pa.ArrowException):

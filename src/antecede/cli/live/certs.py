@@ -14,16 +14,17 @@ DAYS = f"how long the certificates of members hold ({keys.DAYS}); the authority'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede keys`."""
-    parser.add_argument("folder", type=Path, help="where they go; an authority there is used")
-    parser.add_argument("names", nargs="+", metavar="NAME", help="members: what each is called")
-    parser.add_argument(
+    add = parser.add_argument
+    add("folder", type=Path, help="where they go; an authority there is used")
+    add("names", nargs="+", metavar="NAME", help="members: what each is called")
+    add(
         "--hosts",
         default="",
         metavar="HOST,...",
         help="names or addresses where they listen, for tools that look at them; members do not",
     )
-    parser.add_argument("--days", type=int, default=keys.DAYS, help=DAYS)
-    parser.add_argument(
+    add("--days", type=int, default=keys.DAYS, help=DAYS)
+    add(
         "--force", action="store_true", help="replace certificates of members (not the authority's)"
     )
 
@@ -33,7 +34,12 @@ def run(args: argparse.Namespace) -> int:
     folder: Path = args.folder
     hosts = [host.strip() for host in args.hosts.split(",") if host.strip()]
     paths = [keys.member_path(folder, name) for name in args.names]
-    _check_new(paths, force=args.force)
+    # Refuse before anything is made, rather than after a half.
+    if twice := {str(path) for path in paths if paths.count(path) > 1}:
+        raise InputError("is named twice", path=min(twice))
+    there = [str(path) for path in paths if path.exists()]
+    if there and not args.force:
+        raise InputError("is there already; --force replaces it", path=there[0])
     if not (folder / keys.AUTHORITY).exists() and not (folder / keys.AUTHORITY_KEY).exists():
         authority, secret = keys.make_authority(folder, days=10 * args.days)
         print(f"{authority}  the authority: every member needs it")
@@ -45,13 +51,3 @@ def run(args: argparse.Namespace) -> int:
     print(f"{counted(len(paths), 'member')} for {counted(args.days, 'day')}. In a program:")
     print(f'  Peer({args.names[0]!r}, tls=Tls("{first}", "{folder / keys.AUTHORITY}"), ...)')
     return 0
-
-
-def _check_new(paths: list[Path], *, force: bool) -> None:
-    """Refuse before anything is made, rather than after a half."""
-    twice = {str(path) for path in paths if paths.count(path) > 1}
-    if twice:
-        raise InputError("is named twice", path=min(twice))
-    there = [str(path) for path in paths if path.exists()]
-    if there and not force:
-        raise InputError("is there already; --force replaces it", path=there[0])

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,32 +38,34 @@ SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 TOLD_ANYWAY: Final = ("disconnected", "unheard", "given_up", "out", "store_failed")
-"""Events of the log that the room tells itself, or that end it."""
+"""Events that the room shows itself, or that end it."""
 SLOW_S: Final = 1.0
-"""After so long it is said that one is still calling."""
+"""Delay until a notice of calling, s."""
 EVERYWHERE: Final = "0.0.0.0"
 INSECURE = (
     "WITHOUT CERTIFICATES: names are believed, and whoever is on the way can read and change all "
     "that is said. `antecede keys` makes certificates"
 )
+OPEN = "THE PAGE IS OPEN TO OTHER MACHINES: who has its address reads and speaks as you"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede chat`."""
-    parser.add_argument("name", help="one's own name; with --keys the one in the certificate")
-    parser.add_argument("--room", required=True, help="what the room is called: for all the same")
-    parser.add_argument(
+    add = parser.add_argument
+    add("name", help="one's own name; with --keys the one in the certificate")
+    add("--room", required=True, help="what the room is called: for all the same")
+    add(
         "--join",
         metavar="HOST:PORT",
         help="a member of the room; without it a room begins here (or goes on, with --store)",
     )
-    parser.add_argument(
+    add(
         "--listen",
         metavar="[HOST]:PORT",
         help="where the others call (:PORT at every address of this machine; port 0: a free one); "
         "without it nobody can call, and one calls the others",
     )
-    parser.add_argument(
+    add(
         "--address", metavar="HOST:PORT", help="how the others reach it, where that is not --listen"
     )
     who = parser.add_mutually_exclusive_group()
@@ -72,14 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keys", type=Path, metavar="FOLDER", help="certificates, as `antecede keys` makes them"
     )
     who.add_argument("--insecure", action="store_true", help="go without certificates")
-    parser.add_argument(
+    add(
         "--store",
         type=Path,
         metavar="FILE",
         help="survives crashes: one goes on later where one was. Without it (the default) nothing "
         "is kept, and one leaves the room when one ends",
     )
-    parser.add_argument(
+    add(
         "--history",
         type=int,
         default=HISTORY,
@@ -87,14 +88,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"how many of the newest messages one keeps, gives to newcomers, and takes when one "
         f"comes ({HISTORY})",
     )
-    parser.add_argument(
+    add(
         "--missing-parent",
         choices=[one.replace("_", "-") for one in MISSING_PARENT],
         default=RELEASE,
         help="what becomes of an answer when what it answers is nobody's any more: shown so marked "
         "(release), set aside and said so (set-aside), held (hold); for all the same",
     )
-    parser.add_argument(
+    add(
         "--put-out",
         type=float,
         metavar="SECONDS",
@@ -105,21 +106,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_view_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--web",
         nargs="?",
         const=HERE,
         metavar="HOST:PORT",
         help=f"a page of the same for a browser on this machine ({HERE}: a free port)",
     )
-    parser.add_argument(
+    add(
         "--web-for-others",
         action="store_true",
         help="let --web listen where other machines reach it: whoever has the page's address reads "
         "and speaks as you, and the way there is not encrypted",
     )
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
-    parser.add_argument("--plain", action="store_true", help="lines alone, also at a terminal")
+    add("--ascii", action="store_true", help="draw with ASCII characters alone")
+    add("--plain", action="store_true", help="lines alone, also at a terminal")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -175,22 +177,20 @@ def _peer(args: argparse.Namespace) -> Peer:
 
 
 class _Log(logging.Handler):
-    """What the peer logs, as far as it matters to people: who was refused, what fails."""
+    """Log of the peer for people: refused members, failures."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.chat: Chat | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the room; before there is one, what goes wrong is an error of its own."""
+        """Tell the room, once there is one."""
         if self.chat is not None and getattr(record, "antecede_event", "") not in TOLD_ANYWAY:
             text = record.getMessage().removeprefix(f"{self.chat.peer.name}: ")
             self.chat.tell(Notice(one_line(text)))
 
 
 class _Running:
-    """One chat, from joining to leaving."""
-
     def __init__(self, args: argparse.Namespace, peer: Peer, web: tuple[str, int] | None) -> None:
         self._args, self._peer, self._web = args, peer, web
         self._person = not args.plain and terminal.is_person(sys.stdin, sys.stdout)
@@ -205,8 +205,10 @@ class _Running:
         for number in SIGNALS:
             with contextlib.suppress(NotImplementedError, ValueError):
                 loop.add_signal_handler(number, self._signalled, number)
-        for warning in self._warnings():
-            self._note(warning)
+        if self._args.insecure:
+            self._note(INSECURE)
+        if self._web is not None and self._args.web_for_others:
+            self._note(OPEN)
         logging.getLogger("antecede.live").addHandler(self._log)
         try:
             async with self._peer:
@@ -222,15 +224,6 @@ class _Running:
                     loop.remove_signal_handler(number)
         return self._signal
 
-    def _warnings(self) -> list[str]:
-        found = [INSECURE] if self._args.insecure else []
-        return found + ([] if self._web is None else self._web_warnings())
-
-    def _web_warnings(self) -> list[str]:
-        if not self._args.web_for_others:
-            return []
-        return ["THE PAGE IS OPEN TO OTHER MACHINES: who has its address reads and speaks as you"]
-
     def _note(self, text: str) -> None:
         print(f"antecede: {text}", file=sys.stderr, flush=True)
 
@@ -239,7 +232,7 @@ class _Running:
         self._ended.set()
 
     async def _unless_ended(self, work: Any) -> Any:
-        """Return what is made of `work`, or nothing when a signal comes before."""
+        """Return the result of `work`, or None if a signal comes before."""
         task = asyncio.ensure_future(work)
         ended = asyncio.ensure_future(self._ended.wait())
         await asyncio.wait([task, ended], return_when=asyncio.FIRST_COMPLETED)
@@ -250,26 +243,23 @@ class _Running:
         return task.result()
 
     async def _begin(self) -> bool:
-        """Join or found; returns whether the store knew the room already."""
         peer, args = self._peer, self._args
-        knew = bool(peer.members)
-        if knew:
+        if peer.members:
             return True
         if args.join is not None:
-            calling = asyncio.get_running_loop().call_later(
-                SLOW_S, self._note, f"calling {args.join} ..."
-            )
+            told = f"calling {args.join} ..."
+            calling = asyncio.get_running_loop().call_later(SLOW_S, self._note, told)
             try:
                 await peer.join(args.join)
             finally:
                 calling.cancel()
-            return False
-        if args.listen is None:
+        elif args.listen is None:
             raise LocalError(
                 "a room that begins here needs --listen HOST:PORT, so that others can come; "
                 "--join HOST:PORT goes to one that is there"
             )
-        await peer.found()
+        else:
+            await peer.found()
         return False
 
     async def _talk(self, knew: bool) -> None:
@@ -321,26 +311,26 @@ class _Running:
         screen.note("/help lists what can be typed")
 
     async def _read(self, view: Terminal) -> None:
-        """Do what is typed; the end of the input is the end, unless a page is there to go on."""
+        """Do what is typed; the end of the input ends the chat, unless a page is there."""
         try:
-            async for line in self._lines():
+            lines = (
+                terminal.prompted_lines()
+                if self._person
+                else terminal.piped_lines(sys.stdin.fileno())
+            )
+            async for line in lines:
                 end = await view.typed(line)
-                if end:
-                    if end == LEAVE and self._args.store is not None:
-                        try:  # the room ends with it, and what reads here is cancelled
-                            await self._peer.leave()
-                        finally:
-                            if self._peer.node.left:
-                                gone = f"{self._args.store} is of no more use: its member has left"
-                                self._note(gone)
-                    return
+                if not end:
+                    continue
+                if end == LEAVE and self._args.store is not None:
+                    try:  # the room ends with it, and what reads here is cancelled
+                        await self._peer.leave()
+                    finally:
+                        if self._peer.node.left:
+                            self._note(f"{self._args.store} is of no more use: its member has left")
+                return
         except KeyboardInterrupt:  # of the prompt, which takes Ctrl-C as a key
             self._signalled(signal.SIGINT)
             return
         if self._web is not None and not sys.stdin.isatty():
             await self._ended.wait()
-
-    def _lines(self) -> AsyncIterator[str]:
-        if self._person:
-            return terminal.prompted_lines()
-        return terminal.piped_lines(sys.stdin.fileno())

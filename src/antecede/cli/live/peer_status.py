@@ -20,19 +20,14 @@ MOST: Final = 16 << 20
 """Bytes of an answer: a thousand members are a quarter of a megabyte."""
 CLEAR: Final = "\x1b[H\x1b[2J"
 _DIRECT = build_opener(ProxyHandler({}))
-"""No proxy stands between one and a peer of one's own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede status`."""
-    parser.add_argument("address", help='HOST:PORT, what `Peer(status="HOST:PORT")` serves')
-    parser.add_argument("--json", action="store_true", help="what the peer says, as it says it")
-    parser.add_argument(
-        "--watch",
-        type=float,
-        metavar="SECONDS",
-        help="again and again, until interrupted",
-    )
+    add = parser.add_argument
+    add("address", help='HOST:PORT, what `Peer(status="HOST:PORT")` serves')
+    add("--json", action="store_true", help="what the peer says, as it says it")
+    add("--watch", type=float, metavar="SECONDS", help="again and again, until interrupted")
 
 
 def run(args: argparse.Namespace) -> int:

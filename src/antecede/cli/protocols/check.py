@@ -11,7 +11,6 @@ from pathlib import Path
 from antecede.cli.files.output import check_apart, check_writable, save_text
 from antecede.cli.files.pages import check_page, write_page_of
 from antecede.cli.option_rules import excludes, needs
-from antecede.cli.protocols.draw import write_svg
 from antecede.core.protocols import ENTRIES
 from antecede.core.protocols.options import split_options
 from antecede.errors import LocalError
@@ -33,39 +32,34 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede check`."""
+    add = parser.add_argument
     known = f"{', '.join(ENTRIES)}, or your own FILE.py:CLASS or FILE.py:FUNCTION"
-    parser.add_argument("target", nargs="?", help=known)
-    parser.add_argument(
-        "options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)"
-    )
-    parser.add_argument("--variant", default="", help="a variant of a built-in protocol")
-    parser.add_argument("--members", type=int, help="members of the largest group explored")
-    parser.add_argument("--messages", type=int, help="messages sent in the largest search")
-    parser.add_argument("--thorough", action="store_true", help="larger searches, more runs")
-    parser.add_argument(
-        "--all", action="store_true", help="every protocol and variant: is each as expected?"
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="how many protocols at a time")
-    parser.add_argument(
+    add("target", nargs="?", help=known)
+    add("options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)")
+    add("--variant", default="", help="a variant of a built-in protocol")
+    add("--members", type=int, help="members of the largest group explored")
+    add("--messages", type=int, help="messages sent in the largest search")
+    add("--thorough", action="store_true", help="larger searches, more runs")
+    add("--all", action="store_true", help="every protocol and variant: is each as expected?")
+    add("--jobs", type=int, metavar="N", help="how many protocols at a time")
+    add(
         "--quick",
         action="store_true",
         help="smaller searches, and no variants that keep their promises",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the adversarial network")
-    parser.add_argument("--save", metavar="F", help="write the counterexample as a scenario")
-    parser.add_argument("--svg", metavar="F", help="draw the counterexample")
-    parser.add_argument(
-        "--page", metavar="F", help="show the counterexample as a page to explore (.html)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace these files where they exist")
-    parser.add_argument(
+    add("--seed", type=int, default=0, help="seed of the adversarial network")
+    add("--save", metavar="F", help="write the counterexample as a scenario")
+    add("--svg", metavar="F", help="draw the counterexample")
+    add("--page", metavar="F", help="show the counterexample as a page to explore (.html)")
+    add("--force", action="store_true", help="replace these files where they exist")
+    add(
         "--call-limit",
         type=float,
         default=LIMIT_S,
         metavar="S",
         help=f"seconds after which a call counts as one that never returns (default {LIMIT_S:g})",
     )
-    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    add("--json", action="store_true", help="print the verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
         progress=_progress if sys.stderr.isatty() else None,
         limit_s=args.call_limit,
     )
-    _clear()
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     _keep(verdict, args)
     if args.json:
         print(json.dumps(verdict.as_dict(), indent=2))
@@ -107,7 +102,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _everything(args: argparse.Namespace) -> int:
-    """Judge all built-in protocols; returns 0 when each is as expected."""
     asked, rows = cases(quick=args.quick), []
     width = max(len(case.name) for case in asked)
     if not args.json:
@@ -148,7 +142,7 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
         save_text(path, script_of(shown[-1], path))
         print(f"The counterexample as a scenario: {args.save}", file=sys.stderr)
     if args.svg:
-        write_svg(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))
+        save_text(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))
         print(f"The counterexample as SVG: {args.svg}", file=sys.stderr)
     if args.page:
         write_page_of(from_run(run_of(shown[-1])), shown[-1].sentence(), Path(args.page))
@@ -157,8 +151,3 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
 
 def _progress(what: str, count: int) -> None:
     print(f"\r\x1b[K{what}: {count:,}", end="", file=sys.stderr, flush=True)
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -26,29 +26,28 @@ OPTION_RULES = (needs("force", "svg", why="nothing is written"),)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede snapshot`."""
-    parser.add_argument("algorithm", choices=tuple(ALGORITHMS))
-    parser.add_argument(
+    add = parser.add_argument
+    add("algorithm", choices=tuple(ALGORITHMS))
+    add(
         "--channels",
         choices=CHANNELS,
         help="fifo: channels keep their order; any: they do not. What the algorithm needs, if not "
         "given",
     )
-    parser.add_argument("--members", type=int, default=2, metavar="N", help="in the search (2)")
-    parser.add_argument("--messages", type=int, default=3, metavar="N", help="in the search (3)")
-    parser.add_argument(
-        "--most-states", type=int, default=MOST_STATES, metavar="N", help=f"({MOST_STATES:,})"
-    )
-    parser.add_argument(
+    add("--members", type=int, default=2, metavar="N", help="in the search (2)")
+    add("--messages", type=int, default=3, metavar="N", help="in the search (3)")
+    add("--most-states", type=int, default=MOST_STATES, metavar="N", help=f"({MOST_STATES:,})")
+    add(
         "--runs",
         type=int,
         default=100,
         metavar="N",
         help=f"random runs of {RUN_MEMBERS} members and {RUN_MESSAGES} messages (100)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the first random run (0)")
-    parser.add_argument("--svg", metavar="F", help="draw the counterexample")
-    parser.add_argument("--force", action="store_true", help="replace F where it exists")
-    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    add("--seed", type=int, default=0, help="of the first random run (0)")
+    add("--svg", metavar="F", help="draw the counterexample")
+    add("--force", action="store_true", help="replace F where it exists")
+    add("--json", action="store_true", help="print the verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

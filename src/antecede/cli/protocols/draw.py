@@ -1,7 +1,6 @@
-"""`antecede explain SCENARIO`: what happened in words, then the space-time diagram.
+"""`antecede explain SCENARIO`: the events in words, then the space-time diagram.
 
-Exit code 0, also for a script that shows a published defect: it explains, it does not judge.
-1 when the file expects other output than it gets.
+Exit code 0, also for a script that shows a published defect; 1 for unexpected output.
 """
 
 from __future__ import annotations
@@ -20,20 +19,7 @@ from antecede.core.clocks import seconds_text, signed_text
 from antecede.core.diagram_model import Diagram
 from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
 from antecede.formatting import counted
-from antecede.lab.check.scenario import (
-    JUDGES,
-    Script,
-    ScriptRun,
-    Setup,
-    Words,
-    changed_states,
-    channel_line,
-    check_output,
-    listed,
-    load_script,
-    run_script,
-    under,
-)
+from antecede.lab.check import scenario
 from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stacked
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
@@ -44,32 +30,29 @@ OPTION_RULES = (needs("force theme", SVG, PNG, PDF, why="no picture is written")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Fill in the options of `antecede explain`."""
-    parser.add_argument(
-        "script", metavar="SCENARIO", help="scenario file (scenarios/*.scenario), or a log"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("script", metavar="SCENARIO", help="scenario file (scenarios/*.scenario), or a log")
+    add(
         "--protocol",
         metavar="NAME,...",
         help="play it under these protocols instead of its own, one below the other on one axis",
     )
-    parser.add_argument(
+    add(
         "--judge",
-        choices=tuple(JUDGES),
+        choices=tuple(scenario.JUDGES),
         help="mark what comes before a cause by this relation, whatever the protocol promises",
     )
-    parser.add_argument(
+    add(
         "--states",
         action="store_true",
         help="states of members (vectors, bits) after each step that changes them",
     )
     for format in (SVG, PNG, PDF):
-        parser.add_argument(f"--{format}", metavar="OUT", help=f"also write it as {format.upper()}")
-    parser.add_argument(
-        "--theme", choices=THEMES, help=f"colours of these pictures ({LIGHT}); print: without"
-    )
-    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
-    parser.add_argument("--no-color", action="store_true", help="plain text, also on a terminal")
-    parser.add_argument("--width", type=int, metavar="N", help="columns to use, at least 40")
+        add(f"--{format}", metavar="OUT", help=f"also write it as {format.upper()}")
+    add("--theme", choices=THEMES, help=f"colours of these pictures ({LIGHT}); print: without")
+    add("--force", action="store_true", help="replace OUT where it exists")
+    add("--no-color", action="store_true", help="plain text, also on a terminal")
+    add("--width", type=int, metavar="N", help="columns to use, at least 40")
     log = parser.add_argument_group("vector-clock logs")
     log.add_argument("--regex", metavar="R", help="expression with groups host, clock and event")
     log.add_argument("--delimiter", metavar="R", help="expression between executions")
@@ -97,37 +80,36 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
     if args.protocol is not None and not names:
         raise InputError("--protocol names no protocol")
-    relation = JUDGES[args.judge] if args.judge else None
-    scripts = [under(script, name) for name in names] or [script]
-    done = [run_script(one, states=args.states, relation=relation) for one in scripts]
+    relation = scenario.JUDGES[args.judge] if args.judge else None
+    scripts = [scenario.under(script, name) for name in names] or [script]
+    done = [scenario.run_script(one, states=args.states, relation=relation) for one in scripts]
     for one in done:
         for line in explain(one):
             print(textwrap.fill(line, _width(args), subsequent_indent=" " * 6) if line else "")
         print()
-    titles = [_title(one, names) for one in done] if names else [""]
+    titles = [""]
+    if names:
+        wrong = [counted(len(one.violations()), "violation") for one in done]
+        titles = [
+            one.script.setup.protocol + (f": {found}" if one.violations() else "")
+            for one, found in zip(done, wrong, strict=True)
+        ]
     diagrams = stacked(done, titles)
     _show(args, outs, diagrams)
     # What a script expects, it expects of its own judge.
-    own = [run_script(one) for one in scripts] if relation else done
+    own = [scenario.run_script(one) for one in scripts] if relation else done
     differs = [
         line
         for one in own
         if any(m.command.expected for m in one.results)
-        for line in check_output(one)
+        for line in scenario.check_output(one)
     ]
     for line in differs:
         print(f"antecede: {line}", file=sys.stderr)
     return 1 if differs else 0
 
 
-def _title(run: ScriptRun, names: Sequence[str]) -> str:
-    wrong = len(run.violations())
-    found = f": {counted(wrong, 'violation')}" if wrong else ""
-    return f"{run.script.setup.protocol}{found}"
-
-
 def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
-    """Draw a vector-clock log from its own events."""
     why = "a log has happened: it is not played"
     refuse_unused(args, why, unused=["protocol", "judge", "states"])
     try:
@@ -150,7 +132,6 @@ def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
 
 
 def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence[Diagram]) -> None:
-    """Draw as text, then as pictures."""
     color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for k, diagram in enumerate(diagrams):
         head = f"{diagram.title}\n\n" if len(diagrams) > 1 else ""
@@ -161,11 +142,12 @@ def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence
     print()
     for format, out in outs.items():
         if format == SVG:
-            write_svg(out, svg)
+            save_text(out, svg)
         else:
             from antecede.lab.report import as_picture
 
-            save_bytes(out, as_picture(svg, format))
+            with draft_of(out) as draft:
+                draft.write_bytes(as_picture(svg, format))
         print(f"The diagram as {format.upper()}: {out}")
 
 
@@ -179,16 +161,16 @@ def _is_script(path: str) -> bool:
     if Path(path).suffix == ".scenario" or not Path(path).is_file():
         return True
     try:
-        load_script(path)
+        scenario.load_script(path)
     except ScriptError:
         return False
     return True
 
 
-def _loaded(path: str) -> Script:
+def _loaded(path: str) -> scenario.Script:
     """Read the script; where the file is something else, say which command reads that."""
     try:
-        return load_script(path)
+        return scenario.load_script(path)
     except ScriptError as error:
         named = Path(path).suffix == ".scenario" or not Path(path).is_file()
         if named or not ("unknown command" in error.message or "UTF-8" in error.message):
@@ -201,21 +183,10 @@ def _loaded(path: str) -> Script:
         ) from error
 
 
-def save_bytes(path: Path, data: bytes) -> None:
-    """Write a picture whole or not at all; raises InputError for what the system says."""
-    with draft_of(path) as draft:
-        draft.write_bytes(data)
+def explain(done: scenario.ScriptRun) -> Iterator[str]:
+    """Yield the script in words: a heading, a numbered line for each action, held messages.
 
-
-def write_svg(path: Path, text: str) -> None:
-    """Write a diagram whole or not at all; raises InputError for what the system says."""
-    save_text(path, text)
-
-
-def explain(done: ScriptRun) -> Iterator[str]:
-    """Yield the script in words: a heading, one numbered line an action, and what is left.
-
-    Below an action stand the states that it changed, if the run noted states.
+    Below an action stand the states that it changed, if the run noted them.
     """
     script = done.script
     if script.title:
@@ -226,9 +197,9 @@ def explain(done: ScriptRun) -> Iterator[str]:
     yield f"protocol {setup.protocol}{options}{source}"
     yield from _promises(setup)
     yield ""
-    words = Words(done.relation)
+    words = scenario.Words(done.relation)
     states: dict[int, list[str]] = {}
-    for result, name, fields in changed_states(done.results):
+    for result, name, fields in scenario.changed_states(done.results):
         text = ", ".join(f"{field} = {value}" for field, value in fields.items())
         states.setdefault(result.number, []).append(f"      {name} keeps {text}")
     for result in done.results:
@@ -237,12 +208,11 @@ def explain(done: ScriptRun) -> Iterator[str]:
             yield from states.get(result.number, ())
     for held in done.held:
         yield f"      At the end {held.at} still holds {held.label}: {words.waits(held)}."
-    if line := channel_line(done):
+    if line := scenario.channel_line(done):
         yield f"      {line}"
 
 
-def _promises(setup: Setup) -> Iterator[str]:
-    """Yield what the scene says of clocks, delays and topics."""
+def _promises(setup: scenario.Setup) -> Iterator[str]:
     bounds = setup.bounds
     if bounds is not None:
         delays = f"delays {seconds_text(bounds.least_ns)} to {seconds_text(bounds.most_ns)} s"
@@ -256,7 +226,7 @@ def _promises(setup: Setup) -> Iterator[str]:
         )
         yield f"promised: {delays}; {accuracy}"
     if off := [f"{at}'s is {signed_text(offset)} s off" for at, offset in setup.clocks if offset]:
-        yield f"clocks: {listed(tuple(off))}"
+        yield f"clocks: {scenario.listed(tuple(off))}"
     if setup.subscriptions:
-        read = (f"{at} reads {listed(topics)}" for at, topics in setup.subscriptions)
+        read = (f"{at} reads {scenario.listed(topics)}" for at, topics in setup.subscriptions)
         yield f"topics: {'; '.join(read)}"

@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from antecede.core.protocols import (
@@ -56,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def facts_of(found: Entry) -> dict[str, Any]:
-    """Return all that is known of a protocol, of plain values.
+    """Return all facts of a protocol as plain values.
 
-    The promises are those of the members that `antecede check` would make; where roles differ
-    (hierarchical), what all of them promise.
+    Promises are those of the members that `antecede check` makes; of roles, those of all roles.
     """
+    used = set(re.findall(r"(?<![A-Za-z])[a-z](?![A-Za-z])", f"{found.overhead} {found.storage}"))
     members = smallest(found, {})
     promised = [member.guarantee for member in members.values()]
     told = {
@@ -80,7 +80,7 @@ def facts_of(found: Entry) -> dict[str, Any]:
         "addressing": addressing.pop().value if len(addressing) == 1 else Addressing.ALL.value,
         "overhead": found.overhead,
         "storage": found.storage,
-        "symbols": {letter: SYMBOLS[letter] for letter in _letters(found)},
+        "symbols": {letter: words for letter, words in SYMBOLS.items() if letter in used},
         "source": found.source,
         "variants": [_variant(found, name) for name in found.variants],
         "page": f"docs/protocols/{found.page or found.name}.md",
@@ -105,19 +105,16 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def _letters(found: Entry) -> list[str]:
-    """Return the symbols that the costs use, in their order of definition."""
-    used = set(re.findall(r"(?<![A-Za-z])[a-z](?![A-Za-z])", f"{found.overhead} {found.storage}"))
-    return [letter for letter in SYMBOLS if letter in used]
-
-
 # -- for people -----------------------------------------------------------------------------
 
 
 def listing(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the table of protocols, the meaning of its columns, and how to go on."""
     header = ("name", "order kept", "to", "a message", "a member keeps", "promise", "group")
-    rows = [[_lines(cell) for cell in row] for row in (header, *map(_cells, facts))]
+    rows = [
+        [textwrap.wrap(cell, COST_WIDTH) or [""] for cell in row]
+        for row in (header, *map(_cells, facts))
+    ]
     lines = [line for row in rows for line in itertools.zip_longest(*row, fillvalue="")]
     yield from aligned(lines, [True] * len(header))
     yield ""
@@ -169,10 +166,6 @@ def _promise(one: dict[str, Any]) -> str:
     return ", ".join((kept, *extra))
 
 
-def _lines(cell: str) -> list[str]:
-    return textwrap.wrap(cell, COST_WIDTH) or [""]
-
-
 def _wrapped(head: str, text: str) -> Iterable[str]:
     indent = " " * 9
     return textwrap.wrap(f"{head:9}{text}", WIDTH, subsequent_indent=indent)
@@ -193,17 +186,11 @@ def card(one: dict[str, Any]) -> Iterator[str]:
         yield from textwrap.wrap(f"  {head:10}{text}", WIDTH, subsequent_indent=" " * 12)
     for number, variant in enumerate(one["variants"]):
         options = ", ".join(f"{key}={value!r}" for key, value in variant["options"].items())
-        flaw = _flaw(variant)
+        erratum = f", erratum {variant['erratum']}" if variant["erratum"] else ""
+        flaw = f"  (as published: defective{erratum})" if variant["defective"] else ""
         head = "variants" if not number else ""
         text = f"{variant['name']}: {options}{flaw}"
         yield from textwrap.wrap(f"  {head:10}{text}", WIDTH, subsequent_indent=" " * 14)
-
-
-def _flaw(variant: Mapping[str, Any]) -> str:
-    if not variant["defective"]:
-        return ""
-    erratum = f", erratum {variant['erratum']}" if variant["erratum"] else ""
-    return f"  (as published: defective{erratum})"
 
 
 _ADDRESSED = {

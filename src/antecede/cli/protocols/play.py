@@ -16,26 +16,29 @@ OPTION_RULES = (excludes("script", "exercise", why="an exercise has its own scen
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede play`."""
-    parser.add_argument(
-        "script", nargs="?", metavar="SCENARIO", help="scenario file to begin with (*.scenario)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("script", nargs="?", metavar="SCENARIO", help="scenario file to begin with (*.scenario)")
+    add(
         "--protocol",
         metavar="NAME,...",
         help="show it under these, side by side; your own as FILE.py:CLASS",
     )
-    parser.add_argument("--exercise", metavar="NAME", help="begin with this exercise")
-    parser.add_argument("--port", type=int, default=0, help="of the server (any that is free)")
-    parser.add_argument(
-        "--no-browser", action="store_true", help="print where the page is, and open nothing"
-    )
+    add("--exercise", metavar="NAME", help="begin with this exercise")
+    add("--port", type=int, default=0, help="of the server (any that is free)")
+    add("--no-browser", action="store_true", help="print where the page is, and open nothing")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve the bench until Ctrl-C; returns the exit code."""
     if not 0 <= args.port < 65_536:
         raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
-    opened = _opened(args)
+    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
+    if args.protocol is not None and not names:
+        raise InputError("--protocol names no protocol")
+    if args.script is None:
+        opened = Opened(protocols=names, exercise=args.exercise)
+    else:
+        opened = Opened(script_file(args.script), args.script, names)
     opened.try_protocols()
     site = Bench(opened)
     try:
@@ -44,12 +47,3 @@ def run(args: argparse.Namespace) -> int:
     finally:
         site.close()
     return 0
-
-
-def _opened(args: argparse.Namespace) -> Opened:
-    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
-    if args.protocol is not None and not names:
-        raise InputError("--protocol names no protocol")
-    if args.script is None:
-        return Opened(protocols=names, exercise=args.exercise)
-    return Opened(script_file(args.script), args.script, names)

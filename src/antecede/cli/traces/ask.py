@@ -24,7 +24,7 @@ from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
 from antecede.tables.audit import clock_skew, skew_findings
 from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
-from antecede.tables.kernels import Ints, edge_table
+from antecede.tables.kernels import edge_table
 from antecede.tables.trace import SEND, SOURCE, read, time_text
 from antecede.tables.trace.user_tables import format_of, with_further, write_table
 
@@ -35,10 +35,9 @@ TIMES: Final = ("start_time", "send_time")
 
 
 def skew_among(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
-    """Return what the immediate causes among some rows of `asked` say of their members' clocks, as
-    `antecede audit` tells it of a whole trace; None where there are no times or too many rows.
+    """Return the clock skew among rows of `asked`, as `antecede audit` reports it of a whole trace.
 
-    Where rows tell of sendings and arrivals, causes are those that sendings declare.
+    Causes are immediate ones, or those that sendings declare. None: no times, or too many rows.
     """
     places: Any = pc.unique(rows["file_order"])
     at = pc.index_in(places, asked.events["file_order"]).to_numpy(zero_copy_only=False)
@@ -51,22 +50,17 @@ def skew_among(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
     time = next((one for one in TIMES if events[one].null_count < len(events)), None)
     if time is None:
         return None
-    causes, effects = _declared(events) if asked.by == EVENTS else _immediate(asked, at)
-    return clock_skew(events, causes, effects, time)
-
-
-def _immediate(asked: Causality, at: Ints) -> tuple[Ints, Ints]:
+    if asked.by == EVENTS:
+        edges: Any = edge_table(events)
+        known = edges.filter(pc.is_valid(edges["parent"]))
+        causes, effects = (known[name].to_numpy().astype(np.int64) for name in ("parent", "child"))
+        return clock_skew(events, causes, effects, time)
     offsets, causes = asked.edges_among(at)
     kept = causes >= 0
     if asked.by == CLOCKS:
         kept &= asked.immediate_among(at)
-    return causes[kept], np.repeat(np.arange(len(at)), np.diff(offsets))[kept]
-
-
-def _declared(events: pyarrow.Table) -> tuple[Ints, Ints]:
-    edges: Any = edge_table(events)
-    known = edges.filter(pc.is_valid(edges["parent"]))
-    return known["parent"].to_numpy().astype(np.int64), known["child"].to_numpy().astype(np.int64)
+    effects = np.repeat(np.arange(len(at)), np.diff(offsets))
+    return clock_skew(events, causes[kept], effects[kept], time)
 
 
 def _first_of_each(events: Any) -> Any:
@@ -79,19 +73,10 @@ def _first_of_each(events: Any) -> Any:
     return events.take(pyarrow.array(np.sort(first)))
 
 
-def skew_notes(skew: dict[str, Any] | None) -> list[str]:
-    """Return it in sentences; none where all times fit."""
-    if skew is None:
-        return []
-    return [f"among these, {what}" for what, _ in skew_findings(skew, "events")]
-
-
 pc: Any = pyarrow.compute
 MOST: Final = 20
 NAMED: Final = 5
-"""Events of the question that an answer names."""
 WIDEST: Final = 60
-"""Characters of a cell that a terminal shows."""
 SHOWN: Final = ("id", "kind", "member", "topics", "text")
 QUESTIONS: Final = {
     "past": ("ID...", "what happened before it: all that could have led to it"),
@@ -109,12 +94,11 @@ _ARGUMENTS: Final = {"concurrent": 1, "between": 2, "before": 2}
 
 
 class Answer(NamedTuple):
-    """What is said, and the rows that go with it."""
+    """Sentence of an answer, and its rows."""
 
     says: str
     rows: pa.Table
     path: pa.Table | None = None
-    """A chain of causes as a witness."""
     yes: bool = True
 
 
@@ -126,33 +110,30 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede ask`."""
+    add = parser.add_argument
     add_read_arguments(parser, text=True)
     add_engine_arguments(parser)
     asked = "; ".join(f"{name} {ids}: {what}" for name, (ids, what) in QUESTIONS.items())
-    parser.add_argument(
+    add(
         "words",
         nargs="+",
         metavar="QUESTION ID",
         help=f"{asked}. ID@MEMBER is the arrival of a message at a member; FIELD:TEXT the events "
         "with that text in a column, as level:ERROR (not with Spark)",
     )
-    parser.add_argument(
+    add(
         "--by",
         choices=WAYS,
         help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
         "declared causes; the first of these that the trace has, if not given",
     )
-    parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
-    parser.add_argument(
-        "--most", type=int, default=MOST, metavar="N", help=f"rows that are shown ({MOST})"
-    )
+    add("--in-run", metavar="RUN", help="of which run, where an id is in several")
+    add("--most", type=int, default=MOST, metavar="N", help=f"rows that are shown ({MOST})")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--table", action="store_true", help="show all rows, and nothing else")
     shape.add_argument("--json", action="store_true", help="print question and answer as JSON")
-    parser.add_argument(
-        "-o", "--out", metavar="F", help="write the rows too (.parquet, .csv or .jsonl)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace F where it exists")
+    add("-o", "--out", metavar="F", help="write the rows too (.parquet, .csv or .jsonl)")
+    add("--force", action="store_true", help="replace F where it exists")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -218,21 +199,15 @@ def _events(
     found: list[Event] = []
     for text in ids:
         several = None if asked.has(text) else further.events(asked, text, run)
-        if several is None:
-            found.append(_named(asked, text, run))
+        if several is None:  # an id, or ID@MEMBER where no id is called that
+            name, at, member = text.rpartition("@")
+            arrived = at and not asked.has(text)
+            found.append(Event(name, member, run) if arrived else Event(text, None, run))
         elif question in _ARGUMENTS:
             found.append(only_one(text, several))
         else:
             found += several
     return found
-
-
-def _named(asked: Causality, text: str, run: str | None) -> Event:
-    """Return the event that a text names: an id, or ID@MEMBER where no id is called that."""
-    name, at, member = text.rpartition("@")
-    if at and not asked.has(text):
-        return Event(name, member, run)
-    return Event(text, None, run)
 
 
 def answered(
@@ -307,12 +282,13 @@ def _print(
         print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
         for line in _lines(further, answer.path, args.most, chain=True):
             print(f"  {line}")
-    for note in [*asked.notes, *skew_notes(skew_among(asked, _told(asked, events, answer)))]:
+    skew = skew_among(asked, _told(asked, events, answer))
+    skews = [] if skew is None else skew_findings(skew, "events")
+    for note in [*asked.notes, *(f"among these, {what}" for what, _ in skews)]:
         print(harmless(f"Note: {note}"))
 
 
 def _told(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
-    """Return the rows of an answer and of its question."""
     named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
     return pa.concat_tables([answer.rows, named])
 
@@ -340,14 +316,14 @@ def _plain(
 
 
 def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> list[str]:
-    """Return rows as aligned lines: the first ones, or of a chain its two ends."""
     if not len(rows):
         return []
     head = -(-most // 2) if chain and len(rows) > most else min(most, len(rows))
     tail = most - head if chain and len(rows) > most else 0
     rows = further.attach(rows)
     names = [*(name for name in SHOWN if _tells(rows, name)), *further.shown(rows)]
-    cells = [[_cell(row[name]) for name in names] for row in _ends(rows, head, tail)]
+    ends = [*rows.slice(0, head).to_pylist(), *rows.slice(len(rows) - tail).to_pylist()]
+    cells = [[_cell(row[name]) for name in names] for row in ends]
     width = shutil.get_terminal_size((100, 24)).columns
     lines = list(aligned([names, *cells], [True] * len(names), within=width))
     left = len(rows) - head - tail
@@ -355,11 +331,6 @@ def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> 
         more = f"... {left:,} more" + (" between these" if tail else " (--most, --table)")
         lines.insert(len(lines) - tail, more)
     return lines
-
-
-def _ends(rows: pa.Table, head: int, tail: int) -> list[dict[str, Any]]:
-    first = rows.slice(0, head).to_pylist()
-    return first + (rows.slice(len(rows) - tail).to_pylist() if tail else [])
 
 
 def _tells(rows: pa.Table, name: str) -> bool:

@@ -1,7 +1,7 @@
 """Further columns of a trace in questions and answers: search by FIELD:TEXT, and rows with them.
 
-Further columns are those of a user's table, the status, kind and attributes of spans, and the
-groups of a log's expression that the event schema has no column for.
+They are columns of a user's table, the status, kind and attributes of spans, and groups of a log's
+expression, without a column in the event schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ USUAL: Final = ("level", "severity", "status")
 """Further columns that answers show in a terminal, in any case of letters."""
 OF_SCHEMA: Final = ("id", "member", "text", "role", "topics", "run", "kind", "source")
 NAMED: Final = 5
-"""Events that an error names."""
 
 
 class Further:
@@ -34,7 +33,6 @@ class Further:
 
     def __init__(self, trace: Trace | None = None) -> None:
         self.searched: list[str] = []
-        """Columns that the question searched."""
         self._own: Any = None
         if trace is not None and trace.own is not None and trace.own.num_columns:
             self._own = trace.own
@@ -58,10 +56,9 @@ class Further:
         return [name for name in names if rows[name].null_count < len(rows)]
 
     def events(self, asked: Causality, word: str, run: str | None) -> list[Event] | None:
-        """Return the events that FIELD:TEXT means, text in any case of letters.
+        """Return the events that FIELD:TEXT means, in any case of letters; None: no such column.
 
-        None where the word is no such search: no column is called so. Raises InputError where a
-        column is and no event has the text.
+        Raises InputError for a text that no event has.
         """
         field, colon, text = word.partition(":")
         column = self._column(asked, field) if colon and text else None

@@ -43,20 +43,21 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede audit`."""
+    add = parser.add_argument
     add_read_arguments(parser, group=True)
     add_engine_arguments(parser)
-    parser.add_argument(
+    add(
         "--by",
         choices=(SEQ,),
         help="count the program order of each member, told by its own numbers (--member, --seq)",
     )
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument(
+    add("--json", action="store_true", help="print the report as JSON")
+    add(
         "--quarantine",
         metavar="FILE",
         help="write bad rows with reasons (.parquet, .csv or .jsonl); with Spark a folder of parts",
     )
-    parser.add_argument(
+    add(
         "--missing",
         nargs="?",
         type=_number,
@@ -65,27 +66,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="list ids that are named as causes and are nowhere, the N most named (20)",
     )
-    parser.add_argument(
-        "--page",
-        metavar="FILE",
-        help="write it and its findings as a page to explore (.html)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace a FILE where it exists")
-    parser.add_argument(
+    add("--page", metavar="FILE", help="write it and its findings as a page to explore (.html)")
+    add("--force", action="store_true", help="replace a FILE where it exists")
+    add(
         "--pairs",
         choices=tuple(PAIRS),
         default="exact",
         help="ordered and concurrent pairs: exact (default); estimate them, with an interval, "
         "where declared causes make exact counts take more than --pair-steps; or none",
     )
-    parser.add_argument(
+    add(
         "--pair-steps",
         type=int,
         default=PAIR_STEPS,
         metavar="N",
         help=f"steps, edges times events / 64, up to which pairs are exact ({PAIR_STEPS:,})",
     )
-    parser.add_argument(
+    add(
         "--pair-ranks",
         type=int,
         default=RANKS,

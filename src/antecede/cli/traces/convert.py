@@ -1,7 +1,6 @@
-"""`antecede convert PATH... -o OUT`: a trace as a log for ShiViz, as Parquet, CSV or JSON lines.
+"""`antecede convert PATH... -o OUT`: a trace as a log for ShiViz, Parquet, CSV or JSON lines.
 
-Tables keep the user's columns beside those of the schema; see
-`antecede.tables.trace.user_tables.extra_columns`.
+Tables keep the user's columns (`antecede.tables.trace.user_tables.extra_columns`).
 """
 
 from __future__ import annotations
@@ -18,38 +17,39 @@ from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.tables.audit import with_clocks
-from antecede.tables.trace import ReadOptions, read, read_batches, time_text
+from antecede.tables.trace import ReadOptions, read, read_batches, time_text, user_tables
 from antecede.tables.trace.formats import write_log_file
-from antecede.tables.trace.user_tables import (
-    TIMES,
-    Appender,
-    UnlikeError,
-    absent_keys,
-    with_own,
-    writing,
-)
 
 SHIVIZ = "shiviz"
-ENDINGS = {**writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}
+ENDINGS = {**user_tables.writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede convert`."""
+    add = parser.add_argument
     add_read_arguments(parser, text=True)
-    parser.add_argument("-o", "--out", required=True, metavar="OUT", help="file to write")
-    parser.add_argument(
+    add("-o", "--out", required=True, metavar="OUT", help="file to write")
+    add(
         "--to",
-        choices=(SHIVIZ, writing.PARQUET, writing.CSV, writing.JSON_LINES),
+        choices=(
+            SHIVIZ,
+            user_tables.writing.PARQUET,
+            user_tables.writing.CSV,
+            user_tables.writing.JSON_LINES,
+        ),
         help="format of OUT; told by its ending if not given (.log, .parquet, .csv, .jsonl)",
     )
-    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+    add("--force", action="store_true", help="replace OUT where it exists")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, write, and say what was written. Raises InputError for unusable input or OUT."""
     out = Path(args.out)
     check_writable(out, args.paths, args.force)
-    format, options = _format(out, args.to), read_options(args)
+    format, options = args.to or ENDINGS.get(out.suffix.lower()), read_options(args)
+    if format is None:
+        message = f"its ending tells no format ({', '.join(ENDINGS)}); say --to"
+        raise InputError(message, path=str(out))
     with draft_of(out) as draft, Progress("converting"):
         if format == SHIVIZ:
             lines = _shiviz(args.paths, args.format, options, draft)
@@ -61,20 +61,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _format(out: Path, given: str | None) -> str:
-    found = given or ENDINGS.get(out.suffix.lower())
-    if found is None:
-        message = f"its ending tells no format ({', '.join(ENDINGS)}); say --to"
-        raise InputError(message, path=str(out))
-    return found
-
-
 def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out: Path) -> list[str]:
     trace = read(paths, format, options)
     log = with_clocks(trace.events, trace.format)
     written = write_log_file(log.entries, out, log.several_runs)
     lines = [f"{counted(written, 'event')} as a log for ShiViz"]
-    if any(trace.events[name].null_count < trace.events.num_rows for name in TIMES):
+    if any(trace.events[name].null_count < trace.events.num_rows for name in user_tables.TIMES):
         lines.append("times are left out: a log holds hosts, clocks and what the events say")
     if log.computed:
         lines.append(
@@ -91,15 +83,13 @@ def _table(
     """Write batch by batch, or at once where the user's columns change their types on the way."""
     try:
         return _piecewise(paths, format, options, out, to)
-    except UnlikeError:
+    except user_tables.UnlikeError:
         trace = read(paths, format, options, own=True)
-    table, own = with_own(trace.events, trace.own)
-    changed = writing.write_table(table, out, to)
+    table, own = user_tables.with_own(trace.events, trace.own)
+    changed = user_tables.writing.write_table(table, out, to)
     reasons = Counter(map(_short, trace.quarantine["reason"].to_pylist()))
-    lines = _told(table.num_rows, own, reasons) + [f"changed: {one.words()}" for one in changed]
-    if said := absent_keys(trace.details, to):
-        lines.append(f"changed: {said}")
-    return lines + _times(trace.details)
+    words = [f"changed: {one.words()}" for one in changed]
+    return _told(table.num_rows, own, reasons, words, trace.details, to)
 
 
 def _piecewise(
@@ -107,7 +97,7 @@ def _piecewise(
 ) -> list[str]:
     reasons: Counter[str] = Counter()
     details: Mapping[str, Any] = {}
-    with Appender(out, to) as appender:
+    with user_tables.Appender(out, to) as appender:
         for batch in read_batches(paths, format, options, own=True):
             if batch.events.num_rows:
                 appender.add(batch.events, batch.own)
@@ -115,21 +105,28 @@ def _piecewise(
             details = batch.details  # the last one has those of all
     if not appender.rows:
         raise InputError("not one event could be read; `antecede audit` says why", path=paths[0])
-    lines = _told(appender.rows, appender.own, reasons)
-    if said := absent_keys(details, to):
-        lines.append(f"changed: {said}")
-    return lines + _times(details)
+    return _told(appender.rows, appender.own, reasons, (), details, to)
 
 
 def _times(details: Mapping[str, Any]) -> list[str]:
     return [f"times: {said}" for said in time_text.notes(details)]
 
 
-def _told(rows: int, own: Sequence[str], reasons: Counter[str]) -> list[str]:
+def _told(
+    rows: int,
+    own: Sequence[str],
+    reasons: Counter[str],
+    changed: Sequence[str],
+    details: Mapping[str, Any],
+    to: str,
+) -> list[str]:
     lines = [f"{counted(rows, 'event')} in the schema of antecede"]
     if own:
         lines.append(f"beside it your own columns: {', '.join(own)}")
-    return lines + _aside(reasons)
+    lines += [*_aside(reasons), *changed]
+    if said := user_tables.absent_keys(details, to):
+        lines.append(f"changed: {said}")
+    return lines + _times(details)
 
 
 def _short(reason: object) -> str:

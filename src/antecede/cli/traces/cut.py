@@ -14,18 +14,7 @@ from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.cli.traces.ask import WORDS
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.causality import (
-    CLOCKS,
-    MOST_STATES,
-    WAYS,
-    Causality,
-    Found,
-    Recovery,
-    States,
-    Verdict,
-    definitely,
-    possibly,
-)
+from antecede.tables import causality
 from antecede.tables.trace import SOURCE, read
 
 SHOWN: Final = 10
@@ -38,27 +27,28 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede cut`."""
+    add = parser.add_argument
     add_read_arguments(parser, text=True)
-    parser.add_argument(
+    add(
         "cut",
         nargs="*",
         metavar="MEMBER=POSITION",
         help="how many of a member's events are inside (vector clocks: its own entry); members "
         "that are not named have nothing inside",
     )
-    parser.add_argument(
+    add(
         "--by",
-        choices=WAYS,
+        choices=causality.WAYS,
         help="what tells what came before what; told by looking if not given",
     )
-    parser.add_argument("--in-run", metavar="RUN", help="which run, where there are several")
-    parser.add_argument(
+    add("--in-run", metavar="RUN", help="which run, where there are several")
+    add(
         "--marked",
         metavar="TEXT",
         help="the cut behind each member's first event that says this, as `snapshot 1` in the "
         "trace of a simulated run; or contains it, where none says exactly this",
     )
-    parser.add_argument(
+    add(
         "--checkpoints",
         metavar="F",
         help="lines MEMBER,POSITION: where members saved their states. Tells where all can go on "
@@ -72,12 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     predicates.add_argument("--definitely", metavar="P", help="does every way pass one?")
     predicates.add_argument(
-        "--most-states", type=int, default=MOST_STATES, metavar="N", help=f"({MOST_STATES:,})"
+        "--most-states",
+        type=int,
+        default=causality.MOST_STATES,
+        metavar="N",
+        help=f"({causality.MOST_STATES:,})",
     )
-    parser.add_argument(
-        "--most", type=int, default=SHOWN, metavar="N", help=f"things listed of a kind ({SHOWN})"
-    )
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    add("--most", type=int, default=SHOWN, metavar="N", help=f"things listed of a kind ({SHOWN})")
+    add("--json", action="store_true", help="print all of it as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--marked says where the cut is: leave out the positions, or it")
     if args.most < 1 or args.most_states < 1:
         raise InputError("--most and --most-states are 1 or more")
-    asked = Causality(read(paths, args.format, read_options(args)), by=args.by)
-    states = States(asked, args.in_run)
+    asked = causality.Causality(read(paths, args.format, read_options(args)), by=args.by)
+    states = causality.States(asked, args.in_run)
     answers: dict[str, Any] = {}
     if args.marked is not None:
         positions = states.marked(args.marked)
@@ -102,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         answers["cut"] = states.cut(positions)
     if args.checkpoints is not None:
         answers["recovery"] = states.recovery(_checkpoints(Path(args.checkpoints)))
-    for name, ask in (("possibly", possibly), ("definitely", definitely)):
+    for name, ask in (("possibly", causality.possibly), ("definitely", causality.definitely)):
         if (text := getattr(args, name)) is not None:
             answers[name] = ask(states, text, most=args.most_states)
     if args.json:
@@ -111,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         _print(args, states, asked, answers)
     verdict = answers.get("cut")
     no = (verdict is not None and not verdict.consistent) or any(
-        isinstance(one, Found) and not one.holds for one in answers.values()
+        isinstance(one, causality.Found) and not one.holds for one in answers.values()
     )
     return 1 if no else 0
 
@@ -153,28 +145,27 @@ def _checkpoints(path: Path) -> dict[str, list[int]]:
 
 
 def _print(
-    args: argparse.Namespace, states: States, asked: Causality, answers: dict[str, Any]
+    args: argparse.Namespace,
+    states: causality.States,
+    asked: causality.Causality,
+    answers: dict[str, Any],
 ) -> None:
     lines: dict[str, Callable[[Any], Iterator[str]]] = {
         "cut": lambda verdict: _of_cut(verdict, args.most, asked),
         "recovery": lambda found: _of_recovery(found, args.most),
-        "possibly": lambda found: _of_possibly(args.possibly, found),
-        "definitely": lambda found: _of_definitely(args.definitely, found),
+        "possibly": lambda found: _of_predicate("possibly", args.possibly, found),
+        "definitely": lambda found: _of_predicate("definitely", args.definitely, found),
     }
     for name, answer in answers.items():
         for line in lines[name](answer):
-            print(_clean(line))
+            print("".join(one if one.isprintable() else " " for one in line))
     if "cut" not in answers:
         print(f"Causality by {WORDS[asked.by]}")
     for note in states.notes:
         print(f"Note: {note}")
 
 
-def _clean(line: str) -> str:
-    return "".join(one if one.isprintable() else " " for one in line)
-
-
-def _of_cut(verdict: Verdict, most: int, asked: Causality) -> Iterator[str]:
+def _of_cut(verdict: causality.Verdict, most: int, asked: causality.Causality) -> Iterator[str]:
     word = "consistent" if verdict.consistent else "not consistent"
     yield f"{_state(verdict.cut)} is {word}, by {WORDS[asked.by]}"
     if verdict.proof:
@@ -184,7 +175,7 @@ def _of_cut(verdict: Verdict, most: int, asked: Causality) -> Iterator[str]:
         )
         yield f"  the greatest consistent state at or below it: {_state(verdict.greatest)}"
         yield f"  the least at or above it: {_state(verdict.least)}"
-    what = "sent inside, arriving outside" if asked.by != CLOCKS else "known outside next"
+    what = "sent inside, arriving outside" if asked.by != causality.CLOCKS else "known outside next"
     under_way = sum(len(one.ids) for one in verdict.channels)
     yield f"  in the channels, {what}: {counted(under_way, 'message') if under_way else 'nothing'}"
     yield from _some(
@@ -197,7 +188,7 @@ def _of_cut(verdict: Verdict, most: int, asked: Causality) -> Iterator[str]:
         yield f"  sent inside, and no arrival at another member is told: {lost}"
 
 
-def _of_recovery(found: Recovery, most: int) -> Iterator[str]:
+def _of_recovery(found: causality.Recovery, most: int) -> Iterator[str]:
     yield f"The last checkpoints: {_state(found.begin)}"
     if not found.steps:
         yield "  are a consistent state: all can go on from there"
@@ -218,18 +209,15 @@ def _of_recovery(found: Recovery, most: int) -> Iterator[str]:
     yield f"  lost on the way: {lost}"
 
 
-def _of_possibly(text: str, found: Found) -> Iterator[str]:
+def _of_predicate(name: str, text: str, found: causality.Found) -> Iterator[str]:
     looked = counted(found.states, "global state")
-    if found.witness is not None:
+    if name == "definitely":
+        word = "yes, every way passes one" if found.holds else "no, some way through avoids it"
+        yield f"definitely {text}: {word} ({looked} looked at)"
+    elif found.witness is not None:
         yield f"possibly {text}: yes, at {_state(found.witness)} ({looked} looked at)"
     else:
         yield f"possibly {text}: no, in none of {looked}"
-
-
-def _of_definitely(text: str, found: Found) -> Iterator[str]:
-    looked = counted(found.states, "global state")
-    word = "yes, every way passes one" if found.holds else "no, some way through avoids it"
-    yield f"definitely {text}: {word} ({looked} looked at)"
 
 
 def _state(cut: dict[str, int]) -> str:
@@ -255,7 +243,9 @@ def _list(ids: Sequence[str], most: int) -> str:
 # -- as JSON -----------------------------------------------------------------------------------
 
 
-def _plain(states: States, asked: Causality, answers: dict[str, Any]) -> dict[str, Any]:
+def _plain(
+    states: causality.States, asked: causality.Causality, answers: dict[str, Any]
+) -> dict[str, Any]:
     found: dict[str, Any] = {"by": asked.by, SOURCE: asked.source, "last": states.length}
     for name, answer in answers.items():
         found[name] = _as_dict(answer)

@@ -19,14 +19,7 @@ from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError, LocalError
 from antecede.interrupts import interruptible
 from antecede.progress import Progress
-from antecede.tables.false_causality import (
-    CAUSAL,
-    RELATIONS,
-    RULES,
-    TOPIC_CAUSAL,
-    rule_named,
-    summarize,
-)
+from antecede.tables import false_causality
 from antecede.tables.trace import evidence, read
 
 OPTION_RULES = (excludes("each witnesses", "json", why="JSON has everything"),)
@@ -34,21 +27,24 @@ OPTION_RULES = (excludes("each witnesses", "json", why="JSON has everything"),)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede meter`."""
+    add = parser.add_argument
     add_read_arguments(parser, group=True)
     add_engine_arguments(parser)
-    parser.add_argument("--rules", metavar="R,R", help=f"of {', '.join(RULES)}; all that apply")
-    parser.add_argument("--observers", metavar="M,M", help="members; all that received")
-    parser.add_argument("--relation", choices=RELATIONS, help="what makes a message causal")
-    parser.add_argument(
-        "--against", choices=(CAUSAL, TOPIC_CAUSAL), help="truth for all rules; else each its own"
+    add("--rules", metavar="R,R", help=f"of {', '.join(false_causality.RULES)}; all that apply")
+    add("--observers", metavar="M,M", help="members; all that received")
+    add("--relation", choices=false_causality.RELATIONS, help="what makes a message causal")
+    add(
+        "--against",
+        choices=(false_causality.CAUSAL, false_causality.TOPIC_CAUSAL),
+        help="truth for all rules; else each its own",
     )
-    parser.add_argument(
+    add(
         "--subscribe",
         action="append",
         metavar="M=T,T",
         help="topics of an observer; all if not given",
     )
-    parser.add_argument(
+    add(
         "--to-everybody",
         action="store_true",
         help="every message was for every member, also where it never came",
@@ -57,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     physical.add_argument("--accuracy", type=float, metavar="S", help="of every clock; 0")
     physical.add_argument("--least", type=float, metavar="S", help="least delay; 0")
     physical.add_argument("--most", type=float, metavar="S", help="largest delay")
-    parser.add_argument("--each", action="store_true", help="a table for each observer, too")
-    parser.add_argument("--witnesses", type=int, default=5, metavar="N", help="early ones to name")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add("--each", action="store_true", help="a table for each observer, too")
+    add("--witnesses", type=int, default=5, metavar="N", help="early ones to name")
+    add("--json", action="store_true", help="print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,16 +84,7 @@ def run(args: argparse.Namespace) -> int:
     with Progress("counting"):
         found = interruptible(
             partial(
-                summarize,
-                trace.events,
-                asked.rules,
-                asked.observers,
-                bounds=asked.bounds,
-                subscriptions=asked.subscriptions,
-                relation=asked.relation,
-                truth=asked.against,
-                to_everybody=asked.to_everybody,
-                format=trace.format,
+                false_causality.summarize, trace.events, format=trace.format, **asked.arguments()
             )
         )
     report(args, found, trace.details, trace.quarantine.num_rows)
@@ -124,17 +111,16 @@ def _list(option: str, text: str | None) -> list[str] | None:
 
 
 def _check_used(args: argparse.Namespace) -> None:
-    """Refuse options that what is asked for does not look at."""
     if args.witnesses < 0:
         raise InputError(f"--witnesses {args.witnesses}: a number of deliveries, 0 or more")
     names = _list("--rules", args.rules)
     if names is None:
         return
-    rules = [rule_named(name) for name in names]
+    rules = [false_causality.rule_named(name) for name in names]
     if not any(rule.physical for rule in rules):
         why = "none of these --rules goes by physical time"
         refuse_unused(args, why, unused=["accuracy", "least", "most"])
-    if not any(rule.topics for rule in rules) and args.against != TOPIC_CAUSAL:
+    if not any(rule.topics for rule in rules) and args.against != false_causality.TOPIC_CAUSAL:
         refuse_unused(args, "none of these --rules goes by topics", unused=["subscribe"])
 
 

@@ -27,7 +27,7 @@ class Known(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a call asks the meter for."""
+    """Arguments of a call of the meter."""
 
     rules: list[str] | None
     observers: list[str] | None
@@ -36,6 +36,11 @@ class Asked(NamedTuple):
     relation: str | None
     against: str | None
     to_everybody: bool
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what both engines are asked, by the names of their parameters."""
+        found = self._asdict()
+        return {"truth": found.pop("against"), **found}
 
     def check(self, known_in: Callable[[], Known]) -> None:
         """Raise InputError for what the trace does not have; asks for its names only if needed."""
@@ -67,7 +72,6 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
 
 
 LABEL = 12
-"""Columns of the word in front of a line."""
 
 
 def _wrapped(line: str, width: int) -> str:

@@ -18,43 +18,21 @@ from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.files.pages import look_if_read
 from antecede.cli.files.quarantine import check_aside, is_quarantine, save_quarantine
 from antecede.cli.trace_options import add_read_arguments, column_words, one_way, read_options
-from antecede.cli.traces.order_text import how_ordered, missing_words, print_no_causes, repeated
+from antecede.cli.traces import order_text
 from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.tables.kernels import Spent, timed
-from antecede.tables.order import (
-    TIMES,
-    Ordered,
-    OrderSpec,
-    Prepared,
-    Result,
-    Status,
-    order_trace,
-    prepare,
-    refuse_empty,
-    result_of,
-    within_topics,
-)
-from antecede.tables.trace import SEQ, Trace, evidence, read, steps_back, time_text
-from antecede.tables.trace.user_tables import (
-    OWN,
-    Changed,
-    TableReader,
-    absent_keys,
-    format_of,
-    guessed_columns,
-    list_separators,
-    with_own,
-    write_table,
-)
+from antecede.tables import order
+from antecede.tables.kernels import timed
+from antecede.tables.trace import SEQ, Trace, evidence, read, steps_back, user_tables
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede order`."""
+    add = parser.add_argument
     add_read_arguments(parser, group=True)
-    parser.add_argument(
+    add(
         "-o",
         "--out",
         required=True,
@@ -62,15 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file to write: .parquet, .csv, .jsonl; with Spark a folder of parts",
     )
     add_engine_arguments(parser)
-    parser.add_argument(
+    add(
         "--by",
-        choices=(*TIMES, "file_order", SEQ),
+        choices=(*order.TIMES, "file_order", SEQ),
         help="what breaks ties and tells what waited; seq: order each member's events by its own "
         "numbers (--member, --seq), instead of causes or clocks",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace OUT and its quarantine where they exist"
-    )
+    add("--force", action="store_true", help="replace OUT and its quarantine where they exist")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,52 +60,59 @@ def run(args: argparse.Namespace) -> int:
 
         return run_on_spark(args, options, engine, out, aside)
     check_writable(out, args.paths, args.force)
-    format_of(out)
+    user_tables.format_of(out)
     check_aside(aside, args.paths, args.force)
     with Progress("reading"):
         trace = read(args.paths, args.format, options, own=True)
-        prepared = prepare(trace, args.by)
+        prepared = order.prepare(trace, args.by)
     print(f"engine      {engine.name} ({engine.why})", flush=True)
     with Progress("ordering"), timed() as spent:
-        ordered, topics = order_trace(prepared), 0
+        ordered, topics = order.order_trace(prepared), 0
         if args.topic:
-            events, topics = within_topics(ordered.events, prepared.spec)
+            events, topics = order.within_topics(ordered.events, prepared.spec)
             ordered = ordered._replace(events=events)
     if not ordered.events.num_rows:
         with draft_of(aside) as draft:
-            save_quarantine(ordered.quarantine, draft, format_of(aside))
-        refuse_empty(0, _reasons(ordered), aside)
-    result = result_of(ordered.events, _own(trace, prepared.spec), prepared.spec)
+            save_quarantine(ordered.quarantine, draft, user_tables.format_of(aside))
+        order.refuse_empty(0, _reasons(ordered), aside)
+    result = order.result_of(ordered.events, _own(trace, prepared.spec), prepared.spec)
     cleared, changed = _write(result, ordered, out, aside)
-    _report(prepared, ordered, out, spent)
+    events = ordered.events
+    took = f"{spent.working_s:.2f} s{spent.words()}"
+    print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
+    _report(prepared, events)
     if prepared.source == evidence.NONE:
-        print_no_causes(evidence.describe_none(trace.events, trace.details))
+        order_text.print_no_causes(evidence.describe_none(trace.events, trace.details))
         if evidence.has_sequence(trace.events):
             print("            --by seq goes by each member's own numbers")
     if args.by == SEQ and (count := steps_back(prepared.events)):
         print(f"numbers     {counted(count, 'step')} back: a number listed after a higher one")
-    if said := guessed_columns(trace.details):
-        print(f"columns     {said}")
-    for said in time_text.notes(trace.details):
-        print(f"times       {said}")
-    _report_columns(result, topics, changed)
-    if said := absent_keys(trace.details, format_of(out)):
+    order_text.print_columns(trace.details, topics, result.renamed)
+    for one in changed:
+        print(f"changed     {one.words()}")
+    if said := user_tables.absent_keys(trace.details, user_tables.format_of(out)):
         print(f"changed     {said}")
-    _report_aside(prepared, ordered, aside, cleared)
+    order_text.print_left_out(prepared)
+    order_text.print_set_aside(_reasons(ordered), aside)
+    if cleared:
+        print(f"removed     {aside} of an earlier run: nothing was set aside this time")
+    sys.stdout.flush()
     if said := look_if_read(result.table, out, options, column_words(args)):
         print(f"\n{said}")
     return 0
 
 
-def _own(trace: Trace, spec: OrderSpec) -> pa.Table | None:
-    """Return the columns that the result has beside those of the order.
+def _own(trace: Trace, spec: order.OrderSpec) -> pa.Table | None:
+    """Return the columns beside those of the order: of a user's table its own.
 
-    They are those of a user's table; other formats have the schema, with their further columns.
+    Other formats have the schema, with their further columns.
     """
-    if trace.own is None or trace.format == TableReader.name:
+    if trace.own is None or trace.format == user_tables.TableReader.name:
         return trace.own
-    names = [OWN + name if name in spec.written else name for name in trace.own.column_names]
-    return with_own(trace.events, trace.own.rename_columns(names))[0]
+    names = [
+        user_tables.OWN + name if name in spec.written else name for name in trace.own.column_names
+    ]
+    return user_tables.with_own(trace.events, trace.own.rename_columns(names))[0]
 
 
 def quarantine_path(out: Path) -> Path:
@@ -138,82 +121,38 @@ def quarantine_path(out: Path) -> Path:
 
 
 def _write(
-    result: Result, ordered: Ordered, out: Path, aside: Path
-) -> tuple[bool, Sequence[Changed]]:
+    result: order.Result, ordered: order.Ordered, out: Path, aside: Path
+) -> tuple[bool, Sequence[user_tables.Changed]]:
     """Write both files or none.
 
-    Return whether a quarantine of an earlier run was removed, and which columns have values that
-    the format cannot hold as they are.
+    Return whether a quarantine of an earlier run was removed, and changed columns.
     """
     with ExitStack() as drafts:
-        changed = write_table(result.table, drafts.enter_context(draft_of(out)), format_of(out))
+        changed = user_tables.write_table(
+            result.table, drafts.enter_context(draft_of(out)), user_tables.format_of(out)
+        )
         if ordered.quarantine.num_rows:
             draft = drafts.enter_context(draft_of(aside))
-            save_quarantine(ordered.quarantine, draft, format_of(aside))
+            save_quarantine(ordered.quarantine, draft, user_tables.format_of(aside))
     if ordered.quarantine.num_rows or not is_quarantine(aside):
         return False, changed
     aside.unlink()
     return True, changed
 
 
-def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> None:
-    spec, events = prepared.spec, ordered.events
-    status: Any = events[spec.status]
-    late = _count(pc.greater(pc.list_value_length(events[spec.waited_for]), 0))
-    lacking = _count(pc.equal(status, str(Status.MISSING_CAUSE)))
-    took = f"{spent.working_s:.2f} s{spent.words()}"
-    print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
-    for line in how_ordered(spec, late, prepared.source):
-        print(line)
-    if lacking:
-        names = len(pc.list_flatten(events[spec.missing_causes]))
-        print(missing_words(spec, lacking, names))
-        for said in _hint(events, spec.missing_causes):
+def _report(prepared: order.Prepared, events: Any) -> None:
+    spec = prepared.spec
+    late: Any = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
+    lacking: Any = pc.equal(events[spec.status], str(order.Status.MISSING_CAUSE))
+    counts = [int(pc.sum(told).as_py() or 0) for told in (late, lacking)]
+    nowhere: list[Any] = pc.list_flatten(events[spec.missing_causes]).to_pylist()
+    order_text.print_ordered(spec, counts[0], prepared.source, counts[1], len(nowhere))
+    hint = user_tables.list_separators.several_in_one(nowhere, {*events["id"].to_pylist()})
+    if counts[1] and hint:
+        for said in user_tables.list_separators.words(hint):
             print(f"            {said}")
 
 
-def _count(told: Any) -> int:
-    return int(pc.sum(told).as_py() or 0)
-
-
-def _hint(events: Any, missing_causes: str) -> Sequence[str]:
-    """Say whether causes that are nowhere are several ids in one cell."""
-    nowhere = pc.list_flatten(events[missing_causes]).to_pylist()
-    hint = list_separators.several_in_one(nowhere, {*events["id"].to_pylist()})
-    return list_separators.words(hint) if hint else ()
-
-
-def _report_columns(result: Result, topics: int, changed: Sequence[Changed]) -> None:
-    if topics:
-        print(f"positions   within each of {counted(topics, 'topic')}; causes hold across them")
-    for name, written in result.renamed.items():
-        print(f"renamed     the added column {name} is {written}: the table has a {name}")
-    for one in changed:
-        print(f"changed     {one.words()}")
-
-
-def _reasons(ordered: Ordered) -> dict[str, int]:
-    """Return how many rows each reason set aside, the most first."""
+def _reasons(ordered: order.Ordered) -> dict[str, int]:
     reasons = ordered.quarantine["reason"].to_pylist()
     return dict(Counter(str(one).partition(":")[0] for one in reasons).most_common())
-
-
-def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bool) -> None:
-    if prepared.receipts or prepared.deliveries:
-        print(
-            f"left out    {counted(prepared.receipts, 'receipt')} and "
-            f"{counted(prepared.deliveries, 'delivery', 'deliveries')}: "
-            "the message itself is one event"
-        )
-    if prepared.duplicates:
-        print(repeated(prepared.duplicates, prepared.spec))
-    for what, fate in prepared.causes.notes():
-        print(f"causes      {what}, {fate}")
-    if ordered.quarantine.num_rows:
-        rows = counted(ordered.quarantine.num_rows, "row")
-        print(f"set aside   {rows}, with reasons -> {aside}")
-        for reason, count in _reasons(ordered).items():
-            print(f"            {count:,} {reason}")
-    if cleared:
-        print(f"removed     {aside} of an earlier run: nothing was set aside this time")
-    sys.stdout.flush()

@@ -1,50 +1,79 @@
-"""Texts of the command order about the rows that it ordered."""
+"""Lines of the command order that both engines print."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from antecede.formatting import counted
-from antecede.tables.order import OrderSpec
-from antecede.tables.trace import evidence
+from antecede.tables.order import OrderSpec, Prepared
+from antecede.tables.trace import evidence, time_text
+from antecede.tables.trace.user_tables import guessed_columns
+
+if TYPE_CHECKING:
+    from antecede.spark.sources import Done
 
 
-def how_ordered(spec: OrderSpec, late: int, source: str) -> tuple[str, str]:
-    """Say by what events were ordered, and how many waited; both engines say it."""
+def print_ordered(spec: OrderSpec, late: int, source: str, lacking: int, names: int) -> None:
+    """Print by what events were ordered, how many waited, and how many lack a cause."""
     causes = {
         evidence.CLOCKS: "vector clocks",
         evidence.CAUSES: "declared parents",
         evidence.SEQUENCE: "each member's own numbers",
     }.get(source, "no causes")
     causes += f" ({evidence.SOURCE}: {source})"
-    waited = counted(late, "event")
-    return (
-        f"            by {causes}; ties by {spec.time}, then identity",
-        f"waited      {waited}, by {spec.time}, until a cause was released",
-    )
-
-
-def repeated(rows: int, spec: OrderSpec) -> str:
-    """Say how many rows of an id that came before are left out; both engines say it."""
-    same = "clock and text" if spec.clock else "member, causes and clock"
-    return (
-        f"left out    {counted(rows, 'repeated row')}: the first row of an id counts;\n"
-        f"            they agree in {same}; other columns were not compared"
-    )
+    print(f"            by {causes}; ties by {spec.time}, then identity")
+    print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
+    if lacking and spec.sender is not None:
+        print(f"missing     {counted(lacking, 'gap')} in members' own numbers")
+    elif lacking:
+        where = "the trace" if spec.group is None else "their run"
+        print(
+            f"missing     {counted(lacking, 'event')} with causes that are nowhere in {where}: "
+            f"{counted(names, 'reference')}"
+        )
 
 
 def print_no_causes(why: str) -> None:
-    """Print that the order is by ties alone; both engines print it."""
+    """Print that the order is by ties alone."""
     text = f"no causes   the order is by ties: {why}"
     print(textwrap.fill(text, 100, subsequent_indent=" " * 12, break_on_hyphens=False))
 
 
-def missing_words(spec: OrderSpec, events: int, names: int) -> str:
-    """Return the line on causes that are nowhere; both engines print it."""
-    if spec.sender is not None:
-        return f"missing     {counted(events, 'gap')} in members' own numbers"
-    where = "the trace" if spec.group is None else "their run"
-    return (
-        f"missing     {counted(events, 'event')} with causes that are nowhere in {where}: "
-        f"{counted(names, 'reference')}"
-    )
+def print_columns(details: Mapping[str, Any], topics: int, renamed: Mapping[str, str]) -> None:
+    """Print how columns were read, and which were added under another name."""
+    if said := guessed_columns(details):
+        print(f"columns     {said}")
+    for said in time_text.notes(details):
+        print(f"times       {said}")
+    if topics:
+        print(f"positions   within each of {counted(topics, 'topic')}; causes hold across them")
+    for name, written in renamed.items():
+        print(f"renamed     the added column {name} is {written}: the table has a {name}")
+
+
+def print_left_out(of: Prepared | Done) -> None:
+    """Print which rows and causes are in no order."""
+    if of.receipts or of.deliveries:
+        print(
+            f"left out    {counted(of.receipts, 'receipt')} and "
+            f"{counted(of.deliveries, 'delivery', 'deliveries')}: the message itself is one event"
+        )
+    if of.duplicates:
+        same = "clock and text" if of.spec.clock else "member, causes and clock"
+        print(
+            f"left out    {counted(of.duplicates, 'repeated row')}: the first row of an id counts;"
+        )
+        print(f"            they agree in {same}; other columns were not compared")
+    for what, fate in of.causes.notes():
+        print(f"causes      {what}, {fate}")
+
+
+def print_set_aside(reasons: Mapping[str, int], where: Path | str) -> None:
+    """Print how many rows were set aside, by reason; nothing for none."""
+    if rows := sum(reasons.values()):
+        print(f"set aside   {counted(rows, 'row')}, with reasons -> {where}")
+    for reason, count in reasons.items():
+        print(f"            {count:,} {reason}")

@@ -24,15 +24,7 @@ from antecede.formatting import counted
 from antecede.lab.record import Talk, recorded
 from antecede.progress import Progress
 from antecede.quantiles import quantile
-from antecede.tables.order.replay import (
-    PER_S,
-    DeliverSpec,
-    DeliverStatus,
-    Engine,
-    deliver_table,
-    deliver_wide,
-    trace_of,
-)
+from antecede.tables.order import replay
 from antecede.tables.trace import NONE, SOURCE
 from antecede.tables.trace.user_tables import PARQUET, format_of, write_table
 
@@ -44,7 +36,6 @@ VALUES: dict[str, Any] = {"bounds": Bounds, "subscriptions": Subscriptions}
 WORDS = {"true": True, "false": False, "none": None}
 """As scenarios write them; the word "false" would count as true."""
 SHOWN = 5
-"""So many reasons and held rows are printed."""
 
 OPTION_RULES = (
     needs("prefix", "out", why="no columns are written"),
@@ -54,21 +45,18 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede deliver`."""
-    spec = DeliverSpec()
-    parser.add_argument("file", metavar="FILE", help="Parquet or Arrow file: a row a message")
-    parser.add_argument(
-        "-o", "--out", metavar="OUT", help="file to write, rows as in FILE: .parquet, .csv, .jsonl"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    spec = replay.DeliverSpec()
+    add("file", metavar="FILE", help="Parquet or Arrow file: a row a message")
+    add("-o", "--out", metavar="OUT", help="file to write, rows as in FILE: .parquet, .csv, .jsonl")
+    add(
         "--page",
         metavar="F",
         help="write a page (.html) to explore: what was sent, came, was held, and delivered",
     )
-    parser.add_argument("--force", action="store_true", help="replace OUT and F where they exist")
-    parser.add_argument("--engine", choices=("local", "spark"), default="local")
-    parser.add_argument(
-        "--example", type=int, metavar="N", help="make FILE instead: a group sends N messages"
-    )
+    add("--force", action="store_true", help="replace OUT and F where they exist")
+    add("--engine", choices=("local", "spark"), default="local")
+    add("--example", type=int, metavar="N", help="make FILE instead: a group sends N messages")
     protocol = parser.add_argument_group("the group")
     protocol.add_argument("--order", default=spec.order, help="protocol, or causal, fifo, reply")
     protocol.add_argument(
@@ -97,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         columns.add_argument(f"--{name}", metavar="COLUMN", default=default, help=what + more)
     columns.add_argument("--prefix", default="", help="goes before the names of added columns")
     passing = parser.add_argument_group("time")
-    passing.add_argument("--time-unit", choices=tuple(PER_S), default=spec.time_unit)
+    passing.add_argument("--time-unit", choices=tuple(replay.PER_S), default=spec.time_unit)
     for option, default, what in (
         ("--tick-s", spec.tick_s, "time-bound protocols are told the time at its multiples"),
         ("--finish-s", spec.finish_s, "time goes on so long after an observer's last row"),
@@ -137,14 +125,20 @@ def run(args: argparse.Namespace) -> int:
     spec = _spec(args)
     begin = time.monotonic()
     with Progress("delivering"):
-        done = deliver_wide(table, spec, _engine(args.engine))
+        engine: replay.Engine = replay.deliver_table
+        if args.engine == "spark":
+            from antecede.spark import deliver_on_spark as engine
+        done = replay.deliver_wide(table, spec, engine)
     seconds = time.monotonic() - begin
     if out is not None:
         _write(done, out)
     if args.page is not None:
-        shown = trace_of(table, done, spec)
+        shown = replay.trace_of(table, done, spec)
+        left = counted(shown.left_out, "row")
+        said = f"{left} without an observer or a time: in no lane of this page"
         title = f"{path.name}, {spec.order}"
-        write_page_of_table(shown.events, title, _left_out(shown.left_out), Path(args.page))
+        said = said if shown.left_out else ""
+        write_page_of_table(shown.events, title, said, Path(args.page))
         print(f"page        {args.page}")
     return _report(done, spec, seconds, args.engine, out)
 
@@ -165,22 +159,11 @@ def _demand_bytes(table: pyarrow.Table, wire: str, path: Path) -> None:
     )
 
 
-def _source(order: str) -> str:
-    """Return what an order goes by: its messages' bytes, or nothing."""
-    return NONE if order == "unordered" else f"bytes of messages, order {order}"
-
-
-def _left_out(rows: int) -> str:
-    if not rows:
-        return ""
-    return f"{counted(rows, 'row')} without an observer or a time: in no lane of this page"
-
-
-def _spec(args: argparse.Namespace) -> DeliverSpec:
+def _spec(args: argparse.Namespace) -> replay.DeliverSpec:
     members = None if args.members is None else tuple(args.members.split(","))
     same = "order observer wire time time_unit group tiebreak sent to topics tick_s finish_s"
     chosen = {name: getattr(args, name) for name in (*same.split(), "patience_s", "prefix")}
-    return DeliverSpec(members=members, options=dict(map(option, args.option)), **chosen)
+    return replay.DeliverSpec(members=members, options=dict(map(option, args.option)), **chosen)
 
 
 def option(text: str) -> tuple[str, Any]:
@@ -203,33 +186,24 @@ def option(text: str) -> tuple[str, Any]:
 
 def read_log_file(path: Path) -> pyarrow.Table:
     """Return the rows of a Parquet, Arrow or Feather file. Raises InputError."""
+    table: pyarrow.Table
     try:
         with path.open("rb") as file:
             start = file.read(6)
         if start[:4] == b"PAR1":
-            return _table(pq.read_table(str(path)))
+            table = pq.read_table(str(path))
+            return table
         opened = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
         with pa.OSFile(str(path)) as source:
-            return _table(opened(source).read_all())
+            table = opened(source).read_all()
+            return table
     except (OSError, pa.ArrowException) as error:
         text = (error.strerror if isinstance(error, OSError) else None) or str(error)
         what = f"cannot be read as Parquet or Arrow: {text}"
         raise InputError(what, path=str(path)) from error
 
 
-def _table(read: pyarrow.Table) -> pyarrow.Table:
-    return read
-
-
-def _engine(name: str) -> Engine:
-    if name == "local":
-        return deliver_table
-    from antecede.spark import deliver_on_spark
-
-    return deliver_on_spark
-
-
-def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
+def _example(path: Path, spec: replay.DeliverSpec, args: argparse.Namespace) -> int:
     check_writable(path, (), args.force)
     if format_of(path) != PARQUET:
         raise InputError("an example is Parquet: it is read again", path=str(path))
@@ -249,7 +223,7 @@ def _write(table: pyarrow.Table, path: Path) -> None:
 
 
 def _report(
-    done: pyarrow.Table, spec: DeliverSpec, seconds: float, engine: str, out: Path | None
+    done: pyarrow.Table, spec: replay.DeliverSpec, seconds: float, engine: str, out: Path | None
 ) -> int:
     """Print what became of the rows; return 1 if rows were refused and none was taken."""
 
@@ -260,13 +234,16 @@ def _report(
     statuses, waited = column("status"), column("waited_ms")
     where = "" if out is None else f" -> {out}"
     print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
-    print(f"causality   {SOURCE}: {_source(spec.order)}")
+    goes_by = NONE if spec.order == "unordered" else f"bytes of messages, order {spec.order}"
+    print(f"causality   {SOURCE}: {goes_by}")
     counts = Counter(statuses)
-    for status in DeliverStatus:
+    for status in replay.DeliverStatus:
         if counts[status]:
             print(f"{status:<11} {counts[status]:,}")
     waits = sorted(
-        w for w, s in zip(waited, statuses, strict=True) if s == DeliverStatus.DELIVERED and w
+        w
+        for w, s in zip(waited, statuses, strict=True)
+        if s == replay.DeliverStatus.DELIVERED and w
     )
     if waits:
         middle, late = (quantile(waits, part) for part in (0.5, 0.99))
@@ -279,8 +256,8 @@ def _report(
     if spec.sent is None:
         print("note        no column says what observers sent themselves (--sent COLUMN); messages")
         print("            that depend on those are refused or held")
-    refused = counts[DeliverStatus.REFUSED]
-    none_taken = refused > 0 and refused + counts[DeliverStatus.SENT] == done.num_rows
+    refused = counts[replay.DeliverStatus.REFUSED]
+    none_taken = refused > 0 and refused + counts[replay.DeliverStatus.SENT] == done.num_rows
     if none_taken:
         print("nothing     was taken in: is this the order of the log, are these its members?")
     sys.stdout.flush()
@@ -288,7 +265,7 @@ def _report(
 
 
 def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
-    told = (DeliverStatus.REFUSED, DeliverStatus.DISCARDED, DeliverStatus.SENT)
+    told = (replay.DeliverStatus.REFUSED, replay.DeliverStatus.DISCARDED, replay.DeliverStatus.SENT)
     found = Counter(
         (status, reason)
         for status, reason in zip(statuses, reasons, strict=True)
@@ -300,11 +277,11 @@ def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
         print(f"            and {counted(len(found) - SHOWN, 'other reason')}")
 
 
-def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
+def _report_lacking(done: pyarrow.Table, spec: replay.DeliverSpec) -> None:
     """Name what never came and is waited for; what waits for held rows follows from it."""
     names = [spec.observer, *(spec.prefix + n for n in ("status", "sender", "seq", "waits_for"))]
     columns = [done[name].to_pylist() for name in (spec.group or spec.observer, *names)]
-    aside = (DeliverStatus.HELD, DeliverStatus.EXPIRED)
+    aside = (replay.DeliverStatus.HELD, replay.DeliverStatus.EXPIRED)
     rows = [row for row in zip(*columns, strict=True) if row[2] in aside]
     held = {(group, observer, f"{who}:{seq}") for group, observer, _, who, seq, _ in rows}
     lacking = Counter(

@@ -17,26 +17,13 @@ from antecede.cli.trace_options import add_read_arguments, one_way, read_options
 from antecede.errors import InputError
 from antecede.formatting import counted, harmless
 from antecede.progress import Progress
+from antecede.tables import view
 from antecede.tables.causality import CAUSES, WAYS, Causality, Event
 from antecede.tables.trace import SEQ, Trace, by_sequence, evidence, read
 from antecede.tables.trace.user_tables import with_further
-from antecede.tables.view import (
-    LARGEST,
-    TILES,
-    Followed,
-    Serving,
-    Source,
-    Tiles,
-    event_named,
-    is_tiles,
-    picture,
-    render_page,
-    write_tiles,
-)
 
 SPARK: Final = "spark"
 MOST_FINDINGS: Final = 8
-"""Findings that are printed."""
 
 _OF_SERVERS = "serve follow port no_browser"
 OPTION_RULES = (
@@ -50,56 +37,47 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede view`."""
+    add = parser.add_argument
     add_read_arguments(parser, text=True)
-    parser.add_argument(
+    add(
         "--around",
         metavar="ID",
         help="begin near this event (ID@MEMBER: the arrival of a message at a member); of a trace "
         "too large for one page, show what is near it",
     )
-    parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
-    parser.add_argument(
+    add("--in-run", metavar="RUN", help="of which run, where an id is in several")
+    add(
         "--by",
         choices=(*WAYS, SEQ),
         help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
         "declared causes; the first of these that the trace has, if not given; seq: each member's "
         "own numbers (--member, --seq)",
     )
-    parser.add_argument(
-        "-o", "--out", metavar="F", help="write the page (.html) and open no browser"
-    )
-    parser.add_argument("--force", action="store_true", help="replace F or DIR where it exists")
-    parser.add_argument(
+    add("-o", "--out", metavar="F", help="write the page (.html) and open no browser")
+    add("--force", action="store_true", help="replace F or DIR where it exists")
+    add(
         "--most",
         type=int,
-        default=LARGEST,
+        default=view.LARGEST,
         metavar="N",
-        help=f"events that one page holds ({LARGEST:,})",
+        help=f"events that one page holds ({view.LARGEST:,})",
     )
-    parser.add_argument(
-        "--serve", action="store_true", help="serve the page from this machine, in pieces"
-    )
-    parser.add_argument(
-        "--follow", action="store_true", help="serve it, and show what the files get meanwhile"
-    )
-    parser.add_argument("--port", type=int, default=0, help="of the server (any that is free)")
-    parser.add_argument(
-        "--no-browser", action="store_true", help="print where the page is, and open nothing"
-    )
-    parser.add_argument(
+    add("--serve", action="store_true", help="serve the page from this machine, in pieces")
+    add("--follow", action="store_true", help="serve it, and show what the files get meanwhile")
+    add("--port", type=int, default=0, help="of the server (any that is free)")
+    add("--no-browser", action="store_true", help="print where the page is, and open nothing")
+    add(
         "--tiles",
         metavar="DIR",
         help="cut the trace into pieces there, for `antecede view DIR`, and do nothing else",
     )
-    parser.add_argument(
+    add(
         "--engine",
         choices=("local", SPARK),
         default="local",
         help="with --tiles: who cuts; spark for what does not fit into memory (Parquet)",
     )
-    parser.add_argument(
-        "--master", metavar="M", help="Spark's master, as local[4] or spark://host:7077"
-    )
+    add("--master", metavar="M", help="Spark's master, as local[4] or spark://host:7077")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,20 +91,13 @@ def run(args: argparse.Namespace) -> int:
             but=["paths", "tiles", "engine", "master", "force"],
         )
         return _cut_on_spark(args)
-    if len(args.paths) == 1 and is_tiles(Path(args.paths[0])):
+    if len(args.paths) == 1 and view.is_tiles(Path(args.paths[0])):
         why = "the folder holds a trace in pieces"
         refuse_unused(args, why, unused=["out", "follow", "by", "most", "format", "tiles"])
-        return _serve(args, Tiles(Path(args.paths[0]), _around(args)))
+        return _serve(args, view.Tiles(Path(args.paths[0]), _around(args)))
     if args.follow:
-        source = Followed(
-            _title(args),
-            args.paths,
-            lambda: _read(args),
-            by=_way(args),
-            around=args.around,
-            run=args.in_run,
-            most=args.most,
-        )
+        how = {"around": args.around, "run": args.in_run, "most": args.most}
+        source = view.Followed(_title(args), args.paths, lambda: _read(args), by=_way(args), **how)
         source.block({})  # so that what cannot be read is said before a browser opens
         return _serve(args, source)
     with Progress("reading"):
@@ -137,14 +108,20 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(evidence.describe_other(args.by, other))
         print(f"antecede: {evidence.describe_none(trace.events, trace.details)}", file=sys.stderr)
     if args.tiles is not None:
-        return _cut(args, trace, Path(args.tiles))
+        with Progress("cutting into pieces"):
+            said = view.write_tiles(
+                trace, Path(args.tiles), _title(args), by=_way(args), force=args.force
+            )
+        print(f"{counted(said['rows'], 'event')} -> {args.tiles}; look: antecede view {args.tiles}")
+        _print_findings([*said["findings"], *({"what": note} for note in said["notes"])])
+        return 0
     large = len(trace.events) > args.most and args.around is None and args.out is None
     if args.serve or large:
         with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
             with Progress("cutting into pieces"):
-                write_tiles(trace, Path(folder) / TILES, _title(args), by=_way(args))
+                view.write_tiles(trace, Path(folder) / view.TILES, _title(args), by=_way(args))
             whole = partial(Causality, trace, by=_way(args), unproven=True)
-            return _serve(args, Tiles(Path(folder) / TILES, _around(args), whole))
+            return _serve(args, view.Tiles(Path(folder) / view.TILES, _around(args), whole))
     return _write(args, trace)
 
 
@@ -192,10 +169,12 @@ def _around(args: argparse.Namespace) -> Event | None:
 def _write(args: argparse.Namespace, trace: Trace) -> int:
     around = None
     if args.around is not None:
-        around = event_named(trace.events, args.around, args.in_run)
+        around = view.event_named(trace.events, args.around, args.in_run)
     with Progress("looking for what came before what"):
-        shown = picture(trace, title=_title(args), by=_way(args), around=around, most=args.most)
-        text = render_page(shown)
+        shown = view.picture(
+            trace, title=_title(args), by=_way(args), around=around, most=args.most
+        )
+        text = view.render_page(shown)
     if args.out is not None:
         out = Path(args.out)
     else:
@@ -207,14 +186,6 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
     _print_findings(shown.meta["findings"])
     if args.out is None and not args.no_browser:
         open_browser(out.as_uri())
-    return 0
-
-
-def _cut(args: argparse.Namespace, trace: Trace, folder: Path) -> int:
-    with Progress("cutting into pieces"):
-        said = write_tiles(trace, folder, _title(args), by=_way(args), force=args.force)
-    print(f"{counted(said['rows'], 'event')} -> {folder}; look: antecede view {folder}")
-    _print_findings([*said["findings"], *({"what": note} for note in said["notes"])])
     return 0
 
 
@@ -242,7 +213,7 @@ def _cut_on_spark(args: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(args: argparse.Namespace, source: Source) -> int:
-    serving = Serving(source, args.port)
+def _serve(args: argparse.Namespace, source: view.Source) -> int:
+    serving = view.Serving(source, args.port)
     serve_until_interrupted(serving, source.title, browser=not args.no_browser)
     return 0

@@ -1,4 +1,4 @@
-"""From the events of a trace to streams of arrivals, and the watermarks worth trying on them."""
+"""Streams of arrivals of a trace, and watermarks worth trying on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LADDER = (
     *((h * 3_600_000, f"{h} h") for h in (1, 6)),
     *((d * 86_400_000, f"{d} days") for d in (1, 7, 30, 365, 3650, 36500)),
 )
-"""Widths in milliseconds, with their names, that people would write into a query."""
+"""Widths in ms, with names, as people write them into queries."""
 FAR_OFF_MS = 10 * 365 * 86_400_000
 _ARRIVED = ("arrival", "ingest", "file_order")
 _SENT = ("send_time", "author_time", "start_time", "commit_time")
@@ -36,7 +36,7 @@ class Arrivals(NamedTuple):
     table: pyarrow.Table
     """Rows of the trace that arrived: receipts where there are any, else all rows."""
     arrived_by: str
-    """Column that tells the order of arrival: a time ("arrival") or a position."""
+    """Column of the order of arrival: a time ("arrival") or a position."""
     sent_by: str | None
     """Column with the sender's timestamp; None: the trace has none."""
 
@@ -46,9 +46,9 @@ class Arrivals(NamedTuple):
         return self.arrived_by == "arrival"
 
     def rows(self) -> list[Arrival]:
-        """Return the rows, without those that lack the timestamp that others have.
+        """Return the rows, without those that lack the timestamp of others.
 
-        Where no row has one, the order of arrival stands in for it.
+        If no row has one, the order of arrival replaces it.
         """
         names = ["member", "id", "parents", self.arrived_by, self.sent_by or self.arrived_by]
         columns = [self.table.column(name).to_pylist() for name in names]
@@ -71,7 +71,13 @@ def arrivals_of(events: pyarrow.Table) -> Arrivals:
     receipts = events.filter(pc.equal(kind, RECEIVE))
     if receipts.num_rows:
         # A receipt does not know its sender's timestamp; the send row does.
-        return Arrivals(_with_send_times(receipts, events), "arrival", "send_time")
+        sends = events.filter(pc.equal(kind, "send"))
+        known = (sends.column(name).to_pylist() for name in ("id", "send_time"))
+        sent = dict(zip(*known, strict=True))
+        names = receipts.column("id").to_pylist()
+        times = pa.array([sent.get(name) for name in names], pa.int64())
+        place = receipts.column_names.index("send_time")
+        return Arrivals(receipts.set_column(place, "send_time", times), "arrival", "send_time")
     table = events.filter(pc.not_equal(kind, DELIVER))
     arrived = next(name for name in _ARRIVED if not table.column(name).null_count)
     filled = {name: table.num_rows - table.column(name).null_count for name in _SENT}
@@ -82,15 +88,15 @@ def arrivals_of(events: pyarrow.Table) -> Arrivals:
 def events_of(table: pyarrow.Table) -> list[Event]:
     """Return the rows of a trace as plain events."""
     columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in NAMES}
-    columns["parents"] = [tuple(parents) for parents in columns["parents"]]
-    columns["topics"] = [tuple(topics) for topics in columns["topics"]]
+    for name in ("parents", "topics"):
+        columns[name] = list(map(tuple, columns[name]))
     return [Event(*row) for row in zip(*columns.values(), strict=True)]
 
 
 def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
-    """Return the events with `parents` filled in from vector clocks, where only these tell.
+    """Return the events with `parents` from vector clocks, where only these tell them.
 
-    The parents are the member's event before, and the message edges that the clock shows.
+    Parents are the member's event before, and the message edges of the clock.
     """
     declared = pc.sum(pc.list_value_length(events.column("parents"))).as_py() or 0
     clocked = events.filter(pc.is_valid(events.column("clock_members"))).combine_chunks()
@@ -110,13 +116,6 @@ def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
         [by_row[row] for row in range(len(names))], events.schema.field("parents").type
     )
     return clocked.set_column(clocked.column_names.index("parents"), "parents", column)
-
-
-def _with_send_times(receipts: pyarrow.Table, events: pyarrow.Table) -> pyarrow.Table:
-    sends = events.filter(pc.equal(events.column("kind"), "send"))
-    sent = dict(zip(*(sends.column(name).to_pylist() for name in ("id", "send_time")), strict=True))
-    times = pa.array([sent.get(name) for name in receipts.column("id").to_pylist()], pa.int64())
-    return receipts.set_column(receipts.column_names.index("send_time"), "send_time", times)
 
 
 def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:

@@ -1,10 +1,7 @@
-"""The stations of the tour, each printing what it found; the page gathers them all.
+"""Stations of the tour: each prints its findings, and the page gathers them.
 
-A published rule, broken by the smallest counterexample that the explorer finds right now.
-
-The printed rule breaks its promises in two ways: it holds messages for ever (two messages show
-it), and it delivers effects before their causes (three do). The tour shows the second, so the
-explorer is told to ignore the first.
+The printed rule of BSS holds messages for ever (two messages show it), and delivers effects before
+their causes (three do). The tour shows the second: the explorer ignores the first.
 """
 
 from __future__ import annotations
@@ -21,16 +18,8 @@ from antecede.lab.check import STUCK, UNNECESSARY, Failure
 from antecede.lab.check.harness import flat
 from antecede.lab.check.model_checker import SearchLimits, explore
 from antecede.lab.check.scenario import ScriptRun, parse_script, run_script
+from antecede.lab.demo import engines
 from antecede.lab.demo.arrivals import Arrivals
-from antecede.lab.demo.engines import (
-    Ordered,
-    SparkStart,
-    alternatives,
-    causal_outcome,
-    order_locally,
-    order_on_spark,
-    same_order,
-)
 from antecede.lab.demo.evaluation import DELAY, Measured, evaluate, told
 from antecede.lab.demo.held_message_story import HeldMessage, find_held
 from antecede.lab.diagram import draw_text, from_run
@@ -43,7 +32,7 @@ MESSAGES = 3
 
 
 class Counterexample(NamedTuple):
-    """What the explorer found, after how many states, and the script carried out."""
+    """Counterexample of the explorer, the number of states, and the played script."""
 
     states: int
     failure: Failure
@@ -51,9 +40,7 @@ class Counterexample(NamedTuple):
 
 
 def printed_bss() -> Counterexample:
-    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`, until it
-    breaks.
-    """
+    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`."""
     bss = entry("bss")
     options = bss.options("as-published")
     group = flat("bss", bss.load(), MEMBERS, options)
@@ -67,7 +54,7 @@ def printed_bss() -> Counterexample:
 
 
 class Agreement(NamedTuple):
-    """How many releases were compared, and the first few that differ, in words."""
+    """Number of compared releases, and differences in words."""
 
     compared: int
     differences: tuple[str, ...]
@@ -92,9 +79,9 @@ def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
 
 
 def released_by(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
-    """Return the same of ordered receipts (columns member, id, parents, file_order, position).
+    """Return the same for ordered receipts (columns member, id, parents, file_order, position).
 
-    A message goes with the last arrival among itself and all that it waits for.
+    A message goes with the last arrival among itself and its causes.
     """
     names = ["member", "id", "parents", "file_order", "position"]
     rows = list(zip(*(ordered.column(name).to_pylist() for name in names), strict=True))
@@ -134,11 +121,11 @@ def compare(
 
 DIAGRAM_COLUMNS = 78
 LEAST_S = 0.1
-"""A first call that takes no longer than this beyond a warm one is not mentioned."""
+"""Least time of a first call beyond a warm one that is mentioned, s."""
 
 
 class Findings(NamedTuple):
-    """What the tour found, for its page."""
+    """Content of the page."""
 
     outcomes: list[BaselineOutcome]
     held: HeldMessage | None
@@ -156,9 +143,11 @@ def say(text: str) -> None:
     print(f"   {text}", flush=True)
 
 
-def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart | None) -> Ordered:
+def order_twice(
+    arrivals: Arrivals, events: Sequence[Event], spark: engines.SparkStart | None
+) -> engines.Ordered:
     """Order the arrivals locally and on Spark; say whether all answers are the same."""
-    local = order_locally(arrivals)
+    local = engines.order_locally(arrivals)
     rows = f"{arrivals.table.num_rows:,} rows"
     line = f"local engine  {rows} in causal order in {duration(1000 * local.seconds)}"
     if local.first_s > local.seconds + LEAST_S:
@@ -172,8 +161,8 @@ def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart |
         return local
     with Progress("Spark is starting") as progress:
         session = spark.session(progress)
-    distributed = order_on_spark(arrivals, session)
-    verdict = "identical" if same_order(local.table, distributed.table) else "DIFFERENT"
+    distributed = engines.order_on_spark(arrivals, session)
+    verdict = "identical" if engines.same_order(local.table, distributed.table) else "DIFFERENT"
     took = duration(1000 * distributed.seconds)
     say(f"Spark         {rows} in {took} (first query of a session): {verdict}")
     return local
@@ -181,7 +170,7 @@ def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart |
 
 def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
     """Print what each way of ordering costs on these arrivals."""
-    outcomes = [*alternatives(arrivals), causal_outcome(ordered, arrivals.timed)]
+    outcomes = [*engines.alternatives(arrivals), engines.causal_outcome(ordered, arrivals.timed)]
     header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]
     lines = [
         [

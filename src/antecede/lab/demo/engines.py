@@ -1,4 +1,4 @@
-"""The same receipts through the local engine and through Spark, and what else people do."""
+"""Receipts ordered by the local engine and by Spark, and baselines."""
 
 from __future__ import annotations
 
@@ -11,27 +11,18 @@ import pyarrow
 
 from antecede.errors import AntecedeError
 from antecede.lab.demo.arrivals import Arrivals, widths
+from antecede.tables import order
 from antecede.tables.kernels import timed
-from antecede.tables.order import (
-    BaselineOutcome,
-    OrderSpec,
-    Status,
-    as_they_come,
-    by_timestamp,
-    by_watermark,
-    order_table,
-    streams,
-)
 
 POLL_S = 0.2
 FIRST_ROWS = 1000
 
 
 class Ordered(NamedTuple):
-    """Receipts with position and waits, and how long that took.
+    """Receipts with position and waits, and the time of ordering.
 
-    `first_s` is the time of a first call on the first rows, which loads or compiles the kernels;
-    `seconds` leaves it out.
+    `first_s` is the time of a first call, which loads or compiles the kernels; `seconds` leaves it
+    out.
     """
 
     table: pyarrow.Table
@@ -39,9 +30,9 @@ class Ordered(NamedTuple):
     first_s: float = 0.0
 
 
-def spec_of(arrivals: Arrivals) -> OrderSpec:
+def spec_of(arrivals: Arrivals) -> order.OrderSpec:
     """Return how these rows are put in order: declared causes, ties by arrival."""
-    return OrderSpec(
+    return order.OrderSpec(
         id="id",
         after=("parents",),
         group="member" if arrivals.by_member else None,
@@ -54,10 +45,10 @@ def spec_of(arrivals: Arrivals) -> OrderSpec:
 def order_locally(arrivals: Arrivals) -> Ordered:
     """Put the rows in causal order in this process, after a first call that warms up."""
     spec, begin = spec_of(arrivals), time.monotonic()
-    order_table(arrivals.table.slice(0, FIRST_ROWS), spec)
+    order.order_table(arrivals.table.slice(0, FIRST_ROWS), spec)
     first_s = time.monotonic() - begin
     with timed() as spent:
-        table = order_table(arrivals.table, spec)
+        table = order.order_table(arrivals.table, spec)
     return Ordered(table, spent.working_s, first_s)
 
 
@@ -110,24 +101,24 @@ def same_order(a: pyarrow.Table, b: pyarrow.Table) -> bool:
     return bool(left.equals(right.cast(left.schema)))
 
 
-def alternatives(arrivals: Arrivals) -> list[BaselineOutcome]:
+def alternatives(arrivals: Arrivals) -> list[order.BaselineOutcome]:
     """Return what as-they-come, timestamp sort and watermarks do with the same arrivals."""
-    split = streams(arrivals.rows())
+    split = order.streams(arrivals.rows())
     if arrivals.sent_by is None:
-        return [as_they_come(split)]
-    tried = [as_they_come(split), by_timestamp(split)]
+        return [order.as_they_come(split)]
+    tried = [order.as_they_come(split), order.by_timestamp(split)]
     if arrivals.timed:
-        tried += [by_watermark(split, width, name) for width, name in widths(split)]
+        tried += [order.by_watermark(split, width, name) for width, name in widths(split)]
     return tried
 
 
-def causal_outcome(ordered: pyarrow.Table, timed: bool) -> BaselineOutcome:
+def causal_outcome(ordered: pyarrow.Table, timed: bool) -> order.BaselineOutcome:
     """Return the causal order's own line; repeated rows do not count as dropped."""
     waits: list[float] = []
     if timed:
         waits = sorted(w for w in ordered.column("waited_ms").to_pylist() if w is not None)
-    repeated = (str(Status.DUPLICATE), str(Status.CONFLICT))
+    repeated = (str(order.Status.DUPLICATE), str(order.Status.CONFLICT))
     statuses = ordered.column("antecede_status").to_pylist()
     places = ordered.column("position").to_pylist()
     dropped = sum(p is None and s not in repeated for p, s in zip(places, statuses, strict=True))
-    return BaselineOutcome("causal release", ordered.num_rows, dropped, 0, 0, tuple(waits))
+    return order.BaselineOutcome("causal release", ordered.num_rows, dropped, 0, 0, tuple(waits))

@@ -1,11 +1,8 @@
-"""A tiny piece of Evropeytsev et al.'s evaluation: overhead over the number of peers, beside
-its slopes.
-"""
+"""A piece of Evropeytsev et al.'s evaluation: overhead over the number of peers."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.formatting import table
@@ -37,26 +34,19 @@ def evaluate() -> list[Measured]:
         simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=asked).figures
         for peers in PEERS
     ]
-    return list(_measured(figures))
-
-
-def _measured(figures: list[Mapping[str, float]]) -> Iterator[Measured]:
-    page = read_page("antecede.lab.reproductions.hierarchy")
+    page, found = read_page("antecede.lab.reproductions.hierarchy"), []
     for one in page["each"]["overheads"]:
         values = tuple(figure[one["quantity"]] for figure in figures)
         slope = statistics.linear_regression(PEERS, values).slope
         stated = page["published"].get(f"{one['name']} slope, {DELAY}")
-        yield Measured(one["name"], values, slope, stated)
+        found.append(Measured(one["name"], values, slope, stated))
+    return found
 
 
 def told(found: list[Measured]) -> str:
     """Return the table that the tour prints."""
-    header = [
-        "bytes a message",
-        *(f"{n} peers" for n in PEERS),
-        "slope",
-        "Evropeytsev et al.'s slope",
-    ]
+    peers = [f"{n} peers" for n in PEERS]
+    header = ["bytes a message", *peers, "slope", "Evropeytsev et al.'s slope"]
     lines = [
         [
             one.quantity,

@@ -1,4 +1,4 @@
-"""One message of a recording that was held back, told as a story."""
+"""Story of a held message of a recording."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAD_MS = 120.0
 
 
 class HeldMessage(NamedTuple):
-    """A message that arrived before a cause: where, why, and for how long."""
+    """Message that arrived before a cause."""
 
     at: str
     sent: Event
@@ -21,7 +21,6 @@ class HeldMessage(NamedTuple):
     delivered: Event
     cause: Event
     """The send row of the message that it waited for."""
-    cause_arrived: Event
 
     @property
     def wait_ms(self) -> float:
@@ -65,14 +64,13 @@ class HeldMessage(NamedTuple):
 
 
 def find_held(events: Sequence[Event]) -> HeldMessage | None:
-    """Return a message that was released by the arrival of another sender's message.
+    """Return a message released by the arrival of another sender's message, or None.
 
-    An answer that overtook its question comes first, then a wait of middling length. None if
-    there is no such message.
+    An answer that overtook its question comes first, then a wait of middling length.
     """
     sends = {event.id: event for event in events if event.kind == SEND}
     found = [
-        HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id], key)
+        HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id])
         for event, arrived, key in _released(events)
         if event.id in sends and key.id in sends and key.id in arrived.parents
         if sends[key.id].member != sends[event.id].member

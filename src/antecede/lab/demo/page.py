@@ -48,7 +48,6 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
 
 
 def _finding(outcomes: Sequence[BaselineOutcome]) -> str:
-    """Say in one sentence what the comparison shows."""
     causal = outcomes[-1]
     p99 = causal.wait_ms(0.99)
     text = f"Causal release dropped {causal.dropped:,} of {causal.rows:,} rows"

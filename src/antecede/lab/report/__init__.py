@@ -19,11 +19,10 @@ if TYPE_CHECKING:
         filled,
     )
     from antecede.lab.report.notebook import curves
-    from antecede.lab.report.overview import write_overview
     from antecede.lab.report.page import Figure, render
     from antecede.lab.report.pictures import as_picture
     from antecede.lab.report.plots import draw_plot, slots_of
-    from antecede.lab.report.study import look, write_study
+    from antecede.lab.report.study import look, write_overview, write_study
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -32,10 +31,9 @@ else:
             "drawing": "inlined",
             "model": "Claim Findings NO_FIGURES Plot Row Section Series checked_findings filled",
             "notebook": "curves",
-            "overview": "write_overview",
             "page": "Figure render",
             "pictures": "as_picture",
             "plots": "draw_plot slots_of",
-            "study": "look write_study",
+            "study": "look write_overview write_study",
         },
     )

@@ -1,4 +1,4 @@
-"""Range, scale and ticks of a plot's axes: zeros are shown on logarithmic axes too."""
+"""Range, scale and ticks of the axes of a plot; logarithmic axes show zeros."""
 
 from __future__ import annotations
 
@@ -7,24 +7,17 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    SymmetricalLogLocator,
-)
+from matplotlib import ticker
 
 from antecede.lab.report.drawing import number
 from antecede.lab.report.model import Plot
 
 NAMED_TICKS = 9
-"""Most values of x that all have a tick on a logarithmic axis."""
+"""Largest number of values of x with a tick each on a logarithmic axis."""
 FROM_ZERO = 0.6
-"""An axis begins at zero where the least value is below this part of the greatest."""
+"""An axis begins at zero if the least value is below this part of the greatest."""
 FEW_DECADES = 2.5
-"""Up to so many, 2 and 5 have ticks as well."""
+"""Up to this number of decades, 2 and 5 have ticks."""
 
 
 def all_x(plot: Plot) -> list[float]:
@@ -40,9 +33,9 @@ def all_y(plot: Plot) -> list[float]:
 
 
 def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> None:
-    """Set both axes to hold what is drawn and the paper's points, which are drawn later.
+    """Set both axes to hold our points and the paper's, which are drawn later.
 
-    `places` is where each x stands beside bars; None: x is where it is.
+    `places`: where each x stands beside bars; None: at x.
     """
     x, y = all_x(plot), all_y(plot)
     if not (x and y):
@@ -54,8 +47,8 @@ def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> N
         _scale(axes, "x", x, plot.x_log)
     else:
         names = {place: number(value) for value, place in places.items()}
-        axes.xaxis.set_major_locator(FixedLocator(list(names)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: names.get(at, "")))
+        axes.xaxis.set_major_locator(ticker.FixedLocator(list(names)))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda at, _: names.get(at, "")))
         axes.set_xlim(-0.6, len(places) - 0.4)
     _scale(axes, "y", y, plot.y_log)
 
@@ -68,7 +61,7 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
     if not log or not positive:
         axes.autoscale_view()
         whole = name == "x" and all(value == round(value) for value in values)
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=whole))
+        axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=whole))
         if name == "y" and positive and 0 <= min(values) < FROM_ZERO * max(values):
             set_limits(0, None)
         elif name == "y" and not any(values):
@@ -76,30 +69,25 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
     elif min(values) > 0:
         set_scale("log")
         axes.autoscale_view()
-        _decades(axis, set_limits, *(axes.get_xlim() if name == "x" else axes.get_ylim()))
+        low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
+        span = math.log10(high / low)
+        if span < 1:
+            set_limits(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
+        subs = (1.0,) if span > FEW_DECADES else (1.0, 2.0, 5.0)
+        axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=8))
         if name == "x" and _apart(positive):
-            axis.set_major_locator(FixedLocator(positive))
+            axis.set_major_locator(ticker.FixedLocator(positive))
     else:
         least = 10.0 ** math.floor(math.log10(min(positive)))
         set_scale("symlog", linthresh=least, linscale=0.4)
         axes.autoscale_view()
         set_limits(0, None)
-        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=least))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(number))
-
-
-def _decades(axis: Any, set_limits: Any, low: float, high: float) -> None:
-    """Choose ticks of a logarithmic axis: decades, or 1, 2 and 5 where there are few."""
-    span = math.log10(high / low)
-    if span < 1:
-        set_limits(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
-    subs = (1.0,) if span > FEW_DECADES else (1.0, 2.0, 5.0)
-    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8))
+        axis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=least))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(number))
 
 
 def _apart(values: Sequence[float]) -> bool:
-    """Return whether every value has room for a tick of its own."""
     if not 2 <= len(values) <= NAMED_TICKS:
         return False
     places = [math.log10(value) for value in values]

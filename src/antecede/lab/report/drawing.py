@@ -1,8 +1,8 @@
-"""What all pictures of curves share: colours that follow the reader's scheme, and steady bytes.
+"""Colours and bytes of all pictures of curves.
 
-Matplotlib knows no colour schemes, so an SVG is drawn in placeholder colours, which are then
-replaced by CSS variables of the picture's own style sheet, or of the page that it stands in
-(`inlined`). Text stays text, in the reader's font. The reader's matplotlibrc counts for nothing.
+Matplotlib has no colour schemes. So an SVG is drawn in placeholder colours, which become CSS
+variables of the picture's style sheet, or of its page (`inlined`). Text stays text, in the reader's
+font. The reader's matplotlibrc has no effect.
 """
 
 from __future__ import annotations
@@ -26,32 +26,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-LIGHT = {
-    "ink": "#1f2933",
-    "faint": "#667585",
-    "line": "#d5dce3",
-    "c0": "#1d4ed8",
-    "c1": "#b45309",
-    "c2": "#15803d",
-    "c3": "#c81e1e",
-    "c4": "#7c3aed",
-    "c5": "#0e7490",
-    "c6": "#be185d",
-    "c7": "#57534e",
-}
-DARK = {
-    "ink": "#e6ebf0",
-    "faint": "#93a1b0",
-    "line": "#3a4551",
-    "c0": "#8ab4ff",
-    "c1": "#f0a95c",
-    "c2": "#5fd38a",
-    "c3": "#ff7b72",
-    "c4": "#c4a1ff",
-    "c5": "#5cc8dd",
-    "c6": "#ff8fc0",
-    "c7": "#c9c4bd",
-}
+_NAMES = ("ink", "faint", "line", *(f"c{k}" for k in range(8)))
+_LIGHT = (
+    "#1f2933 #667585 #d5dce3 "
+    "#1d4ed8 #b45309 #15803d #c81e1e #7c3aed #0e7490 #be185d #57534e"
+)  # fmt: skip
+_DARK = (
+    "#e6ebf0 #93a1b0 #3a4551 "
+    "#8ab4ff #f0a95c #5fd38a #ff7b72 #c4a1ff #5cc8dd #ff8fc0 #c9c4bd"
+)  # fmt: skip
+LIGHT = dict(zip(_NAMES, _LIGHT.split(), strict=True))
+DARK = dict(zip(_NAMES, _DARK.split(), strict=True))
 COLOURS = 8
 PNG_DPI = 192
 """Twice the 96 pixels that browsers give an inch."""
@@ -61,7 +46,7 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 class Inks(NamedTuple):
-    """The colours that a drawing is made in: placeholders (SVG) or the light scheme (PNG)."""
+    """Colours of a drawing: placeholders (SVG) or the light scheme (PNG)."""
 
     ink: str
     faint: str
@@ -125,7 +110,10 @@ def svg_of(figure: Figure) -> str:
     figure.savefig(
         written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
     )
-    return _schemed(written.getvalue())
+    svg = re.sub(r" <metadata>.*?</metadata>\n", "", written.getvalue(), flags=re.DOTALL)
+    head, defs, rest = _TAG.sub(_schemed_tag, svg).partition(" <defs>")
+    body = " ".join(line.strip() for line in f"{defs}{rest}".splitlines())
+    return f"{head}{_STYLE}{body.replace('> <', '>' + chr(10) + '<')}\n"
 
 
 def png_of(figure: Figure) -> bytes:
@@ -147,7 +135,7 @@ def described(svg: str, title: str, description: str) -> str:
 
 
 def inlined(svg: str, prefix: str) -> str:
-    """Return an SVG file as a part of an HTML page: ids are its own, colours are the page's.
+    """Return an SVG as a part of an HTML page, with ids of its own and the colours of the page.
 
     The page declares the variables (`declarations`) and the rules of `PLOT_RULES`.
     """
@@ -166,8 +154,8 @@ def inlined(svg: str, prefix: str) -> str:
 
 def _labelled(svg: str, prefix: str) -> str:
     """Refer the picture to its own title and description, where it has them."""
-    svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
-    svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
+    for _ in ("width", "height"):
+        svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
     if "<title>" not in svg:
         return svg
     named = f'<svg aria-labelledby="{prefix}-title {prefix}-desc" '
@@ -191,7 +179,7 @@ def clean(text: str) -> str:
 
 
 def number(value: float, _: int | None = None) -> str:
-    """Return what a tick says: thousands set apart, millions and more in words."""
+    """Return the text of a tick: thousands set apart, millions and more in words."""
     for scale, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if abs(value) >= scale:
             return f"{value / scale:,g} {name}".replace("-", "−")
@@ -199,17 +187,8 @@ def number(value: float, _: int | None = None) -> str:
     return short.replace("-", "−", 1) if value < 0 else short
 
 
-def _schemed(svg: str) -> str:
-    """Replace placeholder colours by variables, fonts by the reader's; leave out idle text."""
-    svg = re.sub(r" <metadata>.*?</metadata>\n", "", svg, flags=re.DOTALL)
-    svg = _TAG.sub(_schemed_tag, svg)
-    head, defs, rest = svg.partition(" <defs>")
-    body = " ".join(line.strip() for line in f"{defs}{rest}".splitlines())
-    return f"{head}{_STYLE}{body.replace('> <', '>' + chr(10) + '<')}\n"
-
-
 def _schemed_tag(tag: re.Match[str]) -> str:
-    """Change tags only: what a label says is not ours to change."""
+    """Return a tag with variables for placeholder colours, and with the reader's fonts."""
     text = tag[0]
     for name, colour in _PLACEHOLDERS.items():
         text = text.replace(colour, f"var(--{name})")

@@ -1,4 +1,4 @@
-"""What a study hands to the report: rows beside the paper's figures, plots, and what it found.
+"""Content of a study's page: rows beside the paper's figures, plots, findings.
 
 Plain values only, so that a page can be drawn again from the files alone (`summary.json`).
 """
@@ -25,7 +25,7 @@ class Row(NamedTuple):
     ours: float
     unit: str = ""
     note: str = ""
-    """Said beside the row, e.g. why it is not reached."""
+    """Remark, e.g. why it is not reached."""
 
     @property
     def ratio(self) -> float | None:
@@ -42,7 +42,6 @@ class Series(NamedTuple):
     spread: Sequence[float] = ()
     """Standard deviation over seeds at each point; empty: one seed."""
     paper: Sequence[tuple[float, float]] = ()
-    """The paper's points, drawn over ours."""
     style: str = "line"
     """"line", "dashed" (a bound or a model), "points" or "bars"."""
 
@@ -60,7 +59,6 @@ class Plot(NamedTuple):
     title: str
     x_label: str
     y_label: str
-    """With the unit."""
     series: Sequence[Series]
     caption: str = ""
     x_log: bool = False
@@ -71,14 +69,13 @@ NO_FIGURES = "no run gave figures"
 
 
 class Claim(NamedTuple):
-    """A statement held against the figures: fixed words, and what the runs say to them."""
+    """Fixed statement, and what the runs say to it."""
 
     statement: str
-    """What is claimed, in words that never change; the source's own where they are quoted."""
+    """Fixed words, the source's own where they are quoted."""
     where: str
     """Passage of the source, or "ours"."""
     found: str
-    """What the figures say, computed."""
     holds: bool | None
     """None: the figures do not decide it, or there are none (`NO_FIGURES`)."""
     reads: Sequence[str]
@@ -92,7 +89,7 @@ class Claim(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of the page: what was found, then table and plots."""
+    """Part of the page: finding, then table and plots."""
 
     title: str
     finding: str
@@ -100,21 +97,19 @@ class Section(NamedTuple):
     rows: Sequence[Row] = ()
     plots: Sequence[Plot] = ()
     columns: Sequence[str] = ()
-    """Of `table`, where figures are no rows beside a paper's."""
+    """Columns of `table`, for figures that are no rows beside a paper's."""
     table: Sequence[Sequence[str]] = ()
     about: str = ""
-    """What was measured and how: pure description, true whatever the figures are."""
+    """Description that is true whatever the figures are."""
     reads: Sequence[str] = ()
     """Quantities (patterns with `*`) that `finding` is computed from; empty where it is empty."""
     claims: Sequence[Claim] = ()
-    """Statements, each with its verdict."""
 
 
 def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
-    """Return findings without the rows that have no figure, and a line for each of those.
+    """Return findings without rows that have no figure, and a line for each of these.
 
-    Raises LocalError for a text where a list of texts belongs, which would print as letters, and
-    for what is no `Findings`.
+    Raises LocalError for a text in place of a list of texts, and for values that are no `Findings`.
     """
     if not isinstance(findings, Findings):
         raise LocalError(f"findings returns a Findings, not a {type(findings).__name__}")
@@ -126,26 +121,19 @@ def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
         for name in ("rows", "plots", "columns", "table", "reads", "claims"):
             if isinstance(getattr(section, name), str):
                 raise LocalError(f"section {section.title!r}: {name} is a text; it is a list")
-        rows = [row for row in section.rows if _has_figure(row)]
-        blank += [
-            f"{section.title}: {row.figure}, {row.quantity}, {row.condition}: no figure of ours"
-            for row in section.rows
-            if not _has_figure(row)
-        ]
+        rows = []
+        for row in section.rows:
+            if isinstance(row.ours, int | float) and math.isfinite(row.ours):
+                rows.append(row)
+            else:
+                place = f"{row.figure}, {row.quantity}, {row.condition}"
+                blank.append(f"{section.title}: {place}: no figure of ours")
         sections.append(section._replace(rows=rows))
     return findings._replace(sections=sections), blank
 
 
-def _has_figure(row: Row) -> bool:
-    value: object = row.ours
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
 def filled(sections: Iterable[Section | None]) -> list[Section]:
-    """Return the sections that show something: of the others no run gave figures.
-
-    Where nothing was found, `reads` is empty.
-    """
+    """Return the sections with content; `reads` is empty where nothing was found."""
     return [
         section if section.finding else section._replace(reads=())
         for section in sections
@@ -159,22 +147,21 @@ def filled(sections: Iterable[Section | None]) -> list[Section]:
 
 
 class Findings(NamedTuple):
-    """Everything that a study's page says."""
+    """Content of a study's page."""
 
     study: str = ""
-    """Empty, as title and source: what the `Study` says."""
+    """Empty, as title and source: taken from the `Study`."""
     title: str = ""
     source: str = ""
     """Paper and section; says so where the evaluation is ours."""
     finding: str = ""
-    """The study in a sentence."""
     reading: Sequence[str] = ()
-    """How the source was read, and which alternatives can be chosen."""
+    """Reading of the source, and alternatives."""
     conditions: Sequence[str] = ()
     """Scenario, grid, seeds, warm-up."""
     sections: Sequence[Section] = ()
     not_reached: Sequence[str] = ()
-    """What does not come out, with the ratio and what was tried."""
+    """Figures that do not come out, with the ratio and attempts."""
     failed: Sequence[str] = ()
     """Runs that failed: scenario, seed, reason."""
     reads: Sequence[str] = ()

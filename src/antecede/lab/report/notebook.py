@@ -1,4 +1,4 @@
-"""Curves within a notebook: SVG where the notebook shows pictures, words where it does not."""
+"""Curves within a notebook: SVG, or words where it shows no pictures."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from antecede.lab.report.model import Plot
 from antecede.lab.report.plots import draw_plot, in_words
 
 WIDTH = 560
-"""Of a picture where there is room, in px."""
 _CSS = "ac-plot"
 _PAPERS = ("#ffffff", "#14181d")
 
 
 def curves(plot: Plot) -> Picture:
-    """Return a plot for the cell of a notebook, in the colours of the page that shows it.
-
-    Raises what `draw_plot` raises.
-    """
+    """Return a plot for a cell, in the colours of its page. Raises as `draw_plot`."""
     words = in_words(plot)
     svg = draw_plot(plot).svg
     # Several pictures stand in one page: their ids must differ.

@@ -22,12 +22,10 @@ _environment = jinja2.Environment(
 )
 
 
-def _prose(text: str) -> markupsafe.Markup:
-    """Escape text; what stands between backticks is code."""
-    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
-
-
-_environment.filters["prose"] = _prose
+# Text is escaped; what stands between backticks is code.
+_environment.filters["prose"] = lambda text: markupsafe.Markup(
+    re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text)))
+)
 
 
 class Figure(NamedTuple):

@@ -1,7 +1,7 @@
-"""Diagrams as PNG and PDF: the shapes of an SVG of ours, drawn by matplotlib.
+"""Diagrams as PNG and PDF: shapes of our SVG, drawn by matplotlib.
 
 `antecede.lab.diagram.svg` writes few kinds of shapes with plain attributes in themes other than
-"page"; these are read here and drawn in points, so that PDF has real text and lines.
+"page". They are drawn in points, so that PDF has real text and lines.
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ def _number(element: ET.Element, name: str, default: float = 0.0) -> float:
 
 
 def _look(element: ET.Element, alpha: float) -> dict[str, Any]:
-    """Return fill, stroke and dashes as matplotlib calls them."""
     stroke = element.get("stroke", "none")
     width = _number(element, "stroke-width", 1.0) * 72 / _INCH
     look: dict[str, Any] = {
@@ -137,7 +136,6 @@ def _path(element: ET.Element, down: float, alpha: float) -> Any:
 
 
 def _course(text: str) -> tuple[list[tuple[float, float]], list[Any]]:
-    """Return the points and codes of an SVG path of moves, lines and quadratic curves."""
     points: list[tuple[float, float]] = []
     codes: list[Any] = []
     x = y = 0.0

@@ -1,8 +1,8 @@
-"""Plots of a study's findings, as SVG for pages and as PNG for slides: one drawing, two inks.
+"""Plots of a study's findings, as SVG for pages and as PNG for slides.
 
-Series differ in colour, and in marker, dashes or hatches as well, so that a grey print can be read.
-The paper's points are hollow diamonds over our curves, each tied to our value at the same x.
-Groups of the SVG are named: `ours-K`, `spread-K`, `paper-K` for series K.
+Series differ in colour, and in marker, dashes or hatches as well, for grey prints. The paper's
+points are hollow diamonds over our curves, each tied to our value at the same x. Groups of the SVG
+are named `ours-K`, `spread-K`, `paper-K` for series K.
 """
 
 from __future__ import annotations
@@ -18,19 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from antecede.errors import LocalError
+from antecede.lab.report import drawing
 from antecede.lab.report.axes import all_x, all_y, set_scales
-from antecede.lab.report.drawing import (
-    COLOURS,
-    PAPER,
-    SCHEMED,
-    Inks,
-    clean,
-    described,
-    number,
-    png_of,
-    settings,
-    svg_of,
-)
 from antecede.lab.report.model import Plot, Series
 
 WIDTH_INCHES = 4.7
@@ -39,7 +28,6 @@ POINTS = 10
 AXES_INCHES = 3.1
 """Height without the legend, which stands below and covers nothing."""
 MARKERS = ("o", "s", "^", "v", "X", "P", "*", "<")
-"""Never the diamond: that is the paper's."""
 DASHES = ((0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "----", "\\\\\\\\", "xxxx", "||||", "++++", "//")
 """Lines only: a pattern of dots takes 170 kB."""
@@ -61,18 +49,18 @@ class Drawn(NamedTuple):
 def draw_plot(plot: Plot, colours: Mapping[str, int] | None = None) -> Drawn:
     """Return the plot as SVG (both schemes) and PNG (light, twice the usual resolution).
 
-    `colours` numbers the labels, so that a series looks the same in all plots of a page.
-    Points that are no finite numbers are gaps. A logarithmic axis with zeros is linear below the
-    smallest value that is not; with values below zero it raises LocalError, as do a key that
-    is no file name, and series whose x, y and spread have different lengths.
+    `colours` numbers the labels: a series looks the same in all plots of a page. Points without
+    finite numbers are gaps. A logarithmic axis with zeros is linear below the smallest positive
+    value. Raises LocalError for negative values on it, a key that is no file name, and series of
+    unequal lengths.
     """
     _check(plot)
     slots = colours if colours is not None else slots_of([plot])
-    with settings(SCHEMED, POINTS):
-        svg = svg_of(_figure(plot, slots, SCHEMED))
-    with settings(PAPER, POINTS):
-        png = png_of(_figure(plot, slots, PAPER))
-    return Drawn(described(svg, plot.title, in_words(plot)), png)
+    with drawing.settings(drawing.SCHEMED, POINTS):
+        svg = drawing.svg_of(_figure(plot, slots, drawing.SCHEMED))
+    with drawing.settings(drawing.PAPER, POINTS):
+        png = drawing.png_of(_figure(plot, slots, drawing.PAPER))
+    return Drawn(drawing.described(svg, plot.title, in_words(plot)), png)
 
 
 def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
@@ -80,10 +68,10 @@ def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
     slots: dict[str, int] = {}
     for plot in plots:
         labels = dict.fromkeys(series.label for series in plot.series)
-        taken = {slots[label] % COLOURS for label in labels if label in slots}
+        taken = {slots[label] % drawing.COLOURS for label in labels if label in slots}
         for label in labels:
             if label not in slots:
-                free = [k for k in range(COLOURS) if k not in taken]
+                free = [k for k in range(drawing.COLOURS) if k not in taken]
                 free.sort(key=lambda k: k in slots.values())
                 slots[label] = free[0] if free else len(slots)
                 taken.add(slots[label])
@@ -97,17 +85,14 @@ def in_words(plot: Plot) -> str:
         known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if math.isfinite(y)]
         if known:
             first, last = min(known), max(known)
-            parts.append(
-                f"{series.label}: {number(_short(first[1]))} at {number(first[0])}, "
-                f"{number(_short(last[1]))} at {number(last[0])}."
-            )
+            ends = [
+                f"{drawing.number(float(f'{y:.3g}'))} at {drawing.number(x)}"
+                for x, y in (first, last)
+            ]
+            parts.append(f"{series.label}: {', '.join(ends)}.")
         for x, y in series.paper:
-            parts.append(f"The paper has {number(y)} at {number(x)}.")
+            parts.append(f"The paper has {drawing.number(y)} at {drawing.number(x)}.")
     return " ".join(parts)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")
 
 
 def _check(plot: Plot) -> None:
@@ -129,18 +114,17 @@ def _check(plot: Plot) -> None:
 
 
 class _Pen(NamedTuple):
-    """What one series is drawn with, and where its values of x stand."""
+    """Look of a series, and places of its values of x."""
 
     k: int
     series: Series
     slot: int
-    inks: Inks
+    inks: drawing.Inks
     places: Mapping[float, float] | None
-    """Of x beside bars, which stand one beside the other; None: x is where it is."""
+    """Place of x beside bars, which stand side by side; None: at x."""
     bar: int | None = None
-    """Which of the bars of a place it has; None: no bar."""
+    """Number of the bar in its place; None: no bar."""
     bars: int = 1
-    """How many a place has."""
 
     @property
     def width(self) -> float:
@@ -148,7 +132,7 @@ class _Pen(NamedTuple):
 
     @property
     def colour(self) -> str:
-        return self.inks.curves[self.slot % COLOURS]
+        return self.inks.curves[self.slot % drawing.COLOURS]
 
     def at(self, x: Iterable[float]) -> list[float]:
         if self.places is None:
@@ -157,32 +141,25 @@ class _Pen(NamedTuple):
         return [self.places.get(float(value), math.nan) + shift for value in x]
 
 
-def _pens(plot: Plot, slots: Mapping[str, int], inks: Inks) -> list[_Pen]:
+def _pens(plot: Plot, slots: Mapping[str, int], inks: drawing.Inks) -> list[_Pen]:
     barred = [k for k, series in enumerate(plot.series) if series.style == "bars"]
     places = {x: float(k) for k, x in enumerate(all_x(plot))} if barred else None
+    bars = {k: place for place, k in enumerate(barred)}
     return [
-        _Pen(
-            k,
-            series,
-            slots[series.label],
-            inks,
-            places,
-            barred.index(k) if k in barred else None,
-            len(barred),
-        )
+        _Pen(k, series, slots[series.label], inks, places, bars.get(k), len(bars))
         for k, series in enumerate(plot.series)
     ]
 
 
-def _figure(plot: Plot, slots: Mapping[str, int], inks: Inks) -> Figure:
+def _figure(plot: Plot, slots: Mapping[str, int], inks: drawing.Inks) -> Figure:
     columns, lines = _legend_shape(plot)
     figure = Figure(figsize=(WIDTH_INCHES, AXES_INCHES + 0.2 * lines), layout="constrained")
     axes: Any = figure.add_subplot()
     pens = _pens(plot, slots, inks)
     handles = [_bars(axes, p) if p.series.style == "bars" else _line(axes, p) for p in pens]
-    axes.set_title(textwrap.fill(clean(plot.title), 48), fontsize=11, loc="left")
-    axes.set_xlabel(textwrap.fill(clean(plot.x_label), 50))
-    axes.set_ylabel(textwrap.fill(clean(plot.y_label), 36))
+    axes.set_title(textwrap.fill(drawing.clean(plot.title), 48), fontsize=11, loc="left")
+    axes.set_xlabel(textwrap.fill(drawing.clean(plot.x_label), 50))
+    axes.set_ylabel(textwrap.fill(drawing.clean(plot.y_label), 36))
     places = pens[0].places if pens else None
     axes.grid(color=inks.line, linewidth=0.7, axis="both" if places is None else "y")
     axes.set_axisbelow(True)
@@ -206,15 +183,13 @@ def _figure(plot: Plot, slots: Mapping[str, int], inks: Inks) -> Figure:
 
 
 def _labels(plot: Plot) -> list[str]:
-    """Return the lines of the legend, the paper's last."""
     labels = [series.label for series in plot.series]
     if any(series.paper for series in plot.series):
         labels.append(PAPER_LABEL)
-    return [textwrap.fill(clean(label), 52) or " " for label in labels]
+    return [textwrap.fill(drawing.clean(label), 52) or " " for label in labels]
 
 
 def _legend_shape(plot: Plot) -> tuple[int, int]:
-    """Return columns and lines of the legend."""
     labels = _labels(plot)
     longest = max((len(line) for label in labels for line in label.split("\n")), default=1)
     columns = max(1, min(3, int(72 * WIDTH_INCHES / (42 + 5.2 * longest)), len(labels)))
@@ -224,11 +199,10 @@ def _legend_shape(plot: Plot) -> tuple[int, int]:
 
 def _of(looks: Sequence[_Look], slot: int) -> _Look:
     """Return one of them; where colours begin anew, they go with other looks than before."""
-    return looks[(slot + slot // COLOURS) % len(looks)]
+    return looks[(slot + slot // drawing.COLOURS) % len(looks)]
 
 
 def _line(axes: Any, pen: _Pen) -> Any:
-    """Draw a line, dashes or points, with error bars where there are several seeds."""
     series, slot = pen.series, pen.slot
     dashed, points = series.style == "dashed", series.style == "points"
     marker = "" if dashed else _of(MARKERS, slot)
@@ -251,7 +225,6 @@ def _line(axes: Any, pen: _Pen) -> Any:
 
 
 def _bars(axes: Any, pen: _Pen) -> Any:
-    """Draw one series of bars beside the others."""
     hatch = HATCHES[(pen.bar or 0) % len(HATCHES)]
     bars = axes.bar(
         pen.at(pen.series.x),

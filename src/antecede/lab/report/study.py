@@ -1,21 +1,22 @@
-"""The page of a study: one file with everything, and its plots as files beside it.
+"""Page of a study: one file with everything, and its plots as files beside it.
 
     folder/index.html            self-contained; needs no network and no script
     folder/figures/KEY.svg, .png every plot for itself
 
-How far a figure is from the paper's is marked from the rows alone, and every row beyond
-10 % stands in the part "What does not come out", whether the study speaks of it or not.
-The same findings give the same bytes.
+Marks of distance from the paper's figures follow from the rows alone. Every row beyond 10 % stands
+in the part "What does not come out". The same findings give the same bytes.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from antecede.errors import LocalError
 from antecede.formatting import counted
@@ -26,15 +27,15 @@ from antecede.lab.report.page import render
 from antecede.lab.report.plots import draw_plot, slots_of
 
 FOLDED = 15
-"""Most rows of a table that stands open."""
 OURS = "antecede sweep"
-"""Pages of this command have no source to stand beside."""
+"""Command whose pages have no source beside them."""
+_NUMBER = re.compile(r"[-−+±]?[\d.,]|–?\Z")
 IN_SHORT = 5
-"""Most lines of what does not come out, near the top."""
+"""Largest number of lines of what does not come out, near the top."""
 
 
 class Mark(NamedTuple):
-    """How far ours is from the paper's: a sign beside the ratio, and a colour."""
+    """Distance from the paper's figure: a sign beside the ratio, and a colour."""
 
     name: str
     sign: str
@@ -65,8 +66,8 @@ def mark_of(row: Row) -> Mark | None:
 def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
     """Write the page and its plots; return the path of the page.
 
-    `command` makes it again; without it, `antecede study NAME`. Raises LocalError when two plots
-    have the same key, a plot can not be drawn (`plots.draw_plot`), or a table is ragged.
+    `command` makes it again (`antecede study NAME`). Raises LocalError for two plots with the same
+    key, a plot that cannot be drawn (`plots.draw_plot`) and a ragged table.
     """
     plots = [plot for section in findings.sections for plot in section.plots]
     twice = [key for key, count in Counter(plot.key for plot in plots).items() if count > 1]
@@ -91,7 +92,7 @@ def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
 
 
 def look() -> dict[str, str]:
-    """Return what `study.css` asks for: the colours and rules of inlined plots."""
+    """Return colours and rules of inlined plots for `study.css`."""
     light, dark = ({k: v for k, v in s.items() if k not in _PAGES} for s in (LIGHT, DARK))
     return {"light": declarations(light), "dark": declarations(dark), "plot_rules": PLOT_RULES}
 
@@ -101,7 +102,6 @@ _PAGES = ("ink", "line")
 
 
 def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
-    """Write every plot; return key -> SVG to stand in the page."""
     folder.mkdir(parents=True, exist_ok=True)
     colours = slots_of(plots)
     parts = {}
@@ -114,13 +114,16 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
 
 
 def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
-    """Return what stands near the top: how many figures come out, and what does not."""
     counts = _counts(rows)
     claims = [claim for section in findings.sections for claim in section.claims]
     told = Counter(claim.verdict for claim in claims)
-    lines = [_first_sentence(text) for text in findings.not_reached]
+    first_sentence = re.compile(r"(?<=[.!?])\s+(?=[A-Z`(])")
+    lines = [first_sentence.split(text.strip(), maxsplit=1)[0] for text in findings.not_reached]
     if beyond and not lines:
-        lines = [_row_words(row) for row in beyond]
+        lines = [
+            f"{row.quantity}, {row.condition} ({row.figure}): {ratio_words(row)} of the paper's"
+            for row in beyond
+        ]
     if len(lines) > IN_SHORT:
         lines = [*lines[:IN_SHORT], f"and {len(lines) - IN_SHORT} more"]
     failed = len(findings.failed)
@@ -130,9 +133,7 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
     return {
         "tally": _tally(rows),
         "verdicts": _verdicts(told),
-        "parts": [
-            {"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name] and counts
-        ],
+        "parts": [{"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name]],
         "not_reached": lines,
         "failed": f"{counted(failed, 'run')} failed",
         "open": bool(lines or failed),
@@ -141,7 +142,6 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
 
 
 def _verdicts(told: Counter[str]) -> str:
-    """Return how many statements hold, in words."""
     many = {
         "holds": "hold",
         "does not hold": "do not hold",
@@ -157,21 +157,12 @@ def _counts(rows: Iterable[Row]) -> Counter[str]:
 
 
 def _tally(rows: Sequence[Row]) -> str:
-    """Return how many figures are how far from the paper's, in words."""
     counts = _counts(rows)
     total = sum(counts.values())
     if not total:
         return "The source states no figures to compare with: all of these are ours alone."
     parts = [f"{counts[mark.name]} {mark.words}" for mark in MARKS if counts[mark.name]]
     return f"Of {counted(total, 'figure')} that the paper states: {', '.join(parts)}."
-
-
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.!?])\s+(?=[A-Z`(])", text.strip(), maxsplit=1)[0]
-
-
-def _row_words(row: Row) -> str:
-    return f"{row.quantity}, {row.condition} ({row.figure}): {ratio_words(row)} of the paper's"
 
 
 def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
@@ -193,7 +184,6 @@ def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
 
 
 def _beside(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a table of figures beside the paper's, each figure's rows together."""
     marks = [mark_of(row) for row in rows]
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -246,7 +236,7 @@ def _plain(section: Section) -> dict[str, Any]:
                 f"{len(section.columns)} columns"
             )
     text = [
-        k == 0 or not all(_numeric(row[k]) for row in section.table)
+        k == 0 or not all(_NUMBER.match(row[k]) for row in section.table)
         for k in range(len(section.columns))
     ]
     return {
@@ -261,5 +251,30 @@ def _words(cells: Sequence[str], text: Sequence[bool]) -> list[dict[str, Any]]:
     return [{"words": cell, "text": left} for cell, left in zip(cells, text, strict=True)]
 
 
-def _numeric(cell: str) -> bool:
-    return bool(re.match(r"[-−+±]?[\d.,]|–?\Z", cell))
+def write_overview(folder: Path, studies: Iterable[tuple[str, str, str, Path]]) -> Path:
+    """Write folder/index.html and return its path.
+
+    `studies`: name, title, finding, and the path of the page. The picture of a card is the first
+    plot of that page (`figures/` beside it), if any.
+    """
+    cards = [
+        {
+            "study": study,
+            "title": title,
+            "finding": finding,
+            "link": quote(Path(os.path.relpath(page, folder)).as_posix()),
+            "svg": _first_plot(page, f"card{k}"),
+        }
+        for k, (study, title, finding, page) in enumerate(studies)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    path.write_text(render("overview.html", cards=cards, **look()), encoding="utf-8")
+    return path
+
+
+def _first_plot(page: Path, prefix: str) -> str:
+    linked = re.search(r'href="(figures/[^"/]+\.svg)"', page.read_text(encoding="utf-8"))
+    if linked is None or not (page.parent / linked[1]).exists():
+        return ""
+    return inlined((page.parent / linked[1]).read_text(encoding="utf-8"), prefix)

@@ -1,4 +1,4 @@
-"""Reproductions of the evaluations of the five sources, as jobs on Spark."""
+"""Reproductions of the evaluations of the five sources."""
 
 from typing import TYPE_CHECKING
 

@@ -1,9 +1,8 @@
-"""Pairs of messages that rules order, need not order, or miss: what the studies of Tsuneizumi et
-al. and Nakayama 2017 run.
+"""Pairs of messages that rules order, need not order, or miss.
 
 Figures are sums over all observers: RULE.ordered, RULE.unnecessary, RULE.missed, RULE.concurrent
-(pairs that the rule orders in neither direction), and `causal`, `pairs`, `events`. For rules of
-Nakayama 2017 `topic_causal` is what they are held against.
+(ordered in neither direction), `causal`, `pairs`, `events`, and `topic_causal`, the truth for rules
+of Nakayama 2017.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from antecede.tables.false_causality import count_rules, rule_named
 def pair_figures(run: Run) -> Figures:
     """Count the pairs of a run's scenario under the rules of its parameter `rules`.
 
-    The parameter `sent_to` "everybody" sends events to every peer, not to their targets alone.
+    `sent_to` "everybody": events go to every peer, not to their targets alone.
     """
     names: Sequence[str] = run.parameters["rules"]
     found: Counter[str] = Counter()
@@ -36,12 +35,7 @@ def pair_figures(run: Run) -> Figures:
             found[f"{name}.missed"] += counts.missed
             found[f"{name}.concurrent"] += pairs - counts.ordered
             found[f"{name}.causal"] += counts.causal
-    _truths(names, found)
-    return {name: float(value) for name, value in found.items()}
-
-
-def _truths(names: Sequence[str], found: Counter[str]) -> None:
-    """Let what is causal stand once for each of the two truths."""
-    for name in names:
+    for name in names:  # what is causal stands once for each of the two truths
         truth = "topic_causal" if rule_named(name).topics else "causal"
         found[truth] = found.pop(f"{name}.causal")
+    return {name: float(value) for name, value in found.items()}

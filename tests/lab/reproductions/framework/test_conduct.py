@@ -75,20 +75,6 @@ def test_a_finished_study_carries_nothing_out(tmp_path: Path) -> None:
     assert len(again.keys) == 9
 
 
-def test_small_and_large_grids_share_a_folder(tmp_path: Path) -> None:
-    assert done_in(tmp_path, quick=True).carried_out == 3
-    assert done_in(tmp_path).carried_out == 6
-    assert done_in(tmp_path, quick=True).carried_out == 0
-    assert done_in(tmp_path).carried_out == 0
-
-
-def test_changed_parameters_are_other_runs(tmp_path: Path) -> None:
-    done_in(tmp_path, study=toy.with_runs(*toy.sums([10], [1])))
-    renamed = Run("sum/10 steps/seed 1", 1, 1.0, "sum", parameters={"steps": 20})
-    done = done_in(tmp_path, study=toy.with_runs(renamed))
-    assert (done.carried_out, done.stored) == (1, 0)
-
-
 def test_changed_code_makes_results_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done_in(tmp_path)
     monkeypatch.setattr(runner, "code_digest", lambda modules: "other")

@@ -76,7 +76,6 @@ def test_a_row_for_each_point_that_has_a_figure() -> None:
     ],
 )
 def test_measures(measure: dict[str, Any], value: float | None) -> None:
-    """Of y at factor 2: 3, 3 at x = 1 and 2, and 10 and 12 at x = 4."""
     results = powers({1: [3.0, 3.0], 2: [3.0, 3.0], 4: [10.0, 12.0]})
     shown = {"quantity": "q", "value": MEAN}
     figure = {"quantity": "asked", "value": measure}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from antecede.lab.reproductions.framework.execute import run_locally
+from antecede.lab.reproductions.framework.execute import SCHEMA, run_locally
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study
@@ -29,7 +29,7 @@ def grid() -> tuple[Results, list[Run]]:
         for x in (4, 1, 2)
         for seed in (1, 3)
     ]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "run": r.key,
             "quantity": "y",
@@ -39,9 +39,7 @@ def grid() -> tuple[Results, list[Run]]:
         if r.key != "2/4/3"
     ]
     rows += [{"run": "2/1/1", "quantity": "s", "series": [1.0, 2.0]}]
-    names = ("run", "quantity", "value", "series")
-    table = pa.table({name: [row.get(name) for row in rows] for name in names})
-    return Results(table, runs), runs
+    return Results(pa.Table.from_pylist(rows, SCHEMA), runs), runs
 
 
 def test_runs_are_picked_by_parameters_kind_and_seed() -> None:
@@ -53,20 +51,18 @@ def test_runs_are_picked_by_parameters_kind_and_seed() -> None:
     assert results.figures(runs[2]) == {"y": 3.0, "s": [1.0, 2.0]}
 
 
-def test_means_and_deviations_are_over_seeds() -> None:
+def test_means_are_over_seeds() -> None:
     results, _ = grid()
-    assert results.spread("y", factor=3, x=2) == (8.0, math.sqrt(2), 2)
-    assert results.spread("y", factor=2, x=4) == (9.0, 0.0, 1)
-    assert results.spread("y", factor=5) is None
-    assert results.spread("z", factor=2) is None
+    assert results.mean("y", factor=3, x=2) == 8.0
+    assert results.mean("y", factor=2, x=4) == 9.0
+    assert results.mean("y", factor=5) is results.mean("z", factor=2) is None
 
 
 def test_a_line_has_its_places_in_order_and_leaves_out_what_failed() -> None:
     results, _ = grid()
-    line = results.line("twice", "y", "x", factor=2, paper=[(1, 3)], style="dashed")
+    line = results.line("twice", "y", "x", factor=2)
     assert (line.label, line.x, line.y) == ("twice", [1.0, 2.0, 4.0], [4.0, 6.0, 9.0])
     assert line.spread == [math.sqrt(2), math.sqrt(2), 0.0]
-    assert (line.paper, line.style) == ([(1, 3)], "dashed")
     assert results.line("one seed", "y", "x", factor=2, seed=1).spread == ()
     assert results.line("none", "y", "x", factor=9).x == []
 
@@ -90,15 +86,14 @@ def powers(values: dict[int, list[float]]) -> Results:
         for x, of in values.items()
         for seed in range(len(of))
     ]
-    rows = [(run.key, "y", values[int(run.parameters["x"])][run.seed], None) for run in runs]
-    names = ("run", "quantity", "value", "series")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    table = pa.table({name: list(column) for name, column in columns.items()})
-    return Results(table, runs)
+    rows = [
+        {"run": run.key, "quantity": "y", "value": values[int(run.parameters["x"])][run.seed]}
+        for run in runs
+    ]
+    return Results(pa.Table.from_pylist(rows, SCHEMA), runs)
 
 
 def test_a_power_has_the_interval_of_its_regression() -> None:
-    """A slope of -0.033 with 2 degrees of freedom."""
     found = powers({1_000: [51.8], 10_000: [73.4], 100_000: [48.3], 1_000_000: [46.2]})
     power, interval = found.power("y", "x"), found.power_interval("y", "x")
     assert power is not None

@@ -63,7 +63,6 @@ def test_a_finished_study_is_one_file_in_the_order_of_its_runs(tmp_path: Path) -
 
 
 def test_other_grids_are_kept_aside_and_found_again(tmp_path: Path) -> None:
-    """The small grid after the large one, and back, carries nothing out twice."""
     with opened(tmp_path, "c") as store:
         append(store, *RUNS)
         store.finish(RUNS[:2])
@@ -125,7 +124,6 @@ def test_a_kill_while_a_part_is_written_leaves_the_parts_before(
 def test_a_kill_while_the_study_is_finished_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """After none or one of the two new files: parts that are in both are taken once."""
     with opened(tmp_path, "c") as store:
         append(store, *RUNS)
         whole = store.table(RUNS)

@@ -1,8 +1,7 @@
-"""`antecede compare bss idr sb --members 10,30 --delay 50-250`: the same messages, several rules.
+"""`antecede compare bss idr sb --members 10,30 --delay 50-250`: several protocols, same messages.
 
-Everything that is drawn is drawn by the message's name (`lab.simulate.random_streams`), so all
-protocols of a topology see the same messages arrive at the same times; only what they do with them
-differs.
+Draws go by the name of the message (`lab.simulate.random_streams`), so all protocols of a topology
+see the same arrivals.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from antecede.cli.experiments.compare.scenarios import (
 )
 from antecede.cli.experiments.compare.table import csv_lines, markdown, plain_values, report
 from antecede.cli.files.output import check_writable, save_text
-from antecede.cli.option_rules import needs, refuse_unused
+from antecede.cli.option_rules import check_seeds, needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.core.protocols import Protocol
 from antecede.errors import InputError, ScenarioError
@@ -34,77 +33,62 @@ from antecede.lab.simulate.outputs import delivery_waits, half_widths
 from antecede.progress import Progress
 
 RATE_HZ = 12.5
-LOOSEN = {
-    "topology": "--members",
-    "workload": "--rate",
-    "run": "--seconds",
-}
-"""What to lower, in place of a scenario file's keys."""
+LOOSEN = {"topology": "--members", "workload": "--rate", "run": "--seconds"}
+"""Options to lower, in place of a scenario file's keys."""
 
 OPTION_RULES = (needs("force", "csv", why="nothing is written"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede compare`."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "protocols",
         nargs="+",
         metavar="PROTOCOL",
         help="NAME or NAME/VARIANT of antecede protocols, or FILE.py:CLASS; options after it: r=10",
     )
-    parser.add_argument(
-        "--members", default="10", metavar="N[,N]", help="with an application, a sweep (10)"
-    )
-    parser.add_argument(
-        "--delay", default="50-250", help='in ms, or with a unit: "uniform 1-2 s" (default 50-250)'
-    )
-    parser.add_argument("--topology", choices=("mesh", "hierarchy", "pubsub"), default="mesh")
-    parser.add_argument(
+    add("--members", default="10", metavar="N[,N]", help="with an application, a sweep (10)")
+    add("--delay", default="50-250", help='in ms, or with a unit: "uniform 1-2 s" (default 50-250)')
+    add("--topology", choices=("mesh", "hierarchy", "pubsub"), default="mesh")
+    add(
         "--rate",
         type=float,
         default=RATE_HZ,
         metavar="HZ",
         help="a peer's messages a second (12.5)",
     )
-    parser.add_argument("--fifo", action="store_true", help="channels do not reorder")
-    parser.add_argument("--loss", type=float, default=0.0, help="probability of a copy (default 0)")
-    parser.add_argument(
-        "--answers", type=float, metavar="P", help="messages that answer one (0.5 with sb, else 0)"
-    )
-    parser.add_argument(
+    add("--fifo", action="store_true", help="channels do not reorder")
+    add("--loss", type=float, default=0.0, help="probability of a copy (default 0)")
+    add("--answers", type=float, metavar="P", help="messages that answer one (0.5 with sb, else 0)")
+    add(
         "--accuracy",
         default="1 ms",
         metavar="MS",
         help="of clocks, for protocols that use them (1)",
     )
-    parser.add_argument(
-        "--seconds", type=float, help="of sending (default: until steady, and up to 4 more)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="the first (default 0)")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
+    add("--seconds", type=float, help="of sending (default: until steady, and up to 4 more)")
+    add("--seed", type=int, default=0, help="the first (default 0)")
+    add("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="every figure of every run, as JSON")
     shown.add_argument("--markdown", action="store_true", help="the table as Markdown")
-    parser.add_argument("--csv", metavar="F", help="write the table, with intervals, to a file too")
-    parser.add_argument("--force", action="store_true", help="replace F where it exists")
+    add("--csv", metavar="F", help="write the table, with intervals, to a file too")
+    add("--force", action="store_true", help="replace F where it exists")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run every protocol at every size with every seed and print the table; returns 0."""
-    if args.seeds < 1:
-        raise InputError(f"--seeds {args.seeds}: the least is 1")
-    if args.seed < 0:
-        raise InputError(f"--seed {args.seed}: seeds are 0 or more")
+    check_seeds(args)
     asked, sizes = protocols_of(args.protocols), sizes_of(args.members)
     if args.csv is not None:
-        own = [one.target for one in asked if is_file_target(one.target)]
-        read = [target.rpartition(":")[0] for target in own]
+        read = [one.target.rpartition(":")[0] for one in asked if is_file_target(one.target)]
         check_writable(Path(args.csv), read, args.force)
         if Path(args.csv).suffix.lower() != ".csv":
             raise InputError("--csv: name a file that ends in .csv", path=args.csv)
     scenarios = {(one, size): scenario_of(one, args, size) for size in sizes for one in asked}
-    done = _all_cells(scenarios, args)
     seeds = range(args.seed, args.seed + args.seeds)
+    done = _all_cells(scenarios, args, seeds)
     if args.csv is not None:
         save_text(Path(args.csv), "\n".join(csv_lines(done, seeds)) + "\n")
     if args.json:
@@ -118,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _all_cells(
-    scenarios: Mapping[tuple[Asked, int], Scenario], args: argparse.Namespace
+    scenarios: Mapping[tuple[Asked, int], Scenario], args: argparse.Namespace, seeds: range
 ) -> list[Compared]:
     """Run every cell; what members refuse is met before the first of them runs."""
     members = {cell: _members(scenario, args.seed) for cell, scenario in scenarios.items()}
@@ -128,9 +112,8 @@ def _all_cells(
         for cell, scenario in scenarios.items():
             one, size = cell
             runs: list[Ran] = []
-            for seed in range(args.seed, args.seed + args.seeds):
-                place = f"{len(done) * args.seeds + len(runs) + 1}"
-                progress.label = f"{one.name}, {size:,}: {place} of {len(scenarios) * args.seeds}"
+            for place, seed in enumerate(seeds, len(done) * len(seeds) + 1):
+                progress.label = f"{one.name}, {size:,}: {place} of {len(scenarios) * len(seeds)}"
                 runs.append(_ran(scenario, seed, progress))
             done.append(compared(one.name, scenario, members[cell], runs, args.topology))
     return done
@@ -141,7 +124,7 @@ def _check_used(
     scenarios: Mapping[tuple[Asked, int], Scenario],
     members: Mapping[tuple[Asked, int], Mapping[int, Protocol]],
 ) -> None:
-    """Refuse options that none of the protocols looks at; of one's own nobody knows that."""
+    """Refuse options that no protocol looks at; a protocol of the user's may look at all."""
     if not any(
         is_file_target(cell[0].target) or any(one.wants_ticks for one in made.values())
         for cell, made in members.items()

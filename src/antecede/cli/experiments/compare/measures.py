@@ -1,4 +1,4 @@
-"""What `antecede compare` measures of a protocol: a value, and half of its 95 % interval."""
+"""Measures of `antecede compare`: a value, and half of its 95 % interval."""
 
 from __future__ import annotations
 
@@ -31,11 +31,8 @@ class Measure(NamedTuple):
     """One column of figures."""
 
     name: str
-    """In files."""
     figure: str
-    """Of a run; of a role where it begins with a point."""
     of: str = ""
-    """The figure that it is a part of."""
     scale: float = 1.0
     """100: shown in percent."""
     digits: int = 1
@@ -51,13 +48,7 @@ REST = (
     Measure("wait_p99_ms", "wait_ms.p99", digits=0),
     Measure("held_percent", "causal.held", "causal.checked", 100),
     Measure("early_percent", "causal.early", "causal.checked", 100, 2),
-    Measure(
-        "early_by_receipt_percent",
-        "early.by_receipt",
-        "violations.checked",
-        100,
-        2,
-    ),
+    Measure("early_by_receipt_percent", "early.by_receipt", "violations.checked", 100, 2),
     Measure("unnecessary_percent", "causal.unnecessary", "causal.checked", 100),
     Measure("notes_per_message", "notes", "sent", 1, 2),
     Measure("promise_broken_percent", "violations", "violations.checked", 100, 2),
@@ -70,11 +61,11 @@ class Value(NamedTuple):
 
     value: float | None
     half: float | None = None
-    """None: not known, for one run in which it cannot be told from batches."""
+    """None: not known, for a run too short for batches."""
 
     @property
     def doubtful(self) -> bool:
-        """Whether the interval is wider than a tenth of the figure to each side."""
+        """Tell whether the interval is wider than a tenth of the figure to each side."""
         if self.value is None or self.half is None:
             return False
         return self.half > abs(self.value) / 10 and self.half > 0
@@ -96,7 +87,6 @@ class Compared(NamedTuple):
     name: str
     scenario: Scenario
     order: str
-    """What it keeps, in the words of the table."""
     remarks: tuple[str, ...]
     runs: tuple[Ran, ...]
 
@@ -173,22 +163,17 @@ def compared(
     if any("causal.checked" not in run.figures for run in runs):
         remarks.append(f"held, too early and unnecessary are looked for in up to {FULL:,} messages")
     remarks += dict.fromkeys(
-        f"{', '.join(_named(run.caveats, why))}: {why}"
+        f"{', '.join(name for name, reason in run.caveats.items() if reason == why)}: {why}"
         for run in runs
         for why in run.caveats.values()
     )
     return found._replace(remarks=tuple(remark for remark in remarks if remark))
 
 
-def _named(caveats: Mapping[str, str], why: str) -> list[str]:
-    return [name for name, reason in caveats.items() if reason == why]
-
-
 def _what_went_wrong(found: Compared) -> list[str]:
     remarks = []
     if owed := found.total("undelivered"):
-        links = found.scenario.links
-        why = _unrecovered(found.scenario) if links.loss else "messages are stuck"
+        why = _unrecovered(found.scenario) if found.scenario.links.loss else "messages are stuck"
         remarks.append(f"{counted(round(owed), 'delivery', 'deliveries')} never happened: {why}")
     if broken := found.total("violations"):
         checked = found.total("violations.checked")

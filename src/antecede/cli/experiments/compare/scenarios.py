@@ -1,4 +1,4 @@
-"""What `antecede compare` is asked: words and options into one scenario for each cell.
+"""Scenarios of `antecede compare`, one for each cell, from words and options.
 
 A word is NAME, NAME/VARIANT or FILE.py:CLASS; NAME=VALUE words after it are its options.
 """
@@ -7,36 +7,29 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from antecede.core.protocols import ENTRIES, Addressing, entry, of_order
 from antecede.core.protocols.options import read_options, split_options
 from antecede.errors import InputError, ScenarioError
 from antecede.lab.check import is_file_target, load_class
-from antecede.lab.simulate import LONGEST_S, Delay, Hierarchy, Mesh, PubSub, Topology, parse_delay
-from antecede.lab.simulate.config import (
-    FASTEST_HZ,
-    Clocks,
-    Links,
-    Scenario,
-    Special,
-    Workload,
-    check_fit,
-    choices,
-    topologies_of,
+from antecede.lab.simulate import (
+    LONGEST_S,
+    Delay,
+    Hierarchy,
+    Mesh,
+    PubSub,
+    Topology,
+    config,
+    parse_delay,
 )
 
 JITTER = 0.125
-"""A peer's intervals are normal, this part of the mean about it: 70-90 ms, as in Evropeytsev et al.
-2016.
-"""
+"""Part of the mean by which intervals vary: 70-90 ms, as in Evropeytsev et al. 2016."""
 WARM_DELAYS = 4
-"""A group is steady after so many of the longest delay (Evropeytsev et al. 2016: after 1 s at
-50-250 ms).
-"""
+"""Longest delays until a group is steady (Evropeytsev et al. 2016: 1 s at 50-250 ms)."""
 ARRIVALS, MOST_SECONDS, LEAST_SECONDS = 30_000, 4.0, 0.5
-"""So many arrivals after that are there within a second; what they leave open is said."""
 TOPICS, SUBSCRIBED, PUBLISHED = 10, 4, 2
 LAN = 0.1
 """Delays inside a subgroup by those between (Nakayama 2017, section 3: 16 and 160)."""
@@ -48,14 +41,12 @@ class Asked(NamedTuple):
     """One protocol to compare."""
 
     target: str
-    """NAME or FILE.py:CLASS."""
     variant: str = ""
     options: tuple[tuple[str, str], ...] = ()
-    """As texts."""
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Name in the table."""
         name = self.target + (f"/{self.variant}" if self.variant else "")
         return " ".join([name, *(f"{key}={text}" for key, text in self.options)])
 
@@ -79,10 +70,10 @@ def _asked(word: str) -> Asked:
         return Asked(word)
     protocol, _, variant = word.partition("/")
     if protocol not in ENTRIES:
-        near = of_order(protocol) or choices(protocol, ENTRIES)
+        near = of_order(protocol) or config.choices(protocol, ENTRIES)
         raise InputError(f"no protocol is called {protocol!r}; {near}; or your own, FILE.py:CLASS")
     if variant and variant not in entry(protocol).variants:
-        near = choices(variant, entry(protocol).variants)
+        near = config.choices(variant, entry(protocol).variants)
         raise InputError(f"{protocol} has no variant {variant!r}; {near}")
     return Asked(protocol, variant)
 
@@ -99,35 +90,35 @@ def sizes_of(text: str) -> list[int]:
     return list(dict.fromkeys(sizes))
 
 
-def scenario_of(
-    asked: Asked | str, args: argparse.Namespace, members: int | None = None
-) -> Scenario:
+def scenario_of(one: Asked, args: argparse.Namespace, size: int) -> config.Scenario:
     """Return the scenario of one protocol at one size; raises InputError that names the option."""
-    one = protocols_of([asked])[0] if isinstance(asked, str) else asked
-    size = sizes_of(args.members)[0] if members is None else members
-    options = _options(one)
+    options: dict[str, Any] = {}
+    if one.options:  # by the types of the constructor
+        own = is_file_target(one.target)
+        made = load_class(one.target) if own else entry(one.target).load()
+        options = read_options(one.target, made, one.options)
     delay = _delay("--delay", args.delay)
     topology = _topology(one, size, args.topology)
     if not 0 < args.rate < math.inf:
         raise InputError(f"--rate {args.rate}: messages a second, above 0")
-    if (1 - JITTER) / args.rate < 1 / FASTEST_HZ:
+    if (1 - JITTER) / args.rate < 1 / config.FASTEST_HZ:
         raise InputError(f"--rate {args.rate:g}: a peer sends one message a microsecond at most")
     if (1 + JITTER) / args.rate > LONGEST_S:
         raise InputError(f"--rate {args.rate:g}: a message in {1 / args.rate:g} s; too seldom")
     warm_s, seconds = _seconds(args, delay, size)
     try:
-        scenario = Scenario(
+        scenario = config.Scenario(
             topology,
             one.target,
             one.variant,
             options=options,
             links=_links(topology, delay, args),
             workload=_workload(topology, args),
-            clocks=Clocks(_delay("--accuracy", args.accuracy).high_s),
+            clocks=config.Clocks(_delay("--accuracy", args.accuracy).high_s),
             duration_s=warm_s + seconds,
             warm_s=warm_s,
         )
-        check_fit(scenario)
+        config.check_fit(scenario)
     except ScenarioError as error:
         raise InputError(as_option(error.message)) from error
     return scenario
@@ -143,15 +134,6 @@ def as_option(message: str) -> str:
     return message.replace("topology.kind = ", "--topology ")
 
 
-def _options(one: Asked) -> dict[str, Any]:
-    """Return the options of a protocol by the types of its constructor."""
-    if not one.options:
-        return {}
-    own = is_file_target(one.target)
-    made = load_class(one.target) if own else entry(one.target).load()
-    return read_options(one.target, made, one.options)
-
-
 def _delay(option: str, text: str) -> Delay:
     try:
         return parse_delay(text, "ms")
@@ -160,45 +142,39 @@ def _delay(option: str, text: str) -> Delay:
 
 
 def _topology(one: Asked, members: int, kind: str) -> Topology:
-    flat = is_file_target(one.target) or topologies_of(one.target) == ("mesh",)
+    flat = is_file_target(one.target) or config.topologies_of(one.target) == ("mesh",)
     if kind == "hierarchy" and not flat:
         if members < 2:
             raise InputError(f"--members {members}: a hierarchy has peers inside and outside, 2")
         return Hierarchy((members - members // 2,), members // 2)
-    if kind == "pubsub" and not _for_everybody(one):
+    # A protocol of the user's without topics runs on a mesh.
+    own = is_file_target(one.target)
+    if kind == "pubsub" and not (
+        own and load_class(one.target).addressing is not Addressing.TOPICS
+    ):
         halves = (members - members // 2, members // 2)
         return PubSub(tuple(size for size in halves if size), TOPICS, SUBSCRIBED)
     return Mesh(members)
 
 
-def _for_everybody(one: Asked) -> bool:
-    """Tell whether a protocol of one's own has no topics; it then runs on a mesh."""
-    own = is_file_target(one.target)
-    return own and load_class(one.target).addressing is not Addressing.TOPICS
-
-
-def _links(topology: Topology, delay: Delay, args: argparse.Namespace) -> Links:
-    special: tuple[Special, ...] = ()
+def _links(topology: Topology, delay: Delay, args: argparse.Namespace) -> config.Links:
+    special: tuple[config.Special, ...] = ()
     if isinstance(topology, PubSub):
         groups = [f"group:{number}" for number in range(len(topology.subgroups))]
-        special = tuple(Special(group, group, delay.scaled(LAN)) for group in groups)
-    return Links(delay, special, fifo=args.fifo, loss=args.loss)
+        special = tuple(config.Special(group, group, delay.scaled(LAN)) for group in groups)
+    return config.Links(delay, special, fifo=args.fifo, loss=args.loss)
 
 
-def _workload(topology: Topology, args: argparse.Namespace) -> Workload:
+def _workload(topology: Topology, args: argparse.Namespace) -> config.Workload:
     mean_s = 1 / args.rate
     answers = args.answers
     if answers is None:
-        answers = 0.5 if _any_answers(args.protocols) else 0.0
-    return Workload(
+        answers = 0.5 if any(word.partition("/")[0] == "sb" for word in args.protocols) else 0.0
+    return config.Workload(
         interval=Delay(mean_s * (1 - JITTER), mean_s * (1 + JITTER)),
         topics=PUBLISHED if isinstance(topology, PubSub) else 1,
         answers=answers,
     )
-
-
-def _any_answers(words: Iterable[str]) -> bool:
-    return any(word.partition("/")[0] == "sb" for word in words)
 
 
 def _seconds(args: argparse.Namespace, delay: Delay, members: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What `antecede compare` says: the table, its columns explained, remarks; files; plain values."""
+"""Output of `antecede compare`: table, explanations, remarks, files, plain values."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
     every = delay_in_full(scenario.workload.interval)
     answers = scenario.workload.answers
     told = (f", {answers:.0%} of them answers" if answers else "") if len(sizes) == 1 else ""
-    runs = [f"{_messages(one)} within {one.scenario.duration_s:g} s" for one in first]
+    sent = [counted(round(one.total("sent") / len(one.runs)), "message") for one in first]
+    runs = [f"{n} within {one.scenario.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
     rate = f"{args.rate:g} message{'s' * (args.rate != 1)}"
     sends = f"each sends {rate} a second, one every {every}: "
     yield sends + ", ".join(runs) + told
@@ -128,10 +129,6 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
             f"so short a time tells little: a tenth of it, of which {BATCHES} are compared, is "
             "shorter than a delay, and intervals come out too narrow; give --seeds 5 or --seconds"
         )
-
-
-def _messages(one: Compared) -> str:
-    return counted(round(one.total("sent") / len(one.runs)), "message")
 
 
 def _rows(one: Compared) -> Iterator[tuple[str, ...]]:
@@ -176,10 +173,10 @@ KEYS = ("protocol", "order", "role", "members", "seeds", "first_seed", "warm_s",
 
 
 def csv_lines(done: Sequence[Compared], seeds: range) -> Iterator[str]:
-    """Yield a heading and a line a protocol, size and role; what was not measured is empty.
+    """Yield a heading and a line for each protocol, size and role; unmeasured cells are empty.
 
-    `NAME_ci95` is half of the 95 % interval of the figure before it. The role "all" of a
-    hierarchy has what is not counted by role.
+    `NAME_ci95` is half of the 95 % interval of the figure before it. The role "all" of a hierarchy
+    has the figures that are not counted by role.
     """
     yield _csv_line([*KEYS, *(f"{one.name}{end}" for one in MEASURES for end in ("", "_ci95"))])
     for one in done:

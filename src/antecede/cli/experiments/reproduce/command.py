@@ -1,7 +1,7 @@
-"""`antecede study NAME`: run a source's evaluation on Spark and write what it found.
+"""`antecede study NAME`: run a source's evaluation on Spark and write its page.
 
-Exit codes: 0 all runs gave figures, 1 some failed (they are listed; the rest is written), 2 wrong
-call or setup, 130 stopped by the user: the same command goes on from there.
+Exit codes: 0 all runs gave figures, 1 some failed (listed; the rest is written), 2 wrong call or
+setup, 130 stopped by the user: the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow
 
@@ -23,18 +23,7 @@ from antecede.cli.option_rules import excludes, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import AntecedeError, InputError, SetupError
 from antecede.lab.report import Findings
-from antecede.lab.reproductions.framework import (
-    STUDIES,
-    Engine,
-    Interrupted,
-    Run,
-    Study,
-    conduct,
-    load,
-    read_summary,
-    run_locally,
-    write_summary,
-)
+from antecede.lab.reproductions import framework
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,15 +40,12 @@ OPTION_RULES = RUN_RULES
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede study`."""
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="which study, or all; without: list them"
-    )
-    parser.add_argument("--quick", action="store_true", help="a smaller grid, under a minute")
-    parser.add_argument(
-        "-o", "--out", metavar="DIR", help="folder for results and page (out/studies/NAME)"
-    )
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="which study, or all; without: list them")
+    add("--quick", action="store_true", help="a smaller grid, under a minute")
+    add("-o", "--out", metavar="DIR", help="folder for results and page (out/studies/NAME)")
     add_runs(parser)
-    parser.add_argument(
+    add(
         "--traces",
         metavar="FILE",
         nargs="+",
@@ -71,19 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
     """Declare which runs are carried out, and whether earlier results count."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--only",
         metavar="PATTERN",
         action="append",
         default=[],
         help="only runs whose key matches, with * and ?; again for more",
     )
-    parser.add_argument(
-        "--fresh", action="store_true", help="forget the results that DIR has and start over"
-    )
-    parser.add_argument(
-        "--redraw", action="store_true", help="run nothing: the page again, from what DIR has"
-    )
+    add("--fresh", action="store_true", help="forget the results that DIR has and start over")
+    add("--redraw", action="store_true", help="run nothing: the page again, from what DIR has")
 
 
 def add_spark(parser: argparse.ArgumentParser, default: str, local: str) -> None:
@@ -110,28 +93,23 @@ def run(args: argparse.Namespace) -> int:
     """Carry out what is missing, write, print. Raises InputError, SetupError."""
     if args.name is None:
         refuse_unused(args, "without NAME the studies are listed", but=[""])
-        print(listed())
+        width = max(map(len, framework.STUDIES))
+        print("\n".join(f"{name:<{width}}  {line}" for name, line in framework.STUDIES.items()))
         return 0
     checked_spark(args)
-    _check_folders(args)
+    folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
+    read = [*args.traces, args.name.rpartition(":")[0]]
+    for name in framework.STUDIES if args.name == ALL else [""]:
+        check_folder(folder / name, WRITTEN, filter(None, read))
     with _engine(args) as engine:
         if args.name == ALL:
             return _run_all(args, engine)
         study = _studied(args.name, args.traces)
         folder = Path(args.out or Path("out", "studies", study.name))
-        return _run_one(args.name, study, folder, engine, args).code
+        return _run_one(args.name, study, folder, engine, args)[0]
 
 
 WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
-"""What a study keeps in its folder."""
-
-
-def _check_folders(args: argparse.Namespace) -> None:
-    folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
-    read = [*args.traces, args.name.rpartition(":")[0]]
-    names = STUDIES if args.name == ALL else [""]
-    for name in names:
-        check_folder(folder / name, WRITTEN, filter(None, read))
 
 
 def check_same_study(folder: Path, name: str) -> None:
@@ -140,7 +118,7 @@ def check_same_study(folder: Path, name: str) -> None:
     if not there:
         return
     try:
-        found = read_summary(folder / "summary.json").study
+        found = framework.read_summary(folder / "summary.json").study
     except (InputError, OSError):
         found = "something else"
     if found != name:
@@ -155,82 +133,77 @@ def checked_spark(args: argparse.Namespace) -> None:
     """Raise InputError for options of `add_spark` that Spark cannot take."""
     _settings(args.conf)
     _files(args)
-    _check_master(args.master)
-
-
-class Ended(NamedTuple):
-    """A study that is written."""
-
-    code: int
-    findings: Findings
+    if args.master is not None and _MASTERS.fullmatch(args.master) is None:
+        # Spark would refuse it in twenty lines of Java.
+        raise InputError(
+            f"--master {args.master!r}: write spark://HOST:PORT, yarn, k8s://..., or local[N] for "
+            "N cores of this machine"
+        )
 
 
 def _run_one(
-    name: str, study: Study, folder: Path, engine: Engine, args: argparse.Namespace
-) -> Ended:
+    name: str,
+    study: framework.Study,
+    folder: Path,
+    engine: framework.Engine,
+    args: argparse.Namespace,
+) -> tuple[int, Findings]:
     begin = time.monotonic()
     check_same_study(folder, study.name)
-    try:
-        done = conduct(
-            study,
-            engine,
-            folder,
-            quick=args.quick,
-            only=args.only,
-            fresh=args.fresh,
-            redraw=args.redraw,
-        )
-    except Interrupted as stopped:
-        print(
-            f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on from "
-            "there",
-            file=sys.stderr,
-        )
-        raise
-    _write(name, done.findings, folder, args)
+    with report_kept_runs(folder):
+        how = {name: getattr(args, name) for name in ("only", "fresh", "redraw")}
+        done = framework.conduct(study, engine, folder, quick=args.quick, **how)
+    # Names alone: a page may be shown to others, and paths say where somebody keeps files.
+    traces = " ".join(Path(path).name for path in args.traces)
+    command = f"antecede study {name}{' --quick' if args.quick else ''}"
+    write_page(done.findings, folder, f"{command} --traces {traces}" if traces else command)
     report(done, folder, time.monotonic() - begin, args.redraw, width_of_terminal())
-    return Ended(1 if done.failures else 0, done.findings)
+    return (1 if done.failures else 0), done.findings
 
 
-def _run_all(args: argparse.Namespace, engine: Engine) -> int:
+@contextmanager
+def report_kept_runs(folder: Path) -> Iterator[None]:
+    """Say on stderr what is kept of a study that the user stops."""
+    try:
+        yield
+    except framework.Interrupted as stopped:
+        kept = f"{stopped} are kept in {folder / 'results'}"
+        print(f"antecede: {kept}; the same command goes on from there", file=sys.stderr)
+        raise
+
+
+def _run_all(args: argparse.Namespace, engine: framework.Engine) -> int:
     """Run every study, whatever becomes of the others, and write the page in front of them."""
     from antecede.lab.report import write_overview
 
     if args.only:
         raise InputError("--only goes with one study")
     folder, code, cards = Path(args.out or Path("out", "studies")), 0, []
-    for name in STUDIES:
+    for name in framework.STUDIES:
         try:
-            study = load(name)
+            study = framework.load(name)
             traces = args.traces if study.with_traces else ()
-            ended = _run_one(name, _studied(name, traces), folder / name, engine, args)
+            ended, found = _run_one(name, _studied(name, traces), folder / name, engine, args)
         except SetupError:
             raise  # none of the others could run
         except AntecedeError as error:
             print(f"antecede: {name}: {error}", file=sys.stderr)
             code = 2
             continue
-        code = max(code, ended.code)
-        found = ended.findings
+        code = max(code, ended)
         cards.append((found.study, found.title, found.finding, folder / name / "index.html"))
         print(flush=True)
     print(f"all pages   {write_overview(folder, cards)}")
     return code
 
 
-def _studied(name: str, traces: Sequence[str]) -> Study:
-    study = load(name)
+def _studied(name: str, traces: Sequence[str]) -> framework.Study:
+    study = framework.load(name)
     if not traces:
         return study
     if study.with_traces is None:
         raise InputError(f"study {name!r} takes no traces; leave --traces out")
     return study.with_traces([Path(path) for path in traces])
-
-
-def listed() -> str:
-    """Return the studies, a line each."""
-    width = max(map(len, STUDIES))
-    return "\n".join(f"{name:<{width}}  {line}" for name, line in STUDIES.items())
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
@@ -241,15 +214,6 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--conf {text!r}: write KEY=VALUE, e.g. spark.executor.cores=2")
         found[key] = value
     return found
-
-
-def _check_master(master: str | None) -> None:
-    """Raise InputError for what Spark would refuse in twenty lines of Java."""
-    if master is not None and _MASTERS.fullmatch(master) is None:
-        raise InputError(
-            f"--master {master!r}: write spark://HOST:PORT, yarn, k8s://..., or local[N] for N "
-            "cores of this machine"
-        )
 
 
 _MASTERS = re.compile(
@@ -269,24 +233,25 @@ def _files(args: argparse.Namespace) -> list[str]:
 
 
 @contextmanager
-def _engine(args: argparse.Namespace) -> Iterator[Engine]:
-    """Give the engine that was asked for."""
+def _engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
     if args.engine == "local":
-        yield run_locally
+        yield framework.run_locally
         return
     with spark_engine_of(args, f"antecede study {args.name}") as engine:
         yield engine
 
 
 @contextmanager
-def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[Engine]:
+def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[framework.Engine]:
     """Give the engine of Spark, which starts when there are runs for it, and stops again."""
     from antecede.lab.reproductions.framework import spark_engine
 
     settings, files = _settings(args.conf), _files(args)
     with ExitStack() as stack:
 
-        def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
+        def engine(
+            study: framework.Study, runs: Sequence[framework.Run]
+        ) -> Iterator[pyarrow.Table]:
             session = stack.enter_context(_session(args, name, settings, files))
             return spark_engine(session)(study, runs)
 
@@ -297,7 +262,6 @@ def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[Engine]:
 def _session(
     args: argparse.Namespace, name: str, settings: Mapping[str, str], files: Sequence[str]
 ) -> Iterator[SparkSession]:
-    """Give the active session, else one that is stopped at the end."""
     from pyspark.sql import SparkSession
 
     from antecede.spark import cluster_session, local_session, quiet_failures
@@ -317,17 +281,9 @@ def _session(
             session.stop()
 
 
-def _write(name: str, findings: Findings, folder: Path, args: argparse.Namespace) -> None:
-    quick = " --quick" if args.quick else ""
-    # Names alone: a page may be shown to others, and paths say where somebody keeps files.
-    names = " ".join(Path(path).name for path in args.traces)
-    traces = f" --traces {names}" if names else ""
-    write_page(findings, folder, f"antecede study {name}{quick}{traces}")
-
-
 def write_page(findings: Findings, folder: Path, command: str) -> None:
     """Write `summary.json`, the page and its plots; `command` makes them again."""
     from antecede.lab.report import write_study
 
-    write_summary(findings, folder)
+    framework.write_summary(findings, folder)
     write_study(findings, folder, command=command)

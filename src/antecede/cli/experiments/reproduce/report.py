@@ -1,4 +1,4 @@
-"""What `antecede study` prints: what was found, in aligned columns, and what became of the runs."""
+"""Output of `antecede study`: findings in aligned columns, and counts of runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from antecede.lab.report import Findings, Row
 from antecede.lab.reproductions.framework import Conducted
 
 SHOWN = 5
-"""So many failed runs are printed; `summary.json` and the page have all."""
+"""Failed runs that are printed; `summary.json` and the page have all."""
 ROWS = 12
-"""So many rows of a section."""
 
 
 def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: int = 80) -> None:
@@ -86,8 +85,8 @@ def wrapped(text: str, width: int, indent: str = "", then: str | None = None) ->
 def rows_text(rows: Sequence[Row], width: int = 80) -> str:
     """Return rows as aligned columns: words to the left, numbers to the right.
 
-    What all rows have in common stands in a line before them. Where they are too wide, the last
-    columns of words go, then the words that are left are cut.
+    Cells that all rows share stand in a line before them. Too wide rows lose the last columns of
+    words, then words are cut.
     """
     cells = [HEADER, *(_cells(row) for row in rows)]
     kept = [k for k in range(len(HEADER)) if any(line[k] for line in cells[1:])]
@@ -95,24 +94,25 @@ def rows_text(rows: Sequence[Row], width: int = 80) -> str:
     common = ", ".join(cells[1][k] for k in alike) if len(rows) > 1 else ""
     if common:
         kept = [k for k in kept if k not in alike]
-    for k in COMMON[::-1]:
-        if k in kept and _width(cells, kept) > width:
-            kept.remove(k)
     most = {k: max(len(line[k]) for line in cells) for k in kept}
-    for k in (2, 1):
+    for k in (*COMMON[::-1], 2, 1):
         over = INDENT + sum(most.values()) + GAP * (len(most) - 1) - width
-        if k in most and over > 0:
+        if k not in most or over <= 0:
+            continue
+        if k in COMMON:
+            del most[k]
+        else:
             most[k] = max(most[k] - over, LEAST_WORDS)
     lines = [f"  {_cut(common, width - INDENT - 1)}:"] if common else []
-    shown = [[_cut(line[k], most[k]) for k in kept] for line in cells]
-    lines += aligned(shown, [k not in NUMBERS for k in kept], indent=" " * INDENT)
+    shown = [[_cut(line[k], size) for k, size in most.items()] for line in cells]
+    lines += aligned(shown, [k not in NUMBERS for k in most], indent=" " * INDENT)
     return "\n".join(lines)
 
 
 def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, keep: int) -> str:
-    """Return a table of words, numbers to the right, its heads broken over lines.
+    """Return a table with numbers to the right, its heads broken over lines.
 
-    Where it is too wide the first `keep` columns stand in front of each part of the others.
+    A too wide table is divided; each part begins with the first `keep` columns.
     """
     cells = [[str(cell) for cell in row] for row in rows]
     heads = [textwrap.wrap(name, HEAD) or [""] for name in columns]
@@ -126,7 +126,7 @@ def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
         if parts[-1] and fixed + sum(widths[j] + GAP for j in [*parts[-1], k]) > width + GAP:
             parts.append([])
         parts[-1].append(k)
-    return "\n\n".join(_part([*range(keep), *part], heads, cells, widths) for part in parts)
+    return "\n\n".join(_part([*range(keep), *part], heads, cells) for part in parts)
 
 
 HEAD = 14
@@ -137,7 +137,6 @@ def _part(
     chosen: Sequence[int],
     heads: Sequence[Sequence[str]],
     cells: Sequence[Sequence[str]],
-    widths: Sequence[int],
 ) -> str:
     tall = max(len(heads[k]) for k in chosen)
     lines = [
@@ -152,11 +151,6 @@ NUMBERS = range(3, 6)
 COMMON = (0, 6, 7)
 """Columns of words that may be the same in all rows, and go first where there is no room."""
 INDENT, GAP, LEAST_WORDS = 2, 2, 12
-
-
-def _width(cells: Sequence[Sequence[str]], kept: Sequence[int]) -> int:
-    widest = (max(len(line[k]) for line in cells) for k in kept)
-    return INDENT + sum(widest) + GAP * (len(kept) - 1)
 
 
 def _cut(text: str, width: int) -> str:

@@ -19,23 +19,11 @@ from antecede.cli.experiments.simulate.report import report, title
 from antecede.cli.experiments.simulate.snapshots import plain_state
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import look
-from antecede.cli.option_rules import needs, refuse_unused
+from antecede.cli.option_rules import check_seeds, needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupts import interruptible
-from antecede.lab.simulate import (
-    AUTO,
-    COMPILED,
-    ENGINES,
-    READABLE,
-    Reached,
-    check_memory,
-    compiled_engine,
-    expected_messages,
-    run_readable,
-    simulate,
-    within_memory,
-)
+from antecede.lab import simulate as simulator
 from antecede.lab.simulate.config import Scenario, files_read, read_scenario, scenario_mapping
 from antecede.lab.simulate.outputs import FULL, Result, snapshot_name, wait_counts
 from antecede.progress import Progress
@@ -51,15 +39,14 @@ OPTION_RULES = (needs("force", "trace", "save_plot", why="nothing is written"),)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede simulate`."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="a TOML file; docs/simulate.md")
-    parser.add_argument(
-        "--template", choices=TEMPLATES, help="print a file to start from, and do nothing else"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the first run (default 0)")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
-    parser.add_argument("--engine", choices=ENGINES, default=AUTO)
-    parser.add_argument("--json", action="store_true", help="every figure of every run, as JSON")
-    parser.add_argument(
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="a TOML file; docs/simulate.md")
+    add("--template", choices=TEMPLATES, help="print a file to start from, and do nothing else")
+    add("--seed", type=int, default=0, help="of the first run (default 0)")
+    add("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
+    add("--engine", choices=simulator.ENGINES, default=simulator.AUTO)
+    add("--json", action="store_true", help="every figure of every run, as JSON")
+    add(
         "--meter",
         action="store_true",
         help=(
@@ -67,11 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "without need, and misses"
         ),
     )
-    parser.add_argument(
-        "--trace", metavar="OUT", help="write the run as a trace: .parquet, .csv, .jsonl"
-    )
-    parser.add_argument("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
-    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+    add("--trace", metavar="OUT", help="write the run as a trace: .parquet, .csv, .jsonl")
+    add("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
+    add("--force", action="store_true", help="replace OUT where it exists")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             check_writable(Path(out), files_read(args.file, scenario), args.force)
     with _said_of(args.file):
         engine = _engine(args, scenario)
-        check_memory(scenario, engine)
+        simulator.check_memory(scenario, engine)
         results, seconds, compiled = _timed(scenario, args, engine)
     if args.save_plot is not None:
         _plot(results[0], Path(args.save_plot))
@@ -125,11 +110,8 @@ def template(kind: str) -> str:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.seeds < 1:
-        raise InputError(f"--seeds {args.seeds}: the least is 1")
-    if args.seed < 0:
-        raise InputError(f"--seed {args.seed}: seeds are 0 or more")
-    if args.trace is not None and (args.seeds > 1 or args.engine == COMPILED):
+    check_seeds(args)
+    if args.trace is not None and (args.seeds > 1 or args.engine == simulator.COMPILED):
         raise InputError(
             "--trace: one run by the readable engine is written; no --seeds, no engine"
         )
@@ -148,19 +130,20 @@ def _check(args: argparse.Namespace) -> None:
 def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
     """Return the engine that runs it; what "auto" would leave to the readable one goes there."""
     if args.trace is not None:
-        return READABLE
+        return simulator.READABLE
     receivers = len(scenario.topology.senders()) - 1
-    small = expected_messages(scenario) * receivers * args.seeds <= SMALL
-    if args.engine == AUTO and (small or not compiled_engine(scenario).name):
-        return READABLE
+    small = simulator.expected_messages(scenario) * receivers * args.seeds <= SMALL
+    if args.engine == simulator.AUTO and (small or not simulator.compiled_engine(scenario).name):
+        return simulator.READABLE
     return str(args.engine)
 
 
 def _timed(
     scenario: Scenario, args: argparse.Namespace, engine: str
 ) -> tuple[list[Result], float, str]:
-    """Return the results, the seconds of running, and what to say of compiling."""
-    if engine == READABLE and not args.meter:  # no kernels, so none are loaded for their time
+    if (
+        engine == simulator.READABLE and not args.meter
+    ):  # no kernels, so none are loaded for their time
         begin = time.monotonic()
         return _results(scenario, args, engine), time.monotonic() - begin, ""
     from antecede.tables.kernels import timed
@@ -180,12 +163,12 @@ def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
                 progress((done + part) / args.seeds)
 
             follow(0)
-            if engine == READABLE:
-                reached = Reached(follow)
-                with within_memory(scenario, reached=reached):
+            if engine == simulator.READABLE:
+                reached = simulator.Reached(follow)
+                with simulator.within_memory(scenario, reached=reached):
                     results.append(_recorded(scenario, seed, args.trace, reached))
             else:
-                result = interruptible(partial(simulate, scenario, seed, engine))
+                result = interruptible(partial(simulator.simulate, scenario, seed, engine))
                 results.append(
                     result._replace(caveats={**result.caveats, "causal.unnecessary": UNNECESSARY})
                 )
@@ -214,7 +197,7 @@ def _recorded(
     scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
 ) -> Result:
     """Run by the readable engine; unnecessary waits are told too, and the trace written."""
-    result, recording = run_readable(scenario, seed, True, progress)
+    result, recording = simulator.run_readable(scenario, seed, True, progress)
     seen = wait_counts(recording)
     if trace is not None:
         from antecede.lab.simulate.outputs import write_trace
@@ -249,27 +232,18 @@ def _plot(result: Result, out: Path) -> None:
 
 
 def _plain(results: Sequence[Result]) -> dict[str, Any]:
+    planned = results[0].scenario.snapshots is not None
     return {
         "scenario": scenario_mapping(results[0].scenario),
         "engine": results[0].engine,
         "runs": [
             {
                 "seed": result.seed,
-                "figures": {k: _finite(v) for k, v in result.figures.items()},
+                "figures": {k: v if math.isfinite(v) else None for k, v in result.figures.items()},
                 "series": {k: list(v) for k, v in result.series.items()},
                 "caveats": dict(result.caveats),
-                **_plain_snapshots(result),
+                **({"snapshots": list(map(plain_state, result.snapshots))} if planned else {}),
             }
             for result in results
         ],
     }
-
-
-def _plain_snapshots(result: Result) -> dict[str, Any]:
-    if result.scenario.snapshots is None:
-        return {}
-    return {"snapshots": [plain_state(one) for one in result.snapshots]}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""What `antecede simulate` says of a run: its figures in groups, none left out."""
+"""Report of `antecede simulate`: all figures of a run, in groups."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report(
 ) -> Iterator[str]:
     """Yield the figures in groups; means over the runs, with the standard deviation.
 
-    `compiled` is what to say of time that went into compiling, which `seconds` leaves out.
+    `compiled`: words on the time of compiling, which `seconds` leaves out.
     """
     figures = _Figures([result.figures for result in results])
     for line in _head(results, seconds, compiled):
@@ -47,7 +47,11 @@ def report(
     yield ""
     pairs = [*_messages(figures), *_waits(figures)]
     yield from explained(pairs, width)
-    rows = [_role(figures, role) for role in ROLES if figures.any_of(f"{role}.")]
+    rows = [
+        [role, *(figures.words(f"{role}.{name}") for name, _ in BY_ROLE)]
+        for role in ROLES
+        if figures.any_of(f"{role}.")
+    ]
     shown = [k for k in range(len(BY_ROLE)) if any(row[k + 1] for row in rows)]
     if rows:
         yield ""
@@ -112,11 +116,8 @@ def _head(results: Sequence[Result], seconds: float, compiled: str) -> Iterator[
     scenario = first.scenario
     yield title(scenario)
     yield ", ".join(_network(scenario.links))
-    warm = (
-        f", bytes and waits of what is sent from {scenario.warm_s:g} s on, counts of all"
-        if scenario.warm_s
-        else ""
-    )
+    counted_from = f"bytes and waits of what is sent from {scenario.warm_s:g} s on, counts of all"
+    warm = f", {counted_from}" if scenario.warm_s else ""
     seeds = f"seed {first.seed}"
     if len(results) > 1:
         seeds = f"seeds {first.seed} to {results[-1].seed}, mean ± standard deviation"
@@ -180,22 +181,15 @@ _COUNTS = {
     "undelivered": "deliveries owed that never happened",
     "held_at_end": "held for ever",
 }
-
-
-_SINGULAR = {
-    "arrivals": "arrival",
-    "deliveries": "delivery",
-    "copies": "copy",
-    "answers": "answer",
-    "messages": "message",
-}
+_SINGULAR = {"deliveries": "delivery", "copies": "copy"}
 
 
 def _of(figures: _Figures, name: str, words: str) -> str:
-    """Return what a figure counts; its first word in the singular where it is 1."""
     first, space, rest = words.partition(" ")
     one = figures.mean(name) == 1
-    return (_SINGULAR.get(first, first) if one else first) + space + rest
+    if one and first in ("arrivals", "deliveries", "copies", "answers", "messages"):
+        first = _SINGULAR.get(first, first[:-1])
+    return first + space + rest
 
 
 def _messages(figures: _Figures) -> Iterator[tuple[str, str]]:
@@ -228,10 +222,6 @@ def _waits(figures: _Figures) -> Iterator[tuple[str, str]]:
         yield "TT", f"mean {mean} entries of a super peer's translation table, at most {most}"
 
 
-def _role(figures: _Figures, role: str) -> list[str]:
-    return [role, *(figures.words(f"{role}.{name}") for name, _ in BY_ROLE)]
-
-
 def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str, str]]:
     if figures.any_of("violations.checked"):
         of = _deliveries(figures.total("violations.checked"))
@@ -250,10 +240,8 @@ def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str,
             yield "own order", "the protocol keeps no order, so none was broken"
         else:
             what = "broke the order that the protocol itself keeps to"
-            yield (
-                "own order",
-                f"{broken} of {of} {what}" + (KEPT.get(relation, "") if relation else ""),
-            )
+            kept = KEPT.get(relation, "") if relation else ""
+            yield "own order", f"{broken} of {of} {what}{kept}"
     if figures.any_of("lemma3."):
         missing, extra = figures.total("lemma3.missing"), figures.total("lemma3.extra")
         yield "Lemma 3", f"{missing} bits missing, {extra} too many (Evropeytsev et al. 2016)"
@@ -264,7 +252,6 @@ def _deliveries(total: str) -> str:
 
 
 def _unnecessary(figures: _Figures) -> Iterator[tuple[str, str]]:
-    """Yield the over-ordering, beside the under-ordering."""
     if not figures.any_of("causal.unnecessary"):
         return
     names = ("checked", "unnecessary", "held")

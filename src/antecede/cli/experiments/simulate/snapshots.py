@@ -1,4 +1,4 @@
-"""What `antecede simulate` says of the snapshots of its runs: in lines, and as plain values."""
+"""Snapshots of the runs of `antecede simulate`, in lines and as plain values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from antecede.formatting import counted
 from antecede.lab.simulate.outputs import RecordedState, Result
 
 MOST: Final = 3
-"""Messages and members that are named."""
 
 
 def snapshot_lines(results: Sequence[Result]) -> Iterator[tuple[str, str]]:

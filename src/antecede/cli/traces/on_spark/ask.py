@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 
-from antecede.cli.engines import A_ROW, SHARE, Engine, free_bytes, needed_bytes
-from antecede.cli.spark_session import session
+from antecede.cli.engines import A_ROW, SHARE, Engine, free_bytes
+from antecede.cli.spark_session import events_on_spark
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.spark import describe_none, source_in, supports_way
 from antecede.spark.relations import Part, part, way_of
-from antecede.spark.sources import events_of_tables, tables_of, typed_failures, work_of
+from antecede.spark.sources import tables_of
 from antecede.tables.causality import NO_EVENTS, Whole
 from antecede.tables.trace import NONE, ReadOptions, describe_other
-from antecede.tables.trace.user_tables import PARQUET
-
-FUTURE = "future"
 
 
 def found_on_spark(
@@ -37,15 +32,9 @@ def found_on_spark(
             "every row of it has a place only the whole tells: --engine local, or stamps in SQL "
             "(antecede.spark.with_clocks, concurrent)"
         )
-    works = work_of(tables_of(paths, args.format, options), options)
-    print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
     free = free_bytes()
-    with ExitStack() as open_:
-        spark = open_.enter_context(session(args.master, needed_bytes(paths) or 0))
-        open_.enter_context(typed_failures())
-        with Progress("reading"):
-            given = events_of_tables(spark, works, options, None, PARQUET)
-            events, survey = open_.enter_context(given)
+    tables = tables_of(paths, args.format, options)
+    with events_on_spark(args, tables, options, engine) as (events, survey, _):
         known = frozenset(name for name, count in survey.known.items() if count)
         whole = Whole("clock_members" in known and not survey.parents, known)
         way = way_of(events, whole, args.by)
@@ -61,7 +50,7 @@ def found_on_spark(
                 way,
                 whole,
                 run=args.in_run,
-                backwards=question != FUTURE,
+                backwards=question != "future",
                 most=None if free is None else int(SHARE * free / A_ROW),
             )
     if survey.bad:

@@ -5,28 +5,18 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from antecede.cli.engines import Engine, needed_bytes
-from antecede.cli.files.folders import check_new_folder, draft_folder
+from antecede.cli.engines import Engine
+from antecede.cli.files.folders import check_new_folder
 from antecede.cli.option_rules import refuse_unused
-from antecede.cli.spark_session import session
+from antecede.cli.spark_session import events_on_spark
 from antecede.errors import InputError
 from antecede.formatting import harmless
 from antecede.progress import Progress
-from antecede.spark import describe_none
+from antecede.spark import describe_none, sources
 from antecede.spark.audits import quarantined, total_by_causes, total_by_clocks, with_read
-from antecede.spark.sources import (
-    Survey,
-    events_of_tables,
-    tables_of,
-    typed_failures,
-    work_of,
-    write_bad,
-)
 from antecede.tables.audit import AuditReport
 from antecede.tables.trace import NONE, WHY, ReadOptions
 from antecede.tables.trace.user_tables import PARQUET, format_of
@@ -46,48 +36,27 @@ def run_on_spark(
             'antecede.spark.audit(df, pairs="estimate"), which estimates them run by run'
         )
     pairs = args.pairs == "exact"
-    tables = tables_of(args.paths, args.format, options)
+    tables = sources.tables_of(args.paths, args.format, options)
     format = PARQUET
     if aside is not None:
         format = format_of(aside)
         check_new_folder(aside, tables, args.force)
-    works = work_of(tables, options)
-    print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
-    needed = needed_bytes(args.paths, args.format) or 0
-    with ExitStack() as open_:
-        spark = open_.enter_context(session(args.master, needed))
-        bad = None if aside is None else open_.enter_context(draft_folder(aside))
-        open_.enter_context(typed_failures())
-        with Progress("reading"):
-            given = events_of_tables(spark, works, options, bad, format)
-            events, found = open_.enter_context(given)
-        with Progress("counting"):
-            if clocked := bool(found.known["clock_members"]) and not found.parents:
-                report = total_by_clocks(events, bad, format, pairs=pairs)
-            else:
-                report = total_by_causes(events, pairs=pairs)
-                if bad is not None and report.details["quarantined"]:
-                    write_bad(quarantined(events, by="causes"), bad, format)
-            why = ""
-            if report.causality_source == NONE:
-                why = describe_none(events, found.details)
+    given = events_on_spark(args, tables, options, engine, aside, format)
+    with given as (events, found, bad), Progress("counting"):
+        if clocked := bool(found.known["clock_members"]) and not found.parents:
+            report = total_by_clocks(events, bad, format, pairs=pairs)
+        else:
+            report = total_by_causes(events, pairs=pairs)
+            if bad is not None and report.details["quarantined"]:
+                sources.write_bad(quarantined(events, by="causes"), bad, format)
+        why = ""
+        if report.causality_source == NONE:
+            why = describe_none(events, found.details)
     report = with_read(report, found.details, found.bad, found.reasons)
     if why:
         report.details[WHY] = why
-    _print(args, _with_left_out(report, found, clocked))
+    _print(args, report, found, clocked)
     return 0
-
-
-def _with_left_out(report: AuditReport, found: Survey, clocked: bool) -> AuditReport:
-    """Return the report with a detail that names what only the local engine tells of this trace."""
-    names: list[str] = []
-    known = found.known
-    if report.missing_parents and not clocked:
-        names.append("separator_hint")
-    if known["member"] and known["send_time"] and not (known["start_time"] or clocked):
-        names.append("clock_skew")
-    details: dict[str, Any] = {**report.details, LEFT_OUT: names}
-    return dataclasses.replace(report, details=details)
 
 
 _WORDS = {
@@ -96,12 +65,22 @@ _WORDS = {
 }
 
 
-def _print(args: argparse.Namespace, report: AuditReport) -> None:
-    report = dataclasses.replace(report, paths=tuple(args.paths))
+def _print(
+    args: argparse.Namespace, report: AuditReport, found: sources.Survey, clocked: bool
+) -> None:
+    """Print the report with a detail that names what only the local engine tells."""
+    names: list[str] = []
+    known = found.known
+    if report.missing_parents and not clocked:
+        names.append("separator_hint")
+    if known["member"] and known["send_time"] and not (known["start_time"] or clocked):
+        names.append("clock_skew")
+    details: dict[str, Any] = {**report.details, LEFT_OUT: names}
+    report = dataclasses.replace(report, details=details, paths=tuple(args.paths))
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
         return
     print(harmless(report.summary()))
-    if names := report.details[LEFT_OUT]:
+    if names:
         said = "; ".join(_WORDS[name] for name in names)
         print(f"\nNot looked at on Spark (--engine local does): {said}")

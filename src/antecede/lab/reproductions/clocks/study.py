@@ -1,9 +1,8 @@
-"""Tsuneizumi et al.: what linear, physical and combined time order without need, and what
-they miss.
+"""Study of Tsuneizumi et al.: pairs that linear, physical and combined time order or miss.
 
-The source has no evaluation; this one is ours. A homogeneous group; the accuracy of the clocks
-is fixed and the largest delay goes from far below to far above twice of it, since Tsuneizumi et
-al. tells fast networks (delta <= 2 lambda) from slow ones and rule 1(b) is sound in neither.
+The source has no evaluation; this one is ours. In a homogeneous group the accuracy of clocks is
+fixed. The largest delay goes from far below to far above twice of it: Tsuneizumi et al. tells fast
+networks (delta <= 2 lambda) from slow ones, and rule 1(b) is sound in neither.
 """
 
 from __future__ import annotations
@@ -35,14 +34,8 @@ LOADS = (("half", 50.0), ("nearly all", 50.0), ("half", 5.0))
 """Least delay, and messages a second of each member, of the runs that wait."""
 MEMBERS = 6
 RULES = (
-    "linear",
-    "linear:published",
-    "physical",
-    "physical:published",
-    "linear-physical",
-    "linear-physical:published",
-    "arrival",
-    "timestamp",
+    *("linear", "linear:published", "physical", "physical:published"),
+    *("linear-physical", "linear-physical:published", "arrival", "timestamp"),
 )
 SIZES = (5, 10, 20, 40)
 CARRIERS = ("linear", "physical", "linear-physical", "bss")
@@ -85,9 +78,7 @@ def _pairs(quick: bool) -> Iterator[Run]:
 
 
 def _waits(quick: bool) -> Iterator[Run]:
-    """Yield the same traffic carried by protocols; physical time needs least delays beyond 2
-    lambda.
-    """
+    """Yield the same traffic under protocols; physical time needs least delays above 2 lambda."""
     for ratio in QUICK_RATIOS if quick else RATIOS:
         for least, rate_hz in LOADS:
             for waiting, (protocol, options) in WAITING.items():

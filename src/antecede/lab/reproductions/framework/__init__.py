@@ -1,4 +1,4 @@
-"""What carries every study out: runs, engines, results kept, findings."""
+"""Framework of studies: runs, engines, stored results, pages."""
 
 from typing import TYPE_CHECKING
 

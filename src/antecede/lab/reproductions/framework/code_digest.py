@@ -1,8 +1,7 @@
-"""A digest of the code that makes figures, so that results of other code are never reused.
+"""Digest of the code that makes figures, so that results of other code are never reused.
 
-It covers the layers below studies and the modules of a study's own that `execute` is made of;
-what only starts, prints or draws is left out, so that a page can be reworded without running
-everything again. It reads the package's own files, from a folder or from a zip file.
+It covers the layers below studies and the study's modules behind `execute`. Code that only starts,
+prints or draws is left out. The files are read from a folder or a zip file.
 """
 
 from __future__ import annotations
@@ -22,24 +21,16 @@ from antecede.lab.reproductions.framework.study import Study
 from antecede.lab.reproductions.framework.user_files import imported_beside
 
 _NO_FIGURES = (
-    "cli/",
-    "live/",
-    "spark/",
-    "lab/demo/",
-    "lab/diagram/",
-    "lab/play/",
-    "lab/record/",
-    "lab/report/",
-    "lab/reproductions/",
+    *("cli/", "live/", "spark/", "lab/demo/", "lab/diagram/"),
+    *("lab/play/", "lab/record/", "lab/report/", "lab/reproductions/"),
 )
 """Folders that no figure depends on."""
 
 
 def modules_of(study: Study) -> tuple[str, ...]:
-    """Return the modules of a study's own that decide its figures.
+    """Return the modules of a study that decide its figures.
 
-    Of a study that is not the package's these are also the modules of its folder that it has
-    imported: what they say may be what `execute` does.
+    For a study of the user, these include the imported modules of its folder.
     """
     named = {study.execute.__module__, *study.code}
     return tuple(sorted(named | (imported_beside(named).keys() - {"__main__"})))

@@ -11,19 +11,14 @@ CLOSE, NEAR = 0.06, 0.10
 """Parts of the paper's figure by which ours may differ to be called so."""
 
 
-def compared(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows that have a figure of the paper."""
-    return [row for row in rows if row.ratio is not None]
-
-
 def within(rows: Iterable[Row], part: float) -> int:
     """Return how many rows differ from the paper by at most this part."""
-    return sum(1 for row in compared(rows) if row.ratio is not None and abs(row.ratio - 1) <= part)
+    return sum(row.ratio is not None and abs(row.ratio - 1) <= part for row in rows)
 
 
 def tally(rows: Sequence[Row]) -> str:
     """Return "N of M figures within 10 % of the paper's, K of them within 6 %"."""
-    there = len(compared(rows))
+    there = sum(row.ratio is not None for row in rows)
     if not there:
         return "no run gave a figure that the paper has"
     near = within(rows, NEAR)
@@ -37,10 +32,10 @@ def tally(rows: Sequence[Row]) -> str:
 def beyond(rows: Iterable[Row]) -> list[str]:
     """Return a line for each row more than 10 % away from the paper's figure."""
     return [
-        f"{row.figure}, {row.quantity}, {row.condition}: {_figure(row.ours)} "
-        f"where the paper has {_figure(row.paper)} ({row.ratio:.2f} times)"
-        for row in compared(rows)
-        if row.ratio is not None and row.paper is not None and abs(row.ratio - 1) > NEAR
+        f"{row.figure}, {row.quantity}, {row.condition}: {row.ours:,.4g} "
+        f"where the paper has {row.paper:,.4g} ({row.ratio:.2f} times)"
+        for row in rows
+        if row.ratio is not None and abs(row.ratio - 1) > NEAR
     ]
 
 
@@ -57,7 +52,3 @@ def unmet(sections: Iterable[Section]) -> list[str]:
 def listed(parts: Sequence[str]) -> str:
     """Return "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.4g}"

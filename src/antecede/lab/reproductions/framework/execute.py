@@ -1,7 +1,6 @@
-"""Carrying runs out, one after the other, in the process that calls: what every engine ends in.
+"""Runs carried out one after the other, in the calling process, as rows of SCHEMA.
 
-An outcome is rows of SCHEMA: a row a figure, or one row with the reason why there are none. The
-same function makes them here, in a Spark worker of this machine and on a cluster.
+An outcome is a row for each figure, or one row with the reason of the failure.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SCHEMA = pa.schema(
 )
 """`run` its key; `value` of a number, `series` of a sequence; `reason` of a run that failed."""
 LONGEST = 500
-"""Characters of a reason."""
+"""Largest length of a reason, characters."""
 
 
 class Failure(NamedTuple):
@@ -38,7 +37,6 @@ class Failure(NamedTuple):
 
     run: Run
     reason: str
-    """Type and message of what was raised."""
 
 
 def run_locally(study: Study, runs: Iterable[Run]) -> Iterator[pyarrow.Table]:
@@ -58,7 +56,9 @@ def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
     try:
         figures = {**_numbers(execute(run)), SECONDS: time.perf_counter() - begin}
     except Exception as error:  # whatever a study raises is its run's failure, not the others'
-        return failed(run.key, _reason(error))
+        words = " ".join(str(error).split())  # a compiler's message can have hundreds of lines
+        words = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
+        return failed(run.key, f"{type(error).__name__}: {words}")
     return _batch(
         {"run": run.key, "quantity": name, "series" if isinstance(found, list) else "value": found}
         for name, found in sorted(figures.items())
@@ -66,15 +66,8 @@ def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
 
 
 def _batch(rows: Iterable[Mapping[str, Any]]) -> pyarrow.RecordBatch:
-    """Return rows of SCHEMA; what they do not name is null."""
     batch: pyarrow.RecordBatch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
     return batch
-
-
-def _reason(error: Exception) -> str:
-    """Return type and message in one line; a compiler's message can have hundreds."""
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words if len(words) <= LONGEST else words[:LONGEST] + ' ...'}"
 
 
 def failed(key: str, reason: str) -> pyarrow.RecordBatch:

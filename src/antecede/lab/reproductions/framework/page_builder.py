@@ -36,7 +36,7 @@ from antecede.errors import LocalError
 from antecede.formatting import counted
 from antecede.lab.report import NO_FIGURES, Claim, Findings, Plot, Row, Section, Series, filled
 from antecede.lab.reproductions.framework.deviation import beyond, listed, tally, unmet, within
-from antecede.lab.reproductions.framework.results import Results
+from antecede.lab.reproductions.framework.results import Results, deviation
 
 Table: TypeAlias = Mapping[str, Any]
 FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -59,8 +59,8 @@ ALONE = ("rising", "within", "reaches", "power_between")
 """Tests that stand alone in `holds`."""
 GROWTH = ("slope", "power", "fit")
 SIMPLE = ("mean", "total", "most", "least", "share", "ratio", *GROWTH)
-COMPOSITE = ("quotient", "rest", "size", "fold")
-_MEASURE = ("where", "without")
+OF_ONE: Mapping[str, Callable[[float], float]] = {"rest": lambda value: 1 - value, "size": abs}
+COMPOSITE = ("quotient", *OF_ONE, "fold")
 KEYS: Mapping[str, Sequence[str]] = {
     "page": ("each", "names", "notes", "published", "reading", "conditions", "not_reached",
              "say", "section", "template"),
@@ -77,7 +77,13 @@ KEYS: Mapping[str, Sequence[str]] = {
     "claim": ("statement", "place", "each", "leave_out", "only", "by", "but", "from", "value",
               "unit", "format", "published", "holds", "compare", "compare_over", "strictly"),
 }  # fmt: skip
-"""Keys of each kind of table."""
+PARTS = {
+    "page": ("say", "section"),
+    "section": ("say", "figure", "columns", "plot", "claim"),
+    "columns": ("column",),
+    "plot": ("line",),
+}
+MORE = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
 _NAME = re.compile(r"\{(\w+)\}")
 LISTED = 8
 """Most values that a claim lists one by one."""
@@ -85,20 +91,12 @@ LISTED = 8
 
 def page_of(package: str) -> Callable[[Results, bool], Findings]:
     """Return the function that builds the page of a study from `page.toml` of its package."""
-    return functools.partial(_of_package, package)
+    return lambda results, quick: Builder(read_page(package), results, quick).findings()
 
 
 def page_from(page: Table) -> Callable[[Results, bool], Findings]:
     """Return the function that builds a page from its tables."""
-    return functools.partial(_of_table, page)
-
-
-def _of_package(package: str, results: Results, quick: bool) -> Findings:
-    return Builder(read_page(package), results, quick).findings()
-
-
-def _of_table(page: Table, results: Results, quick: bool) -> Findings:
-    return Builder(page, results, quick).findings()
+    return lambda results, quick: Builder(page, results, quick).findings()
 
 
 @functools.lru_cache
@@ -108,7 +106,7 @@ def read_page(package: str) -> Table:
 
 
 class Place(NamedTuple):
-    """Where a measure is taken: conditions that pick runs, and names for formats."""
+    """Conditions that pick runs, and names for formats."""
 
     where: Mapping[str, Any]
     names: Mapping[str, Any]
@@ -144,25 +142,20 @@ class Builder:
     def __init__(self, page: Table, results: Results, quick: bool) -> None:
         self.page, self.results, self.quick = page, results, quick
         self.names: Table = page.get("names", {})
-        """Words for parameters."""
         check_page(page)
 
     def findings(self) -> Findings:
         """Return the page."""
         start = Place({}, {})
-        sections = [
-            section
-            for one in self.page["section"]
-            for place in self.each(one, start)
-            for section in self._shown(one, place)
-        ]
+        tables = [(one, place) for one in self.page["section"] for place in self.each(one, start)]
+        sections = [one for table, place in tables for one in self._shown(table, place)]
         said, reads = self._said(self.page.get("say", ()), start)
-        known = {"seeds": self.results.seeds()}
+        seeds = self.results.seeds()
         return Findings(
             finding=" ".join(said) or "No run gave figures.",
             reading=self.page.get("reading", ()),
             conditions=[
-                *(text.format_map(known) for text in self.page.get("conditions", ())),
+                *(text.format(seeds=seeds) for text in self.page.get("conditions", ())),
                 *(["a quick run: few values and seeds"] if self.quick else []),
             ],
             sections=sections,
@@ -171,7 +164,7 @@ class Builder:
                 *beyond(row for section in sections for row in section.rows),
                 *self.page.get("not_reached", ()),
             ],
-            reads=reads if said else (),
+            reads=reads,
         )
 
     def _shown(self, table: Table, place: Place) -> list[Section]:
@@ -184,24 +177,23 @@ class Builder:
         table = {**self.page.get("template", {}).get(table.get("template"), {}), **table}
         place = place.at(table.get("where", {}))
         figures = table.get("figure", ())
-        rows = list(self._rows(figures, place))
         claims = [
             self._claim(one, at)
             for one in table.get("claim", ())
             for at in self.each(one, place)
-            if _applies(one, at)
+            if all(at.names.get(name) in given for name, given in one.get("only", {}).items())
         ]
         said, reads = self._said(table.get("say", ()), place)
         tallied = [one for one in figures if not one.get("aside")]
-        counted_rows = list(self._rows(tallied, place))
-        if any(row.paper is not None for row in counted_rows):
-            said.append(f"{tally(counted_rows).capitalize()}.")
+        rows_tallied = list(self._rows(tallied, place))
+        if any(row.paper is not None for row in rows_tallied):
+            said.append(f"{tally(rows_tallied).capitalize()}.")
             reads = (*reads, *self._reads(tallied, place))
         columns, lines = self._columns(table.get("columns"), place)
         return Section(
             _capital(place.text(table["title"])),
             " ".join(said),
-            rows,
+            list(self._rows(figures, place)),
             [plot for one in table.get("plot", ()) for plot in self._plots(one, place)],
             columns,
             lines,
@@ -218,15 +210,11 @@ class Builder:
         if "each" not in table:
             return [place]
         given = [table["each"]] if isinstance(table["each"], str) else table["each"]
-        entries = [
-            entry
-            for one in given
-            for entry in (self.page["each"][one] if isinstance(one, str) else [one])
-        ]
+        lists = (self.page["each"][one] if isinstance(one, str) else [one] for one in given)
         left_out = table.get("leave_out", {}).items()
         return [
             place.named(entry)
-            for entry in entries
+            for entry in itertools.chain(*lists)
             if not any(entry.get(name) in values for name, values in left_out)
         ]
 
@@ -234,55 +222,40 @@ class Builder:
 
     def measure(self, measure: Table, place: Place) -> float | None:
         """Return the value of a measure; None: no run gave it."""
-        where = {k: v for k, v in place.where.items() if k not in measure.get("without", ())}
-        place = Place({**where, **place.fill(measure.get("where", {}))}, place.names)
-        if "quotient" in measure:
-            above, below = (self.measure(one, place) for one in measure["quotient"])
+        place = self._picked(measure, place)
+        kind = _kind(measure)
+        if kind == "quotient":
+            above, below = (self.measure(one, place) for one in measure[kind])
             return above / below if above is not None and below else None
-        if "rest" in measure:
-            part = self.measure(measure["rest"], place)
-            return None if part is None else 1 - part
-        if "size" in measure:
-            value = self.measure(measure["size"], place)
-            return None if value is None else abs(value)
-        if "fold" in measure:
+        if kind in OF_ONE:
+            value = self.measure(measure[kind], place)
+            return None if value is None else OF_ONE[kind](value)
+        if kind == "fold":
             axis, left_out = place.fill(measure["by"]), measure.get("but", ())
             points = self._along(measure["of"], place, axis)
             found = [value for point, value in points if point[axis] not in left_out]
             return FOLDS[place.fill(measure["fold"])](found) if found else None
-        there = self.results.of(**place.where)
-        how, argument = _how(measure), place.fill(measure[_how(measure)])
-        if how in GROWTH:
-            return self._growth(how, there, measure, *argument)
-        if how in ("most", "least"):
+        there, argument = self.results.of(**place.where), place.fill(measure[kind])
+        if kind in GROWTH:
+            return _growth(kind, there, measure, *argument)
+        if kind in ("most", "least"):
             values = there.values(argument)
-            return FOLDS[how](values) if values else None
+            return FOLDS[kind](values) if values else None
         names = argument if isinstance(argument, list) else [argument]
-        found_value: float | None = getattr(there, how)(*names)
+        found_value: float | None = getattr(there, kind)(*names)
         return found_value
 
-    def _growth(
-        self, how: str, there: Results, measure: Table, quantity: str, axis: str
-    ) -> float | None:
-        low, high = measure.get("from", -math.inf), measure.get("to", math.inf)
-        if how == "power":
-            return there.power(quantity, axis)
-        points = [p for p in there.line("", quantity, axis).points if low <= p[0] <= high]
-        if len(points) < (3 if how == "fit" else 2):
-            return None
-        x, y = zip(*points, strict=True)
-        if how == "slope":
-            return statistics.linear_regression(x, y).slope
-        return statistics.correlation(x, y) ** 2 if len(set(y)) > 1 else None
+    def _picked(self, measure: Table, place: Place) -> Place:
+        """Return the place with the conditions of a measure, and without those it leaves out."""
+        where = {k: v for k, v in place.where.items() if k not in measure.get("without", ())}
+        return Place({**where, **place.fill(measure.get("where", {}))}, place.names)
 
     def _along(
         self, measure: Table, place: Place, axis: str | Sequence[str]
     ) -> list[tuple[Table, float]]:
         """Return the measure at each value of one axis or several, where it has one."""
         axes = [place.fill(one) for one in ([axis] if isinstance(axis, str) else axis)]
-        without = measure.get("without", ())
-        where = {k: v for k, v in place.where.items() if k not in without}
-        picked = self.results.of(**{**where, **place.fill(measure.get("where", {}))})
+        picked = self.results.of(**self._picked(measure, place).where)
         points = [dict(zip(axes, values, strict=True)) for values in picked.points(axes)]
         found = ((point, self.measure(measure, place.at(point))) for point in points)
         return [(point, value) for point, value in found if value is not None]
@@ -305,7 +278,6 @@ class Builder:
                     )
 
     def _points(self, table: Table, place: Place) -> list[tuple[Table, float]]:
-        """Return the value of a table's measure at each point of its axes, but those left out."""
         lowest, left_out = table.get("from", {}), table.get("but", {})
         return [
             (point, value)
@@ -325,7 +297,6 @@ class Builder:
     def _columns(
         self, table: Table | None, place: Place
     ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """Return titles and lines of a table: a line for each value of its axes."""
         if table is None:
             return (), ()
         axes: list[str] = table["by"]
@@ -333,7 +304,11 @@ class Builder:
         lines = []
         for values in picked.points(axes):
             at = place.at(dict(zip(axes, values, strict=True)))
-            cells = [self._cell(column, at) for column in table["column"]]
+            found = [(self.measure(one["value"], at), one) for one in table["column"]]
+            cells = [
+                "-" if value is None else format_value(value, one.get("format", ",.3g"))
+                for value, one in found
+            ]
             if any(cell != "-" for cell in cells):
                 heads = [
                     format_value(value, table.get("format", {}).get(axis, ""))
@@ -342,10 +317,6 @@ class Builder:
                 lines.append([*heads, *cells])
         titles = [self.names.get(axis, axis) for axis in axes]
         return [*titles, *(column["title"] for column in table["column"])], lines
-
-    def _cell(self, column: Table, place: Place) -> str:
-        value = self.measure(column["value"], place)
-        return "-" if value is None else format_value(value, column.get("format", ",.3g"))
 
     def _plots(self, table: Table, place: Place) -> Iterator[Plot]:
         for own in self.each(table, place):
@@ -369,7 +340,6 @@ class Builder:
             )
 
     def _lines(self, table: Table, place: Place) -> Iterator[Series]:
-        """Yield a line over the axis `over`, or one for each value of `by`."""
         axis = place.fill(table["over"])
         style = table.get("style", "line")
         if "series" in table:  # a run's own curve
@@ -379,23 +349,16 @@ class Builder:
                     names = {**place.names, **run.parameters}
                     yield Series(table["label"].format_map(names), figures[x], figures[y])
             return
-        where = place.at(place.fill(table.get("where", {})))
-        branches = [where]
-        if "by" in table:
-            values = self.results.places(table["by"], **where.where)
-            branches = [where.at({table["by"]: value}) for value in values]
-        for at in branches:
-            yield self._line(table, at, axis, style)
+        where, by = place.at(place.fill(table.get("where", {}))), table.get("by")
+        values = self.results.places(by, **where.where) if by else [None]
+        for value in values:
+            yield self._line(table, where.at({by: value}) if by else where, axis, style)
 
     def _line(self, table: Table, place: Place, axis: str, style: str) -> Series:
-        """Return a line with the deviation over seeds."""
         points = []
         for point, value in self._along(table["value"], place, axis):
             by_seed = self._along(table["value"], place.at(point), "seed")
-            values = [one for _, one in by_seed]
-            points.append(
-                (float(point[axis]), value, statistics.stdev(values) if len(values) > 1 else 0.0)
-            )
+            points.append((float(point[axis]), value, deviation([one for _, one in by_seed])))
         several = any(spread for _, _, spread in points)
         paper = self._published(table, place)
         at = place.fill(table.get("published_at"))
@@ -440,7 +403,6 @@ class Builder:
         )  # fmt: skip
 
     def _tested(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
-        """Test the value at each point of the axes `by`."""
         test: Table = table["holds"]
         if "power_between" in test:
             return self._power(table, place)
@@ -466,7 +428,6 @@ class Builder:
         points: Sequence[tuple[Mapping[str, Any], float]],
         said: str,
     ) -> tuple[str, bool | None] | None:
-        """Hold values against the source's own, where it has them."""
         pairs = [(value, self._published(table, place.at(point))) for point, value in points]
         rows = [Row("", "", "", paper, value) for value, paper in pairs if paper is not None]
         if not rows:
@@ -524,29 +485,34 @@ class Builder:
         return said, not broken
 
 
-def _applies(table: Table, place: Place) -> bool:
-    """Return False for a claim with `only`, where a name has another value."""
-    return all(place.names.get(name) in allowed for name, allowed in table.get("only", {}).items())
+def _growth(how: str, there: Results, measure: Table, quantity: str, axis: str) -> float | None:
+    low, high = measure.get("from", -math.inf), measure.get("to", math.inf)
+    if how == "power":
+        return there.power(quantity, axis)
+    points = [p for p in there.line("", quantity, axis).points if low <= p[0] <= high]
+    if len(points) < (3 if how == "fit" else 2):
+        return None
+    x, y = zip(*points, strict=True)
+    if how == "slope":
+        return statistics.linear_regression(x, y).slope
+    return statistics.correlation(x, y) ** 2 if len(set(y)) > 1 else None
 
 
-def _how(measure: Table) -> str:
-    return next(name for name in SIMPLE if name in measure)
+def _kind(measure: Table) -> str:
+    return next(name for name in (*COMPOSITE, *SIMPLE) if name in measure)
 
 
 def _read(measure: Table, place: Place) -> Iterator[str]:
     """Yield the quantities that a measure reads; names that are not known here match anything."""
-    if "quotient" in measure:
-        for one in measure["quotient"]:
+    kind = _kind(measure)
+    if kind in COMPOSITE:
+        inner = measure["of"] if kind == "fold" else measure[kind]
+        for one in inner if kind == "quotient" else [inner]:
             yield from _read(one, place)
-    elif inner := measure.get("rest") or measure.get("size"):
-        yield from _read(inner, place)
-    elif "fold" in measure:
-        yield from _read(measure["of"], place)
     else:
-        how = _how(measure)
-        argument = Place({}, _Any(place.names)).fill(measure[how])
+        argument = Place({}, _Any(place.names)).fill(measure[kind])
         names = argument if isinstance(argument, list) else [argument]
-        yield from names[:1] if how in GROWTH else names
+        yield from names[:1] if kind in GROWTH else names
 
 
 class _Any(dict[str, Any]):
@@ -555,7 +521,6 @@ class _Any(dict[str, Any]):
 
 
 def _passes(values: Sequence[float], test: Table) -> bool:
-    """Return True if all values keep all limits, and one of them `some_below`."""
     limits = {name: limit for name, limit in test.items() if name != SOME_BELOW}
     kept = all(LIMITS[name](value, limit) for name, limit in limits.items() for value in values)
     return kept and (SOME_BELOW not in test or min(values) < test[SOME_BELOW])
@@ -563,43 +528,24 @@ def _passes(values: Sequence[float], test: Table) -> bool:
 
 def check_page(page: Table) -> None:
     """Raise LocalError for a key, a measure or a test that no page has."""
-    _check_keys("page", page)
-    _check_says(page.get("say", ()))
-    for section in (*page.get("section", ()), *page.get("template", {}).values()):
-        _check_keys("section", section)
-        _check_says(section.get("say", ()))
-        for figure in section.get("figure", ()):
-            _check_keys("figure", figure)
-            _check_measure(figure["value"])
-        for column in _columns_of(section):
-            _check_keys("column", column)
-            _check_measure(column["value"])
-        for plot in section.get("plot", ()):
-            _check_keys("plot", plot)
-            for line in plot["line"]:
-                _check_keys("line", line)
-                if "series" not in line:
-                    _check_measure(line["value"])
-        for claim in section.get("claim", ()):
-            _check_claim(claim)
+    _check_table("page", page)
+    for section in page.get("template", {}).values():
+        _check_table("section", section)
 
 
-def _columns_of(section: Table) -> Sequence[Table]:
-    if "columns" not in section:
-        return ()
-    _check_keys("columns", section["columns"])
-    found: Sequence[Table] = section["columns"]["column"]
-    return found
-
-
-def _check_says(says: Iterable[Table]) -> None:
-    for say in says:
-        _check_keys("say", say)
-        _check_measure(say["value"])
+def _check_table(kind: str, table: Table) -> None:
+    _check_keys(kind, table)
+    for part in PARTS.get(kind, ()):
+        inner = table.get(part, ())
+        for one in [inner] if isinstance(inner, Mapping) else inner:
+            _check_table(part, one)
+    if kind == "claim":
+        _check_claim(table)
+    elif "value" in KEYS[kind] and "series" not in table:
+        _check_measure(table["value"])
 
 
 def _check_claim(claim: Table) -> None:
-    _check_keys("claim", claim)
     for measure in claim.get("compare") or [claim["value"]]:
         _check_measure(measure)
     if ("holds" in claim) is bool(claim.keys() & {"compare", "compare_over"}):
@@ -623,8 +569,7 @@ def _check_measure(measure: Table) -> None:
         known = ", ".join((*SIMPLE, *COMPOSITE))
         raise LocalError(f"page of a study: {dict(measure)!r} is no measure; one of {known}")
     (kind,) = kinds
-    more = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
-    _check_keys(f"measure {kind}", measure, (kind, *_MEASURE, *more.get(kind, ())))
+    _check_keys(f"measure {kind}", measure, (kind, "where", "without", *MORE.get(kind, ())))
     inner = measure["of"] if kind == "fold" else measure[kind]
     for one in inner if kind == "quotient" else [inner] if kind in COMPOSITE else []:
         _check_measure(one)

@@ -1,7 +1,7 @@
-"""The studies by name; a study's module is loaded only when it is asked for.
+"""Studies by name; a study's module is loaded on request.
 
-Besides these names `load` takes "package.module:NAME" or "FILE.py:NAME" of a study that is not
-ours; a module is looked for in the working folder, too.
+`load` also takes "package.module:NAME" or "FILE.py:NAME" of a study of the user, with modules of
+the working folder.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def load(name: str) -> Study:
 
 
 def _reachable(module: str) -> str:
-    """Let a module of one's own be imported here and by workers; return its name.
+    """Make a module of the user importable here and in workers; return its name.
 
-    Raises InputError for a file that is not there.
+    Raises InputError for a missing file.
     """
     folder = Path.cwd()
     if module.endswith(".py"):

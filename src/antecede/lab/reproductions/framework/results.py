@@ -1,7 +1,7 @@
-"""The figures of a study's runs, picked by their parameters: what `findings` reads.
+"""Figures of a study's runs, picked by parameters.
 
-A condition is `name=value`, of a run's parameters or its `kind`, `seed` or key (`run`). Runs that
-failed are absent everywhere, so every answer may be None or empty.
+A condition is `name=value`, of a run's parameters or its `kind`, `seed` or key (`run`). Failed runs
+are absent, so every answer may be None or empty.
 """
 
 from __future__ import annotations
@@ -10,22 +10,13 @@ import copy
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from antecede.lab.report import Series
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.quantiles import student_t
-
-
-class Spread(NamedTuple):
-    """A quantity over the runs that differ in their seeds alone."""
-
-    mean: float
-    sd: float
-    """Of the sample; 0 for one run."""
-    runs: int
 
 
 class Results:
@@ -51,20 +42,9 @@ class Results:
         part._values = [_values(run) for run in part.runs]
         return part
 
-    def along(self, name: str, /, **point: Any) -> Results:
-        """Return the results of the runs that are at this point, one parameter aside."""
-        return self.of(**{key: value for key, value in point.items() if key != name})
-
-    def by(self, name: str, /) -> list[tuple[Any, Results]]:
-        """Return each value that a parameter has, ascending, and the results of its runs."""
-        return [(value, self.of(**{name: value})) for value in self.places(name)]
-
     def where(self, **conditions: Any) -> list[Run]:
         """Return the runs that meet all conditions."""
-        wanted = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in conditions.items()
-        }
+        wanted = {k: list(v) if isinstance(v, tuple) else v for k, v in conditions.items()}
         return [
             run
             for run, values in zip(self.runs, self._values, strict=True)
@@ -73,13 +53,12 @@ class Results:
 
     def places(self, name: str, /, **conditions: Any) -> list[Any]:
         """Return the values that a parameter has in the runs that meet the conditions, sorted."""
-        runs = map(_values, self.where(**conditions))
-        return sorted({values[name] for values in runs if name in values})
+        return [value for (value,) in self.of(**conditions).points([name])]
 
     def points(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the combinations of values that these parameters have, sorted."""
-        values = map(_values, self.runs)
-        return sorted({tuple(one[n] for n in names) for one in values if one.keys() >= set(names)})
+        there = [one for one in self._values if one.keys() >= set(names)]
+        return sorted({tuple(one[name] for name in names) for one in there})
 
     def seeds(self, **conditions: Any) -> str:
         """Return "seeds 1, 2, 3" of the runs that meet the conditions."""
@@ -95,24 +74,13 @@ class Results:
         found = (self._figures[run.key].get(quantity) for run in self.where(**conditions))
         return [value for value in found if value is not None]
 
-    def spread(self, quantity: str, /, **conditions: Any) -> Spread | None:
-        """Return mean and deviation over the runs that meet the conditions; None: there are none.
+    def mean(self, quantity: str, /, **conditions: Any) -> float | None:
+        """Return the mean over the runs that meet the conditions; None: there are none.
 
         Name every parameter but the seed, or what differs is averaged too.
         """
         values = self.values(quantity, **conditions)
-        if not values:
-            return None
-        return Spread(
-            math.fsum(values) / len(values),
-            statistics.stdev(values) if len(values) > 1 else 0.0,
-            len(values),
-        )
-
-    def mean(self, quantity: str, /, **conditions: Any) -> float | None:
-        """Return the mean over the runs that meet the conditions; None: there are none."""
-        found = self.spread(quantity, **conditions)
-        return None if found is None else found.mean
+        return statistics.fmean(values) if values else None
 
     def total(self, quantity: str, /, **conditions: Any) -> float | None:
         """Return the sum over the runs that meet the conditions; None: there are none."""
@@ -129,42 +97,27 @@ class Results:
         over, under = self.mean(above, **conditions), self.mean(below, **conditions)
         return over / under if over is not None and under else None
 
-    def line(
-        self,
-        label: str,
-        quantity: str,
-        x: str,
-        /,
-        *,
-        paper: Sequence[tuple[float, float]] = (),
-        style: str = "line",
-        **conditions: Any,
-    ) -> Series:
+    def line(self, label: str, quantity: str, x: str, /, **conditions: Any) -> Series:
         """Return a line of a plot: the quantity over the parameter `x`, deviations over seeds."""
         places = self.places(x, **conditions)
-        found = [(at, self.spread(quantity, **{**conditions, x: at})) for at in places]
-        points = [(at, spread) for at, spread in found if spread is not None]
-        several = any(spread.runs > 1 for _, spread in points)
+        values = [(at, self.values(quantity, **{**conditions, x: at})) for at in places]
+        known = [(float(at), found) for at, found in values if found]
+        several = any(len(found) > 1 for _, found in known)
         return Series(
             label,
-            [float(at) for at, _ in points],
-            [spread.mean for _, spread in points],
-            [spread.sd for _, spread in points] if several else (),
-            paper,
-            style,
+            [at for at, _ in known],
+            [statistics.fmean(found) for _, found in known],
+            [deviation(found) for _, found in known] if several else (),
         )
 
     def slope(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
         """Return the least-squares slope of the quantity over `x`; None below two places of x."""
         line = self.line("", quantity, x, **conditions)
-        if len(line.x) < 2:
-            return None
-        return statistics.linear_regression(line.x, line.y).slope
+        return statistics.linear_regression(line.x, line.y).slope if len(line.x) > 1 else None
 
     def power(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
         """Return the power of `x` as which the quantity grows; None below two places of x."""
-        line = self.line("", quantity, x, **conditions)
-        return _growth(line.points)
+        return _growth(self.line("", quantity, x, **conditions).points)
 
     def power_interval(
         self, quantity: str, x: str, /, **conditions: Any
@@ -185,6 +138,11 @@ class Results:
         off = math.fsum((value - middle_y - power * (at - middle_x)) ** 2 for at, value in logs)
         half = student_t(degrees) * math.sqrt(off / degrees / wide)
         return power - half, power + half
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Return the standard deviation of the sample, 0 for one value."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def _growth(points: Sequence[tuple[float, float]]) -> float | None:

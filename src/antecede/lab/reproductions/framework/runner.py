@@ -1,7 +1,7 @@
-"""A whole study: what is left to do is done by an engine, kept as it comes, and made sense of.
+"""A whole study: an engine carries missing runs out, a store keeps them, findings read them.
 
-An engine takes a study and runs and yields tables of outcomes (`execute.SCHEMA`) in any order; an
-empty one only says that time has passed. `run_locally` is one, `runner.spark_engine` gives others.
+An engine takes a study and runs, and yields tables of outcomes (`execute.SCHEMA`) in any order. An
+empty table reports that time has passed.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
 Engine: TypeAlias = Callable[[Study, Sequence[Run]], Iterator[pyarrow.Table]]
 
 LINE_EVERY_S = 60.0
-"""Where stderr is no terminal, a line so often."""
+"""Interval of progress lines where stderr is no terminal, s."""
 
 
 class Conducted(NamedTuple):
-    """What came of it."""
+    """Outcome of a study."""
 
     findings: Findings
     results: Results
     failures: list[Failure]
     carried_out: int
-    """Runs of this call."""
+    """Successful runs of this call."""
     stored: int
-    """Runs whose figures were there before."""
     left: int
     """Runs that were not asked for and have no figures."""
     stale: int
@@ -72,12 +71,12 @@ def conduct(
     redraw: bool = False,
     stream: TextIO | None = None,
 ) -> Conducted:
-    """Carry out what `folder` has no figures for and return what the study found.
+    """Carry out the runs without figures in `folder`; return the study's outcome.
 
-    `only`: patterns (`*`, `?`) of run keys; others are left as they are. `fresh`: forget what the
-    folder has. `redraw`: carry out nothing and take figures of other code too. `stream` shows how
-    far it is (default: stderr). Raises InputError for a folder that cannot be used, patterns that
-    match nothing and a redrawing of nothing, SetupError of an engine, Interrupted.
+    `only`: patterns (`*`, `?`) of run keys to carry out. `fresh`: forget stored results. `redraw`:
+    carry out nothing and accept figures of other code. `stream`: place of the progress line
+    (stderr). Raises InputError for an unusable folder, unmatched patterns and nothing to draw;
+    SetupError; Interrupted.
     """
     runs = checked(study.runs(quick))
     chosen = _chosen(runs, only)
@@ -155,10 +154,7 @@ def _carry_out(
 def _found(
     study: Study, results: Results, quick: bool, failures: Sequence[Failure], notes: Sequence[str]
 ) -> Findings:
-    """Return the findings, with the runs that are missing. Without any, only those.
-
-    Raises LocalError for findings that are no findings (`checked_findings`).
-    """
+    """Return the findings, with the missing runs. Raises LocalError for malformed findings."""
     try:
         findings = study.findings(results, quick)
     except Exception as error:
@@ -186,7 +182,7 @@ def told(failure: Failure) -> str:
 
 
 class Watch:
-    """Says how far a study is: share of the estimated cost, runs, time left."""
+    """Progress line: runs, share of the estimated cost, time left."""
 
     def __init__(
         self, name: str, runs: Sequence[Run], todo: Sequence[Run], stream: TextIO | None = None
@@ -207,7 +203,7 @@ class Watch:
         self.progress.__exit__(*error)
 
     def passed(self, runs: Sequence[Run]) -> None:
-        """Take note of runs that are over, or of none: time has passed."""
+        """Count runs that are over (none: time has passed) and show the progress."""
         cost = sum(run.cost_s for run in runs)
         self.left, self.runs_left = self.left - cost, self.runs_left - len(runs)
         self.done_here += cost

@@ -11,27 +11,26 @@ from antecede.lab.simulate.config import Scenario
 
 
 class Run(NamedTuple):
-    """One thing to do, in values that JSON can write.
+    """Plain values that JSON can write, for one call of `execute`.
 
-    Two runs with the same values, key and cost aside, are the same run: results are found by a
-    digest of the rest.
+    Key and cost aside, they identify the run: results are found by a digest of the rest.
     """
 
     key: str
     """Unique in its study and the same in every version of it, e.g. "idr/20 peers/seed 3"."""
     seed: int
     cost_s: float
-    """Estimated seconds on one core. A rough guess: it decides who goes first, never a result."""
+    """Estimated seconds on one core; decides the order of runs, never a result."""
     kind: str = "simulate"
-    """For `execute` to tell apart what a study does."""
+    """Name by which `execute` tells runs apart."""
     scenario: Mapping[str, Any] = {}
     """As `scenario_mapping` writes it, or empty."""
     parameters: Mapping[str, Any] = {}
-    """Further arguments of `execute`, and what `Results` picks runs by: plain values."""
+    """Further arguments of `execute`; `Results` picks runs by them."""
 
     @property
     def task(self) -> dict[str, Any]:
-        """What decides the run's figures."""
+        """Values that decide the run's figures."""
         return {
             "kind": self.kind,
             "seed": self.seed,

@@ -2,31 +2,25 @@
 
 Theory of operation
 -------------------
-`outcomes` is the DataFrame -> DataFrame function: each row of a run becomes the rows of its
-figures, in the worker that has it, so no partitioning changes a figure. `spark_engine` feeds it.
+`outcomes` is the DataFrame -> DataFrame function: a worker turns each run into the rows of its
+figures, so no partitioning changes a figure. `spark_engine` feeds it.
 
-One large job would be simple, and wrong three times: it gives nothing until its last task ends,
-so an interruption loses all; a run that kills its worker fails the job with all others; and
-Spark's own committer makes files appear a job at a time. So every bundle of runs is a job of one
-task. The dearest runs go first, each alone; cheap ones are bundled to about a second. Threads keep
-a few more jobs submitted than there are task slots, which are asked for again and again, since
-executors come and go. Spark serves jobs in the order in which threads submitted them, so a slot
-that falls free takes one of the dearest runs that are left, and at the end only cheap bundles are
-waited for.
+One large job would give nothing until its last task ends, and a run that kills its worker would
+fail all others. So every bundle of runs is a job of one task. The dearest runs go first, each
+alone; cheap ones are bundled to about a second. Threads keep a few more jobs submitted than there
+are task slots. Slots are counted again and again, since executors come and go. Spark serves jobs in
+order of submission, so a free slot takes one of the dearest remaining runs.
 
 Outcomes come back to the driver, which alone writes (`store`): executors need the package and no
-shared file system, and results appear where the page is written, as soon as a bundle is done.
+shared file system.
 
-What a run raises is an outcome like others. A worker or executor that dies fails its job (after
-Spark's own retries): the runs of the bundle are tried once more, one by one; the run whose worker
-dies again is reported. Executors without the package, or with other code, end the study at once.
+An exception of a run is an outcome. If a worker or executor dies, its job fails (after Spark's own
+retries): its runs are tried once more, one by one, and the run whose worker dies again is reported.
+Executors without the package, or with other code, end the study at once.
 
-What a study asks of a session besides DataFrames: slots, tags of jobs, whether it lives.
-
-A session beside its JVM is asked through its context. Through Spark Connect there is none: tags are
-the client's, task slots are the partitions that Spark gives to a range (asked once, by a small
-job, so executors that come later are used, but no more jobs are submitted for them), and a server
-that answers is alive.
+A session beside its JVM is asked through its context. Spark Connect has none: tags are the
+client's, slots are the partitions of a range (counted once, by a small job), and a server that
+answers is alive.
 """
 
 from __future__ import annotations
@@ -60,7 +54,7 @@ class Classic:
         self.session = session
 
     def slots(self) -> int:
-        """Return how many tasks run at a time: the parallelism follows executors as they go."""
+        """Return the parallelism, which follows executors as they come and go."""
         return int(self.session.sparkContext.defaultParallelism)
 
     def tag(self, name: str) -> None:
@@ -72,7 +66,7 @@ class Classic:
         self.session.sparkContext.cancelJobsWithTag(name)
 
     def alive(self) -> bool:
-        """Tell whether Spark is still there: ask the JVM's context."""
+        """Tell whether the context of the JVM runs."""
         try:
             context: Any = self.session.sparkContext._jsc
             return not context.sc().isStopped()
@@ -80,7 +74,7 @@ class Classic:
             return False
 
     def on_this_machine(self) -> bool:
-        """Tell whether the workers certainly have the driver's files: look at the master."""
+        """Tell whether workers certainly have the files of the driver."""
         return str(self.session.sparkContext.master).startswith("local")
 
 
@@ -116,7 +110,7 @@ class Connect:
         return True
 
     def on_this_machine(self) -> bool:
-        """Return False: a server tells nothing that is certain."""
+        """Return False: a server does not tell."""
         return False
 
 
@@ -131,31 +125,30 @@ def handle_of(session: SparkSession) -> Handle:
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 OUTCOMES = "run string, quantity string, value double, series array<double>, reason string"
-"""`execute.SCHEMA` as Spark writes it."""
 BUNDLE_S = 1.0
-"""Cheap runs are put together up to this estimated cost, in seconds: a job costs a tenth of it."""
+"""Estimated cost of a bundle of cheap runs, s; starting a job takes a tenth of it."""
 BUNDLES_A_SLOT = 4
-"""Never fewer bundles than this a task slot, however cheap all runs are."""
+"""Least number of bundles of a task slot."""
 JOBS_A_SLOT = 2
-"""Submitted at a time: one that runs and one that is ready."""
+"""Submitted jobs of a slot: one under way, one ready."""
 MOST_JOBS = 1_000
 TICK_S = 0.2
 NOTHING: pyarrow.Table = SCHEMA.empty_table()
-"""Says that time has passed."""
+"""Report that time has passed."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What goes to a worker, by name: it imports the function from the package it has."""
+    """Function of a worker, by name, for `mapInArrow`."""
 
     module: str
     function: str
     modules: tuple[str, ...]
     code: str | None
-    """The driver's digest of the sources; None: the workers share the driver's files."""
+    """Digest of the driver's sources; None: workers share its files."""
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Carry out the runs of a partition; for `mapInArrow`. Raises SetupError."""
+        """Carry out the runs of a partition. Raises SetupError."""
         execute = self.load()
         for batch in batches:
             for text in batch.column("text").to_pylist():
@@ -172,7 +165,7 @@ class Work:
 
 
 def work_of(study: Study, spark: SparkSession) -> Work:
-    """Return what workers of a session need to know to carry out runs of the study."""
+    """Return the function of workers for runs of the study."""
     modules = modules_of(study)
     code = None if handle_of(spark).on_this_machine() else code_digest(modules)
     return Work(study.execute.__module__, study.execute.__qualname__, modules, code)
@@ -191,12 +184,12 @@ def runs_frame(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
 
 
 def outcomes(runs: DataFrame, work: Work) -> DataFrame:
-    """Return what comes of the runs of a frame as `runs_frame` makes it, however partitioned."""
+    """Return the outcomes of a frame of `runs_frame`."""
     return runs.mapInArrow(work, OUTCOMES)
 
 
 def spark_engine(spark: SparkSession) -> Engine:
-    """Return the engine (see `orchestrate`) that works on a session, also of Spark Connect."""
+    """Return the engine (see `runner`) that works on a session, also of Spark Connect."""
 
     def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         return _Jobs(spark, work_of(study, spark)).run(runs)
@@ -220,15 +213,13 @@ def bundles(runs: Iterable[Run], slots: int) -> list[list[Run]]:
 
 
 class _Jobs:
-    """The jobs of one study that are under way."""
-
     def __init__(self, spark: SparkSession, work: Work) -> None:
         self.spark, self.work, self.handle = spark, work, handle_of(spark)
         self.tag = f"antecede-study-{uuid.uuid4().hex}"
         self.under_way: dict[Future[pyarrow.Table], list[Run]] = {}
         self.waiting: deque[list[Run]] = deque()
         self.died: set[str] = set()
-        """Keys of runs that were tried alone, or again, after their worker died."""
+        """Keys of runs to be tried alone, after their worker died."""
 
     def run(self, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         self.waiting.extend(bundles(runs, self.slots()))

@@ -1,18 +1,17 @@
-"""The results of a study in a folder: Parquet files that only ever appear whole.
+"""Results of a study in a folder, as Parquet files that appear whole.
 
 Theory of operation
 -------------------
-    DIR/results/part-000012.parquet   outcomes in the order in which they came, a file at a time
-    DIR/results/results.parquet       all of them in one file, once the study is complete
-    DIR/earlier/earlier.parquet       results of the same code that this grid does not ask for
+    DIR/results/part-000012.parquet   outcomes in order of arrival, a file at a time
+    DIR/results/results.parquet       all of them, once the study is complete
+    DIR/earlier/earlier.parquet       results of the same code outside this grid
     DIR/.lock                         held while a study writes here
 
-Results come to the driver, which writes a part under another name, flushes it to the disk and
-renames it. So at any moment the folder holds what was finished before, whatever is killed. Rows
-carry the digests of their run and of the code that made them: a run is done when rows of its digest
-are there, made by the code that is here now (`any_code`: by whatever code). A digest lies whole in
-one file; where two files have it (a kill between the renames of `finish`), the first is taken.
-Failures are not stored: the next start tries them again.
+The driver writes a part under another name, flushes it to the disk and renames it: a kill loses no
+finished part. Rows carry the digests of their run and of the code that made them. A run is done if
+rows of its digest are there, made by the present code (`any_code`: by any). The rows of a digest
+are in one file; of two files (a kill between the renames of `finish`) the first counts. Failures
+are not stored: the next start tries them again.
 """
 
 from __future__ import annotations
@@ -48,11 +47,11 @@ SCHEMA = pa.schema(
         ("code", pa.string()),
     ]
 )
-"""`task` is the run's kind, seed, scenario and parameters as JSON; `code` a digest of sources."""
+"""`task`: kind, seed, scenario and parameters of the run as JSON; `code`: a digest of sources."""
 
 
 class Store:
-    """The folder of one study, for runs of one state of the code. Use inside `opened`."""
+    """Folder of one study, for one state of the code. Use inside `opened`."""
 
     def __init__(self, folder: Path, code: str, any_code: bool = False) -> None:
         self.folder, self.code, self.any_code = folder, code, any_code
@@ -60,14 +59,14 @@ class Store:
         self.whole = self.parts / "results.parquet"
         self.earlier = folder / "earlier" / "earlier.parquet"
         self.unreadable: list[Path] = []
-        """Files that were set aside, renamed, because they are no Parquet of ours."""
+        """Renamed files that are no Parquet of a store."""
         self.stale: set[str] = set()
         """Digests of runs that other code has made, taken or not."""
         self._tables: dict[str, pyarrow.Table] = {}
         self._number = 0
 
     def read(self) -> None:
-        """Take in what is there; results of other code only where any will do."""
+        """Read stored results; those of other code only with `any_code`."""
         files = [self.whole, *sorted(self.parts.glob("part-*.parquet")), self.earlier]
         for path in filter(Path.is_file, files):
             if path.stem.startswith("part-") and path.stem[5:].isdigit():
@@ -85,7 +84,7 @@ class Store:
         return [run for run in runs if run.digest() in self._tables]
 
     def append(self, outcomes: pyarrow.Table, runs: Mapping[str, Run]) -> None:
-        """Keep figures (rows of `execute.SCHEMA`, `runs` by key): on return they are on disk."""
+        """Write figures (rows of `execute.SCHEMA`, `runs` by key) to the disk."""
         keys: list[str] = texts(outcomes, "run")
         chosen = [runs[key] for key in keys]
         tasks = {key: plain_text(runs[key].task) for key in dict.fromkeys(keys)}
@@ -120,7 +119,7 @@ class Store:
         return whole
 
     def finish(self, runs: Sequence[Run]) -> None:
-        """Put the figures of these runs into one file and others of the same code aside."""
+        """Write the figures of these runs into one file, others of the same code into another."""
         own = {run.digest() for run in runs}
         others = [self._tables[digest] for digest in sorted(self._tables.keys() - own)]
         if others:
@@ -156,9 +155,9 @@ class Store:
 def opened(
     folder: Path, code: str, *, fresh: bool = False, any_code: bool = False
 ) -> Iterator[Store]:
-    """Give the store of a folder, made where needed; `fresh`: what is there is deleted first.
+    """Yield the store of a folder, made where needed; `fresh`: emptied first.
 
-    Raises InputError where the folder cannot be written or another process writes to it.
+    Raises InputError for a folder that cannot be written or that another process writes to.
     """
     store = Store(folder, code, any_code)
     try:
@@ -194,7 +193,7 @@ def _hold(file: int, folder: Path) -> None:
 
 
 def _write(table: pyarrow.Table, path: Path) -> None:
-    """Let a file appear whole, and only when it is on the disk."""
+    """Write a file whole, and return when it is on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:

@@ -1,15 +1,10 @@
-"""What a study is: runs, a plain function that carries one out, and what they show together.
-
-A study's module `antecede/studies/NAME.py` ends in one constant:
+"""Study: runs, a function that carries one out, and the meaning of all.
 
     STUDY = Study("vector", title, source, runs, execute, findings)
 
-`runs(quick)` lists what there is to do. `execute(run)` does one of them, in any process of any
-machine, from the run's plain values alone, and returns its figures by name. `findings(results,
-quick)` reads the figures of all and says what they mean. Everything between, Spark, files, going on
-after an interruption, failures, is the frame's (`orchestrate`, `store`, `runner`).
-
-`docs/design/studies.md` is the guide to writing one.
+`runs(quick)` lists the runs. `execute(run)` returns the figures of one of them by name, in any
+process, from the run's plain values alone. `findings(results, quick)` reads the figures of all.
+`docs/design/studies.md` is the guide.
 """
 
 from __future__ import annotations
@@ -31,12 +26,12 @@ if TYPE_CHECKING:
     from antecede.lab.reproductions.framework.results import Results
 
 Figures: TypeAlias = Mapping[str, float | Sequence[float] | npt.NDArray[Any]]
-"""What a run found: quantity -> a number, or a sequence of numbers (a value a sample)."""
+"""Figures of a run: quantity -> number, or sequence of numbers (a value a sample)."""
 
 COST = "cost."
-"""Quantities of this prefix are about the machine (time, memory) and differ from try to try."""
+"""Prefix of quantities about the machine (time, memory), which differ from try to try."""
 SECONDS = f"{COST}seconds"
-"""How long a run took; the frame adds it to every run."""
+"""Duration of a run, added to every run."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +43,19 @@ class Study:
     source: str
     """Paper and section; says so where the evaluation is ours."""
     runs: Callable[[bool], Sequence[Run]]
-    """(quick) -> all runs. Keys and tasks are unique. Quick: under a minute on two cores."""
+    """(quick) -> all runs, with unique keys and tasks. Quick: under a minute on two cores."""
     execute: Callable[[Run], Figures]
-    """Carries one run out. No globals, files, clocks or random numbers of its own: the figures
-    follow from the run. What it raises is reported with the run, and the others go on."""
+    """Figures of a run, which follow from the run alone: no globals, files, clocks, random numbers.
+    Errors are reported with the run.
+    """
     findings: Callable[[Results, bool], Findings]
-    """Says what the figures mean. Runs may have failed: their figures are absent."""
+    """Page of the figures; those of failed runs are absent."""
     code: Sequence[str] = ()
-    """Modules below `antecede.lab.reproductions` that `execute` calls, its own module aside: an
-    edit in one of them makes stored results stale. The layers below studies always count."""
+    """Further modules below `antecede.lab.reproductions` that `execute` calls: an edit of one makes
+    stored results stale.
+    """
     with_traces: Callable[[Sequence[Path]], Study] | None = None
-    """Returns the study over these real traces too; None: it takes none. Their content decides
-    the runs' digests."""
+    """Study over these real traces too; None: it takes none."""
 
 
 def simulation(
@@ -70,11 +66,10 @@ def simulation(
     kind: str = "simulate",
     **parameters: Any,
 ) -> Run:
-    """Return the run of a scenario; `parameters` are what findings will pick it by.
+    """Return the run of a scenario; findings pick it by `parameters`.
 
-    A protocol of one's own (FILE.py:CLASS) and the trace of a replay stand in the parameter
-    `files` with their digests: results go stale when one of them changes. Raises InputError for
-    such a file that cannot be read.
+    The parameter `files` has digests of the user's protocol (FILE.py:CLASS) and of a replayed
+    trace. Raises InputError for such a file that cannot be read.
     """
     from antecede.lab.check import is_file_target
     from antecede.lab.reproductions.framework.user_files import files_of
@@ -104,10 +99,9 @@ def each_seed(
 
 
 def simulated(run: Run) -> Figures:
-    """Carry out a simulation: every figure of its Result. What most studies call in `execute`.
+    """Simulate a run: every figure of its Result, `undelivered` also where it is 0.
 
-    `undelivered` is left out by the engines where everything came: here it is 0 then. Raises
-    InputError where a file of the user's has changed since the run was listed.
+    Raises InputError for a file of the user that has changed since the run was listed.
     """
     from antecede.lab.reproductions.framework.user_files import check_files
     from antecede.lab.simulate import simulate
@@ -118,7 +112,7 @@ def simulated(run: Run) -> Figures:
 
 
 def checked(runs: Iterable[Run]) -> list[Run]:
-    """Return the runs as a worker will read them. Raises LocalError for what a study got wrong."""
+    """Return the runs as workers read them. Raises LocalError for malformed runs."""
     found: dict[str, Run] = {}
     tasks: dict[str, str] = {}
     for run in runs:

@@ -1,8 +1,7 @@
-"""`summary.json`: everything that a study's page says, as plain values, and back.
+"""`summary.json`: the content of a study's page as plain values, and back.
 
-The key `rows` has all rows of all sections beside the paper's figures, for programs; `sections`
-has what else the page needs, and how many of the rows are each one's, so that the page can be
-drawn again from this file alone.
+`rows` has all rows beside the paper's figures, for programs; `sections` has the rest of the page
+and the number of rows of each section.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Files outside the package that decide a run's figures: protocols of one's own, and traces.
-
-A run names them by their digests, so that its results go stale when one of them changes.
-"""
+"""Digests of the user's files that decide a run's figures: protocols and traces."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from antecede.lab.simulate.config import Scenario
 
 
 def files_of(scenario: Scenario) -> dict[str, str]:
-    """Return name -> digest: a protocol's file with the modules of its folder, a replay's trace.
+    """Return name -> digest: of a protocol's file with modules of its folder, of a replay's trace.
 
-    Raises InputError for one that cannot be read or, a protocol's, does not run.
+    Raises InputError for a file that cannot be read or, of a protocol, does not run.
     """
     found: list[Path] = []
     if is_file_target(scenario.protocol):
@@ -42,17 +39,16 @@ def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
 
 
 def imported_beside(names: Iterable[str]) -> dict[str, Path]:
-    """Return name -> file of these modules and of those in their folders that they import.
-
-    Modules of this package and installed ones are left out.
-    """
+    """Return name -> file of these modules and of those that they import from their folders."""
     found: dict[str, Path] = {}
-    waiting = list(names)
+    waiting, own = list(names), Path(antecede.__file__).resolve().parent
     while waiting:
         name = waiting.pop()
         module = sys.modules.get(name)
         place = getattr(module, "__file__", None)
-        if name in found or not place or not place.endswith(".py") or _installed(Path(place)):
+        if name in found or not place or not place.endswith(".py"):
+            continue
+        if "site-packages" in Path(place).parts or Path(place).resolve().is_relative_to(own):
             continue
         found[name] = Path(place).resolve()
         folder = found[name].parent
@@ -64,7 +60,6 @@ def imported_beside(names: Iterable[str]) -> dict[str, Path]:
 
 
 def _imports(file: Path, package: str) -> set[str]:
-    """Return the modules that a file's import statements may mean."""
     found = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
@@ -74,11 +69,6 @@ def _imports(file: Path, package: str) -> set[str]:
             base = importlib.util.resolve_name(dots, package) if node.level else dots
             found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return found
-
-
-def _installed(path: Path) -> bool:
-    own = Path(antecede.__file__).resolve().parent
-    return path.resolve().is_relative_to(own) or "site-packages" in path.parts
 
 
 def file_digest(*paths: Path) -> str:

@@ -1,9 +1,8 @@
-"""What internal messages would cost if `Last` counted inside the span of their bit vector.
+"""Cost of internal messages if `Last` counted inside the span of their bit vector.
 
 Evropeytsev et al. 2016 counts no header, and a message's `Last` is one. Their slopes of Figure 7
-are nevertheless those of one more bit a peer on the messages of internal peers, which is what the
-span grows by when the position of `Last`, far behind, belongs to it. The simulator does not count
-that way, so these runs carry the public classes themselves, message by message.
+are those of one more bit a peer on messages of internal peers: the span grows so if it includes the
+position of `Last`. These runs use the public classes, message by message.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from antecede.lab.simulate import US, Delay, Hierarchy, Stream, build_schedule, 
 from antecede.lab.simulate.config import Scenario
 
 BLOCK = 1 << 16
-"""Delays are drawn so many at a time."""
 
 
 class Copy(NamedTuple):
@@ -54,7 +52,6 @@ def last_figures(run: Run) -> Figures:
 
 
 def _with_last(base: int, bits: int, last: int) -> int:
-    """Return the span of the bits and of the position of `Last`."""
     positions = [base + 1, base + bits.bit_length()] if bits else []
     positions += [last] if last else []
     return max(positions) - min(positions) + 1 if positions else 0

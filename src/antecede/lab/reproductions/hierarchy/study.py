@@ -1,9 +1,7 @@
-"""Evropeytsev et al. 2016, section 3.2: what the hierarchical protocol costs beside IDR and
-DS.
+"""Study of Evropeytsev et al. 2016, section 3.2: the hierarchical protocol beside IDR and DS.
 
 One internal and one external group, one super peer, peers divided equally; every peer sends every
-N(80, 5) ms clipped to 70 to 90; channels are not FIFO. `docs/design/studies.md` says how a study
-is built; the paper's figures and claims are in `page.toml`.
+N(80, 5) ms clipped to 70 to 90; channels are not FIFO. Figures and claims: `page.toml`.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05,
 LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
 """Number of peers for which the text gives figures."""
 RATES = (1000, 1500, 2000, 2500)
-"""Messages a second of all peers together (scalability analysis)."""
 STEP = 100
 """The grid is every hundred peers (and 50): the source's own is lost."""
 WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}
@@ -53,15 +50,8 @@ it a message is still under way when the published rule has forgotten what it de
 
 def runs(quick: bool) -> Sequence[Run]:
     """Return every run: the grid, fixed rates, passive receivers, and what the text leaves open."""
-    return [
-        *_grid(quick),
-        *_rates(quick),
-        *_passive(quick),
-        *_super_peers(quick),
-        *_pruning(quick),
-        *_literal(quick),
-        *_last(quick),
-    ]
+    parts = (_grid, _rates, _passive, _super_peers, _pruning, _literal, _last)
+    return [run for part in parts for run in part(quick)]
 
 
 def execute(run: Run) -> Figures:
@@ -124,7 +114,8 @@ def _pruning(quick: bool) -> Iterator[Run]:
     for groups in (1, 3):
         topology = Hierarchy((30 // groups,) * groups, 30)
         for skewed in (False, True):
-            links = _links("0-50 ms", topology, skewed)
+            far = Special("external", str(topology.size - 1), FAR)
+            links = Links(Delay(*DELAYS["0-50 ms"]), (SLOW_UP, far) if skewed else ())
             for pruning in PRUNINGS:
                 scenario = Scenario(
                     topology,
@@ -160,13 +151,6 @@ def _last(quick: bool) -> Iterator[Run]:
         yield simulation(key, given, 1, 3e-5 * sent * count, "last", peers=count, rate=rate)
 
 
-def _links(delay: str, topology: Hierarchy, skewed: bool) -> Links:
-    if not skewed:
-        return Links(Delay(*DELAYS[delay]))
-    far = Special("external", str(topology.size - 1), FAR)
-    return Links(Delay(*DELAYS[delay]), (SLOW_UP, far))
-
-
 def scenario_of(
     delay: str,
     peers: int,
@@ -176,9 +160,7 @@ def scenario_of(
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
 ) -> Scenario:
-    """Return Evropeytsev et al.'s system: a delay by its name, peers in all, seconds of which
-    figures count.
-    """
+    """Return the source's system: name of a delay, peers in all, measured seconds."""
     warm = WARM_S[delay] if warm_s is None else warm_s
     return Scenario(
         topology or Hierarchy((peers // 2,), peers - peers // 2),

@@ -1,8 +1,7 @@
-"""The claim of Evropeytsev et al. 2016 a hundred times further out: overhead follows the density of
-messages.
+"""Study of the claim of Evropeytsev et al. 2016 that overhead follows the density of messages.
 
-The source ends at 900 peers. Here up to 100,000 talk at 1,000 messages a second in all: as more and
-more groups of a hundred, and as ten groups that grow. Delays are 0 to 50 ms, nobody is external.
+The source ends at 900 peers. Here up to 100,000 send 1,000 messages a second in all: as more groups
+of a hundred, and as ten larger groups. Delays are 0 to 50 ms, no peer is external.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
@@ -31,10 +31,7 @@ PER_SECOND = 1e6
 
 def runs(quick: bool) -> Sequence[Run]:
     """Return more groups of a hundred, and ten groups of more."""
-    return list(_runs(quick))
-
-
-def _runs(quick: bool) -> Iterator[Run]:
+    found: list[Run] = []
     more = [(groups, GROUP) for groups in (QUICK_GROUPS if quick else GROUPS)]
     larger = [(TEN, size) for size in (QUICK_SIZES if quick else SIZES)]
     for groups, size in (*more, *larger):
@@ -48,15 +45,10 @@ def _runs(quick: bool) -> Iterator[Run]:
             name=f"{groups} groups of {size}",
         )
         cost_s = 0.05 + RATE_HZ * scenario.duration_s * groups * size / PER_SECOND
-        yield from each_seed(
-            QUICK_SEEDS if quick else SEEDS,
-            scenario.name,
-            scenario,
-            cost_s,
-            groups=groups,
-            size=size,
-            peers=groups * size,
-        )
+        seeds = QUICK_SEEDS if quick else SEEDS
+        given: dict[str, Any] = {"groups": groups, "size": size, "peers": groups * size}
+        found += each_seed(seeds, scenario.name, scenario, cost_s, **given)
+    return found
 
 
 def execute(run: Run) -> Figures:

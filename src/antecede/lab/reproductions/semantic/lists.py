@@ -1,11 +1,8 @@
-"""The ordering lists of S_b and its store of held messages, over time (Bhavanasi and Iyer, VI.B to
-VI.D).
+"""Ordering lists of S_b and its store of held messages (Bhavanasi and Iyer, VI.B to VI.D).
 
-`list_figures` looks at the observers of an outcome. A node is a run of consecutive numbers of one
-sender, so there is a node less than messages for each pair of neighbours of which both are there;
-when that is, follows from the deliveries alone.
-
-`extreme_figures` lets a member of the protocol itself take in the arrivals that VI.D.2 speaks of.
+A node is a run of consecutive numbers of one sender. So there is a node less than messages for each
+pair of delivered neighbours, which follows from the deliveries alone (`list_figures`).
+`extreme_figures` gives a member of the protocol the arrivals of VI.D.2.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from antecede.lab.reproductions.semantic.orders import ORDERS, Outcome
 from antecede.lab.simulate import Ints, Stream, draws, key
 
 POINTS = 60
-"""Places of a curve."""
 ARRIVALS = ("in order", "newest first", "shuffled", "every second first", "root last")
 
 
@@ -28,10 +24,10 @@ ARRIVALS = ("in order", "newest first", "shuffled", "every second first", "root 
 
 
 def list_figures(found: Outcome) -> dict[str, float | list[float]]:
-    """Return nodes, messages that were delivered, senders heard, and storage, of the observers.
+    """Return nodes, delivered messages, senders heard, and storage, of the observers.
 
-    Curves are means over the observers, by time; nodes and rows are the most at any moment. Bytes
-    are those of Bhavanasi and Iyer: 8 a node, 16 a row, 4 for the counter.
+    Curves are means over observers; nodes and rows are the most at any moment. Bytes are those of
+    Bhavanasi and Iyer: 8 a node, 16 a row, 4 for the counter.
     """
     count = len(found.sent_us)
     if not count:
@@ -119,10 +115,10 @@ def _first_of_each(found: Outcome, delivered: Ints) -> Ints:
 def extreme_figures(
     arrivals: str, senders: int, each: int, seed: int
 ) -> dict[str, float | list[int]]:
-    """Let one member receive `each` messages of every sender in an order; see ARRIVALS.
+    """Deliver `each` messages of every sender to one member, in an order of ARRIVALS.
 
-    Messages answer nothing, but for "root last": there each answers the one before it, and the
-    first comes last. Figures: nodes, rows and bytes at most and at the end, and curves.
+    Messages have no parents, but for "root last": each answers the message before it, and the first
+    comes last. Figures: nodes, rows and bytes at most and at the end, and curves.
     """
     member = SemanticOrder(0, range(senders + 1))
     listed, rows, bytes_ = [], [], []

@@ -10,7 +10,7 @@ from antecede.core.protocols import MessageId, SbMessage, control_bytes
 from antecede.lab.reproductions.framework.study import Figures
 from antecede.lab.reproductions.semantic.lists import held_figures, list_figures
 from antecede.lab.reproductions.semantic.orders import Outcome
-from antecede.lab.simulate import US, Delay, Ints, Network
+from antecede.lab.simulate import US, Ints, Network
 from antecede.lab.simulate.outputs import wait_figures
 
 INTEGER_BYTES, PAIR_BYTES = 4, 8
@@ -18,25 +18,30 @@ INTEGER_BYTES, PAIR_BYTES = 4, 8
 
 
 def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
-    """Return everything about an outcome on a network; ORDER is sb, causal, total or sequencer.
+    """Return the figures of an outcome; ORDER is sb, causal, total or sequencer.
 
-    ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited, part of the copies that waited;
-    ORDER.longer, part that waited longer than under S_b (for causal order that is also the part
-    that S_b delivers before something of their causal past); ORDER.held, messages that a member
-    holds in the mean over time; ORDER.held_max. ORDER.bytes of a message (bss and idr for causal
-    order).
-    pairs, pairs.causal, pairs.replies: messages ordered by total order, causal order and S_b.
+    ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited: part of copies that waited;
+    ORDER.longer: part that waited longer than under S_b; ORDER.held: messages held by a member,
+    mean over time; ORDER.held_max; ORDER.bytes of a message (bss and idr for causal order); pairs,
+    pairs.causal, pairs.replies: pairs ordered by total order, causal order and S_b.
     """
     sent, members = len(found.sent_us), network.size
     if not sent or members < 2:
         return {"sent": sent, "members": members}
     measured_s = max(1, int(found.sent_us[-1]) - warm_us) / US
+    back = np.searchsorted(found.sent_us, found.sent_us - round(network.links.delay.mean_s * US))
+    # Messages sent within a mean delay before a message, in the mean.
+    under_way = float((np.arange(sent) - back)[found.sent_us >= warm_us].mean())
+    answered = [
+        (parent, reply) for reply, parents in enumerate(found.parents) for parent in parents
+    ]
+    own = sum(bool(found.sender[parent] == found.sender[reply]) for parent, reply in answered)
     figures: dict[str, float | Sequence[float]] = {
         "sent": sent,
         "members": members,
         "answers": sum(map(bool, found.parents)) / sent,
-        "answers.own": _to_oneself(found),
-        "under_way": _under_way(found, network.links.delay, warm_us),
+        "answers.own": own / max(1, len(answered)),
+        "under_way": under_way,
         **held_figures(found),
         **list_figures(found),
         **_pairs(found),
@@ -51,25 +56,7 @@ def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
     return figures
 
 
-def _to_oneself(found: Outcome) -> float:
-    """Return the part of the answers that are to a message of their own sender."""
-    to = [
-        found.sender[parent] == found.sender[reply]
-        for reply, parents in enumerate(found.parents)
-        for parent in parents
-    ]
-    return sum(map(int, to)) / max(1, len(to))
-
-
-def _under_way(found: Outcome, delay: Delay, warm_us: int) -> float:
-    """Return how many messages were sent within a mean delay before a message, in the mean."""
-    sent = found.sent_us
-    back = np.searchsorted(sent, sent - round(delay.mean_s * US))
-    return float((np.arange(len(sent)) - back)[sent >= warm_us].mean())
-
-
 def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
-    """Return the figures of `waits`, us of those of the copies that waited, ascending."""
     if not copies:
         return {}
     all_us = np.concatenate([np.zeros(copies - len(waits), np.int64), waits])
@@ -78,7 +65,6 @@ def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
 
 
 def _pairs(found: Outcome) -> dict[str, float]:
-    """Return pairs of messages that each order puts in an order."""
     above: list[int] = []
     for parents in found.parents:
         mine = 0

@@ -1,38 +1,36 @@
-"""S_b, causal and total order over the same arrivals: when each would hand each message over.
+"""S_b, causal and total order over the same arrivals: delivery times under each.
 
 Theory of operation
 -------------------
-Nothing that an order does changes an arrival, so all three can be worked out beside each other,
-message by message in the order of sending. Receiver r has message m at arrival a[m, r]; its own
-messages it has when it sends them. What an order waits for is a set that is closed under itself,
-so m goes as soon as m and everything in that set are there:
+No order changes an arrival, so all three are computed beside each other, message by message in the
+order of sending. Receiver r has message m at arrival a[m, r], its own messages when it sends them.
+The set that an order waits for is closed, so m is delivered as soon as m and that set are there:
 
-    S_b      d[m, r] = max(a[m, r], d[p, r] of what m answers)
+    S_b      d[m, r] = max(a[m, r], d[p, r] of the messages that m answers)
     causal   d[m, r] = max(a[m, r], d[p, r] of all that causal order had delivered to m's sender)
     total    d[m, r] = max(a[m, r], a[p, r] of all that was sent before m)
 
-The total order is that of the times of sending, and its receivers are told for nothing that no
-earlier message is under way: no protocol for this order can wait less. What a message answers was
-delivered to its sender, and that was sent before: so at every copy S_b waits no longer than causal
-order, and causal order no longer than total order. Where causal order waits longer than S_b, S_b
-delivers before something of the causal past, and nowhere else: `longer` counts both.
+Total order goes by times of sending, and its receivers learn for nothing that no earlier message is
+under way: no protocol for this order waits less. Parents of a message were delivered to its sender
+before. So S_b waits no longer than causal order, and causal order no longer than total order, at
+every copy. Where causal order waits longer than S_b, and only there, S_b delivers before a message
+of the causal past: `longer` counts both.
 
-The application acts on what causal order has delivered: S_b had delivered that, too, and total
-order perhaps not yet. A reply of a trace that is due before that goes the microsecond after it.
+The application acts on the deliveries of causal order: S_b had delivered these, too, and total
+order perhaps not yet. A reply of a trace that is due before its parents' delivery is sent 1 us
+after it.
 
-What causal order has delivered everywhere delays nothing that is sent later, so only the messages
-under way are kept, and those that are an immediate dependency of somebody's next message.
-`covered[p, r]` is when causal order delivers something to r that has p in its past; between
-d[p, r] and that, p is such a dependency (IDR, Evropeytsev et al. 2016). What is covered everywhere
-is let go of.
+A message that causal order has delivered everywhere delays nothing sent later. So only messages
+under way are kept, and immediate dependencies of next messages. `covered[p, r]` is the delivery
+time at r of a message with p in its past; from d[p, r] to then p is such a dependency (IDR,
+Evropeytsev et al. 2016). A message that is covered everywhere is dropped.
 
-What is sent when, and when each copy arrives, is the simulator's own (`lab.simulate.network`), and
-tests hold the sendings and deliveries of causal order against its runs, one by one. S_b
-and total order are worked out here alone: in a run of their own the application would act on what
-they deliver, and answer other messages.
+Schedule and arrivals are the simulator's (`lab.simulate`), and tests compare sendings and
+deliveries of causal order with its runs. S_b and total order are computed here alone: in a run of
+their own, the application would act on other deliveries.
 
-Waits are counted over all copies. What needs a history, such as messages held at once, is kept for
-the `observers`, of whom there are 32 at most.
+Waits are counted over all copies. Histories, such as messages held at once, are kept for 32
+`observers` at most.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ MOST_OBSERVERS = 32
 
 
 class Outcome(NamedTuple):
-    """What came of a load. Messages are named by their place in the order of sending."""
+    """Outcome of a load. Messages are named by their place in the order of sending."""
 
     number: Ints
     """[messages] in the load."""
@@ -65,23 +63,24 @@ class Outcome(NamedTuple):
     waits: dict[str, Ints]
     """By order: microseconds of the copies that waited, ascending."""
     copies: int
-    """All copies of messages sent from `warm_us` on; of these are `waits` and `longer`."""
+    """Copies of messages sent from `warm_us` on, which `waits` and `longer` are of."""
     longer: dict[str, int]
     """"causal", "total": copies that waited longer than under S_b."""
     past: Ints
     """[messages] size of the causal past."""
     immediate: Ints
-    """[messages] those of the past that are before no other of it, the sender's own aside: what a
-    message carries under IDR (Evropeytsev et al. 2016)."""
+    """[messages] size of the frontier of the past, the sender's own aside: dependencies under IDR
+    (Evropeytsev et al. 2016).
+    """
 
 
 def orders(load: Load, network: Network, seed: int, warm_us: int = 0) -> Outcome:
-    """Let the messages of a load arrive, and say when each order delivers them."""
+    """Compute when each order delivers the messages of a load."""
     return Pass(load, network, observers_of(network.size, seed), warm_us).go()
 
 
 def observers_of(members: int, seed: int) -> Ints:
-    """Return the members whose history is kept, ascending: all, or a drawn few."""
+    """Return the members with a history, ascending: all, or a drawn few."""
     words = draws(key(seed, Stream.SAMPLE), np.arange(members))
     return np.sort(np.argsort(words, kind="stable")[:MOST_OBSERVERS])
 
@@ -104,21 +103,21 @@ class Pass:
         self.seen = {order: np.zeros(shape, dtype=np.int64) for order in ORDERS}
         self.window = _Window(self.size)
         self.newest = np.zeros(self.size, dtype=np.int64)
-        """By member: when everything that was sent so far is there."""
+        """By member: arrival of everything sent so far."""
         none = np.zeros(0, dtype=np.int64)
         self.waits: dict[str, list[Ints]] = {order: [none] for order in ORDERS}
         self.copies = 0
         self.longer = {"causal": 0, "total": 0}
 
     def go(self) -> Outcome:
-        """Send everything, each message when it is due and its sender has what it answers."""
+        """Send each message when it is due and its sender has its parents."""
         due = list(zip(self.load.time_us.tolist(), range(len(self.place)), strict=True))
         heapq.heapify(due)
         waiting: dict[int, list[int]] = {}
         now = 0
         while due:
             time_us, number = heapq.heappop(due)
-            missing = self._missing(number)
+            missing = next((p for p in self._given(number) if self.place[p] < 0), None)
             if missing is not None:
                 waiting.setdefault(missing, []).append(number)
                 continue
@@ -150,12 +149,8 @@ class Pass:
     def _given(self, number: int) -> tuple[int, ...]:
         return tuple(self.load.parents[number]) if self.load.parents is not None else ()
 
-    def _missing(self, number: int) -> int | None:
-        """Return something that a message answers and that was not sent yet."""
-        return next((p for p in self._given(number) if self.place[p] < 0), None)
-
     def _ready(self, number: int) -> int:
-        """Return when its sender may send it: all that it answers was delivered before."""
+        """Return when its sender has all parents of a message."""
         me, ready = self.load.sender[number], 0
         for parent in self._given(number):
             at = int(self.place[parent])
@@ -164,7 +159,7 @@ class Pass:
         return ready
 
     def _answers(self, number: int, there: Ints, delivered: Ints) -> tuple[int, ...]:
-        """Return places of what a message answers; `there`: what its sender has, by place."""
+        """Return places of the parents; `there`: places of the messages that the sender has."""
         if self.load.parents is not None:
             return tuple(int(self.place[parent]) for parent in self._given(number))
         others = self.sender[there] != self.load.sender[number]
@@ -202,13 +197,12 @@ class Pass:
         self._note(at, me, arrived, {"sb": sb, "causal": causal, "total": self.newest})
 
     def arrivals(self, number: int, me: int, now: int) -> Ints:
-        """Return when each member has a message that is sent now [members]; the sender, now."""
+        """Return arrivals of a message that is sent now [members]; of the sender, now."""
         others = [at for at in range(self.size) if at != me]
         arrived = [copy.arrival_us for copy in self.network.message(number, now, me, others)]
         return np.array([*arrived[:me], now, *arrived[me:]], dtype=np.int64)
 
     def _note(self, at: int, me: int, arrived: Ints, found: dict[str, Ints]) -> None:
-        """Keep what is asked of a message later."""
         self.arrived[at] = arrived[self.observers]
         for order, delivered in found.items():
             self.seen[order][at] = delivered[self.observers]
@@ -229,7 +223,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class _Window:
-    """Rows of the messages that may still delay another, by place from `first` on."""
+    """Rows of messages that may still delay another, by place from `first` on."""
 
     def __init__(self, size: int) -> None:
         self.first, self.room = 0, 256
@@ -238,7 +232,7 @@ class _Window:
         )
 
     def make_room(self, at: int, now: int, keep: int) -> None:
-        """Let go of what delays nothing any more when all rows are taken; grow if too few go."""
+        """Drop rows that delay nothing when all rows are taken; grow if few can go."""
         rows = at - self.first
         if rows < self.room:
             return

@@ -1,9 +1,8 @@
-"""Bhavanasi and Iyer: how much less S_b holds back than causal and total order do, over the
-same arrivals.
+"""Study of Bhavanasi and Iyer: S_b beside causal and total order, over the same arrivals.
 
 The source has no evaluation; this one is ours. Threads are drawn (every message answers, with a
-probability, one of those delivered lately to its sender), or those of real mailing lists and chats,
-which are given by name: `antecede study semantic --traces FILE ...`.
+probability, a message delivered lately to its sender), or those of real mailing lists and chats:
+`antecede study semantic --traces FILE ...`.
 """
 
 from __future__ import annotations
@@ -19,32 +18,55 @@ from antecede.errors import InputError
 from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Figures, Study, simulation
-from antecede.lab.reproductions.semantic.grid import (
-    DELAYS,
-    EXTREMES,
-    GAPS_MS,
-    MESSAGES,
-    OF_TRACE,
-    QUICK,
-    QUICK_GAPS_MS,
-    QUICK_MESSAGES,
-    QUICK_OF_TRACE,
-    QUICK_SEEDS,
-    SEEDS,
-    SWEEPS,
-    TRACE_DELAY,
-    USUAL,
-)
 from antecede.lab.reproductions.semantic.lists import ARRIVALS, extreme_figures
 from antecede.lab.reproductions.semantic.metrics import figures_of
 from antecede.lab.reproductions.semantic.orders import orders
 from antecede.lab.reproductions.semantic.workload import content_digest, drawn_load, trace_load
-from antecede.lab.simulate import US, Mesh, Network
+from antecede.lab.simulate import US, Delay, Mesh, Network
 from antecede.lab.simulate.config import Links, Scenario, Workload
+
+USUAL: Mapping[str, Any] = {
+    "members": 30,
+    "answers": 0.5,
+    "delay": "50-250 ms",
+    "rate_hz": 2.0,
+    "recent": 8,
+}
+"""Values of parameters that a sweep does not vary."""
+DELAYS = {
+    "50-50 ms": Delay(0.05, 0.05, "constant"),
+    "0-50 ms": Delay(0.0, 0.05),
+    "50-250 ms": Delay(0.05, 0.25),
+    "50-550 ms": Delay(0.05, 0.55),
+    "20-2000 ms": Delay(0.02, 2.0, "lognormal"),
+}
+SWEEPS: Mapping[str, tuple[Any, ...]] = {
+    "answers": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "members": (10, 20, 30, 50, 100),
+    "rate_hz": (0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+    "recent": (1, 2, 4, 8, 16, 64),
+    "delay": tuple(DELAYS),
+}
+QUICK: Mapping[str, tuple[Any, ...]] = {
+    "answers": (0.0, 0.5, 1.0),
+    "members": (10, 30, 100),
+    "rate_hz": (0.5, 2.0, 5.0),
+    "recent": (1, 8, 64),
+    "delay": tuple(DELAYS),
+}
+MESSAGES, QUICK_MESSAGES = 3000, 600
+"""About so many a run."""
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+GAPS_MS, QUICK_GAPS_MS = (10.0, 100.0, 1000.0, 10_000.0), (10.0, 1000.0)
+OF_TRACE, QUICK_OF_TRACE = 12_000, 1_500
+"""Largest number of messages of a trace."""
+TRACE_DELAY = "50-250 ms"
+EXTREMES = (29, 100)
+"""Senders, and messages of each."""
 
 
 def runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
-    """Return drawn threads, the extremes of the ordering lists, and the traces that are named."""
+    """Return runs of drawn threads, extremes of ordering lists, and traces."""
     return [*_drawn(quick), *_extremes(quick), *_traces(quick, traces)]
 
 
@@ -56,7 +78,7 @@ def with_traces(paths: Sequence[Path]) -> Study:
 
 
 def execute(run: Run) -> Figures:
-    """Carry one run out. Raises InputError for a trace that is not there, or another one."""
+    """Carry one run out. Raises InputError for a missing or changed trace."""
     given = run.parameters
     if run.kind == "lists":
         return extreme_figures(given["arrivals"], given["senders"], given["each"], run.seed)
@@ -76,12 +98,9 @@ def execute(run: Run) -> Figures:
 
 def _drawn(quick: bool) -> Iterator[Run]:
     """Yield a run a point and seed; a point that several sweeps have is one run."""
-    points: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for name, values in (QUICK if quick else SWEEPS).items():
-        for value in values:
-            point = {**USUAL, name: value}
-            points.setdefault(tuple(point.values()), point)
-    for point in points.values():
+    sweeps = (QUICK if quick else SWEEPS).items()
+    each = [{**USUAL, name: value} for name, values in sweeps for value in values]
+    for point in {tuple(one.values()): one for one in each}.values():
         for seed in QUICK_SEEDS if quick else SEEDS:
             yield _drawn_run(point, seed, QUICK_MESSAGES if quick else MESSAGES)
 
@@ -144,7 +163,7 @@ STUDY = Study(
     page_of("antecede.lab.reproductions.semantic"),
     code=tuple(
         f"antecede.lab.reproductions.semantic.{part}"
-        for part in ("metrics", "grid", "lists", "workload", "orders")
+        for part in ("metrics", "lists", "workload", "orders")
     ),
     with_traces=with_traces,
 )

@@ -1,9 +1,7 @@
-"""What is sent in the study of Bhavanasi and Iyer: threads that are drawn, and threads of real
-traces.
+"""Messages of the study of Bhavanasi and Iyer: drawn threads, and threads of real traces.
 
-A load says who sends which message at what time, and what it answers. Drawn answers are those of
-`lab.simulate.workload`: to one of the messages delivered lately to the sender. Real answers are
-given; a reply is not sent before everything that it answers is there.
+A load has sender, time and parents of each message. Drawn answers are those of
+`lab.simulate.workload`. A reply of a trace is not sent before all of its parents are there.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from antecede.lab.simulate.config import Scenario, Workload
 
 MOST_AUTHORS = 1 << 20
 LONGEST_S = 1e9
-"""A trace is read at this length first, so that its gaps keep their proportions."""
+"""Length at which a trace is read first, s: gaps keep their proportions."""
 _OF_SEVERAL_FILES = re.compile(r"(.+)\.(annotation|ascii|raw)(\.[\w-]+)?\.txt(\.gz)?")
 
 
@@ -31,13 +29,13 @@ class Load(NamedTuple):
     """The messages of a run, by number."""
 
     time_us: Ints
-    """[messages] when each is meant to be sent, ascending."""
+    """[messages] due time, ascending."""
     sender: Ints
     """[messages] from 0."""
     parents: Sequence[Sequence[int]] | None
-    """By message: what it answers; None: answers are drawn."""
+    """Parents by message; None: answers are drawn."""
     drawn: Callable[[int, Sequence[int]], int | None] = lambda number, recent: None
-    """(message, those delivered lately to its sender) -> what it answers."""
+    """(message, messages delivered lately to its sender) -> its parent."""
     recent: int = 0
 
 
@@ -49,7 +47,7 @@ def drawn_load(scenario: Scenario, seed: int) -> Load:
 
 
 def trace_load(path: str, messages: int | None, gap_ms: float) -> Load:
-    """Return the first messages of a trace, its time pressed until the median gap is `gap_ms`.
+    """Return the first messages of a trace, compressed in time to a median gap of `gap_ms`.
 
     Its authors are the members. Raises InputError, FormatError, ScenarioError.
     """
@@ -73,19 +71,14 @@ def _first(path: str, messages: int | None) -> tuple[Ints, Ints, Sequence[Sequen
 
 
 def content_digest(path: Path) -> str:
-    """Return a digest of what a trace consists of. Raises InputError where there is no file.
+    """Return a digest of a trace: of a chat log, of its links and the log beside them.
 
-    A chat log is its links and the log beside them.
+    Raises InputError for a missing file.
     """
     if path.is_dir():
         raise InputError("is a folder: name the files of the traces", path=str(path))
-    return file_digest(*_parts(path))[:16]
-
-
-def _parts(path: Path) -> list[Path]:
-    several = _OF_SEVERAL_FILES.fullmatch(path.name)
-    if several is None or not path.is_file():
-        return [path]
-    beside = [p for p in path.parent.iterdir() if (m := _OF_SEVERAL_FILES.fullmatch(p.name))
-              and m[1] == several[1]]  # fmt: skip
-    return sorted({*beside, path})
+    parts, several = {path}, _OF_SEVERAL_FILES.fullmatch(path.name)
+    if several is not None and path.is_file():
+        named = ((one, _OF_SEVERAL_FILES.fullmatch(one.name)) for one in path.parent.iterdir())
+        parts |= {one for one, found in named if found and found[1] == several[1]}
+    return file_digest(*sorted(parts))[:16]

@@ -1,4 +1,4 @@
-"""Sweeps of one's own scenario file."""
+"""Sweeps of a user's scenario file."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a sweep found: a table over its grid with intervals over seeds, and a plot a quantity."""
+"""Page of a sweep: a table over its grid with intervals over seeds, and a plot a quantity."""
 
 from __future__ import annotations
 
@@ -44,52 +44,54 @@ SHOWN = (
     Shown("not consistent", ("snapshots.inconsistent",), "snapshots", "snapshots-inconsistent"),
     Shown("complete after", ("snapshots.s",), "s", "snapshots-after"),
 )  # fmt: skip
-"""What is held back (waits) and what comes too early stand side by side."""
+"""Quantities of the table; waits and early deliveries stand side by side."""
 PLOTTED = ("overhead", "storage", "wait", "early-delivery", "violations", "undelivered")
+TOLD = ("overhead", "wait", "early-delivery", "violations")
 MOST_LINES = 8
 
 
 class Interval(NamedTuple):
-    """A mean over seeds, and half the width of its 95 % interval; None: one seed, no interval."""
+    """Mean over seeds, and half the width of its 95 % interval (None: one seed)."""
 
     mean: float
     half: float | None
-    runs: int
 
 
 def interval(values: Sequence[float]) -> Interval | None:
     """Return mean and 95 % interval (Student's t) of a figure's values; None: there are none."""
-    runs = len(values)
-    if not runs:
+    if not values:
         return None
-    mean = math.fsum(values) / runs
+    runs, mean = len(values), statistics.fmean(values)
     if runs < 2:
-        return Interval(mean, None, runs)
-    half = student_t(runs - 1) * statistics.stdev(values) / math.sqrt(runs)
-    return Interval(mean, half, runs)
+        return Interval(mean, None)
+    return Interval(mean, student_t(runs - 1) * statistics.stdev(values) / math.sqrt(runs))
 
 
 def source(name: str) -> str:
-    """Return where a sweep comes from, given the name of its scenario file."""
+    """Return the source of a sweep of the scenario file with this name."""
     return f"scenario file {name}; the grid is yours"
 
 
 def findings(
     over: Mapping[str, Sequence[Any]], results: Results, quick: bool, left_out: Sequence[str] = ()
 ) -> Findings:
-    """Return the page of a sweep; `left_out` tells what of the file some settings do not use."""
+    """Return the page of a sweep; `left_out`: keys of the file that some settings do not use."""
     del quick
     rows = list(_rows(over, results))
     there = [one for one in SHOWN if any(row.cells[one.key] for row in rows)]
-    conditions = [f"{key}: {', '.join(map(str, values))}" for key, values in over.items()] + [
-        results.seeds(),
-        *left_out,
-    ]
-    if rows and any(row.runs < 2 for row in rows):
+    grid = [f"{key}: {', '.join(map(str, values))}" for key, values in over.items()]
+    conditions = [*grid, results.seeds(), *left_out]
+    if any(len(row.figures) < 2 for row in rows):
         conditions.append("a setting with one seed has no interval: --seeds 5 gives one")
     return Findings(
         finding=_finding(rows, there) or "No run gave figures.",
-        reads=_read(results, there) if rows else (),
+        reads=[
+            figure
+            for one in there
+            if one.key in TOLD
+            for figure in one.figures
+            if results.values(figure)
+        ],
         reading=[
             "intervals are 95 % of the mean over the seeds, by Student's t",
             "before a cause: by causality, whatever the protocol promises; by delivery: before "
@@ -102,20 +104,14 @@ def findings(
 
 
 class _Row(NamedTuple):
-    """One setting."""
-
     setting: Mapping[str, Any]
     figures: Sequence[Mapping[str, Any]]
-    """Of each of its runs."""
     cells: Mapping[str, Interval | None]
 
-    @property
-    def runs(self) -> int:
-        return len(self.figures)
-
-    def of(self, figure: str) -> Interval | None:
-        """Return mean and interval of a figure."""
-        return interval([one[figure] for one in self.figures if figure in one])
+    def of(self, *names: str) -> Interval | None:
+        """Return mean and interval of the first of these figures that a run has."""
+        each = ([one[name] for one in self.figures if name in one] for name in names)
+        return next((interval(values) for values in each if values), None)
 
 
 def _rows(over: Mapping[str, Sequence[Any]], results: Results) -> Iterator[_Row]:
@@ -128,29 +124,12 @@ def _rows(over: Mapping[str, Sequence[Any]], results: Results) -> Iterator[_Row]
         figures = found.get(plain_text(values))
         if figures:
             row = _Row(dict(zip(over, values, strict=True)), figures, {})
-            yield row._replace(cells={one.key: _first(row, one) for one in SHOWN})
-
-
-def _first(row: _Row, one: Shown) -> Interval | None:
-    return next((found for figure in one.figures if (found := row.of(figure)) is not None), None)
-
-
-def _read(results: Results, there: Sequence[Shown]) -> tuple[str, ...]:
-    return tuple(
-        figure
-        for one in there
-        if one.key in ("overhead", "wait", "early-delivery", "violations")
-        for figure in one.figures
-        if results.values(figure)
-    )
+            yield row._replace(cells={one.key: row.of(*one.figures) for one in SHOWN})
 
 
 def _finding(rows: Sequence[_Row], there: Sequence[Shown]) -> str:
-    """Tell between what the main figures lie, and where."""
     words = []
-    for one in there:
-        if one.key not in ("overhead", "wait", "early-delivery", "violations"):
-            continue
+    for one in (one for one in there if one.key in TOLD):
         found = [(cell.mean, row.setting) for row in rows if (cell := row.cells[one.key])]
         low, high = min(found, key=itemgetter(0)), max(found, key=itemgetter(0))
         if low[0] == high[0]:
@@ -190,7 +169,7 @@ def _table(
         table=[
             (
                 *(str(row.setting[key]) for key in over),
-                str(row.runs),
+                str(len(row.figures)),
                 *(_cell(row.cells[one.key]) for one in there),
             )
             for row in rows
@@ -202,8 +181,11 @@ def _table(
 def _plots(
     over: Mapping[str, Sequence[Any]], rows: Sequence[_Row], there: Sequence[Shown]
 ) -> Iterator[Section]:
-    """Yield the plots over the key with most numbers; the other keys make the lines."""
-    numeric = [key for key, values in over.items() if len(values) > 1 and all(map(_real, values))]
+    numeric = [
+        key
+        for key, values in over.items()
+        if len(values) > 1 and all(type(value) in (int, float) for value in values)
+    ]
     if not numeric:
         return
     x = max(numeric, key=lambda key: len(over[key]))
@@ -214,27 +196,23 @@ def _plots(
     left = len(lines) - MOST_LINES
     others = counted(left, "other is", "others are")
     shown = dict(itertools.islice(lines.items(), MOST_LINES))
-    plots = [_plot(one, x, shown) for one in there if one.key in PLOTTED]
+    plots = [
+        Plot(
+            f"sweep-{one.key}",
+            one.title.capitalize(),
+            x,
+            one.unit,
+            [_line(label or one.title, one, x, own) for label, own in shown.items()],
+        )
+        for one in there
+        if one.key in PLOTTED
+    ]
     yield Section(
         f"Over {x}",
         "",
         plots=[plot for plot in plots if any(line.x for line in plot.series)],
         about="Error bars: 95 % interval of the mean over the seeds."
         + (f" The first {MOST_LINES} lines; {others} in the table." if left > 0 else ""),
-    )
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _plot(one: Shown, x: str, lines: Mapping[str, Sequence[_Row]]) -> Plot:
-    return Plot(
-        f"sweep-{one.key}",
-        one.title.capitalize(),
-        x,
-        one.unit,
-        [_line(label or one.title, one, x, rows) for label, rows in lines.items()],
     )
 
 
@@ -254,10 +232,9 @@ def _line(label: str, one: Shown, x: str, rows: Sequence[_Row]) -> Series:
 
 
 def table_csv(over: Mapping[str, Sequence[Any]], results: Results) -> str:
-    """Return a row a setting: its values, seeds, and of every figure mean and 95 % interval.
+    """Return a row for each setting: its values, seeds, and mean and 95 % interval of every figure.
 
-    Figures are counts, bytes, times and shares: an interval ends at 0, unless the mean, of a
-    figure that is none of these, lies below.
+    Figures are counts, bytes, times and shares: an interval ends at 0, unless the mean lies below.
     """
     names = sorted(
         {
@@ -272,14 +249,11 @@ def table_csv(over: Mapping[str, Sequence[Any]], results: Results) -> str:
     write.writerow([*over, "seeds", *(f"{n}{end}" for n in names for end in ("", ".low", ".high"))])
     for row in _rows(over, results):
         cells: list[object] = []
-        for name in names:
-            found = row.of(name)
-            half = None if found is None else found.half
-            cells.append("" if found is None else found.mean)
-            cells += (
-                ["", ""]
-                if found is None or half is None
-                else [max(min(0.0, found.mean), found.mean - half), found.mean + half]
-            )
-        write.writerow([*(row.setting[key] for key in over), row.runs, *cells])
+        for found in map(row.of, names):
+            if found is None or found.half is None:
+                cells += ["" if found is None else found.mean, "", ""]
+            else:
+                low = max(min(0.0, found.mean), found.mean - found.half)
+                cells += [found.mean, low, found.mean + found.half]
+        write.writerow([*(row.setting[key] for key in over), len(row.figures), *cells])
     return out.getvalue()

@@ -1,8 +1,7 @@
-"""Whether a sweep may write its table and page into a folder: not over those of another grid.
+"""Protection of the table and page in a folder that are of another grid.
 
-What a folder was written for is told by its own files: the scenario file's name by `summary.json`,
-the runs of the table by `results/results.parquet`. Results outlive another grid (`store`); the
-table and the page do not.
+`summary.json` has the name of the scenario file, `results/results.parquet` the runs of the table.
+Results outlive another grid (`store`); the table and the page do not.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ pq: Any = pyarrow.parquet
 
 TABLE = "sweep.csv"
 SHOWN = (TABLE, "index.html", "summary.json")
-"""What a sweep replaces whole."""
+"""Files that a sweep replaces whole."""
 
 
 def check_same_grid(sweep: Sweep, folder: Path) -> None:
-    """Raise InputError where table or page of a folder say what this sweep would not say again.
+    """Raise InputError if the sweep would lose rows of the table or page in a folder.
 
-    The same grid goes on, and so does one with more values or seeds: no row is lost by it.
+    The same grid may go on, and so may one with more values or seeds.
     """
     there = [name for name in SHOWN if (folder / name).exists()]
     if not there:
@@ -51,10 +50,11 @@ def _other_source(sweep: Sweep, folder: Path) -> str:
     """Return in words that the folder is another file's, a study's, or of no known origin."""
     try:
         found = read_summary(folder / "summary.json").source
-    except FileNotFoundError:
-        return "" if (folder / "results").is_dir() else "no sweep has written them"
-    except (InputError, OSError):
-        return "" if (folder / "results").is_dir() else "what wrote them cannot be read"
+    except (InputError, OSError) as error:
+        if (folder / "results").is_dir():
+            return ""
+        absent = isinstance(error, FileNotFoundError)
+        return "no sweep has written them" if absent else "what wrote them cannot be read"
     return "" if found == source(sweep.path.name) else f"it was made from {found}"
 
 

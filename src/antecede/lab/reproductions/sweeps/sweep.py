@@ -1,12 +1,10 @@
-"""A sweep: one scenario file over a grid of its own keys, several seeds a setting.
+"""Sweep: one scenario file over a grid of its keys, several seeds a setting.
 
     sweep = read_sweep("run.toml", ["options.r=5..30", "members=10,30"], seeds=(1, 2, 3))
     done = conduct(sweep_study(sweep), engine, folder)
 
-It becomes a `Study` like any other: engines, results in a folder, going on after an interruption,
-failed runs and the page are the frame's. A run's digest covers the whole scenario, the protocol's
-own file with the modules of its folder that it imports, and the trace of a replay, so that results
-go stale when one of them changes.
+It becomes a `Study`. A run's digest covers the scenario, the protocol's own file with its imported
+neighbours, and the trace of a replay: results go stale when one of them changes.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from antecede.lab.simulate.config import Scenario, read_values, scenario_using
 MOST_RUNS = 100_000
 KIND = "sweep"
 OVER = "over."
-"""Before the names of swept keys among the parameters of a run."""
+"""Prefix of swept keys among the parameters of a run."""
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.([1-9]\d*))?")
 
 
@@ -37,20 +35,18 @@ class Sweep(NamedTuple):
     """What to run."""
 
     path: Path
-    """The scenario file."""
     values: Mapping[str, Any]
-    """What it says, as plain values."""
     over: Mapping[str, tuple[Any, ...]]
     """Key -> its values, in the order given."""
     seeds: tuple[int, ...]
     left_out: tuple[str, ...] = ()
-    """What the file says and some settings have no use for, and where, in words."""
+    """Keys of the file without effect in some settings, in words."""
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
-    """Return the sweep; every setting is made once, so that what cannot run is refused now.
+    """Return the sweep; every setting is made once, to refuse impossible ones now.
 
-    Raises InputError for a grid that is none, ScenarioError for the file, a key or a value.
+    Raises InputError for a malformed grid, ScenarioError for the file, a key or a value.
     """
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
@@ -61,16 +57,14 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
     if not grid:
         raise InputError("nothing to sweep over: write --over KEY=VALUES, e.g. options.r=5..30")
     sweep = Sweep(Path(path), read_values(path), grid, tuple(seeds))
-    number = len(sweep.seeds)
-    for values in grid.values():
-        number *= len(values)
+    number = len(sweep.seeds) * math.prod(map(len, grid.values()))
     if number > MOST_RUNS:
         raise InputError(f"{number:,} runs; a sweep has {MOST_RUNS:,} at most")
     return sweep._replace(left_out=tuple(_left_out(sweep)))
 
 
 def _left_out(sweep: Sweep) -> Iterator[str]:
-    """Yield what is left out of some settings. Raises ScenarioError for what no setting uses."""
+    """Yield keys without effect in some settings. Raises ScenarioError for those without any."""
     found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
     count = 0
     for setting in settings(sweep):
@@ -87,7 +81,7 @@ def _left_out(sweep: Sweep) -> Iterator[str]:
 
 
 def _where(sweep: Sweep, chosen: Sequence[Mapping[str, Any]]) -> str:
-    """Return in words which settings these are: by the values of keys where these tell it."""
+    """Return in words which settings these are, by values of keys if possible."""
     total = math.prod(map(len, sweep.over.values()))
     here = {
         key: [value for value in values if any(_same(one[key], value) for one in chosen)]
@@ -172,12 +166,8 @@ def settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
         yield dict(zip(sweep.over, values, strict=True))
 
 
-def scenario_of(sweep: Sweep, setting: Mapping[str, Any]) -> Scenario:
-    """Return the scenario of one setting. Raises ScenarioError, with the setting."""
-    return _made(sweep, setting)[0]
-
-
 def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
+    """Return the scenario of one setting, and what it leaves out. Raises ScenarioError."""
     try:
         return scenario_using(sweep.values, setting, str(sweep.path))
     except ScenarioError as error:
@@ -201,27 +191,19 @@ def _runs(sweep: Sweep, quick: bool) -> list[Run]:
     del quick  # a sweep has one size: the grid that was asked for
     found = []
     for setting in settings(sweep):
-        scenario = scenario_of(sweep, setting)
+        scenario = _made(sweep, setting)[0]
         cost_s = 0.05 + _copies(scenario) * 2e-5
         words = "/".join(f"{key}={value}" for key, value in setting.items())
         for seed in sweep.seeds:
             run = simulation(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
-            found.append(run._replace(parameters={**run.parameters, **_plain(setting)}))
+            picked_by = {f"{OVER}{key}": value for key, value in setting.items()}
+            found.append(run._replace(parameters={**run.parameters, **picked_by}))
     return found
 
 
-def _plain(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by key, as results are picked by them."""
-    return {f"{OVER}{key}": value for key, value in setting.items()}
-
-
 def _copies(scenario: Scenario) -> float:
-    """Return about how many copies a run sends: what its cost follows."""
     load, senders = scenario.workload, len(scenario.topology.senders())
     rate = {"periodic": 1 / load.interval.mean_s, "poisson": load.rate_hz}.get(load.kind, 1.0)
-    sent = (
-        float(load.messages or 0)
-        if load.kind == "random"
-        else ((load.total_hz or rate * senders) * scenario.duration_s)
-    )
-    return sent * scenario.topology.size
+    if load.kind == "random":
+        return float(load.messages or 0) * scenario.topology.size
+    return (load.total_hz or rate * senders) * scenario.duration_s * scenario.topology.size

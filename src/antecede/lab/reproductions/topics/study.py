@@ -1,17 +1,16 @@
-"""Nakayama 2017, section 3: pairs of events that TV, TV_LT, TV_PT and HTBC order without
-need.
+"""Study of Nakayama 2017, section 3: pairs that TV, TV_LT, TV_PT and HTBC order without need.
 
 Six peers in two subgroups, largest delay 16 inside (LAN) and 160 between (WAN), clocks off by at
-most 4, 150,000 time units; a time unit is a millisecond here. Events are published by random peers
-at random times; publications and subscriptions have 1 to xt of h topics. What Nakayama 2017
-varied, and its least delays, are lost with its one figure: all of them are varied here.
-Section 3 delivers an event to every peer, section 4 to its targets only: both are run.
+most 4, 150,000 time units; a time unit is a millisecond here. Random peers publish at random times;
+publications and subscriptions have 1 to xt of h topics. The varied quantity and the least delays of
+the source are lost with its one figure: all of them are varied here. Section 3 delivers an event to
+every peer, section 4 to its targets only: both are run.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from antecede.lab.reproductions.framework.page_builder import page_of
@@ -22,22 +21,16 @@ from antecede.lab.simulate import Delay, PubSub
 from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workload
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
-"""What does not vary: events, h, xt, and the least delay as a part of the largest."""
+"""Usual values: events, h, xt, and the least delay as a part of the largest."""
 SENT_TO = ("everybody", "targets")
-"""Whom events are sent to: section 3 of the text, and its section 4."""
+"""Recipients of events: section 3 of the text, and its section 4."""
 SUBGROUPS = (3, 3)
 LAN_S, WAN_S = 0.016, 0.160
 EPSILON_S = 0.004
 LENGTH_S = 150.0
 RULES = (
-    "tv",
-    "tv-lt",
-    "tv-lt:published",
-    "tv-pt",
-    "tv-pt:published",
-    "htbc",
-    "htbc:published",
-    "tv-vt",
+    *("tv", "tv-lt", "tv-lt:published", "tv-pt", "tv-pt:published"),
+    *("htbc", "htbc:published", "tv-vt"),
 )
 VARIED: Mapping[str, tuple[Any, ...]] = {
     "events": (100, 250, 500, 1000, 2000, 5000, 10000),
@@ -55,30 +48,18 @@ SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2)
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return a run a value of what varies and seed; what is usual is run once."""
-    return list(_runs(QUICK if quick else VARIED, QUICK_SEEDS if quick else SEEDS))
-
-
-def _runs(varied: Mapping[str, tuple[Any, ...]], seeds: Sequence[int]) -> Iterator[Run]:
-    seen = set()
-    for name, values in varied.items():
-        for value in values:
-            chosen = {**USUAL, name: value}
-            if tuple(chosen.values()) in seen:
-                continue
-            seen.add(tuple(chosen.values()))
-            words = "/".join(f"{key} {one}" for key, one in chosen.items())
-            for seed, sent_to in itertools.product(seeds, SENT_TO):
-                yield simulation(
-                    f"{words}/to {sent_to}/seed {seed}",
-                    scenario_of(**chosen),
-                    seed,
-                    0.1 + chosen["events"] / 2000,
-                    "pairs",
-                    rules=list(RULES),
-                    sent_to=sent_to,
-                    **chosen,
-                )
+    """Return a run for each varied value and seed; the usual point is run once."""
+    varied = QUICK if quick else VARIED
+    each = [{**USUAL, name: value} for name, values in varied.items() for value in values]
+    found = []
+    for point in {tuple(one.values()): one for one in each}.values():
+        words = "/".join(f"{key} {value}" for key, value in point.items())
+        cost_s, given = 0.1 + point["events"] / 2000, {"rules": list(RULES), **point}
+        for seed, sent_to in itertools.product(QUICK_SEEDS if quick else SEEDS, SENT_TO):
+            key = f"{words}/to {sent_to}/seed {seed}"
+            scenario = scenario_of(**point)
+            found.append(simulation(key, scenario, seed, cost_s, "pairs", sent_to=sent_to, **given))
+    return found
 
 
 def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:

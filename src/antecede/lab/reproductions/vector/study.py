@@ -1,7 +1,7 @@
-"""Sahai et al. 2020: what vectors, matrices and immediate dependencies put on messages, and
-how long messages wait for them; what one lost message does to those that do not recover it.
+"""Study of Sahai et al. 2020: bytes and waits of vectors, matrices and immediate dependencies.
 
-The source is a lecture without an evaluation; this one is ours.
+One lost message shows the cost of no recovery. The source is a lecture without an evaluation; this
+one is ours.
 """
 
 from __future__ import annotations
