@@ -115,11 +115,35 @@ def order(
     raises InputError for columns that are absent, there twice, or of types that cannot serve, and
     SetupError when Spark's Python workers lack antecede.
     """
-    fields: dict[str, Any] = dict(locals())
-    del fields["df"]
-    fields["after"] = _names(after)
-    fields["content"] = None if content is None else _names(content)
-    spec = OrderSpec(**fields)
+    spec = OrderSpec(
+        id=id,
+        after=_names(after),
+        group=group,
+        clock=clock,
+        member=member,
+        sender=sender,
+        seq=seq,
+        first_seq=first_seq,
+        time=time,
+        time_unit=time_unit,
+        missing=missing,
+        patience=patience,
+        remember=remember,
+        max_held=max_held,
+        over_held=over_held,
+        checkpoint=checkpoint,
+        metrics=metrics,
+        shards=shards,
+        content=None if content is None else _names(content),
+        giant=giant,
+        rows_a_task=rows_a_task,
+        position=position,
+        waited_for=waited_for,
+        missing_causes=missing_causes,
+        waited_ms=waited_ms,
+        released_at=released_at,
+        status=status,
+    )
 
     def add(df: DataFrame) -> DataFrame:
         made = order_with(spec)(df)

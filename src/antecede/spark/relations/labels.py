@@ -222,9 +222,22 @@ def with_clocks(
     >>> sorted(tuple(row) for row in pairs.collect())
     [('a', 'b'), ('a', 'c')]
     """
-    ways: dict[str, Any] = dict(locals())
-    del ways["df"]
-    spec = clock_spec(shards=ways.pop("partitions"), **ways)
+    spec = clock_spec(
+        id=id,
+        after=after,
+        group=group,
+        clock=clock,
+        member=member,
+        sender=sender,
+        seq=seq,
+        first_seq=first_seq,
+        time=time,
+        content=content,
+        shards=partitions,
+        stamp=stamp,
+        status=status,
+        widest=widest,
+    )
     checked(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
     if analysed(df):
         warn_without_causes(df, spec.order)
