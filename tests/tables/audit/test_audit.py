@@ -115,6 +115,14 @@ def test_columns_that_are_not_of_the_schema() -> None:
         audit_events(pa.table({"id": ["a"], "seq": ["first"]}))
 
 
+@pytest.mark.parametrize("name", ["shiviz", "mail", "spans", "editing", "lora", "git", "table"])
+def test_each_format_counts_events_that_have_ids_and_causes_only(name: str) -> None:
+    found = audit_events(table_of([Event(id="a"), Event(id="b", parents=("a",))]), name)
+    aside = {"no clock": 2} if name == "shiviz" else {}
+    assert found.details["quarantine"] == aside
+    assert (found.messages or 0) + sum(aside.values()) == 2
+
+
 def test_inversions_know_the_whole_range_of_times() -> None:
     found = report(
         Event(id="a", send_time=2**63 - 1), Event(id="b", parents=("a",), send_time=-(2**63))

@@ -65,7 +65,7 @@ def _shiviz(counts: Counts) -> dict[str, Any]:
         "ordered_pairs": keys["ordered_pairs"],
         "concurrent_pairs": keys["concurrent_pairs"],
         "nonmonotone_clock_steps": len(keys["clock_defects"]),
-        "message_receive_listed_before_send": keys["inversions"]["file_order"],
+        "message_receive_listed_before_send": keys["inversions"].get("file_order"),
         "host_order_inversions_in_file": _listed_backward(counts.events),
     }
 
