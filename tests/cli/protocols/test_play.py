@@ -68,10 +68,10 @@ def test_already_the_first_process_never_sees_ctrl_c() -> None:
     program = (
         "from multiprocessing.connection import Connection\n"
         "from pathlib import Path\n"
-        "from antecede.lab.play.sandbox_process import begun, ended\n"
-        "process, line = begun(Connection.recv)  # waits for what never comes\n"
-        "print(Path(f'/proc/{process.pid}/status').read_text())\n"
-        "ended(process)\n"
+        "from antecede.lab.play.sandbox_process import Worker\n"
+        "worker = Worker(Connection.recv)  # waits for a message that never comes\n"
+        "print(Path(f'/proc/{worker.process.pid}/status').read_text())\n"
+        "worker.end()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -54,9 +54,9 @@ def test_nothing_is_said_where_it_would_not_open(
     log, out = tmp_path / "in.csv", tmp_path / "out.csv"
     log.write_text("id,after,antecede\na,,x\nb,a,y\n")
 
-    def unreadable(*_: object) -> object:
+    def full(**_: object) -> object:
         raise OSError("no room")
 
-    monkeypatch.setattr("antecede.tables.trace.user_tables.write_table", unreadable)
+    monkeypatch.setattr("antecede.cli.files.pages.tempfile.TemporaryDirectory", full)
     assert main(["order", str(log), "-o", str(out)]) == 0
     assert "To look at it" not in capsys.readouterr().out

@@ -230,7 +230,7 @@ def test_view_keeps_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         shown.append(found.meta["own"])
         return found
 
-    monkeypatch.setattr("antecede.cli.traces.view.picture", note)
+    monkeypatch.setattr("antecede.tables.view.picture", note)
     one = span(ROOT, attributes=[attribute("host", stringValue="h")])
     path, page = written(tmp_path, otlp(one)), tmp_path / "page.html"
     assert main(["view", str(path), "-o", str(page)]) == 0

@@ -39,15 +39,15 @@ def look_if_read(
     from antecede.tables.trace import read
     from antecede.tables.trace.user_tables import format_of, write_table
 
-    with tempfile.TemporaryDirectory(prefix="antecede-look-") as folder:
-        part = Path(folder) / f"part{out.suffix}"
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="antecede-look-") as folder:
+            part = Path(folder) / f"part{out.suffix}"
             write_table(table.slice(0, LOOKED_AT), part, format_of(out))
-            # What it was read from may have been a log; it is a table now.
+            # The input may have been a log; the output is a table.
             read_again = read([part], None, replace(options, regex=None, delimiter=None))
             Causality(read_again, unproven=True)
-        except (AntecedeError, OSError):
-            return ""
+    except (AntecedeError, OSError):
+        return ""
     return " ".join([look(out), *map(shlex.quote, words)])
 
 
