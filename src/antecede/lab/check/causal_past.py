@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from antecede.core.protocols import Relation
 
@@ -89,10 +89,18 @@ class CausalPasts:
             self.frontier[member] = self.frontier[member] & ~self.past[message] | bit
 
 
-def find_disagreement(
-    orders: Mapping[int, Sequence[Label]],
-) -> tuple[int, int, Label, Label] | None:
-    """Return (a, b, x, y): a delivers x before y, b delivers y before x; None if there is none.
+class Disagreement(NamedTuple, Generic[Label]):
+    """Two members that deliver two messages in different orders."""
+
+    one: int
+    other: int
+    first: Label
+    """`one` delivers it before `then`, `other` after it."""
+    then: Label
+
+
+def find_disagreement(orders: Mapping[int, Sequence[Label]]) -> Disagreement[Label] | None:
+    """Return two members that disagree on the order of two messages; None: all agree.
 
     `orders`: deliveries by member. Messages that only one of two members delivers do not count.
     """
@@ -102,5 +110,5 @@ def find_disagreement(
         both = [label for label in orders[one] if label in there]
         for first, then in pairwise(both):
             if there[first] > there[then]:
-                return one, other, first, then
+                return Disagreement(one, other, first, then)
     return None

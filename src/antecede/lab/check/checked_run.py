@@ -267,9 +267,9 @@ class JudgedRun(Session):
         differs = find_disagreement(orders)
         if differs is None:
             return False
-        at, other, first, then = differs
-        detail = f"{self.names[at]} delivers {first} before {then}"
-        self._fail(results.DISAGREED, self.names[other], then, detail, (first,))
+        detail = f"{self.names[differs.one]} delivers {differs.first} before {differs.then}"
+        at = self.names[differs.other]
+        self._fail(results.DISAGREED, at, differs.then, detail, (differs.first,))
         return True
 
     def _history(self) -> history.History:

@@ -199,8 +199,7 @@ class _Adversary:
         """Return the arrival of a copy that may arrive now; None: time should pass first."""
         world = self.run.world
         ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
-        may_pass = self.timed and world.may_pass(self._tick().seconds)
-        if not ready or (may_pass and self.rng.random() < 0.3):
+        if not ready or (self.timed and self._may_pass() and self.rng.random() < 0.3):
             return None
         newest = self.newest_first and self.rng.random() < 0.8
         copy = ready[-1] if newest else self.rng.choice(ready)

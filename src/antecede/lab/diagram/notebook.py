@@ -1,7 +1,9 @@
 """Diagrams in a notebook: SVG, or text where the notebook shows no pictures.
 
-picture(run_script(parse_script(text)))                  one execution
-picture(printed, repaired, titles=["as printed", ...])   several on one axis, below each other
+    picture(run_script(parse_script(text)))                  one execution
+    picture(printed, repaired, titles=["as printed", ...])   several on one axis, below each other
+
+Colours follow the page of the notebook (`themes.page_switches`).
 """
 
 from __future__ import annotations

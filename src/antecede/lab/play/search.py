@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
@@ -137,9 +138,10 @@ def _searching(search: Search, line: Connection) -> None:
         told = told_of(verdict, search)
     except AntecedeError as error:
         told = {"done": True, "error": str(error)}
-    except BrokenPipeError:  # nobody waits for it any more
+    except BrokenPipeError:  # the search was stopped
         return
-    line.send(told)
+    with suppress(BrokenPipeError):
+        line.send(told)
 
 
 def told_of(verdict: Verdict, search: Search) -> dict[str, Any]:

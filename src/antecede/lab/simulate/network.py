@@ -95,7 +95,10 @@ class Network:
         self.newest: dict[int, int] = {}  # channel -> arrival of what was put on it last
         self.lost = self.duplicates = 0
         cuts = sorted(scenario.links.partitions, key=lambda one: one.start_s)
-        self.cuts = [(round(one.start_s * US), round(one.end_s * US), one) for one in cuts]
+        self.cuts = [
+            (round(one.start_s * US), round(one.end_s * US), frozenset(one.side), one.lost)
+            for one in cuts
+        ]
 
     def message(self, number: int, now_us: int, source: int, targets: Sequence[int]) -> list[Copy]:
         """Put the first copies of message `number` on the channels; targets ascend.
@@ -162,9 +165,10 @@ class Network:
     def _depart(
         self, found: list[Copy], now_us: int, source: int, target: int, delay_us: int
     ) -> None:
-        for start_us, end_us, cut in self.cuts:  # in their order: one may hand over to the next
-            if start_us <= now_us < end_us and (source in cut.side) != (target in cut.side):
-                if cut.lost:
+        # In the order of their starts: a copy delayed by one may meet the next.
+        for start_us, end_us, side, is_lost in self.cuts:
+            if start_us <= now_us < end_us and (source in side) != (target in side):
+                if is_lost:
                     self.lost += 1
                     return
                 now_us = end_us

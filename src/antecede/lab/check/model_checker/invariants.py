@@ -121,8 +121,9 @@ class Judge:
         differs = find_disagreement(dict(enumerate(orders)))
         if differs is None or not self._looks_for(EARLY, slot):
             return record, None
-        at, _, label, missing = differs
-        if at != slot:  # name what this member has just done
+        # The message that this member has just delivered.
+        label, missing = differs.first, differs.then
+        if differs.one != slot:
             label, missing = missing, label
         return record, Finding(DISAGREED, slot, label, 1 << missing)
 

@@ -83,6 +83,7 @@ PARTS = {
     "columns": ("column",),
     "plot": ("line",),
 }
+NEEDED = {"plot": "line", "columns": "column"}
 MORE = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
 _NAME = re.compile(r"\{(\w+)\}")
 LISTED = 8
@@ -91,12 +92,17 @@ LISTED = 8
 
 def page_of(package: str) -> Callable[[Results, bool], Findings]:
     """Return the function that builds the page of a study from `page.toml` of its package."""
-    return lambda results, quick: Builder(read_page(package), results, quick).findings()
+    return functools.partial(_findings, package)
 
 
 def page_from(page: Table) -> Callable[[Results, bool], Findings]:
     """Return the function that builds a page from its tables."""
-    return lambda results, quick: Builder(page, results, quick).findings()
+    return functools.partial(_findings, page)
+
+
+def _findings(page: str | Table, results: Results, quick: bool) -> Findings:
+    table = read_page(page) if isinstance(page, str) else page
+    return Builder(table, results, quick).findings()
 
 
 @functools.lru_cache
@@ -535,6 +541,8 @@ def check_page(page: Table) -> None:
 
 def _check_table(kind: str, table: Table) -> None:
     _check_keys(kind, table)
+    if NEEDED.get(kind) not in (None, *table):
+        raise LocalError(f"page of a study: {kind} {table.get('key', '')!r} has no {NEEDED[kind]}")
     for part in PARTS.get(kind, ()):
         inner = table.get(part, ())
         for one in [inner] if isinstance(inner, Mapping) else inner:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from antecede.errors import LocalError
 from antecede.lab.report import Series
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.quantiles import student_t
@@ -34,6 +35,7 @@ class Results:
                 self._figures.setdefault(key, {})[quantity] = series if value is None else value
         self.runs = tuple(run for run in runs if run.key in self._figures)
         self._values = [_values(run) for run in self.runs]
+        self.names = frozenset[str]().union(*map(_values, runs))
 
     def of(self, **conditions: Any) -> Results:
         """Return the results of the runs that meet all conditions."""
@@ -43,7 +45,13 @@ class Results:
         return part
 
     def where(self, **conditions: Any) -> list[Run]:
-        """Return the runs that meet all conditions."""
+        """Return the runs that meet all conditions. Raise LocalError if no run has a parameter."""
+        unknown = conditions.keys() - self.names
+        if unknown and self.names:
+            raise LocalError(
+                f"no run of the study has {', '.join(sorted(unknown))}; parameters are "
+                f"{', '.join(sorted(self.names))}"
+            )
         wanted = {k: list(v) if isinstance(v, tuple) else v for k, v in conditions.items()}
         return [
             run

@@ -44,16 +44,16 @@ class Process:
     """A process; what every delivery needs comes first, in one line of the cache."""
 
     home: np.uint64  # its group or NOWHERE
-    low: np.uint64  # first block in which DV, CI or IDR's CI has anything,
-    high: np.uint64  # ... and the block after the last
+    low: np.uint64  # first block with a bit in DV, CI or IDR's CI
+    high: np.uint64  # block after the last such block
     newest: np.uint64  # highest number in RV
     silent: np.uint64  # deliveries since it last sent or acknowledged
     held: np.uint64  # messages held back, own ones not
     prefix: np.uint64  # RV has all numbers up to this
     kind: np.uint64  # of its channels
     stand: np.uint64  # row of `base`
-    newest_up: np.uint64  # arrival of what was put last on the FIFO channel to the super peer,
-    newest_down: np.uint64  # ... and from it
+    newest_up: np.uint64  # arrival of the last copy on the FIFO channel to the super peer
+    newest_down: np.uint64  # arrival of the last copy on the FIFO channel from it
     taken: np.uint64  # messages of an internal peer that were forwarded
     floor: np.uint64  # what its super peer knows
     told: np.uint64  # the floor that it told last

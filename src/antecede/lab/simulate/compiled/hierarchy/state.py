@@ -107,7 +107,7 @@ class Size(NamedTuple):
     longest_us: int
     fifo: bool
     log: bool
-    causes: bool  # Whether IDR runs beside
+    causes: bool  # IDR runs beside the protocol
 
     @property
     def blocks(self) -> int:

@@ -23,11 +23,11 @@ Ints = npt.NDArray[np.int64]
 _1, _63 = np.uint64(1), np.uint64(63)
 BLOCK_BITS = 512
 
-NUMBER = np.uint64(0)
-"""Messages carry their number alone (and only the order of a sender is kept), ..."""
-IMMEDIATE = np.uint64(1)  # ... what is fresh at the sender (IDR),
-VECTOR = np.uint64(2)  # ... the newest of every member (BSS, DS),
-DIFFERENCES = np.uint64(3)  # ... or what of that changed since the sender's message before
+# Control information of a message:
+NUMBER = np.uint64(0)  # its number alone; keeps only the order of a sender
+IMMEDIATE = np.uint64(1)  # immediate dependencies (IDR)
+VECTOR = np.uint64(2)  # newest number of each member (BSS, DS)
+DIFFERENCES = np.uint64(3)  # entries of VECTOR that changed since the sender's last message
 
 
 class Counters:
@@ -61,10 +61,10 @@ class Node:
 class Sample:
     """Storage of the members at one time."""
 
-    pairs: np.uint64  # in all CI,
-    most_pairs: np.uint64  # ... and in the largest
-    held: np.uint64  # messages held by all,
-    most_held: np.uint64  # ... and by one at most
+    pairs: np.uint64  # pairs in the CI of all members
+    most_pairs: np.uint64  # pairs in the largest CI
+    held: np.uint64  # messages held by all members
+    most_held: np.uint64  # messages held by a member, at most
 
 
 class State(NamedTuple):
@@ -132,11 +132,11 @@ class Size(NamedTuple):
     members: int
     messages: int
     samples: int
-    window: int  # A power of two from 512 on
+    window: int  # a power of two, at least 512
     longest_us: int  # longest delay of any channel
     most: int  # greatest number of copies under way or held back
-    judged: bool = True  # Whether deliveries before a cause are counted
-    encoded: bool = True  # Whether bytes on the wire are
+    judged: bool = True  # deliveries before a cause are counted
+    encoded: bool = True  # bytes on the wire are counted
 
 
 @inlined
