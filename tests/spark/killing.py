@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -48,8 +50,10 @@ def kill_within_a_batch(folder: Path, child: subprocess.Popen[bytes], commits: i
         time.sleep(0.01)
     python, java = map(int, (folder / "pids").read_text().split())
     assert python == child.pid
-    kill(python)
-    kill(java)
+    for pid in (python, java):  # at once: a JVM without its driver begins an orderly end
+        os.kill(pid, signal.SIGKILL)
+    for pid in (python, java):
+        kill(pid)  # returns when it is gone
     child.wait(10)
     assert batches(folder, "offsets") > batches(folder, "commits")
     return batches(folder, "commits")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from antecede.spark.audits.audit import unordered
 from antecede.spark.audits.clocks import giant_runs
 from antecede.spark.audits.event_columns import KEY, PLACE, events_of
 from antecede.tables.audit import audit_events
-from antecede.tables.trace.arrow import to_batch
+from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE, SEND, Event
 from tests.spark.sampling import sampled
 from tests.spark.test_audit_frame import as_reports, local, same, spread
@@ -167,6 +168,15 @@ def test_columns_that_are_not_there_and_pairs_that_nobody_wants(spark: SparkSess
     assert (row.ordered_pairs, row.ordered_pairs_estimated) == (3, None)
     (row,) = audit(df.select("id"), by="clocks", giant="always").collect()
     assert (row.messages, row.rows, row.quarantine) == (0, 4, {"no clock": 4})
+
+
+@pytest.mark.slow
+def test_real_logs_as_locally(spark: SparkSession, shared_data: Path) -> None:
+    table = read([shared_data / "shiviz/simpledb.log"]).events
+    same(
+        as_reports(audit(spread(spark, table), by="clocks", giant="always")),
+        local(table, clocked=True),
+    )
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ class Engine(NamedTuple):
     name: str
     why: str
     short: bool = False
+    """Memory may be too small for it."""
 
 
 def say_shortage(engine: Engine) -> None:

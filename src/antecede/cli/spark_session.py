@@ -48,6 +48,7 @@ def session(master: str | None, needed: int) -> Iterator[SparkSession]:
 @contextmanager
 def events_on_spark(
     args: argparse.Namespace,
+    paths: Sequence[str],
     tables: Sequence[Path],
     options: ReadOptions,
     engine: Engine,
@@ -58,9 +59,7 @@ def events_on_spark(
     works = work_of(tables, options)
     print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
     with ExitStack() as opened:
-        spark = opened.enter_context(
-            session(args.master, needed_bytes(args.paths, args.format) or 0)
-        )
+        spark = opened.enter_context(session(args.master, needed_bytes(paths, args.format) or 0))
         bad = None if aside is None else opened.enter_context(draft_folder(aside))
         opened.enter_context(typed_failures())
         with Progress("reading"):

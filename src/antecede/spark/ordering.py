@@ -212,7 +212,7 @@ def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
     small, giant = parted(df, spec)
     orders = [one_task_a_group(small, spec)] if small is not None else []
     if giant is not None:
-        orders.append(order_giant(giant[0], spec, giant[1]))
+        orders.append(order_giant(giant.rows, spec, giant.size))
     return reduce(DataFrame.union, orders)
 
 

@@ -17,7 +17,7 @@ from antecede.spark.columns import column_of, content_digest
 from antecede.spark.order_columns import DIGEST
 from antecede.tables.order import OrderSpec
 
-Work = Callable[[pa.Table, Any, list[int]], Iterable[Any]]
+PartitionWork = Callable[[pa.Table, Any, list[int]], Iterable[Any]]
 
 
 def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
@@ -32,7 +32,7 @@ def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
 def made_by_worker(
     df: DataFrame,
     spec: OrderSpec,
-    work: Work,
+    work: PartitionWork,
     kind: t.DataType,
     more: Mapping[str, Column] | None = None,
 ) -> Column:

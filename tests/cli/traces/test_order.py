@@ -269,3 +269,9 @@ def test_a_named_column_may_begin_late_in_json_lines(
         *call, "--after", "never", "--force"
     )
     assert len(out.read_text().splitlines()) == 1502  # what was there stays
+
+
+def test_an_output_needs_a_name(tmp_path: Path, refused: Call) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,parent\na,\n")
+    assert "names no file" in refused("order", str(path), "-o", "")

@@ -17,6 +17,7 @@ from antecede.cli.option_rules import excludes, needs
 from antecede.errors import InputError
 from antecede.formatting import count_and_part, counted, were
 from antecede.lab import demo as tour
+from antecede.lab.demo import demo
 from antecede.lab.record import record, summary
 from antecede.progress import Progress
 from antecede.tables.trace import read, to_batch
@@ -55,24 +56,20 @@ def run(args: argparse.Namespace) -> int:
     arrivals = tour.arrivals_of(events)
     rows = tour.events_of(events) if arrivals.by_member else []
     _say_overtaking(arrivals)
-    tour.demo.heading(
-        2, "The same arrivals put in causal order, from what each message says it needs"
-    )
-    ordered = tour.demo.order_twice(arrivals, rows, spark)
+    demo.heading(2, "The same arrivals put in causal order, from what each message says it needs")
+    ordered = demo.order_twice(arrivals, rows, spark)
     print()
-    outcomes = tour.demo.weigh(arrivals, ordered.table)
+    outcomes = demo.weigh(arrivals, ordered.table)
     held = None
     if arrivals.by_member:
-        tour.demo.heading(3, "One message that was held back")
-        held = tour.demo.tell_held(rows)
-    tour.demo.heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
-    counterexample = tour.demo.break_rule()
-    tour.demo.heading(
-        5 if arrivals.by_member else 4, "A tiny piece of a source's evaluation, simulated"
-    )
-    evaluation = tour.demo.evaluate_piece()
+        demo.heading(3, "One message that was held back")
+        held = demo.tell_held(rows)
+    demo.heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
+    counterexample = demo.break_rule()
+    demo.heading(5 if arrivals.by_member else 4, "A tiny piece of a source's evaluation, simulated")
+    evaluation = demo.evaluate_piece()
     page = args.output / "index.html"
-    found = tour.demo.Findings(outcomes, held, counterexample, evaluation)
+    found = demo.Findings(outcomes, held, counterexample, evaluation)
     tour.write_page(page, found, rows, conditions)
     print(f"\nThe page with the drawings: {page}")
     if not args.trace:
@@ -81,12 +78,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    tour.demo.heading(1, f"{MEMBERS} processes, as if in {MEMBERS} regions, talk over UDP")
+    demo.heading(1, f"{MEMBERS} processes, as if in {MEMBERS} regions, talk over UDP")
     with Progress(f"recording for {args.seconds:.0f} s") as progress:
         recording = record(MEMBERS, args.seconds, seed=args.seed, progress=progress)
     lines = summary(recording, MEMBERS).splitlines()
     for line in lines:
-        tour.demo.say(line)
+        demo.say(line)
     events = pyarrow.Table.from_batches([to_batch(recording.events)])
     target = args.output / "trace.parquet"
     with draft_of(target) as draft:
@@ -95,17 +92,17 @@ def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
 
 
 def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    tour.demo.heading(1, "Your trace")
+    demo.heading(1, "Your trace")
     trace = read(args.trace, format=args.format)
     names = ", ".join(args.trace)
     line = f"{counted(trace.events.num_rows, 'event')} read from {names} as {trace.format}"
-    tour.demo.say(line)
+    demo.say(line)
     if trace.quarantine.num_rows:
         target = args.output / "quarantine.parquet"
         with draft_of(target) as draft:
             pyarrow.parquet.write_table(trace.quarantine, draft, compression="zstd")
         bad = trace.quarantine.num_rows
-        tour.demo.say(f"{counted(bad, 'row')} {were(bad)} not usable: see {target}")
+        demo.say(f"{counted(bad, 'row')} {were(bad)} not usable: see {target}")
     return tour.with_declared_causes(trace.events), f"{line}."
 
 
@@ -122,6 +119,6 @@ def _say_overtaking(arrivals: tour.Arrivals) -> None:
         for stream, _, parents, at in rows
     ]
     part = count_and_part(sum(map(bool, late)), len(rows))
-    tour.demo.say(
+    demo.say(
         f"{part} of {len(rows):,} came before a cause that they name: {counted(sum(late), 'pair')}"
     )

@@ -77,8 +77,9 @@ def run(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     study = sweeps.sweep_study(sweep)
     with _engine(args) as engine, report_kept_runs(folder):
-        how = {name: getattr(args, name) for name in ("only", "fresh", "redraw")}
-        done = framework.conduct(study, engine, folder, **how)
+        done = framework.conduct(
+            study, engine, folder, only=args.only, fresh=args.fresh, redraw=args.redraw
+        )
     over = "".join(f" --over '{text}'" for text in args.over)
     first = f" --seed {args.seed}" if args.seed != 1 else ""
     command = f"antecede sweep {sweep.path.name}{over} --seeds {args.seeds}{first}"

@@ -243,6 +243,7 @@ class _Running:
         return task.result()
 
     async def _begin(self) -> bool:
+        """Join or found the room; return whether the store knew it already."""
         peer, args = self._peer, self._args
         if peer.members:
             return True

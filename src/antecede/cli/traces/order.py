@@ -147,9 +147,9 @@ def _report(prepared: order.Prepared, events: Any) -> None:
     counts = [int(pc.sum(told).as_py() or 0) for told in (late, lacking)]
     nowhere: list[Any] = pc.list_flatten(events[spec.missing_causes]).to_pylist()
     order_text.print_ordered(spec, counts[0], prepared.source, counts[1], len(nowhere))
-    hint = user_tables.list_separators.several_in_one(nowhere, {*events["id"].to_pylist()})
-    if counts[1] and hint:
-        for said in user_tables.list_separators.words(hint):
+    if counts[1]:
+        hint = user_tables.list_separators.several_in_one(nowhere, {*events["id"].to_pylist()})
+        for said in user_tables.list_separators.words(hint) if hint else ():
             print(f"            {said}")
 
 

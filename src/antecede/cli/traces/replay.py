@@ -127,16 +127,18 @@ def run(args: argparse.Namespace) -> int:
     with Progress("delivering"):
         engine: replay.Engine = replay.deliver_table
         if args.engine == "spark":
-            from antecede.spark import deliver_on_spark as engine
+            from antecede.spark import deliver_on_spark
+
+            engine = deliver_on_spark
         done = replay.deliver_wide(table, spec, engine)
     seconds = time.monotonic() - begin
     if out is not None:
         _write(done, out)
     if args.page is not None:
         shown = replay.trace_of(table, done, spec)
+        title = f"{path.name}, {spec.order}"
         left = counted(shown.left_out, "row")
         said = f"{left} without an observer or a time: in no lane of this page"
-        title = f"{path.name}, {spec.order}"
         said = said if shown.left_out else ""
         write_page_of_table(shown.events, title, said, Path(args.page))
         print(f"page        {args.page}")

@@ -132,8 +132,8 @@ def audit(
     - `inversions`, `compared_edges` (edges of which both ends tell), `max_inversions` by order and
       `quarantine` by reason (maps).
     - `causality_source`: causes, clocks, receipts (only early deliveries were judged) or none.
-    - `details`: JSON of the rest: `channels`, `early`, `clock_defects`, a format's own. Details
-      that name events are of whole traces read from files.
+    - `details`: JSON of the rest: `channels`, `early`, `clock_defects`, a format's own. Other
+      details that name events (worst inversions, missing ids) are of whole traces read from files.
 
     `by`: causes are declared, or told by vector clocks; "auto" chooses for the whole table as the
     local engine does, by a job where there are clocks. `format` names the origin of the events and

@@ -30,12 +30,11 @@ from antecede.spark.workers import ready_workers
 from antecede.tables.false_causality import (
     MEASURE_SCHEMA,
     Summary,
-    by_run,
     observed,
     part_of,
     rows_of,
     rule_named,
-    runs_of,
+    runs_with_rows,
     summary_of,
     table_of,
 )
@@ -110,7 +109,7 @@ def meter_report(
     """
     wanted = _rules_named(rules)
     options = (observers, bounds, subscriptions)
-    packed = _packed(df, options, relation, run_bytes, to_everybody=to_everybody)
+    packed = _packed(df, options, relation, run_bytes, summary=True, to_everybody=to_everybody)
 
     def count(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -175,27 +174,25 @@ def _packed(
     relation: str | None,
     run_bytes: int,
     *,
-    to_everybody: bool | None = None,
+    summary: bool = False,
+    to_everybody: bool = False,
 ) -> DataFrame:
     """Return a row for each observer of each run, spread evenly, in the columns `_PACKED`.
 
-    `to_everybody` given: also a row for each run, its part of the summary.
+    `summary`: also a row for each run, its part of the summary.
     """
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
         for rows in _tables_of_runs(batches, run_bytes):
-            for _, table in by_run(rows):  # rows without a run and with an empty one are two
+            for run, table in runs_with_rows(rows, relation):
                 place: int = table["file_order"][0].as_py()
-                for run in runs_of(table, relation):
-                    part = None
-                    if to_everybody is not None:
-                        part = part_of(run, table, relation, to_everybody=to_everybody)
-                    for number, seen in enumerate(observed(run, *options)):
-                        if part is not None:
-                            part.note(seen)
-                        yield _row(place, number, seen)
+                part = part_of(run, table, relation, to_everybody=to_everybody) if summary else None
+                for number, seen in enumerate(observed(run, *options)):
                     if part is not None:
-                        yield _row(place, _PART, part)
+                        part.note(seen)
+                    yield _row(place, number, seen)
+                if part is not None:
+                    yield _row(place, _PART, part)
 
     parts = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return _by_runs(df).mapInArrow(pack, _PACKED).repartition(parts)

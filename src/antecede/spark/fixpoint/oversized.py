@@ -10,7 +10,7 @@ estimates few bytes, where `giant` is "never", for a stream, or in Declarative P
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -30,8 +30,11 @@ _REMOTE = (
 )
 
 
-Giant = tuple[DataFrame, int]
-"""The rows of all giant groups, each with the number of its group, and how many there are."""
+class Giant(NamedTuple):
+    """The rows of all giant groups, each with the number of its group."""
+
+    rows: DataFrame
+    size: int
 
 
 def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
@@ -49,7 +52,7 @@ def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | No
         small, giant = _without_group(df, spec) if spec.group is None else _by_group(df, spec)
         if remote and giant is not None:
             raise InputError(
-                f"{giant[1]:,} rows are in groups of more than rows_a_task="
+                f"{giant.size:,} rows are in groups of more than rows_a_task="
                 f"{spec.rows_a_task:,}, or in none: {_REMOTE}"
             )
         return small, giant
@@ -73,7 +76,7 @@ def _without_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Gi
     count = df.count()
     if spec.giant == "auto" and count <= spec.rows_a_task:
         return df, None
-    return None, (df.withColumn(GROUP, F.lit(0)), count)
+    return None, Giant(df.withColumn(GROUP, F.lit(0)), count)
 
 
 def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
@@ -90,4 +93,4 @@ def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant |
     giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few: each has many rows
     rows = df.join(giants.drop("count"), same).drop(_KEY)
     small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
-    return small, (rows, found[1])
+    return small, Giant(rows, found[1])

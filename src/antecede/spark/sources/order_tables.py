@@ -160,8 +160,12 @@ def survey(
         told = pickle.loads(row.told)
         if isinstance(told, AntecedeError):
             raise told
-        for name in ("events", "known", "parents", "several_topics", "bad", "reasons"):
-            setattr(found, name, getattr(found, name) + getattr(told, name))
+        found.events += told.events
+        found.known.update(told.known)
+        found.reasons.update(told.reasons)
+        found.parents += told.parents
+        found.several_topics += told.several_topics
+        found.bad += told.bad
         found.first_bad = found.first_bad or told.first_bad
         for name, value in told.details.items():
             note(found.details, Detail(name, value))

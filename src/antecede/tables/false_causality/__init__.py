@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from antecede.tables.false_causality.rules import CAUSAL, RULES, TOPIC_CAUSAL, rule_named
     from antecede.tables.false_causality.summary import Summary, part_of, summarize, summary_of
     from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, limits_of
-    from antecede.tables.false_causality.trace import by_run, runs_of
+    from antecede.tables.false_causality.trace import by_run, runs_of, runs_with_rows
     from antecede.tables.false_causality.violation_counts import (
         WORDS,
         Early,
@@ -44,7 +44,7 @@ else:
             "rules": "CAUSAL RULES TOPIC_CAUSAL rule_named",
             "summary": "Summary part_of summarize summary_of",
             "timestamps": "ALL_TOPICS Limits Stamps limits_of",
-            "trace": "by_run runs_of",
+            "trace": "by_run runs_of runs_with_rows",
             "violation_counts": "Early Tally WORDS added early_deliveries judged together told way",
             "violations": "VIOLATION_SCHEMA find_violations",
         },

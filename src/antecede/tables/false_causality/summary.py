@@ -22,7 +22,7 @@ from antecede.tables.false_causality.measure import (
     table_of,
 )
 from antecede.tables.false_causality.rules import RULES, rule_named
-from antecede.tables.false_causality.trace import NEVER_SENT, by_run, runs_of
+from antecede.tables.false_causality.trace import NEVER_SENT, runs_with_rows
 from antecede.tables.false_causality.violation_counts import (
     WORDS,
     Early,
@@ -217,12 +217,11 @@ def summarize(
     wanted = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
     parts = []
-    for _, own in by_run(events):
-        for run in runs_of(own, relation):
-            parts.append(part := part_of(run, own, relation, to_everybody=to_everybody))
-            for seen in observed(run, observers, bounds, subscriptions):
-                part.note(seen)
-                rows += rows_of(seen, wanted, truth)
+    for run, own in runs_with_rows(events, relation):
+        parts.append(part := part_of(run, own, relation, to_everybody=to_everybody))
+        for seen in observed(run, observers, bounds, subscriptions):
+            part.note(seen)
+            rows += rows_of(seen, wanted, truth)
     evidence.demand(events, format)
     return summary_of(
         parts,

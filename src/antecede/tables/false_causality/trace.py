@@ -52,12 +52,17 @@ def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[Run]:
     vector clocks or declared causes, as the rows of the run allow. Raises InputError for a table
     that cannot be read so, CycleError where causes go in a circle.
     """
+    return (run for run, _ in runs_with_rows(events, relation))
+
+
+def runs_with_rows(events: pa.Table, relation: str | None = None) -> Iterator[tuple[Run, pa.Table]]:
+    """Yield the executions of a table as `runs_of`, each with its rows."""
     if relation is not None and relation not in RELATIONS:
         raise InputError(f"there is no relation {relation!r}; relations: {', '.join(RELATIONS)}")
     if "id" not in events.column_names:
         raise InputError(f"no column id; there are {', '.join(events.column_names)}")
     for name, table in by_run(events):
-        yield _run(name, table, relation)
+        yield _run(name, table, relation), table
 
 
 def _with_order(events: pa.Table) -> pa.Table:

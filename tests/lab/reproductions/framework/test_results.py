@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from antecede.errors import LocalError
 from antecede.lab.reproductions.framework.execute import SCHEMA, run_locally
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runs import Run
@@ -47,7 +48,9 @@ def test_runs_are_picked_by_parameters_kind_and_seed() -> None:
     assert len(results.runs) == len(runs) - 1
     assert [run.key for run in results.where(factor=2, x=4)] == ["2/4/1"]
     assert [run.key for run in results.where(kind="line", seed=3, x=1)] == ["2/1/3", "3/1/3"]
-    assert results.where(peers=3) == []
+    assert results.where(factor=9) == []
+    with pytest.raises(LocalError, match="no run of the study has style; parameters are"):
+        results.line("one", "y", "x", style="dashed")
     assert results.figures(runs[2]) == {"y": 3.0, "s": [1.0, 2.0]}
 
 

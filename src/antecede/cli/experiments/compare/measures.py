@@ -32,6 +32,7 @@ class Measure(NamedTuple):
 
     name: str
     figure: str
+    """Name of a figure of a run; one that begins with a point is of each role."""
     of: str = ""
     scale: float = 1.0
     """100: shown in percent."""

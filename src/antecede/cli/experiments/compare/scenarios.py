@@ -30,6 +30,7 @@ JITTER = 0.125
 WARM_DELAYS = 4
 """Longest delays until a group is steady (Evropeytsev et al. 2016: 1 s at 50-250 ms)."""
 ARRIVALS, MOST_SECONDS, LEAST_SECONDS = 30_000, 4.0, 0.5
+"""Arrivals after the warm-up (about a second of work), and bounds of the simulated time."""
 TOPICS, SUBSCRIBED, PUBLISHED = 10, 4, 2
 LAN = 0.1
 """Delays inside a subgroup by those between (Nakayama 2017, section 3: 16 and 160)."""

@@ -151,8 +151,15 @@ def _run_one(
     begin = time.monotonic()
     check_same_study(folder, study.name)
     with report_kept_runs(folder):
-        how = {name: getattr(args, name) for name in ("only", "fresh", "redraw")}
-        done = framework.conduct(study, engine, folder, quick=args.quick, **how)
+        done = framework.conduct(
+            study,
+            engine,
+            folder,
+            quick=args.quick,
+            only=args.only,
+            fresh=args.fresh,
+            redraw=args.redraw,
+        )
     # Names alone: a page may be shown to others, and paths say where somebody keeps files.
     traces = " ".join(Path(path).name for path in args.traces)
     command = f"antecede study {name}{' --quick' if args.quick else ''}"

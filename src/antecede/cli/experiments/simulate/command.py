@@ -141,9 +141,7 @@ def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
 def _timed(
     scenario: Scenario, args: argparse.Namespace, engine: str
 ) -> tuple[list[Result], float, str]:
-    if (
-        engine == simulator.READABLE and not args.meter
-    ):  # no kernels, so none are loaded for their time
+    if engine == simulator.READABLE and not args.meter:  # loads no kernels
         begin = time.monotonic()
         return _results(scenario, args, engine), time.monotonic() - begin, ""
     from antecede.tables.kernels import timed

@@ -34,7 +34,7 @@ def found_on_spark(
         )
     free = free_bytes()
     tables = tables_of(paths, args.format, options)
-    with events_on_spark(args, tables, options, engine) as (events, survey, _):
+    with events_on_spark(args, paths, tables, options, engine) as (events, survey, _):
         known = frozenset(name for name, count in survey.known.items() if count)
         whole = Whole("clock_members" in known and not survey.parents, known)
         way = way_of(events, whole, args.by)

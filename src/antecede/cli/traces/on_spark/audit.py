@@ -41,7 +41,7 @@ def run_on_spark(
     if aside is not None:
         format = format_of(aside)
         check_new_folder(aside, tables, args.force)
-    given = events_on_spark(args, tables, options, engine, aside, format)
+    given = events_on_spark(args, args.paths, tables, options, engine, aside, format)
     with given as (events, found, bad), Progress("counting"):
         if clocked := bool(found.known["clock_members"]) and not found.parents:
             report = total_by_clocks(events, bad, format, pairs=pairs)

@@ -23,7 +23,7 @@ def run_on_spark(
 ) -> int:
     """Carry `antecede meter` out on Spark. Raises as the local engine does."""
     tables = tables_of(args.paths, args.format, options)
-    with events_on_spark(args, tables, options, engine) as (events, read, _):
+    with events_on_spark(args, args.paths, tables, options, engine) as (events, read, _):
         if source_in(events) == NONE:
             raise InputError(describe_none(events, read.details))
         asked.check(lambda: _known_in(events))
