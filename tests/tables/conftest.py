@@ -24,6 +24,12 @@ class Said(NamedTuple):
         return " ".join(self.out.split())
 
     @property
+    def refused(self) -> str:
+        """Return the error of a command that was refused."""
+        assert self.code == 2
+        return self.err
+
+    @property
     def json(self) -> Any:
         return json.loads(self.out)
 

@@ -186,12 +186,12 @@ def test_a_column_of_a_table_says_what_happened(tmp_path: Path, command: Command
     path = tmp_path / "orders.csv"
     path.write_text("id,host,cause,what\no1,shop,,order placed\np1,pay,o1,order paid\n")
     paid = ("cut", path, "--possibly", "'paid' in pay and shop == 1")
-    assert "--text COLUMN" in command(*paid).err
+    assert "--text COLUMN" in command(*paid).refused
     first, second = command(*paid, "--text", "what").out.splitlines()[-2:]
     assert first.endswith("yes, at pay=1 shop=1 (3 global states looked at)")
     assert second == "Causality by declared causes"
     ask = ("ask", path, "--text", "what", "future")
-    assert "it is in what these say: o1" in command(*ask, "placed").err
+    assert "it is in what these say: o1" in command(*ask, "placed").refused
     assert "order paid" in command(*ask, "o1").out
     path.write_text(path.read_text().replace("what", "message"))  # known by its name
     assert "order placed" in command("ask", path, "past", "p1").out

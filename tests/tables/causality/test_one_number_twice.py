@@ -29,8 +29,14 @@ def test_both_are_named_in_whatever_order_they_stand(
     path.write_text("".join(json.dumps(ROWS[k]) + "\n" for k in order))
     first, second = (ROWS[k]["id"] for k in order if k < 2)
     said = f"{first} and {second} are both event 1 of p: they cannot be distinguished"
-    for words in (["past", "one"], ["future", "two", "--json"], ["before", "after", "two"]):
-        assert said in command("ask", path, *words).err
+    for words in (
+        ["past", "one"],
+        ["future", "two", "--json"],
+        ["before", "after", "two"],
+        ["between", "one", "after"],
+        ["concurrent", "one"],
+    ):
+        assert said in command("ask", path, *words).refused
     assert said in command("ask", path, "past", "after").out
     notes = command("ask", path, "past", "after", "--json").json["notes"]
     assert any(said in note for note in notes)

@@ -359,7 +359,7 @@ def written(folder: Path, rows: Sequence[Event]) -> Path:
         ("past b", 0, "Note: 1 cause (lost) that the trace does not have"),
         ("before a b", 0, "yes: a happened before b; a chain of 1 step, by declared causes:"),
         ("before b a", 1, "no: a happened before b; a chain of 1 step"),
-        ("before b c", 1, "no"),
+        ("before b c", 1, "no: b and c are concurrent"),
         ("before b b", 1, "no: b and b are one event"),
         ("between b c", 0, "none: b did not happen before c"),
         ("concurrent b", 0, "1 of 3 events is concurrent with b, by"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import json
 import os
@@ -95,11 +94,7 @@ class Fake:
 
 def test_an_entry_point_does_not_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("mail", f"{__name__}:Fake", reader.ENTRY_POINTS)
-    load = functools.cache(reader.load_entry_points.__wrapped__)
-    for name, value in (
-        *(("_READERS", dict(reader._READERS)), ("_BROKEN", {})),
-        ("load_entry_points", load),
-    ):
+    for name, value in (("_READERS", dict(reader._READERS)), ("_BROKEN", {}), ("_LOADED", [])):
         monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [entry])
     assert not isinstance(reader.by_name("mail"), Fake)

@@ -469,7 +469,7 @@ def test_a_quote_that_never_closes_costs_one_row(size: int, tmp_path: Path) -> N
     assert (trace.events.num_rows, bad(trace)[0][0]) == (size, 2)
 
 
-def test_json_lines_whose_first_line_isbad(tmp_path: Path) -> None:
+def test_json_lines_whose_first_line_is_bad(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('started, pid 7\n{"id": "a"}\n{"id": "b", "parent": "a"}\n')
     trace = read([path])

@@ -216,3 +216,12 @@ def test_csv_of_nezha(tmp_path: Path) -> None:
     assert causes(trace) == {f"{TRACE}/{ROOT}": [], f"{TRACE}/{CHILD}": [f"{TRACE}/{ROOT}"]}
     assert trace.events["start_time"].to_pylist() == [AT * 10**9] * 2
     assert trace.details == {"spans_taken_as_us": 1, "span_unit": "ns"}
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_further_columns_of_nezha(quote: str, tmp_path: Path) -> None:
+    header = "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano,EndTimeUnixNano,Extra"
+    row = f"{TRACE},{ROOT},root,p,{AT * 10**9},{AT * 10**9 + 5},more"
+    lines = [quote + line.replace(",", f"{quote},{quote}") + quote for line in (header, row)]
+    own: Any = read([written(tmp_path, "\n".join(lines), "t.csv")], own=True).own
+    assert own["Extra"].to_pylist() == ["more"]

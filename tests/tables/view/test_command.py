@@ -48,7 +48,7 @@ def test_a_page_is_written_whole(file: Path, command: Command) -> None:
     out = file.parent / "page.html"
     assert "12 events" in command("view", file, "-o", out, "--around", "b@cyd").out
     assert out.read_text(encoding="utf-8").rstrip().endswith("</html>")
-    assert "exists already" in command("view", file, "-o", out).err
+    assert "exists already" in command("view", file, "-o", out).refused
     assert command("view", file, "-o", out, "--force").code == 0
 
 
@@ -134,7 +134,7 @@ def test_pieces_are_cut_and_served(tmp_path: Path, command: Command) -> None:
     pq.write_table(drawn(2, events=500).events, file)
     assert f"antecede view {cut}" in command("view", file, "--tiles", cut).out
     assert (cut / ABOUT).is_file()
-    assert "--by" in command("view", cut, "--by", "events", "--no-browser").err
+    assert "--by" in command("view", cut, "--by", "events", "--no-browser").refused
     for words in ([str(cut)], [str(file), "--serve"], [str(file), "--follow"]):
         process, url = _served(*words)
         try:
@@ -160,7 +160,7 @@ def test_an_audit_writes_its_page(file: Path, command: Command) -> None:
     assert f"The page: {out}" in command("audit", file, "--page", out).out
     assert _data(out)["events"] == 12
     assert command("audit", file, "--page", out).code == 2
-    assert "ends in .html" in command("audit", file, "--page", "x.txt").err
+    assert "ends in .html" in command("audit", file, "--page", "x.txt").refused
 
 
 ROWS = """id,member,time,after
@@ -225,7 +225,7 @@ def test_a_counterexample_as_a_page(tmp_path: Path, command: Command) -> None:
     assert "delivered before a message of its causal past (a1)" in meta["findings"][0]["what"]
     assert len(meta["findings"][0]["rows"]) == 1
     assert command("check", "bss", "--page", "x.svg").code == 2
-    assert "leave out --page" in command("check", "--all", "--page", "x.html").err
+    assert "leave out --page" in command("check", "--all", "--page", "x.html").refused
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ message's sending, a delivery by the receipt at its member as well; and a vector
 a member's events follow each other, so they are put into an order: by the member's own clock or
 numbers where all rows have them, wherever the causes allow it.
 
-The rows are sorted by that order; program order is added as further edges, but for those that
-form a cycle with causes; and `tables.kernels.graph.causes_first` makes one order of all. In it a
+The rows are sorted by that order; program order is added as further edges, but for those that form
+a cycle with causes; and `tables.kernels.graph.sort_causes_first` makes one order of all. In it a
 clock is the maximum of the causes' clocks and the member's last one, plus one. A row's clock is
 kept only while rows that it causes are to come.
 """

@@ -119,6 +119,8 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
         }
     )
     names = table.column_names
+    if group in ("consistent", *names):
+        raise InputError(f"group={group!r}: the verdict adds a column of this name; rename yours")
     keys = [] if group is None else [group]
     for key in keys:
         table = table.append_column(key, cut[key])

@@ -1,9 +1,11 @@
 """Causal order of an Arrow table: the engine of local runs and of every Spark task.
 
-Theory of operation ------------------- 1. `keys` numbers identities and causes and marks rows with
-bad keys. 2. Of rows with one identity the first by (time, content) takes part, the others are
-marked. 3. Causes are looked up by binary search; memory follows rows and causes, never the numbers
-in them. 4. The kernel sets cycles aside and computes releases.
+Theory of operation
+-------------------
+1. `keys` numbers identities and causes and marks rows with bad keys.
+2. Of rows with one identity the first by (time, content) takes part, the others are marked.
+3. Causes are looked up by binary search; memory follows rows and causes, never the numbers in them.
+4. The kernel sets cycles aside and computes releases.
 
 **The order is defined.** A row is released at r = max(its time, r of its causes); d is 0, or one
 more than the largest d of a cause with the same r; rows go by (r, d, time, identity) in their

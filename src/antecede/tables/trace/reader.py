@@ -10,7 +10,6 @@ docs/own-reader.md.
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,6 +73,7 @@ class Reader(Protocol):
 ENTRY_POINTS = "antecede.readers"
 
 _READERS: dict[str, Reader] = {}
+_LOADED: list[bool] = []
 _BROKEN: dict[str, str] = {}
 """Entry points that failed to load, with the error."""
 
@@ -90,13 +90,15 @@ def register(reader: Reader) -> None:
     _READERS[name] = reader
 
 
-@functools.cache
 def load_entry_points() -> None:
     """Register the readers of installed packages, once.
 
     The value of an entry point is a reader or a class. Known names stay as they are. Failures are
     kept for the message of `by_name`.
     """
+    if _LOADED:  # a reader that is being imported may ask for names
+        return
+    _LOADED.append(True)
     found = importlib.metadata.entry_points(group=ENTRY_POINTS)
     for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
         try:

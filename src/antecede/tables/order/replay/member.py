@@ -1,8 +1,10 @@
 """Replay of one member's log through its `Group`: the outcome of each row.
 
-Theory of operation ------------------- `take` gets the rows of one (group, observer) in order of
-arrival. Time passes up to the row (`advance`), then `Group.receive` gets its bytes. Each of
-`Group.effects` is assigned to the row of its message: a held row, or the row that has just come.
+Theory of operation
+-------------------
+`take` gets the rows of one (group, observer) in order of arrival. Time passes up to the row
+(`advance`), then `Group.receive` gets its bytes. Each of `Group.effects` is assigned to the row of
+its message: a held row, or the row that has just come.
 
 **Own messages.** A row marked as sent is sent again by `Group.post` with its payload. Protocols are
 deterministic, so other bytes mean an incomplete log, and the row's reason says so. Rows with

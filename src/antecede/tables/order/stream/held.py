@@ -118,7 +118,8 @@ class HeldPieces:
     def views(self, new: Arrays, without: Longs | None = None) -> tuple[Views, list[Arrays]]:
         """Return the table of pieces, `new` the last, and the arrays that it points to.
 
-        Rows of `without` (piece << 32 | row) count as gone.
+        Rows of `without` (piece << 32 | row) count as gone. The views are addresses in the arrays:
+        keep the arrays as long as the views.
         """
         opened = [self._open(piece) for piece in self.pieces] + [new]
         for number, rows in _by_piece(without) if without is not None else ():

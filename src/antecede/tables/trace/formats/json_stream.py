@@ -4,10 +4,11 @@
 array under `txns`. Memory holds an element and a block of the file. A file may hold several values
 (JSON lines).
 
-Theory of operation ------------------- The state is a stack of open brackets with the number of
-keys of the way above each. A value is opened (on the way), yielded (at its end) or skipped (beside
-it). `json` decodes an element from a buffer that doubles until it holds the element, so the time is
-linear.
+Theory of operation
+-------------------
+The state is a stack of open brackets with the number of keys of the way above each. A value is
+opened (on the way), yielded (at its end) or skipped (beside it). `json` decodes an element from a
+buffer that doubles until it holds the element, so the time is linear.
 
 A bad element costs itself: reading goes on behind its closing bracket, found by counting brackets
 outside strings (a line end closes a string). Where brackets do not match, reading goes on at the

@@ -32,9 +32,9 @@ TIMES = ("timestamp", "date", "time", "datetime", "ts", "when", "at")
 """Names of a group that holds a time, the first present counts."""
 _LINE = re.compile(r"[^\n]+")
 _US_DATE = re.compile(
-    r"(\d{1,2}/\d{1,2}/\d{4}\s+\d{1,2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
+    r"(\d{1,2})/(\d{1,2})/(\d{4})\s+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
 )
-"""Month before day, as in akka and web logs."""
+"""Month before day, as the akka and web logs among the dialects have it."""
 MAX_BYTES = 1 << 28
 """Most bytes of a log, decompressed, as all of it is in memory."""
 CHUNK = 1 << 20
@@ -272,13 +272,17 @@ def _time_of(written: str, unit: str) -> int | None:
         return text.nanoseconds(written, unit)
     if (found := _US_DATE.match(written)) is None:
         return text.iso_time(written)
-    moment, fraction, half = found.groups()
-    spelling = "%m/%d/%Y %I:%M:%S %p" if half else "%m/%d/%Y %H:%M:%S"
+    month, day, year, hour, minute, second = (int(found[k]) for k in range(1, 7))
+    half = (found[8] or "").upper()
+    if half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half == "PM" else 0)
     try:
-        when = datetime.datetime.strptime(f"{moment} {half or ''}".strip(), spelling)
+        when = datetime.datetime(year, month, day, hour, minute, second)
     except ValueError:
         return None
-    return text.iso_time(f"{when.isoformat()}.{(fraction or '0')}")
+    return text.iso_time(f"{when.isoformat()}.{(found[7] or '0')}")
 
 
 def _first_line(whole: str) -> str:

@@ -112,7 +112,8 @@ class TimeCounts:
 
     def add(self, unreadable: int, taken: str | None, causes: int = 0) -> None:
         """Count a span; `causes`: its parents and links that name no span."""
-        self._counts.update({UNREADABLE: unreadable, UNREADABLE_CAUSES: causes})
+        self._counts[UNREADABLE] += unreadable
+        self._counts[UNREADABLE_CAUSES] += causes
         if taken is not None:
             self._taken[f"{TAKEN_AS}{taken}"] += 1
 

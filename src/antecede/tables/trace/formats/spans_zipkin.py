@@ -2,10 +2,12 @@
 
 A file is an array of spans, of arrays of spans, or a span a line.
 
-Theory of operation ------------------- A client and a server may share a span id: two rows, or in
-version 1 one row with the annotations of both (cs, sr). They are two events, the server's caused by
-the client's. A child follows the part in its own process if there is one, else the client's. Some
-processes report a span in pieces: pieces without a time are merged into the one with it.
+Theory of operation
+-------------------
+A client and a server may share a span id: two rows, or in version 1 one row with the annotations of
+both (cs, sr). They are two events, the server's caused by the client's. A child follows the part in
+its own process if there is one, else the client's. Some processes report a span in pieces: pieces
+without a time are merged into the one with it.
 
 The end of the file tells which ids are shared, so a file is read twice: first the parts of each
 span id are noted (17 bytes a span), then the events are made. The client's or only part is

@@ -127,11 +127,11 @@ def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
 
 
 def _values(what: str, column: Any) -> list[Any]:
+    times = None if what in _IDS else times_in(column, "us")
+    if times is not None:  # Python's own types hold fewer times, and other time zones
+        return times
     values: list[Any] = column.to_pylist()
-    if what in _IDS:
-        return values
-    times = times_in(column, "us")
-    return [*map(_canonical, values)] if times is None else times
+    return values if what in _IDS else [*map(_canonical, values)]
 
 
 def times_in(column: Any, unit: str) -> list[int | None] | None:

@@ -1,10 +1,12 @@
 """Tables in blocks of columns, and their rows: Parquet, CSV, JSON lines.
 
-Theory of operation ------------------- `csv_rows` and `json_rows` define the rows of a file; blocks
-hold the same rows. Arrow reads blocks of CSV without quotes, carriage returns and odd bytes as
-Python's csv module does; lines of another number of cells are taken out first. From the first other
-block on the file is read as rows. JSON lines are parsed a line at a time: Arrow's reader loses
-which keys a record lacks, numbers beyond 64 bits, and values of several types.
+Theory of operation
+-------------------
+`csv_rows` and `json_rows` define the rows of a file; blocks hold the same rows. Arrow reads blocks
+of CSV without quotes, carriage returns and odd bytes as Python's csv module does; lines of another
+number of cells are taken out first. From the first other block on the file is read as rows. JSON
+lines are parsed a line at a time: Arrow's reader loses which keys a record lacks, numbers beyond 64
+bits, and values of several types.
 """
 
 from __future__ import annotations

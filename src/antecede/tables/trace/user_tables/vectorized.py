@@ -1,10 +1,11 @@
 """Blocks of a user's table to blocks of events, without a Python object a row.
 
-Theory of operation ------------------- `columns.Columns` defines a row. Here a column of the schema
-is made of a whole block of cells (`cell_parsing`) where Arrow can do the same. Other cells go to
-the method of `Columns`; a row that `Columns` would set aside, or that cannot be stored, goes to
-`Columns.event` whole. So nothing is decided or counted twice: columns whose cells are counted come
-last, when the other rows are known.
+Theory of operation
+-------------------
+`columns.Columns` defines a row. Here a column of the schema is made of a whole block of cells
+(`cell_parsing`) where Arrow can do the same. Other cells go to the method of `Columns`; a row that
+`Columns` would set aside, or that cannot be stored, goes to `Columns.event` whole. So nothing is
+decided or counted twice: columns whose cells are counted come last, when the other rows are known.
 """
 
 from __future__ import annotations
@@ -70,10 +71,12 @@ def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
 def each_row(block: Block, columns: Columns) -> Iterator[Piece]:
     """Yield the same as `pieces`, each row made by itself."""
     bad = list(block.bad)
-    for at in range(block.rows):
+    of_text = block.batch is None or block.as_text
+    for at, record in enumerate(block.as_records()):
         while bad and bad[0][0] == at:
             yield bad.pop(0)[1], None
-        yield _alone(block.sliced(at, 1), columns, True)
+        line = None if block.lines is None else int(block.lines[at])
+        yield columns.event(record, line), record if of_text else block.batch.slice(at, 1)
     yield from ((row, None) for _, row in bad)
 
 
