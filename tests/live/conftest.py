@@ -16,5 +16,5 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
     given = {name: pyfuncitem.funcargs[name] for name in names}
-    run(lambda: pyfuncitem.obj(**given), 300)
+    run(lambda: pyfuncitem.obj(**given))
     return True

@@ -26,7 +26,9 @@ def test_inserting_one_by_one_is_a_set(numbers: list[int]) -> None:
     value = Intervals(tuple(bounds))
     assert value == Intervals.of(seen)
     assert list(value) == sorted(seen)
-    assert all(intervals.contains(bounds, n) == (n in seen) for n in range(28))
+    assert (len(value), bool(value)) == (len(seen), bool(seen))
+    for n in range(28):
+        assert intervals.contains(bounds, n) == (n in value) == (n in seen)
     for n in range(1, 28):
         gaps = [g for g in range(1, n) if g not in seen]
         assert intervals.nearest_gap(bounds, n) == max(gaps, default=0)

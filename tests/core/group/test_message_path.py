@@ -60,9 +60,9 @@ def group_at_work(order: str, *, closed: bool) -> dict[str, Group]:
 @pytest.mark.parametrize(
     ("order", "closed", "sending", "receiving"),
     [
-        ("causal", True, Walk(11, 13), Walk(10, 13)),
-        ("causal", False, Walk(12, 18), Walk(12, 37)),
-        ("bss", True, Walk(13, 21), Walk(12, 23)),
+        ("causal", True, Walk(10, 12), Walk(9, 12)),
+        ("causal", False, Walk(11, 17), Walk(11, 36)),
+        ("bss", True, Walk(12, 20), Walk(11, 22)),
     ],
 )
 def test_a_message_walks_through_no_more_than_the_page_says(

@@ -265,6 +265,16 @@ def test_a_number_that_is_too_large_is_told_the_largest() -> None:
         group.begin_at({"bob": 2**63})
 
 
+@pytest.mark.parametrize("last", [True, None, -1])
+def test_what_is_no_number_of_a_last_message_is_refused(last: Any) -> None:
+    group = Group("alice", ("alice", "bob"))
+    with (
+        unchanged(group),
+        pytest.raises(LocalError, match="the number of its last message is a whole number"),
+    ):
+        group.leave("bob", last)
+
+
 def test_a_thread_tells_what_was_forgotten_from_what_never_came() -> None:
     names = ("alice", "bob", "carol")
     alice, bob, _ = (Group(name, names, order="reply", threads=2) for name in names)

@@ -74,12 +74,19 @@ def test_more_than_the_last_message_cannot_have_come(name: str) -> None:
     assert me.members == (0, 1, 2)
 
 
+@pytest.mark.parametrize("before", ["sent", "received"])
 @pytest.mark.parametrize("name", JOINS)
-def test_a_frontier_is_adopted_by_newcomers_alone(name: str) -> None:
+def test_a_frontier_is_adopted_by_newcomers_alone(name: str, before: str) -> None:
     me, other, _ = members(name, range(3))
     frontier = me.frontier()
-    say(other)
-    with pytest.raises(LocalError, match="before anything is sent or received"):
+    if before == "sent":
+        say(other)
+    else:
+        other.receive(say(me), now=1)
+    with (
+        unchanged(other),
+        pytest.raises(LocalError, match="before anything is sent or received"),
+    ):
         other.adopt(frontier)
 
 

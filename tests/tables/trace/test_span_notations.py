@@ -7,11 +7,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id
+from antecede.tables.trace.formats.spans_table import COLUMNS
+from antecede.tables.trace.formats.zipkin_table import rows_of
 from antecede.tables.trace.reader import ReadOptions
 from tests.tables.trace.files import causes, written
 
@@ -225,3 +228,14 @@ def test_further_columns_of_nezha(quote: str, tmp_path: Path) -> None:
     lines = [quote + line.replace(",", f"{quote},{quote}") + quote for line in (header, row)]
     own: Any = read([written(tmp_path, "\n".join(lines), "t.csv")], own=True).own
     assert own["Extra"].to_pylist() == ["more"]
+
+
+def test_a_time_beyond_the_calendar_in_a_zipkin_table_is_one_unreadable_time() -> None:
+    columns = {
+        "traceId": [TRACE, TRACE],
+        "id": [ROOT, CHILD],
+        "localEndpoint": [{"serviceName": "p"}] * 2,
+        "timestamp": pa.array([AT * 10**6, 2**60], pa.timestamp("us", "Europe/Rome")),
+    }
+    unreadable = COLUMNS.index("unreadable_times")
+    assert [row[unreadable] for row in rows_of(pa.table(columns))] == [0, 1]

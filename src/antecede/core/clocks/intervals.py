@@ -12,7 +12,7 @@ both operations are one binary search, and an insertion changes at most two boun
 that arrive almost in order keep the list at one or a few nodes however many there are.
 
 Protocols use the plain functions on a list; `insert` changes it in place. `Intervals` is the same
-as an immutable value.
+as an immutable value, with `in`, `len` and iteration.
 """
 
 from __future__ import annotations
@@ -162,7 +162,13 @@ class Intervals:
         starts, stops = self.bounds[::2], self.bounds[1::2]
         return tuple((low, stop - 1) for low, stop in zip(starts, stops, strict=True))
 
+    def __contains__(self, number: int) -> bool:
+        return contains(self.bounds, number)
+
     def __iter__(self) -> Iterator[int]:
         """Yield the numbers, ascending."""
         for low, high in self.nodes:
             yield from range(low, high + 1)
+
+    def __len__(self) -> int:
+        return sum(self.bounds[1::2]) - sum(self.bounds[::2])

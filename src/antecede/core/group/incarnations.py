@@ -352,8 +352,9 @@ class Lives:
         return tuple(sorted((name, life) for name, life in found if life.generation))
 
     def check(self, name: str, life: Incarnation, seq: int | None, said_by: str = "") -> bool:
-        """Judge a message, or another member's word on a life (`seq` None: a note, or both).
+        """Judge a message, or what another member's frame contains about an incarnation.
 
+        `seq` is None for a control message and for another member's word.
         False: of an older life, to be dropped. Raises IncarnationError where lives meet.
         """
         chain = self.chains.get(name, ())

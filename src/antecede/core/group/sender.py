@@ -27,7 +27,7 @@ class Sending(Part):
         *,
         to: Sequence[str] | None = None,
         topics: Sequence[str] = (),
-        reply_to: Message | Sent | Id | Sequence[Message | Sent | Id] = (),
+        reply_to: Answered = (),
         now: Seconds | None = None,
         now_ns: int | None = None,
     ) -> Sent:
@@ -86,7 +86,7 @@ class Sending(Part):
         *,
         to: Sequence[str] | None = None,
         topics: Sequence[str] = (),
-        reply_to: Message | Sent | Id | Sequence[Message | Sent | Id] = (),
+        reply_to: Answered = (),
         now: Seconds | None = None,
         now_ns: int | None = None,
     ) -> list[Packet]:

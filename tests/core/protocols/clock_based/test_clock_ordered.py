@@ -178,6 +178,26 @@ def test_recovery_makes_the_bound_longer(name: str) -> None:
     assert patient.wait_ns(1) == plain.wait_ns(1) + s(7)
 
 
+def test_a_wait_above_146_years_is_refused_with_its_recovery() -> None:
+    year_s = 365 * 86_400
+    far = Bounds[int](most_s=146 * year_s)
+    alone = Linear(0, range(3), bounds=far, delivery="bound", retry_s=1)
+    assert alone.wait_ns(1) == s(146 * year_s)
+    with_recovery = Linear(
+        0, range(3), bounds=far, delivery="bound", retry_s=1, recovery_s=100.0 * year_s
+    )
+    with pytest.raises(LocalError, match=r"the wait is 7757856000 s; 146 years are the most"):
+        with_recovery.wait_ns(1)
+
+
+@every
+def test_a_wait_by_its_former_name_is_refused(name: str) -> None:
+    kind, bounds = KINDS[name]
+    own = type("Own", (kind,), {"wait_s": lambda self, sender: 0})
+    with pytest.raises(LocalError, match=r"Own\.wait_s has no effect; define wait_ns"):
+        own(0, range(3), bounds=bounds)
+
+
 @every
 def test_two_members_need_no_wait(name: str) -> None:
     member, other = (maker(name, delivery="bound")(k, range(2)) for k in range(2))
@@ -362,6 +382,14 @@ def test_nobody_waits_for_a_member_that_left(name: str) -> None:
 
 
 # -- refusals, bytes, words -----------------------------------------------------------------------
+
+
+@every
+def test_an_own_null_message_has_no_effect(name: str) -> None:
+    member = maker(name)(0, range(2))
+    sent(member)
+    with unchanged(member):
+        assert member.receive(NullMessage(0, 0, b"", 0), now=0) == ()
 
 
 @pytest.mark.parametrize("ahead", [False, True])

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.core.protocols.clock_based.published_relations import (
     ConverseRelation,
     Order,
@@ -311,6 +312,23 @@ def test_a_separation_is_that_of_its_pair_whichever_was_asked_for_first(
     floor = Floor(2, s(5))
     assert not LinearPhysicalRelation(separation).excludes(floor, 1, b)  # of the sender itself
     assert LinearPhysicalRelation(separation).excludes(floor, 0, b)
+
+
+def test_a_separation_by_its_former_name_is_refused() -> None:
+    bounds = Bounds[int](accuracy_s=0.1, least_s=1, most_s=4)
+    own = type("Own", (Separation,), {"between_s": lambda self, source, target: 0})
+    with pytest.raises(LocalError, match=r"Own\.between_s has no effect; define between_ns"):
+        own(bounds, range(3))
+
+
+def test_a_relation_that_sets_a_separation_by_its_former_name_is_refused() -> None:
+    class Own(LinearPhysical):
+        def relate(self, separation: Any) -> Relation:
+            separation.between_s = lambda source, target: 0
+            return super().relate(separation)
+
+    with pytest.raises(LocalError, match=r"Separation\.between_s has no effect"):
+        Own(0, range(3), bounds=Bounds[int](accuracy_s=0.1, least_s=1, most_s=4))
 
 
 def test_a_separation_of_ones_own_is_asked_for_every_pair() -> None:

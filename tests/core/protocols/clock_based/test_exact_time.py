@@ -209,8 +209,12 @@ def test_recovery_and_patience_refuse_to_go_without_the_time() -> None:
         ({"now": 1.7e18}, "now_ns"),
         ({"now": 5, "now_ns": 5}, "once"),
         ({"now_ns": 5.0}, "whole nanoseconds"),
+        ({"now_ns": True}, "whole nanoseconds"),
         ({"now": float("nan")}, "finite"),
         ({"now": "noon"}, "number of seconds"),
+        ({"now": "5"}, "number of seconds"),
+        ({"now": b"5"}, "number of seconds"),
+        ({"now": True}, "number of seconds"),
         ({"now_ns": 1 << 62}, "146 years"),
     ],
 )

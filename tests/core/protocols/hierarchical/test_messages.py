@@ -12,9 +12,11 @@ from antecede.core.clocks.bits import MAX_SPAN, trim
 from antecede.core.protocols.base import Protocol
 from antecede.core.protocols.hierarchical.internal import InternalPeer
 from antecede.core.protocols.hierarchical.messages import (
+    HIGHEST_KIND,
     Acknowledgement,
     Downward,
     External,
+    Flush,
     Upward,
 )
 from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
@@ -33,6 +35,7 @@ messages = st.one_of(
     st.builds(Upward, numbers, numbers, windows, numbers, st.just("p")),
     st.builds(Downward, numbers, numbers, numbers, windows, st.just("p")),
     st.builds(Acknowledgement, numbers, numbers, numbers, st.just("p")),
+    st.builds(Flush, numbers, st.just(0), windows, st.just("p")),
     st.builds(
         External,
         numbers,
@@ -65,6 +68,22 @@ def test_what_is_cut_short_or_too_long_is_refused(message: Any, cut: int) -> Non
         role.decode(control[:-cut], "p")
     with pytest.raises(RemoteError):
         role.decode(control + b"\x00", "p")
+
+
+@pytest.mark.parametrize("kind", [HIGHEST_KIND + 1, 255])
+def test_an_unknown_kind_is_refused(kind: int) -> None:
+    role = hierarchical(TOPOLOGY)[1]
+    with pytest.raises(DecodeError, match=f"message kind {kind} is unknown; there are 0 to 4"):
+        role.decode(bytes([kind, 1, 0]), "p")
+
+
+def test_a_flush_with_a_number_is_refused() -> None:
+    flush = Flush(2, 0, (0, 1), "p")
+    role = role_for(flush)
+    control = role.encode(flush)
+    assert control[:3] == bytes([HIGHEST_KIND, 2, 0])
+    with pytest.raises(DecodeError, match="a flush of I with number 3; it has none"):
+        role.decode(control[:2] + b"\x03" + control[3:], "p")
 
 
 @given(control=st.binary(max_size=40), at=st.sampled_from((1, 2, 4)))

@@ -58,6 +58,19 @@ def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
     assert said(a.receive(msg("B2", "B1"), now=s(9.0))) == ["discard B2: duplicate"]
 
 
+def test_release_goes_from_the_ancestors_down() -> None:
+    for parents in (("B1", "B2"), ("B2", "B1")):
+        a = waiting("release", several_parents=True)
+        a.receive(msg("C2", *parents), now=s(0.0))
+        a.receive(msg("B2", "B1", "B9"), now=s(0.0))
+        a.receive(msg("B1", "B8"), now=s(0.0))
+        assert said(a.tick(s(5.0))) == [
+            "release B1 without B8",
+            "release B2 without B9",
+            "deliver C2",
+        ]
+
+
 def test_release_of_a_cycle_ends() -> None:
     a = waiting("release")
     a.receive(msg("B1", "C1"), now=s(0.0))
@@ -155,6 +168,15 @@ def test_overflow_release_may_free_the_newcomer() -> None:
     a = SemanticOrder(0, range(3), store_limit=1, overflow="release")
     a.receive(msg("B2", "B1"))
     assert said(a.receive(msg("B3", "B2"))) == ["release B2 without B1", "deliver B3"]
+
+
+def test_overflow_release_begins_with_a_newcomer_at_the_top_of_the_thread() -> None:
+    a = SemanticOrder(0, range(2), store_limit=1, overflow="release")
+    assert said(a.receive(msg("B3", "B2"))) == ["hold B3 for B2"]
+    assert said(a.receive(msg("B2", "B1"))) == ["release B2 without B1", "deliver B3"]
+    assert a.blocked_on() == ()
+    assert a.counts["released"] == 1
+    assert said(a.receive(msg("B1"))) == ["deliver B1"]
 
 
 def test_overflow_set_aside_gives_up_the_oldest_and_what_answers_it() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,9 @@ from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.messages import TopicMessage
+from antecede.core.protocols.topics.state import Waiting
 from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.errors import LocalError
 from tests.core.protocols.seconds import s
 from tests.core.protocols.topics.tools import CLASSES, EXACT, GROUPS, LAN_WAN, UNLIKE, published
 
@@ -164,3 +167,37 @@ def test_least_delays_are_those_of_the_bounds(seed: int) -> None:
         delays = Delays(bounds, range(4))
         for one, other in itertools.product(range(4), repeat=2):
             assert delays.least_ns(one, other) == bounds.least_path_ns(one, other, (0, 1, 2, 3))
+
+
+@every
+@pytest.mark.parametrize("put_on", ["the class", "the member"])
+def test_a_due_time_of_ones_own_is_gone_by(name: str, put_on: str) -> None:
+    cls = CLASSES[name]
+    later_ns = s(1.5)
+
+    def later(self: TopicProtocol, waiting: Waiting) -> int:
+        return cls.due_ns(self, waiting) + later_ns
+
+    subscriptions = Subscriptions(dict.fromkeys(range(3), ("x",)))
+    options: Any = {"subscriptions": subscriptions, "bounds": GROUPS["alike, good clocks"]}
+    plain = cls(1, range(3), **options)
+    other = type("Later", (cls,), {"due_ns": later} if put_on == "the class" else {})
+    own = other(1, range(3), **options)
+    if put_on == "the member":
+        own.due_ns = later.__get__(own)
+    event = published(cls(0, range(3), **options), "x", s(100), "e")
+    for one in (plain, own):
+        assert not any(isinstance(e, Deliver) for e in one.receive(event, now=s(101)))
+    (waiting,) = plain.held.values()
+    due = plain.due_ns(waiting)
+    assert plain.tick(due) == ()
+    assert plain.tick(due + 1) == (Deliver(event),)
+    assert own.tick(due + later_ns) == ()
+    assert own.tick(due + later_ns + 1) == (Deliver(event),)
+
+
+@every
+def test_a_due_time_by_its_former_name_is_refused(name: str) -> None:
+    own = type("Own", (CLASSES[name],), {"due_s": lambda self, waiting: 0})
+    with pytest.raises(LocalError, match=r"Own\.due_s has no effect; define due_ns"):
+        own(1, range(3), bounds=GROUPS["alike, good clocks"])

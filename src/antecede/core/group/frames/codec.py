@@ -152,7 +152,10 @@ class Frames:
     # -- reading ----------------------------------------------------------------------------
 
     def unpack(self, wire: bytes) -> tuple[Frame, int]:
-        """Return a frame and the joins not told here. Raises DecodeError and MismatchError."""
+        """Return a frame and how many joins that it counts were not told here.
+
+        Raises DecodeError and MismatchError.
+        """
         roster = self._state.roster
         if roster.version is not self._heads_under or len(self._heads) >= HEADS:
             self._heads, self._heads_under = {}, roster.version

@@ -33,7 +33,7 @@ from antecede.core.protocols.clock_based.messages import AnyMessage, StampedMess
 from antecede.core.protocols.clock_based.receive_buffer import ReceiveBuffer
 from antecede.core.protocols.clock_based.relations import Floor, Relation, Separation
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.options.checks import ANYTHING, Excludes, Needs
+from antecede.core.protocols.options.checks import ANYTHING, Excludes, Needs, refuse_former_name
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
 from antecede.errors import LocalError
 
@@ -178,8 +178,10 @@ class ClockOrdered(ClockDelivery):
 
     def _relate(self, everybody: Iterable[int]) -> None:
         """Set up the relation among all who ever were members; raises LocalError first."""
+        refuse_former_name(self, "wait_s", "wait_ns")
         separation = Separation(self.bounds or Bounds[int](), everybody)
         self.relation = self.relate(separation)
+        refuse_former_name(separation, "between_s", "between_ns")  # `relate` may have set it
         self.separation = separation
         self._waits_ns: dict[int, int] = {}
 

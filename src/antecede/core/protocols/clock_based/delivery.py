@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, Bounds, OwnClock
+from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, Bounds, OwnClock, seconds_text
 from antecede.core.protocols.base import (
     DUPLICATE,
     NOTHING,
@@ -54,6 +54,7 @@ from antecede.core.protocols.clock_based.messages import (
 from antecede.core.protocols.clock_based.receive_buffer import ReceiveBuffer
 from antecede.core.protocols.clock_based.relations import Floor, Relation, Separation
 from antecede.core.protocols.membership.newcomer_wait import NewcomerWait
+from antecede.errors import LocalError
 
 NOBODY_NS = -LONGEST_NS // 2
 """The wait where there is no third member: none."""
@@ -470,7 +471,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         After its PT; or after its arrival, where it carries none. A cause of a third member k was
         sent the least delay of a path from k to the sender before; the readings differ from
         true time by the accuracies. Causes of the sender itself come by number. Worked out once
-        while nobody joins.
+        while nobody joins. Raises LocalError for a wait above 146 years.
         """
         if sender not in self._waits_ns:
             self._waits_ns[sender] = self._derived_wait_ns(sender)
@@ -488,7 +489,12 @@ class ClockDelivery(NewcomerWait, Protocol):
             wait_ns = stretch_ns + self.bounds.error_ns(sender) + mine_ns
         else:
             wait_ns = stretch_ns - self.bounds.least_delay_ns(sender, self.me) + 2 * mine_ns
-        return wait_ns + self.recovery_ns
+        wait_ns += self.recovery_ns
+        if wait_ns > LONGEST_NS:
+            raise LocalError(
+                f"the wait is {seconds_text(wait_ns)} s; 146 years are the most that is believed"
+            )
+        return wait_ns
 
     # -- time ---------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from antecede.core.clocks import LONGEST_NS, Bounds, seconds_text
 from antecede.core.protocols.clock_based.messages import StampedMessage
+from antecede.core.protocols.options.checks import refuse_former_name
 from antecede.errors import LocalError
 
 
@@ -95,6 +96,7 @@ class Separation:
     """How far apart in physical time the messages of a causal pair are at least, by senders."""
 
     def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
+        refuse_former_name(self, "between_s", "between_ns")
         self.bounds = bounds
         self.members = tuple(sorted(set(members)))
         self._between: dict[tuple[int, int], int] = {}

@@ -29,6 +29,8 @@ EMPTY: Final[Window] = (0, 0)
 
 INTEGER_BYTES = 4
 PAIR_BYTES = 8
+HIGHEST_KIND = 4
+"""Highest first byte of a message on the wire."""
 
 
 class Upward(NamedTuple):
@@ -150,8 +152,8 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     """Return what `encode` wrote; raises DecodeError, also for a kind not in `accepted`."""
     reader = Reader(control)
     kind = reader.take(1)[0]
-    if kind > 4:
-        raise DecodeError(f"message kind {kind} is unknown; there are 0 to 4")
+    if kind > HIGHEST_KIND:
+        raise DecodeError(f"message kind {kind} is unknown; there are 0 to {HIGHEST_KIND}")
     message = _read(reader, kind, payload)
     reader.finish()
     if not isinstance(message, accepted):
@@ -175,9 +177,11 @@ def _read(reader: Reader, kind: int, payload: Any) -> Message:
             counts = tuple(zip(*counters.decode(reader.block()), strict=True))
             vectors = _vectors(reader)
             return External(sender, seq, counts, vectors, windows.decode(reader.rest()), payload)
-    if seq:
-        raise DecodeError(f"a flush of I with number {seq}; it has none")
-    return Flush(sender, 0, windows.decode(reader.rest()), payload)
+        case 4:
+            if seq:
+                raise DecodeError(f"a flush of I with number {seq}; it has none")
+            return Flush(sender, 0, windows.decode(reader.rest()), payload)
+    raise AssertionError(kind)  # `decode` has refused it
 
 
 def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:

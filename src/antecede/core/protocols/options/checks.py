@@ -76,6 +76,14 @@ class Excludes(NamedTuple):
         return Idle(f"beside {self.other}={self.word}", "leave one of them out")
 
 
+def refuse_former_name(made: object, former: str, name: str) -> None:
+    """Raise LocalError for a subclass with a method that nothing calls since it was renamed."""
+    if hasattr(made, former):
+        raise LocalError(
+            f"{type(made).__name__}.{former} has no effect; define {name}, in nanoseconds (an int)"
+        )
+
+
 def check_given(made: Any, options: Mapping[str, Any]) -> None:
     """Raise LocalError for an option that is not of its declared type, or has no effect."""
     hints = _types(made)

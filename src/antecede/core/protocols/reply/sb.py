@@ -288,7 +288,7 @@ class SemanticOrder(SbState):
         return effects
 
     def _release(self, key: Key) -> list[Effect]:
-        """Hand over a held message behind the marked top of its thread."""
+        """Hand over a held message behind its blockers, each of them marked."""
         effects: list[Effect] = []
         store = self.store
         while key in store.rows:

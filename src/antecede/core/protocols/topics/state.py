@@ -41,6 +41,7 @@ from antecede.core.protocols.clock_based.clock_lead import MAX_JUMP, Limits
 from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.membership.newcomer_wait import NewcomerWait
+from antecede.core.protocols.options.checks import refuse_former_name
 from antecede.core.protocols.topics import messages
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.messages import Parts, TopicMessage, checked_topics
@@ -131,6 +132,7 @@ class TopicState(NewcomerWait, Protocol):
 
     def _set_up(self) -> None:
         """Derive what follows from members, subscriptions and options."""
+        refuse_former_name(self, "due_s", "due_ns")
         delays = Delays(self.bounds, (*self.arrived, self.me))
         relation: type[TopicRelation] = TopicRelation
         if self.as_published:
