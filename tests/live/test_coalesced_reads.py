@@ -105,13 +105,11 @@ async def gathering_relay(port: int, every_s: float) -> AsyncIterator[str]:
         writer.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            there = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            writer.close()
-            return
         ends.add(asyncio.current_task())  # type: ignore[arg-type]
-        await asyncio.gather(forward(reader, there[1]), forward(there[0], writer))
+        with contextlib.closing(writer), contextlib.suppress(OSError):
+            there = await asyncio.open_connection("127.0.0.1", port)
+            with contextlib.closing(there[1]):
+                await asyncio.gather(forward(reader, there[1]), forward(there[0], writer))
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=BIG << 1)
     try:

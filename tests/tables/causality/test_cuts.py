@@ -195,3 +195,11 @@ def test_refusals() -> None:
         recovery_line(table, "saved", **ways)
     with pytest.raises(InputError, match="column n must be boolean"):
         recovery_line(table, "n", **ways)
+
+
+@pytest.mark.parametrize("name", ["consistent", "violations"])
+def test_a_group_called_as_a_column_of_the_verdict_is_refused(name: str) -> None:
+    log = pa.table({"id": ["s", "r"], "after": [None, "s"], "host": ["a", "b"], "n": [1, 1]})
+    made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    with pytest.raises(InputError, match=f"group='{name}': the verdict adds a column"):
+        cut_verdict(made, group=name)

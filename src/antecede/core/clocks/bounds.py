@@ -113,7 +113,7 @@ class Bounds(Generic[Member]):
 
     @cached_property
     def homogeneous(self) -> bool:
-        """Whether all clocks and all channels have the same bounds (Tsuneizumi et al., 2)."""
+        """Return True if all clocks and channels share their bounds (Tsuneizumi et al., 2)."""
         return all(a == self.accuracy_ns for a in self.clocks_ns.values()) and all(
             delays == (self.least_ns, self.most_ns) for delays in self.channels_ns.values()
         )

@@ -63,7 +63,7 @@ class Membership(Receiving):
         )
 
     def join(self, newcomer: str) -> list[Message]:
-        """A newcomer, invited by somebody else, is in the group from now on.
+        """Add a joining member that another member invited.
 
         Returns what can be delivered now: messages whose senders knew of it before.
         """

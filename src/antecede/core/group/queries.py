@@ -132,8 +132,8 @@ class Questions(Part):
     def last(self, member: str | None = None) -> int:
         """Return the highest number that is known of a member, held or delivered; 0: none.
 
-        Of oneself (or of nobody named): how many one has sent, which is what the others give to
-        `leave` when one goes. Of a member that left: the number that `leave` was told. Raises
+        None and the own name give the number of sent messages: the others pass it to `leave` when
+        this member departs. A departed member has the number that `leave` was given. Raises
         LocalError for a name that never was in the group.
         """
         state = self._state

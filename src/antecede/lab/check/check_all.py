@@ -39,13 +39,13 @@ class CaseResult(NamedTuple):
     states: int
     runs: int
     complete: bool
-    """Whether every search visited all its states or found a failure."""
+    """True if every search visited all its states or found a failure."""
     said: str
     seconds: float
 
     @property
     def ok(self) -> bool:
-        """Whether the verdict is the expected one."""
+        """Return True if the verdict is the expected one."""
         return self.found == self.case.expected
 
     def as_dict(self) -> dict[str, Any]:

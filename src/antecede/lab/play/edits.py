@@ -54,7 +54,7 @@ class Change(NamedTuple):
     scene: Scene
     note: str = ""
     prunes: bool = False
-    """Whether impossible actions are removed; otherwise they refuse the change."""
+    """True: impossible actions are removed. False: they refuse the change."""
     spared: frozenset[str] = frozenset()
     """Lines of the request; never removed."""
 

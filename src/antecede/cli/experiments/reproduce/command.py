@@ -160,7 +160,7 @@ def _run_one(
             fresh=args.fresh,
             redraw=args.redraw,
         )
-    # Names alone: a page may be shown to others, and paths say where somebody keeps files.
+    # Names alone: a page may be published, and paths reveal the folders of its author.
     traces = " ".join(Path(path).name for path in args.traces)
     command = f"antecede study {name}{' --quick' if args.quick else ''}"
     write_page(done.findings, folder, f"{command} --traces {traces}" if traces else command)

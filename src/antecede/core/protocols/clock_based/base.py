@@ -330,7 +330,7 @@ class ClockOrdered(ClockDelivery):
         return self.me, *values, *self.entry
 
     def restore(self, state: Any) -> None:
-        """Raise ValueError for numbers sent to somebody that were not given out yet."""
+        """Raise ValueError if a member was sent a number that was not assigned yet."""
         self.me, self.members, *values = state
         parts = ((self.channel, Channel.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]

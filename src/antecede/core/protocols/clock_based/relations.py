@@ -108,7 +108,7 @@ class Separation:
 
     @property
     def as_derived(self) -> bool:
-        """Whether separations are those of the bounds: no other `between_ns` is in its place."""
+        """Return True if separations follow from the bounds, without an own `between_ns`."""
         return getattr(self.between_ns, "__func__", None) is Separation.between_ns
 
     @property

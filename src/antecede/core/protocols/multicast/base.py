@@ -1,4 +1,4 @@
-"""Base of `ses` and `rst`: messages for some members, causal order among those for oneself.
+"""Base of `ses` and `rst`: multicast; each member orders the messages addressed to it.
 
 Theory of operation
 -------------------

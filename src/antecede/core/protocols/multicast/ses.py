@@ -275,7 +275,7 @@ class Ses(AddressedProtocol):
         return known, last, self.clock, tuple(sorted(self.entries.items()))
 
     def adopt(self, frontier: Any) -> None:
-        """Regard what the sponsor knew of as past. V has no entry for oneself: no message came."""
+        """Count the sponsor's past as delivered. V has no own entry: no message arrived yet."""
         known, last, clock, entries = frontier
         self.adopt_members(known, last)
         kept = dict(entries)
