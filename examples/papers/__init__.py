@@ -1,0 +1,1 @@
+"""Rules of the papers in their own notation, with lists and sets."""
