@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -39,8 +39,8 @@ def delivered(effects: Any) -> list[Any]:
 
 def run_both(
     draws: list[int],
-    packed: list[Protocol],
-    plain: list[Any],
+    packed: Sequence[Protocol],
+    plain: Sequence[Any],
     send: Callable[[int, int, deque[int]], tuple[Any, Any, tuple[int, ...]]],
 ) -> int:
     """Send and receive the same messages in the same order on both sides; return deliveries."""
@@ -184,17 +184,17 @@ events = st.builds(
 def test_topics(name: str, a: topics.Event, b: topics.Event, subscription: frozenset[str]) -> None:
     if a.src == b.src:
         return
-    stamps = [
+    e_1, e_2 = (
         topic_relations.Stamp(e.src, 1, {t: e.TV[t] for t in e.P}, lt=e.LT, pt_ns=e.PT)
         for e in (a, b)
-    ]
+    )
     delays = Delays(Bounds(accuracy_ns=1, least_ns=5, most_ns=9), range(N))
     expected = {
-        "tv": lambda: topic_relations.topics_precede(*stamps, subscription),
-        "lt": lambda: topic_relations.linear_precedes(*stamps),
-        "pt": lambda: topic_relations.physical_precedes(*stamps, delays),
+        "tv": lambda: topic_relations.topics_precede(e_1, e_2, subscription),
+        "lt": lambda: topic_relations.linear_precedes(e_1, e_2),
+        "pt": lambda: topic_relations.physical_precedes(e_1, e_2, delays),
         "tbc": lambda: topic_relations.TopicRelation(delays, linear=True, physical=True).precedes(
-            *stamps, subscription
+            e_1, e_2, subscription
         ),
     }
     rule = {
