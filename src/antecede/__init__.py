@@ -1,12 +1,12 @@
-"""antecede: messages in the order their causes demand.
+"""Causal delivery of messages, and causal order of traces and tables.
 
 `Group` gives causal delivery over any transport; `help(Group)` lists the options of each order.
-`Bounds` and `Subscriptions` are options of orders by clocks and topics, and `antecede.errors` holds
-the errors. `ContextPropagator` puts causes into the headers of other transports.
+`Bounds` and `Subscriptions` are options of clock and topic orders. `antecede.errors` has the
+errors. `ContextPropagator` puts causes into message headers of other transports.
 
-`read`, `audit`, `order_table` and `causality` work on recorded traces and tables; they need
-`antecede[trace]` and are imported when they are first asked for. `antecede.spark` does the same on
-Spark, in batch and in streams.
+`read`, `audit`, `order_table` and `causality` work on traces and tables. They need
+`antecede[trace]` and are imported on first use. `antecede.spark` does the same on Spark, in batch
+and streams.
 """
 
 from __future__ import annotations

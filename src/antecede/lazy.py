@@ -1,4 +1,4 @@
-"""Names of a package that are imported from its modules when they are first asked for."""
+"""Lazy import of package names from their modules."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package.
+    """Return the `__getattr__` and `__dir__` of a package.
 
-    `homes`: the names of each module, separated by blanks; modules are relative to the package.
+    `homes`: module, relative to the package -> its names, separated by blanks.
     """
     modules = {name: module for module, names in homes.items() for name in names.split()}
 

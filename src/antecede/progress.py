@@ -1,7 +1,7 @@
-"""One line on the terminal that says how far long work is.
+"""Progress line on the terminal.
 
-Standard library only, because the light core uses it too. Writes to stderr, and only when that
-is a terminal: logs and pipes stay clean.
+It uses only the standard library, since the core imports it. It writes to stderr, and only to a
+terminal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ REDRAW_S = 0.1
 
 
 class Progress:
-    """A context that shows `label` with a bar (part done known) or a count (unknown).
+    """Context manager that shows `label` with a bar or a count.
 
-    Call it with the part done, 0 to 1, or with a count and a unit's name.
+    Call it with the fraction done, 0 to 1, or with a count and its unit.
     """
 
     def __init__(self, label: str, stream: TextIO | None = None) -> None:

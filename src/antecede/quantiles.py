@@ -1,7 +1,7 @@
-"""Quantiles of values, by the nearest rank, and of Student's t distribution.
+"""Quantiles of values by nearest rank, and of Student's t distribution.
 
-The quantile p of n values is the ceil(p * n)-th smallest, and the smallest at p = 0: the least
-value that a part p of them does not exceed (Hyndman and Fan 1996, their definition 1).
+The quantile p of n values is the ceil(p * n)-th smallest, and the smallest at p = 0 (Hyndman and
+Fan 1996, definition 1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Value = TypeVar("Value", covariant=True)
 
 
 class Ascending(Protocol[Value]):
-    """Values in ascending order: a sequence or an array of one dimension."""
+    """Values in ascending order: a sequence or a one-dimensional array."""
 
     def __len__(self) -> int: ...
 
@@ -22,15 +22,15 @@ class Ascending(Protocol[Value]):
 
 
 def nearest_rank(part: float, count: int) -> int:
-    """Return which of `count` values in ascending order is the quantile, from 1 to `count`.
+    """Return the rank, 1 to `count`, of a quantile among values in ascending order.
 
-    `part` is from 0 to 1, taken as the decimal it is written as: 0.07 of 100 is the 7th.
+    `part`: 0 to 1, read as the decimal that is written; 0.07 of 100 is the 7th.
     """
     return max(1, ceil(Fraction(str(part)) * count))
 
 
 def quantile(ascending: Ascending[Value], part: float) -> Value:
-    """Return the quantile of one value or more, in ascending order; see the module."""
+    """Return the quantile of one or more values in ascending order; see the module."""
     return ascending[nearest_rank(part, len(ascending)) - 1]
 
 
@@ -44,6 +44,6 @@ _T95 = (
 def student_t(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t, for two-sided 95 % intervals.
 
-    `degrees` is 1 or more. Above 30 it is the quantile of 30, so that intervals are too wide.
+    `degrees`: 1 or more. Above 30 the quantile of 30 is returned, so intervals are too wide.
     """
     return _T95[min(degrees, len(_T95)) - 1]

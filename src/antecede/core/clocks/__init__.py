@@ -1,4 +1,4 @@
-"""The structures of control information: packed vectors, windows, intervals, their bytes."""
+"""Clock data structures: packed vectors, matrices, bit windows, intervals, bounds and time."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Numbers and texts of other libraries as Python's own: what is harmless to take, is taken.
+"""Conversion of foreign numbers and texts (numpy, str subclasses) to built-in types.
 
-A number of numpy's counts modulo a power of two and has 64 bits; whatever is kept of it, written
-or reckoned with must be an integer that does not. numpy itself is not needed for that.
+Integers of numpy wrap around at 64 bits. So values that are stored or computed with are converted
+first. numpy itself is not imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OWN = (int, float, str, bool, type(None))
 
 
 def plain(value: Any) -> Any:
-    """Return a number or text as Python's own type; anything else, truth values too, as it is."""
+    """Return a number or text as a built-in type, and any other value (bool too) unchanged."""
     if type(value) in _OWN:
         return value
     if isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Global states recorded while a program runs: snapshot algorithms as state machines.
+"""Global snapshots: algorithms that record a consistent global state of a running program.
 
-`ChandyLamport` (1985) for channels that keep their order, `LaiYang` (1987, with the counting of
-Mattern 1993) for any. `Snapshots` puts either around the payloads of a `Group` or of a live `Peer`.
-No input and output here: `antecede.lab.check.global_states` explores and judges them.
+`ChandyLamport` (1985) needs FIFO channels. `LaiYang` (1987, with Mattern's counting, 1993) works
+with any. `Snapshots` piggybacks either on payloads of a `Group` or a live `Peer`. The algorithms do
+no I/O. `antecede.lab.check.global_states` checks them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The snapshot algorithm of Chandy and Lamport 1985: markers on channels that keep their order.
+"""Chandy-Lamport snapshot algorithm (1985) for FIFO channels.
 
-Who records sends a marker on every channel before anything else. Who gets a first marker records,
-and the channel it came on was empty. What comes on another channel until its marker was under way.
-A marker cuts its channel in two: before it what was sent before the sender recorded, behind it what
-was sent after. So order is all that matters: where a message overtakes the marker, it is inside at
-its receiver and outside at its sender (`antecede snapshot chandy-lamport --channels any`).
+A member that records sends a marker on every channel before anything else. The first marker makes
+its receiver record, and the channel of that marker was empty. Messages on another channel before
+its marker were in transit. A marker separates messages sent before the sender recorded from later
+ones, so only FIFO order matters. A message that overtakes the marker is inside at its receiver and
+outside at its sender (`antecede snapshot chandy-lamport --channels any`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from antecede.errors import SequenceError
 
 
 class ChandyLamport(Algorithm):
-    """One member's end; control information: a marker a channel and snapshot."""
+    """One member's state machine. Control information: one marker per channel and snapshot."""
 
     def __init__(self, me: str, members: Iterable[str]) -> None:
         super().__init__(me, members)
         self._marked = dict.fromkeys(self.others, 0)
-        """Member -> the newest marker that came from it."""
+        """Member -> newest marker from it."""
 
     def send(self, to: str) -> int:
-        """Return 0: messages carry nothing."""
+        """Return 0: messages carry no number."""
         return 0
 
     def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
@@ -46,8 +46,8 @@ class ChandyLamport(Algorithm):
         self._check(sender, marker.number)
         if marker.number != self._marked[sender] + 1:
             raise SequenceError(
-                f"marker {marker.number} of {sender} behind {self._marked[sender]}: its channel "
-                "does not keep its order, or one was lost"
+                f"marker {marker.number} of {sender} after {self._marked[sender]}: its channel is "
+                "not FIFO, or a marker was lost"
             )
         self._marked[sender] = marker.number
         effects = self._record_up_to(marker.number)

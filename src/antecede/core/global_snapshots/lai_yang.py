@@ -1,9 +1,9 @@
-"""The snapshot algorithm of Lai and Yang 1987 for channels that keep no order, counted as by
-Mattern 1993: every message carries how many snapshots its sender had recorded.
+"""Lai-Yang snapshot algorithm (1987) for channels in any order, with Mattern's counting (1993).
 
-Who gets a message of a later snapshot records first. A message of an earlier one that comes after
-was under way. When all of these are here cannot be told by a marker, which they may overtake; so
-with its marker each member tells how many messages it had sent on that channel before.
+Every message carries the number of snapshots that its sender had recorded. A message of a later
+snapshot makes its receiver record first. A message of an earlier one that arrives after was in
+transit. Messages may overtake markers, so a marker cannot show that all have arrived. Instead it
+contains the number of messages sent on that channel before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from antecede.errors import SequenceError
 
 
 class LaiYang(Algorithm):
-    """One member's end; control information: a number a message, and a marker with a count."""
+    """One member's state machine. Control information: a number per message, and a marker with a
+    count.
+    """
 
     needs_fifo = False
     stamped = True
@@ -32,12 +34,12 @@ class LaiYang(Algorithm):
         super().__init__(me, members)
         self._sent = dict.fromkeys(self.others, 0)
         self._came = dict.fromkeys(self.others, 0)
-        """Member -> messages on the channel to it, and from it."""
+        """Member -> messages received from it; `_sent`: messages sent to it."""
         self._told: dict[tuple[int, str], int] = {}
-        """(snapshot, member) -> how many messages it had sent before."""
+        """(snapshot, member) -> number of messages that the member had sent before."""
 
     def send(self, to: str) -> int:
-        """Count, and return the number of the newest snapshot here."""
+        """Count the message, and return the number of the newest snapshot here."""
         self._sent[to] += 1
         return self.number
 
@@ -55,21 +57,21 @@ class LaiYang(Algorithm):
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
         self._check(sender, marker.number)
         if (marker.number, sender) in self._told or marker.number < 1 or marker.sent < 0:
-            raise SequenceError(f"marker {marker.number} of {sender} that cannot be")
+            raise SequenceError(f"marker {marker.number} of {sender} is invalid or a duplicate")
         effects = self._record_up_to(marker.number)
         if sender not in self._open.get(marker.number, {}):
-            raise SequenceError(f"marker {marker.number} of {sender} came before")
+            raise SequenceError(f"marker {marker.number} of {sender} is a duplicate")
         self._told[marker.number, sender] = marker.sent
         return effects + self._closed(marker.number, sender)
 
     def _record(self, number: int) -> list[Effect]:
-        # (messages sent before the snapshot that are here, those that came after it)
+        # (received messages sent before the snapshot, those of them received after it)
         self._open[number] = {name: (count, ()) for name, count in self._came.items()}
         told = [Tell(name, Marker(number, count)) for name, count in self._sent.items()]
         return [Record(number), *told, *self._completed(number)]
 
     def _closed(self, number: int, sender: str) -> list[Effect]:
-        """Close a channel when all that was sent on it before is here."""
+        """Close a channel once all messages sent on it before the snapshot have arrived."""
         here, kept = self._open[number][sender]
         if self._told.get((number, sender)) != here:
             return []

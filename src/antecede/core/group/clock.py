@@ -1,4 +1,4 @@
-"""Time that passes: one tick, or many of which most change nothing."""
+"""Clock input of a `Group`: single ticks, and ranges of ticks of which most change nothing."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from antecede.formatting import shown
 
 
 class Time(Part):
-    """Tells the protocol what the own clock shows."""
+    """Passes local clock readings to the protocol."""
 
     def tick(self, now: Seconds | None = None, *, now_ns: int | None = None) -> list[Message]:
-        """Let time pass; return what is released by it.
+        """Advance time; return messages that become deliverable.
 
-        `now` (seconds) or `now_ns` is the own clock's reading. Raises LocalError without.
+        `now` (seconds) or `now_ns` is the local clock reading. Raises LocalError if both are
+        missing.
         """
         self._state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "tick")
         return self._ticked(reading, self._try(reading))
 
     def correct_clock(self, now: Seconds | None = None, *, now_ns: int | None = None) -> None:
-        """The own clock was ahead and is set right; everything goes on from this reading.
+        """Reset the local clock, which was ahead, to this reading.
 
-        The state is kept, and `receive` and `tick` go on at once. `send` raises EarlyError until
-        the clock is past all that others may have believed: their `max_ahead_s` (60 s), or the last
-        reading before. Messages that were refused as too far ahead are sent again where recovery is
-        on (`retry_s`); otherwise their receivers are to `release` them. Deliveries while the clock
-        was ahead may have come too early. Raises LocalError in orders whose messages carry no
-        physical time, where the clock was not ahead, and with `max_ahead_s=None`.
+        State is kept, and `receive` and `tick` continue at once. `send` raises EarlyError until the
+        clock passes the times that other members accepted: `max_ahead_s` (60 s) ahead, or the last
+        reading. Messages that were rejected as too far ahead are sent again with `retry_s`;
+        otherwise their receivers must call `declare_lost`. Deliveries while the clock was ahead may
+        have been too early.
+
+        Raises LocalError in orders without physical time, if the clock was not ahead, and with
+        `max_ahead_s=None`.
         """
         state = self._state
         state.call = NO_CALL
@@ -44,16 +47,14 @@ class Time(Part):
         state.record("correct_clock", reading)
 
     def pass_time(self, readings: range, *, notes: bool = True) -> tuple[int, list[Message]]:
-        """Let time pass as if `tick` were called at each of these readings (nanoseconds).
+        """Advance time as by `tick` at each of these readings, until the first with an effect.
 
-        Ends with the first at which something happens; returns that, or the last, and what is
-        released.
+        Returns that reading (or the last one) and messages that become deliverable. Other readings
+        than the first are found by bisection, since a tick without effect changes nothing later.
+        Without `include_control`, a control message alone is no effect, and those in between are
+        omitted. The log of inputs contains the first and the returned reading.
 
-        The first reading is told to the order in any case. The others are searched by bisection,
-        which is right where a tick at which nothing happens changes nothing later. `notes`: whether
-        a heartbeat alone is something; where it is not, those between the first reading and the
-        returned one are left out. A log of inputs holds these two readings. Raises LocalError for a
-        range that is none, empty or falling, or holds no readings.
+        Raises LocalError unless `readings` is a nonempty ascending range.
         """
         self._state.call = NO_CALL
         _check_readings(readings)
@@ -61,8 +62,8 @@ class Time(Part):
         protocol = self._state.protocol
         before = protocol.snapshot() if len(readings) > 1 else None
         try:
-            # From the first reading on silence counts, and gaps that were not asked for. So it is
-            # told whatever happens at it; only then does a tick without effects change nothing.
+            # Silence and gaps are measured from the first reading, so the protocol always gets it.
+            # Only after it a tick without effects changes nothing.
             effects = self._try(readings[0])
             if before is None or _heeded(effects, notes):
                 return readings[0], self._ticked(readings[0], effects)
@@ -75,7 +76,7 @@ class Time(Part):
         return readings[place], released + self._ticked(readings[place], found)
 
     def _first(self, readings: range, notes: bool) -> tuple[int, Sequence[Effect]]:
-        """Tick at the first reading after [0] at which something happens, or at the last."""
+        """Tick at the first reading after [0] with an effect, or at the last."""
         protocol = self._state.protocol
         before = protocol.snapshot() if len(readings) > 2 else None
         low, high = 1, len(readings) - 1
@@ -105,18 +106,17 @@ class Time(Part):
 
 
 def _check_readings(readings: range) -> None:
-    """Raise LocalError for what is no range of readings, or one of a clock that does not go on."""
     if not isinstance(readings, range):
         raise LocalError(
-            f"readings are a range of nanoseconds, as in range(first, past_last, step), not "
-            f"{shown(readings)}"
+            f"readings is {shown(readings)}; expected a range of nanoseconds, as in "
+            "range(first, past_last, step)"
         )
     if not readings or readings.step < 0:
-        raise LocalError(f"{shown(readings)} are no readings of a clock that goes on")
+        raise LocalError(f"readings is {shown(readings)}; expected a nonempty ascending range")
     for reading in (readings[0], readings[-1]):
         reading_of(reading, "pass_time")
 
 
 def _heeded(effects: Sequence[Effect], notes: bool) -> bool:
-    """Tell whether something happened; without `notes`, to a message that is here."""
+    """Return whether there is an effect, without `notes` on a message received here."""
     return any(notes or not isinstance(effect, Transmit) for effect in effects)

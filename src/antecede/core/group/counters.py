@@ -1,4 +1,4 @@
-"""Counters of a group, kept as things happen: what `Group.stats` answers without looking around."""
+"""Counters of a `Group`, updated per event so that `Group.stats` takes O(1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antecede.core.protocols.serialization import NUMBER, SIGNED, TEXT, Many, On
 from antecede.errors import MismatchError, RemoteError
 
 MOST_REASONS = 64
-"""Different reasons that are counted apart; further ones are "other"."""
+"""Reasons counted separately. Further ones count as "other"."""
 OTHER = "other"
 
 SHAPE: Shape = (
@@ -18,25 +18,25 @@ SHAPE: Shape = (
     Many((TEXT, NUMBER)),
     Many(((NUMBER, NUMBER), OneOf(None, SIGNED))),
 )
-"""Of what `Tallies.state` returns."""
+"""Schema of `state`."""
 
 
 class Tallies:
-    """What happened so far, and since when each held message is held."""
+    """Event counters, and when each held message arrived."""
 
     def __init__(self) -> None:
         self.sent = self.delivered = self.released = self.duplicates = 0
         self.discarded: dict[str, int] = {}
         self.refused: dict[str, int] = {}
         self.since: OrderedDict[MessageId, int | None] = OrderedDict()
-        """Held message -> the reading when it came, in the order of their arrival."""
+        """Held message -> reading at its arrival, in order of arrival."""
 
     def wait(self, key: MessageId, now: int | None) -> None:
-        """Note since when a message is held."""
+        """Record when a message is held first."""
         self.since.setdefault(key, now)
 
     def discard(self, key: MessageId, reason: str) -> None:
-        """Count what came and will not be delivered; a copy is no loss."""
+        """Count a discarded message. Duplicates count separately."""
         if reason in (DUPLICATE, OWN):
             self.duplicates += 1
             return
@@ -48,12 +48,12 @@ class Tallies:
         _add(self.discarded, reason)
 
     def refuse(self, error: RemoteError) -> None:
-        """Count a message that was not taken in."""
+        """Count a rejected message."""
         what = type(error).__name__
         _add(self.refused, f"{what}: {error.differs}" if isinstance(error, MismatchError) else what)
 
     def state(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples, but for refusals: what was refused changed nothing."""
+        """Return the counters as plain tuples, without rejections: those changed nothing."""
         return (
             (self.sent, self.delivered, self.released, self.duplicates),
             tuple(self.discarded.items()),
@@ -61,14 +61,14 @@ class Tallies:
         )
 
     def copy(self) -> Tallies:
-        """Return the same, to be changed alone."""
+        """Return an independent copy."""
         made = Tallies.of(self.state())
         made.refused = dict(self.refused)
         return made
 
     @classmethod
     def of(cls, state: Any) -> Tallies:
-        """Return what `state` returned, of shape `SHAPE`."""
+        """Return the counters of a `state`."""
         made = cls()
         counts, discarded, since = state
         made.sent, made.delivered, made.released, made.duplicates = counts

@@ -1,4 +1,4 @@
-"""Effects of a protocol, carried out: counted, packed, handed to the application, told again."""
+"""Execution of protocol effects: counting, packing and handing over to the application."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from antecede.core.protocols import Deliver, DeliverIncomplete, Discard, Effect,
 
 
 class Effects:
-    """Carries effects out; the state keeps those of the last call, to say what became of what."""
+    """Executes effects. The state keeps those of the last call."""
 
     def __init__(self, state: GroupState, frames: Frames) -> None:
         self._state, self._frames = state, frames
 
     def carry_out(self, effects: Sequence[Effect], now: int | None) -> list[Message]:
-        """Put into the outbox what is to be sent; return what the application gets."""
+        """Queue packets, and return messages for the application."""
         state = self._state
         for effect in effects:
             if isinstance(effect, Transmit):
@@ -31,7 +31,7 @@ class Effects:
         return before + found
 
     def deliver(self, effects: Sequence[Effect], now: int | None) -> list[Message]:
-        """Count and keep the effects; return what they hand to the application, in order."""
+        """Count effects, and return messages for the application, in order."""
         state, found = self._state, []
         if state.assumptions is not None and state.assumptions.marks:
             effects = state.assumptions.marked(effects)
@@ -48,12 +48,12 @@ class Effects:
 
     def _count(self, effect: Deliver | DeliverIncomplete | Hold | Discard, now: int | None) -> None:
         tally, protocol = self._state.tally, self._state.protocol
-        if isinstance(effect, Deliver) and not tally.since:  # nothing waits that it could be
+        if isinstance(effect, Deliver) and not tally.since:  # it was not held
             tally.delivered += 1
             return
         key = protocol.identity(effect.message)
         if isinstance(effect, Hold):
-            if protocol.application:  # who only forwards does not say when one goes on
+            if protocol.application:  # forwarding roles have no effect for the end of a hold
                 tally.wait(key, now)
         elif isinstance(effect, Discard):
             tally.discard(key, with_names(effect.reason, self._state.roster.names))
@@ -67,7 +67,7 @@ class Effects:
         name = state.roster.names.get(of.sender)
         if name is None or state.renumbers or state.by_reply:
             message = state.message(of)
-        else:  # the same, as nearly always
+        else:  # fast path
             message = Message(name, of.seq, of.payload)
         if isinstance(effect, DeliverIncomplete):
             message = message._replace(missing=state.named(effect.missing))
@@ -76,7 +76,7 @@ class Effects:
         return message
 
     def told(self) -> list[GroupEffect]:
-        """Return what the last call brought about, by names."""
+        """Return the effects of the last call, with member names."""
         state = self._state
         carried, effects = state.call
         arrived = None

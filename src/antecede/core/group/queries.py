@@ -1,4 +1,4 @@
-"""Questions to a group: what waits and for what, what was delivered, what others have."""
+"""Queries of a `Group`: held and missing messages, frontier, threads, stability."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from antecede.errors import LocalError
 from antecede.formatting import shown
 
 _BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
-"""Promises of which it is part that a sender's messages come by number."""
+"""Relations that include FIFO order of each sender."""
 
 
 class Questions(Part):
-    """Answers from the state alone; asking changes nothing."""
+    """Read-only queries of the state."""
 
     def blocked_on(self) -> list[Blocked]:
-        """Return every held-back message with what it waits for."""
+        """Return every held message with what it waits for."""
         state = self._state
         joins = len(state.roster.joined)
         held = self._all_blocked(state.protocol.blocked_on())
         return held + [Blocked(m, (), (), None, at - joins) for m, at, _ in state.ahead.values()]
 
     def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
-        """Return what the protocol holds back, by the `id` that `effects` names it with."""
+        """Return what the protocol holds, by the `id` of `effects`."""
         protocol = self._state.protocol
         held = protocol.blocked_on()
         ids = (protocol.identity(one.message) for one in held)
@@ -39,7 +39,7 @@ class Questions(Part):
         return {(key.sender, key.seq): one for key, one in zip(ids, shown, strict=True)}
 
     def _all_blocked(self, held: Sequence[Held]) -> list[Blocked]:
-        """Return what is held by names; thousands of messages may wait for one and the same."""
+        """Return held messages by name. Thousands may share one tuple of missing causes."""
         state, found = self._state, []
         missing: tuple[MessageId, ...] | None = None
         waits_for: tuple[Id, ...] = ()
@@ -53,11 +53,11 @@ class Questions(Part):
         return found
 
     def missing(self) -> list[Missing]:
-        """Return what is not here at all and is waited for: the root causes, by sender.
+        """Return the missing messages that held ones depend on, by sender.
 
-        A held message that others wait for is no root; members from whom anything new would help
-        are (orders by clocks). Where a sender's messages are for all and come by number, one entry
-        has the whole gap (`first` to `seq`). O(held messages and members).
+        Held messages are not included. In orders by clocks, members from which any message is
+        awaited are. A gap is one entry (`first` to `seq`) if all messages of a sender come here in
+        order. O(held messages and members).
         """
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
@@ -73,7 +73,7 @@ class Questions(Part):
     def _firsts(
         self, named: Sequence[MessageId], here: set[MessageId]
     ) -> dict[tuple[int, int], int]:
-        """Return where gaps begin, where every number is for everybody and they come in order."""
+        """Return where gaps begin, for FIFO orders without chosen receivers."""
         protocol = self._state.protocol
         every = protocol.addressing is Addressing.ALL and not self._state.renumbers
         if not every or protocol.guarantee.relation not in _BY_NUMBER:
@@ -110,18 +110,16 @@ class Questions(Part):
         )
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """Return the numbers delivered here of each member that ever was, as (first, last) runs.
+        """Return the sequence numbers delivered here by member, as (first, last) ranges.
 
-        One's own are those sent, or delivered in their turn (total order). After `accept` this is
-        what the sponsor had: the transport owes the newcomer every other message. Where messages
-        are for chosen receivers, a run goes up to the newest and says nothing of those that were
-        not for this member. Raises LocalError in the hierarchical roles, which number messages anew
-        on their way.
+        Own numbers are those sent, or delivered in turn (total order). After `accept` this is the
+        sponsor's frontier: the transport owes the joining member every other message. With chosen
+        receivers a range includes numbers that were not for this member. Raises LocalError in
+        hierarchical roles, which renumber messages.
         """
         if self._state.renumbers:
             raise LocalError(
-                f"order {self._state.order!r} numbers messages anew on their way, and keeps no "
-                "numbers of their senders: what was delivered of whom cannot be told by them"
+                f"order {self._state.order!r} renumbers messages, so it has no frontier by sender"
             )
         runs: dict[str, tuple[tuple[int, int], ...]] = {}
         for member, bounds in sorted(self._state.protocol.delivered_runs().items()):
@@ -130,55 +128,56 @@ class Questions(Part):
         return runs
 
     def last(self, member: str | None = None) -> int:
-        """Return the highest number that is known of a member, held or delivered; 0: none.
+        """Return the highest known sequence number of a member, held or delivered; 0: none.
 
-        None and the own name give the number of sent messages: the others pass it to `leave` when
-        this member departs. A departed member has the number that `leave` was given. Raises
-        LocalError for a name that never was in the group.
+        The default is this member: the number sent, which the others pass to `leave` when it
+        departs. A departed member has the number of that `leave`. Raises LocalError for an unknown
+        name.
         """
         state = self._state
         name = state.name if member is None else member
         number = state.number(name)
         if state.renumbers and (name != state.name or not state.protocol.application):
             raise LocalError(
-                f"order {state.order!r} numbers messages anew on their way: no number of {name} is "
-                "known here. Who sends knows its own: last() in its own group"
+                f"order {state.order!r} renumbers messages, so numbers of {name} are unknown here; "
+                f"call last_seq() in the group of {name}"
             )
         told = state.protocol.departed().get(number)
         if told is not None:
             return told
         bounds = () if state.renumbers else state.protocol.delivered_runs().get(number, ())
-        # What counts as delivered may never have been heard (`begin_at`).
+        # Messages that count as delivered may never have arrived (`start_from`).
         heard = max(state.lives.heard(name), bounds[-1] - 1 if bounds else 0)
-        return max(heard, state.sent) if name == state.name else heard  # one's own to nobody too
+        # Own messages without receivers count too.
+        return max(heard, state.sent) if name == state.name else heard
 
     def held(self) -> list[Packet]:
-        """Return the held messages as packets for nobody yet.
+        """Return the held messages as packets without receivers.
 
-        As sponsor: what a newcomer needs beside its invitation.
+        A sponsor sends them to the joining member with the invitation.
         """
         state = self._state
         wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]
         return [Packet((), wire) for wire in (*wires, *state.ahead)]
 
     def thread(self, message: Message | Sent | Id) -> Thread:
-        """Return the thread of a message as a tree, from where it begins (order "reply").
+        """Return the thread of a message as a tree from its first message (order "reply").
 
-        Delivered and own messages are remembered, at most `threads` of them. Raises LocalError in
-        other orders, and for a message that is not (or no longer) known.
+        At most `threads` delivered and own messages are kept. Raises LocalError in other orders,
+        and for an unknown message.
         """
         state = self._state
         if not state.by_reply:
-            raise LocalError(f"order {state.order!r} keeps no answers, so it has no threads")
+            raise LocalError(f"order {state.order!r} has no threads; use order 'reply'")
         named = state.answered(message, "a thread's message")
         if len(named) != 1:
             raise LocalError(
-                f"a thread is that of one message, not of {len(named)}: give one delivered "
-                "Message, what send returned, or (sender, number)"
+                f"a thread has one message, got {len(named)}; pass one delivered Message, the "
+                "result of send, or (sender, number)"
             )
         (one,) = named
         if one not in state.threads:
-            raise LocalError(f"{one[0]}'s message {shown(one[1])} is not (or no longer) known here")
+            raise LocalError(f"unknown message {shown(one[1])} of {one[0]}: never here, or dropped")
         runs = state.protocol.delivered_runs()
 
         def was_here(message: Id) -> bool:
@@ -188,16 +187,16 @@ class Questions(Part):
         return state.threads.tree(state.threads.root(one), was_here)
 
     def knows(self, member: str, of: str) -> int:
-        """Return the number of `of`'s last message that `member` is known to have.
+        """Return the last sequence number of `of` that `member` is known to have.
 
-        Orders with matrix clocks ("matrix"). Raises LocalError in others.
+        Needs order "matrix". Raises LocalError in others.
         """
         return int(self._matrix("knows")(self._state.number(member), self._state.number(of)))
 
     def stable(self) -> dict[str, int]:
-        """Return for each member the number of its last message that all are known to have.
+        """Return by member the last sequence number that all members are known to have.
 
-        Orders with matrix clocks ("matrix"). Raises LocalError in others.
+        Needs order "matrix". Raises LocalError in others.
         """
         found = self._matrix("stable")()
         return {self._state.roster.name(number): count for number, count in sorted(found.items())}
@@ -206,21 +205,23 @@ class Questions(Part):
         found = getattr(self._state.protocol, method, None)
         if found is None:
             raise LocalError(
-                f"order {self._state.order!r} does not know what others have: use 'matrix'"
+                f"order {self._state.order!r} does not track what other members have; use 'matrix'"
             )
         return found
 
     def topics(self) -> tuple[str, ...]:
-        """Return every topic that anybody subscribes to, sorted. Raises LocalError without any."""
+        """Return all topics with a subscriber, sorted. Raise LocalError if the order has none."""
         subscriptions = getattr(self._state.protocol, "subscriptions", None)
         if subscriptions is None:
-            raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
+            raise LocalError(f"order {self._state.order!r} has no topics; use a topic order")
         return tuple(subscriptions.all_topics())
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """Return topics by member, also of those who left. Raises LocalError without topics."""
+        """Return topics by member, departed ones included. Raise LocalError in orders without
+        topics.
+        """
         self.topics()
         state = self._state
-        known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - of topic orders alone
+        known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - topic orders only
         names = state.roster.names
         return {names[number]: tuple(sorted(own)) for number, own in known.items() if own}

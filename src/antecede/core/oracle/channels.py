@@ -1,21 +1,19 @@
-"""Channel models: did the messages of an execution come FIFO, in causal order, or neither.
+"""Channel models: classification of an execution as FIFO, causal or neither.
 
 Source: Sahai et al. 2020, "Message ordering". A channel is a pair of sender and receiver:
 
-    FIFO       it is a queue: what came, came in the order of sending
+    FIFO       a queue: messages arrive in the order of sending
     causal     for messages m_ij and m_kj to one receiver, send(m_ij) -> send(m_kj) implies
                rec(m_ij) -> rec(m_kj); with k = i this is FIFO, so causal implies FIFO
-    non-FIFO   it is a set, emptied in any order
+    non-FIFO   a set, emptied in any order
 
-Either kind of event can be the `rec` of this definition, and happened-before is built on the same
-kind: `arrivals` takes receive events (relation "receipt" of `core.oracle.history`), `deliveries`
-takes deliver events (relation "delivery"). So a network is classified by the one, and what a
-protocol made of it by the other.
+`rec` is either a receive event (`arrivals`, relation "receipt" of `core.oracle.history`) or a
+deliver event (`deliveries`, relation "delivery"). The first classifies the network, the second the
+protocol.
 
-What counts: a member's first receipt of a message of another member. Two messages are compared
-where both came to the member. One that arrived and was not delivered counts as delivered after
-everything. So does one that never came to a member it is `addressed` to, where that is given:
-Sahai et al.'s channels lose nothing.
+Only the first receipt of another member's message counts. Two messages are compared if both reached
+the member. A message that arrived undelivered counts as delivered after everything. So does a
+message that never reached a member of `addressed`, since channels of Sahai et al. lose nothing.
 """
 
 from __future__ import annotations
@@ -30,47 +28,47 @@ FIFO, CAUSAL, NON_FIFO = "FIFO", "causal", "non-FIFO"
 
 
 class Overtaken(NamedTuple):
-    """`message` came to `member` after `by` (the first such), although it was sent before."""
+    """`message` reached `member` after `by`, the first such, although it was sent before."""
 
     message: str
     member: str
     by: str
     never: bool = False
-    """It did not come at all."""
+    """True if the message did not reach the member at all."""
 
 
 class Model(NamedTuple):
-    """Which messages break FIFO order, which causal order; in the order of the rows."""
+    """Violations of FIFO and causal order, by row."""
 
     fifo: tuple[Overtaken, ...]
-    """By a later message of the same sender."""
+    """Overtaken by a later message of the same sender."""
     causal: tuple[Overtaken, ...]
-    """By a message that it happened before; all of `fifo` among them."""
+    """Overtaken by a message that causally follows; includes all of `fifo`."""
 
     @property
     def name(self) -> str:
-        """The strongest model that the execution keeps."""
+        """Strongest model of the execution."""
         if not self.causal:
             return CAUSAL
         return NON_FIFO if self.fifo else FIFO
 
     @property
     def witness(self) -> Overtaken | None:
-        """The first message that tells why no stronger model is kept; None: there is none."""
+        """First violation of the next stronger model; None: there is none."""
         return next(iter(self.fifo or self.causal), None)
 
 
 def arrivals(
     rows: Iterable[EventLike], addressed: Mapping[str, Collection[str]] | None = None
 ) -> Model:
-    """Classify the receive events; raises InputError, CycleError as `History` does."""
+    """Classify the receive events. Raise InputError or CycleError as `History` does."""
     return _classify(list(rows), RECEIVE, "receipt", addressed)
 
 
 def deliveries(
     rows: Iterable[EventLike], addressed: Mapping[str, Collection[str]] | None = None
 ) -> Model:
-    """Classify the deliver events; raises InputError, CycleError as `History` does."""
+    """Classify the deliver events. Raise InputError or CycleError as `History` does."""
     return _classify(list(rows), DELIVER, "delivery", addressed)
 
 
@@ -84,7 +82,7 @@ def _classify(
     pasts = history.pasts(relation)
     sent_by = {message: send.member for message, send in history.sends.items()}
     place: dict[tuple[str, str], int] = {}
-    """(member, message) -> row of the receipt; past the end where it did not come."""
+    """(member, message) -> row of the receipt; beyond the last row if there is none."""
     for wanted, beyond in ((kind, 0), (RECEIVE, len(rows))):
         for at, row in enumerate(rows):
             member = row.member or ""

@@ -1,16 +1,15 @@
-"""Counters of members on the wire: who is named as a bit window, the counters by their mean.
+"""Byte encoding of counters by member: a bit window of members, and differences from the mean.
 
-    varint      how many members, as a window of members begins (`windows`)
-    varint      the first member
-    varint      the mean of the counters, rounded
-    byte        Rice parameter of the differences; only when there are two members or more
-    the rest    the runs of the window, then the differences of the counters from their mean (0,
-                -1, 1, -2, 2 as 0, 1, 2, 3, 4) in the order of members (`rice`)
+    varint      number of members, as in the head of a window (`windows`)
+    varint      first member
+    varint      mean of the counters, rounded
+    byte        Rice parameter of the differences; for two or more members
+    rest        runs of the window, then the differences from the mean (0, -1, 1, -2, 2 as
+                0, 1, 2, 3, 4) by member (`rice`)
 
-Members who talk equally often have counters near each other, so two to three bits tell one; and
-when nearly all members are named, only the others take place. A counter takes about two bits
-more than the logarithm of the mean difference. No member is one byte 0. A vector has one
-spelling, and every other is refused; no part from its front is a vector.
+Members that send equally often have similar counters: two to three bits each, or about two bits
+more than the logarithm of the mean difference. An empty vector is one byte 0. A vector has exactly
+one encoding, and decoders reject any other. No encoding is a prefix of another.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMembe
 
 _BITS = bytes.maketrans(b"01", b"\0\1")
 _ONE = 16
-"""The head of a window of one member (`windows.head`): most messages name one cause alone."""
+"""Head of a window of one member (`windows.head`). Most messages name one cause."""
 _ONE_ALONE = bytes((_ONE,))
 
 
 def encode(members: Sequence[int], counters: Sequence[int]) -> bytes:
-    """Encode counters by member, ascending. Raises LocalError when members are too far apart."""
+    """Encode counters by member, ascending. Raise LocalError for members too far apart."""
     count = len(members)
     if not count:
         return b"\0"
@@ -49,11 +48,11 @@ def encode(members: Sequence[int], counters: Sequence[int]) -> bytes:
 
 
 def decode(data: bytes) -> tuple[list[int], list[int]]:
-    """Return (members, counters) as `encode` was given. Raises DecodeError and SequenceError."""
+    """Return (members, counters). Raise DecodeError or SequenceError."""
     if data[:1] == _ONE_ALONE:
         (_, member, counter), rest = read_varints(data, 3)
         if rest:
-            raise DecodeError(f"{len(rest)} bytes left over")
+            raise DecodeError(f"{len(rest)} bytes after the end of counters")
         return [member], [_checked(counter, counter)]
     reader = Reader(data)
     mode, low, count = windows.read_head(reader)
@@ -62,30 +61,30 @@ def decode(data: bytes) -> tuple[list[int], list[int]]:
         return [], []
     first, mean = reader.varint(), reader.varint()
     if not count:
-        raise DecodeError("one member, yet runs between members")
+        raise DecodeError("counters of one member have runs between members")
     apart_low = reader.take(1)[0]
     text = rice.unpack(reader.rest())
     runs, text = rice.read(text, count, low, MOST_LOW)
     named = sum(runs) if mode else count + 1
     if named > len(text):
-        raise DecodeError(f"{named} members, {len(text)} bits are left for their counters")
+        raise DecodeError(f"{len(text)} bits left for the counters of {named} members")
     apart, text = rice.read(text, named, apart_low)
     if text:
-        raise DecodeError(f"{len(text)} bits left over behind counters")
+        raise DecodeError(f"{len(text)} bits after the end of counters")
     counters = [mean - (n + 1 >> 1) if n & 1 else mean + (n >> 1) for n in apart]
     if _mean(counters) != mean:
-        raise DecodeError(f"the mean of counters is not {mean}")
+        raise DecodeError(f"announced mean {mean} of counters is wrong")
     _checked(min(counters), max(counters))
     return _members(first, mode, runs), counters
 
 
 def encode_lanes(vector: int) -> bytes:
-    """Encode the counters of a packed vector that are not 0."""
+    """Encode the nonzero counters of a packed vector."""
     return encode(*lanes.columns(vector))
 
 
 def decode_lanes(data: bytes) -> int:
-    """Return the vector that `encode_lanes` was given. Raises a RemoteError."""
+    """Return the packed vector of `encode_lanes`. Raise RemoteError."""
     members, counters = decode(data)
     if not members:
         return 0
@@ -94,9 +93,9 @@ def decode_lanes(data: bytes) -> int:
             f"control information names member {members[-1]}, above {MAX_MEMBER}"
         )
     if max(counters) > MAX_VALUE:
-        raise SequenceError(f"control information names message {max(counters)}")
+        raise SequenceError(f"control information names message {max(counters)}, above {MAX_VALUE}")
     if not min(counters):
-        raise DecodeError("control information names message 0 of a member")
+        raise DecodeError("control information names message 0; expected 1 or more")
     return lanes.from_columns(members, counters)
 
 
@@ -105,11 +104,11 @@ def _mean(counters: Sequence[int]) -> int:
 
 
 def _checked(least: int, most: int) -> int:
-    """Return `most`; raises DecodeError and SequenceError for counters that can not be."""
+    """Return `most`. Raise DecodeError or SequenceError for counters out of range."""
     if least < 0:
-        raise DecodeError(f"a counter of {least}")
+        raise DecodeError(f"counter {least} is negative")
     if most > MAX_POSITION:
-        raise SequenceError(f"the counter {most} is above {MAX_POSITION}")
+        raise SequenceError(f"counter {most} is above {MAX_POSITION}")
     return most
 
 
@@ -136,5 +135,5 @@ def _members(first: int, mode: int, runs: Sequence[int]) -> list[int]:
         ends = text[:1] + text[-1:]
     windows.check_runs(mode, sum(runs) + len(runs) + (-1 if mode else 1), len(members), ends)
     if members[-1] - first >= MAX_SPAN or members[-1] > MAX_POSITION:
-        raise SequenceError(f"members {first} and {members[-1]} : at most {MAX_SPAN} apart can be")
+        raise SequenceError(f"members {first} and {members[-1]} are more than {MAX_SPAN} apart")
     return members

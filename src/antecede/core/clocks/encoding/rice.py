@@ -1,20 +1,19 @@
-"""Rice codes of many small numbers as one string of bits, without a Python loop per bit.
+"""Rice codes of many small numbers as one bit string, without a Python loop per bit.
 
 Theory of operation
 -------------------
-With the parameter `low` a number v takes `low + 1 + (v >> low)` bits: its `low` lowest bits, and
-the rest in unary. The low bits of all numbers stand first, plane by plane (bit 0 of all, bit 1 of
-all, ...), then the unary parts: so many zeros, ended by a one. Python then cuts planes by slicing
-and unary parts by `split`, at the speed of C; the number of bits is that of the usual order.
+With parameter `low`, a number v takes `low + 1 + (v >> low)` bits: its `low` lowest bits, and the
+rest in unary (zeros ended by a one). First come the low bits of all numbers, plane by plane, then
+all unary parts. So Python cuts planes by slicing and unary parts by `split`, at the speed of C.
 
-The parameter is the one with the fewest bits; of two, the lower. From `low` to `low + 1` the bits
-change by `count - sum(ceil((v >> low) / 2))`, which never falls as `low` grows: so the best is the
-lowest where this sum is not above `count`. A decoder has that sum at `low` from the unary parts
-and at `low - 1` from these and the highest plane, and refuses any other parameter. So numbers
-have one spelling.
+The parameter with the fewest bits is used, of two the lower. From `low` to `low + 1` the size
+changes by `count - sum(ceil((v >> low) / 2))`, which never falls as `low` grows. So the best
+parameter is the lowest at which this sum is not above `count`. A decoder computes the sum at `low`
+from the unary parts, and at `low - 1` from these and the highest plane. It rejects any other
+parameter, so numbers have exactly one encoding.
 
-Bits are handled as text, bytes of "0" and "1", the first bit of the code first. As bytes, the
-first bit is the lowest of the first byte; the text ends with a one, so the last byte is not 0.
+Bits are handled as text, bytes of "0" and "1", first bit first. In packed bytes the first bit is
+the lowest of the first byte. The text ends with a one, so the last byte is not 0.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from collections.abc import Sequence
 from antecede.errors import DecodeError, SequenceError
 
 MOST_LOW = 64
-"""Highest parameter for numbers below 2**64."""
+"""Highest parameter, for numbers below 2**64."""
 _DIGITS = [bytes(48 + (byte >> bit & 1) for byte in range(256)) for bit in range(8)]
-"""Translates each byte to the digit of one of its bits."""
+"""Tables from a byte to the digit of each of its bits."""
 _HALVES = [bytes((byte >> low) + 1 >> 1 for byte in range(256)) for low in range(8)]
 _SHIFTED = [bytes(byte >> low for byte in range(256)) for low in range(8)]
 _ZEROS = [b"0" * length for length in range(257)]
@@ -37,8 +36,8 @@ def parameter(numbers: Sequence[int], most: int = MOST_LOW) -> int:
     """Return the best parameter up to `most`."""
     count, total = len(numbers), sum(numbers)
     low = 0
-    # The sum of halves is not above count when total <= count << low, and above it when
-    # total > 3 * count << low; only in between it is computed.
+    # total <= count << low: the sum is at most count. total > 3 * count << low: it is above.
+    # Only in between it is computed.
     while low < most and total > count << low:
         if total <= 3 * count << low and _halves(numbers, low) <= count:
             break
@@ -57,7 +56,7 @@ def _halves(numbers: Sequence[int], low: int) -> int:
 
 
 def write(numbers: Sequence[int], low: int) -> bytes:
-    """Return the text of the numbers with this parameter."""
+    """Return the bit text of numbers under a parameter."""
     if not numbers:
         return b""
     planes, above = _split(numbers, low) if low else ([], numbers)
@@ -65,7 +64,7 @@ def write(numbers: Sequence[int], low: int) -> bytes:
 
 
 def _split(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]]:
-    """Return the planes of low bits as texts, and what is above them."""
+    """Return the planes of low bits as texts, and the high parts as numbers."""
     if low < 8:
         try:
             small = bytes(numbers)
@@ -82,7 +81,7 @@ def _split(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]
 
 
 def zeros(lengths: Sequence[int]) -> list[bytes]:
-    """Return texts of so many zeros each."""
+    """Return texts of zeros of these lengths."""
     try:
         return [_ZEROS[length] for length in lengths]
     except IndexError:
@@ -90,7 +89,7 @@ def zeros(lengths: Sequence[int]) -> list[bytes]:
 
 
 def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[int], bytes]:
-    """Read so many numbers from the front; return them and the rest. Raises DecodeError."""
+    """Read `count` numbers; return them and the rest of the text. Raise DecodeError."""
     pieces, rest = _unary(text, count, low, most)
     numbers = list(map(len, pieces))
     for start in range(0, low, 8):
@@ -103,9 +102,9 @@ def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[
 
 
 def read_runs(text: bytes, count: int, low: int, most: int, span: int) -> tuple[bytes, bytes]:
-    """Read numbers as `read` does, with `low` from 1 to 8, as text: zeros ended by a one each.
+    """Read numbers, with `low` from 1 to 8, as text: zeros and a final one per number.
 
-    Raises SequenceError when the text would be much longer than `span`.
+    Raises SequenceError if the text is much longer than `span`.
     """
     _, rest = _unary(text, count, low, most)
     mixed = [b""] * (2 * count)
@@ -119,37 +118,37 @@ def read_runs(text: bytes, count: int, low: int, most: int, span: int) -> tuple[
 
 
 def _unary(text: bytes, count: int, low: int, most: int) -> tuple[list[bytes], bytes]:
-    """Return the zeros of each number's unary part, and what follows the last."""
+    """Return the zeros of each number's unary part, and the rest of the text."""
     if not count:
         if low:
-            raise DecodeError(f"no numbers with the Rice parameter {low}")
+            raise DecodeError(f"Rice parameter {low} without numbers")
         return [], text
     head = count * low
     if low > most or head + count > len(text):
-        raise DecodeError(f"{count} Rice codes of {low} bits each, {len(text)} bits are left")
+        raise DecodeError(f"{len(text)} bits left for {count} Rice codes of {low} bits or more")
     pieces = text[head:].split(b"1", count)
     if len(pieces) <= count:
-        raise DecodeError(f"{len(pieces) - 1} of {count} Rice codes are there")
+        raise DecodeError(f"truncated after {len(pieces) - 1} of {count} Rice codes")
     rest = pieces.pop()
     _check_parameter(text, len(text) - len(rest), count, low, most)
     return pieces, rest
 
 
 def _check_parameter(text: bytes, end: int, count: int, low: int, most: int) -> None:
-    """Refuse a parameter that is not the best; see the module for the rule."""
+    """Raise DecodeError unless the parameter is the best one; see the module."""
     head = count * low
     zeros = end - head - count
     if low < most:
-        # Two zeros side by side always belong to one number.
+        # Two adjacent zeros always belong to one number.
         odd = text[head:end].replace(b"00", b"").count(b"0")
         if (zeros + odd) // 2 > count:
-            raise DecodeError(f"the Rice parameter {low} is too low")
+            raise DecodeError(f"Rice parameter {low} is too low")
     if low and zeros + text.count(b"1", head - count, head) <= count:
-        raise DecodeError(f"the Rice parameter {low} is too high")
+        raise DecodeError(f"Rice parameter {low} is too high")
 
 
 def _columns(text: bytes, count: int, start: int, end: int) -> bytes:
-    """Return the bits `start` to `end`, 8 at most, of each number as a byte."""
+    """Return the bits `start` to `end`, at most 8, of each number as a byte."""
     units = int.from_bytes(b"\1" * count, "little")
     columns = 0
     for bit in range(start, end):
@@ -159,14 +158,14 @@ def _columns(text: bytes, count: int, start: int, end: int) -> bytes:
 
 
 def pack(text: bytes) -> bytes:
-    """Return the bytes of a text that is empty or ends with a one."""
+    """Return the bytes of a bit text that is empty or ends with a one."""
     return int(text[::-1], 2).to_bytes((len(text) + 7) // 8, "little") if text else b""
 
 
 def unpack(data: bytes) -> bytes:
-    """Return the text of bytes; raises DecodeError when they end with a byte of 0."""
+    """Return the bit text of bytes. Raise DecodeError if the last byte is 0."""
     if not data:
         return b""
     if not data[-1]:
-        raise DecodeError("bits that end with a byte of 0")
+        raise DecodeError("bit string ends with a byte of 0")
     return bin(int.from_bytes(data, "little"))[:1:-1].encode()
