@@ -1,36 +1,32 @@
-"""Causes in the headers of other transports: an id for each message, and what came before it.
+"""Context propagation: message ids and causes in headers of other transports.
 
-    stamp = ContextPropagator("payments")
-    with stamp.handling(message.headers()):                 # Kafka: pairs of text and bytes
-        producer.produce(topic, value, headers=stamp.outgoing())
+    propagator = ContextPropagator("payments")
+    with propagator.handle(message.headers()):                  # Kafka: pairs of text and bytes
+        producer.produce(topic, value, headers=propagator.inject(headers))
 
 Two headers, the same on every transport:
 
     antecede-id       payments:6f1c2a...:42      service, incarnation, number; or any other token
-    antecede-causes   orders:9b1d...:7,shipping:e4...:3      direct causes; empty: there are none
+    antecede-causes   orders:9b1d...:7,shipping:e4...:3      direct causes; may be empty
 
 Theory of operation
 -------------------
-Happened-before is that of Lamport (1978), where a *thread of control* is what he calls a process:
-a block `with stamp.handling(...)`, a thread, an asyncio task. Its past is kept as the frontier: ids
-that nothing else in it is known to follow. A message names the frontier as its causes and then
-is the frontier itself, so causes are direct ones and all others follow from them. A message
-that is received takes the place of what it names as its own causes, and what is already known
-to stand before the frontier is not put into it again: that much is reduced transitively, with
-no memory beyond the bound. A cause too many is harmless, one too few never happens.
+A *thread of control* is a process in the sense of Lamport (1978): a block `with
+propagator.handle(...)`, a thread, an asyncio task. Its causal context is a frontier: ids that no
+other known id follows. A message has the frontier as its direct causes, and then is the frontier.
+A received message replaces its own causes in the frontier. Ids that precede the frontier are
+remembered and not added again. So causes are transitively reduced within bounded memory: a
+superfluous cause is possible and harmless, a missing one is not.
 
-The past lies in a context variable: a task starts with a copy of it (a fork), and what it does
-later is its own. `past`, `resuming` and `join` carry it to where context variables do not go (a
-thread, a pool, a row in a database) and back. Blocks at the top, as in a consumer's loop, do not
-follow each other; blocks within a block do, since they are the same thread of control.
+The context is a context variable. A task starts with a copy (a fork). `causal_context`,
+`use_context` and `join` carry it across a thread, a pool or a database row. Top-level blocks, as in
+a consumer loop, are independent; nested blocks belong to the outer one.
 
-Bound: a context holds at most `max_causes` ids of its frontier and as many that stand before
-it, each of at most MAX_ID characters. Beyond that a message is refused with LimitError and
-nothing is forgotten in silence: send a message (a marker will do), which stands for all of them.
+A context holds at most `max_causes` ids of its frontier and as many that precede it, each up to
+MAX_ID_LENGTH characters. Beyond that a received message raises LimitError. Sending any message
+replaces the frontier by one id.
 
-Ids are unique over restarts as long as the incarnation is. By default a random one is made with
-the `ContextPropagator`, and again in a forked process. Nothing else here is random; no clock, no
-socket.
+Ids are unique over restarts if the incarnation is. The default is random, and new after a fork.
 """
 
 from __future__ import annotations
@@ -61,58 +57,58 @@ __all__ = [
 ]
 
 ID = "antecede-id"
-"""Header that holds a message's id."""
+"""Header with the message id."""
 CAUSES = "antecede-causes"
-"""Header that holds the ids of its direct causes, with commas between them."""
+"""Header with the ids of direct causes, separated by commas."""
 MAX_ID = 200
-"""Most characters of an id."""
+"""Maximum characters of an id."""
 
 Value = str | bytes
 Headers = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 OnBad = Literal["raise", "count"]
 
 TOKEN = rf"[!#-+\--:<-\[\]-~]{{1,{MAX_ID}}}"
-"""Regular expression of an id: visible ASCII but comma, semicolon, quotation mark, backslash."""
+"""Regular expression of an id: visible ASCII except comma, semicolon, quotation mark, backslash."""
 _TOKEN = re.compile(TOKEN)
 _INCARNATION = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 
 class Stamp(NamedTuple):
-    """What the headers of one message say."""
+    """Id and direct causes of a message, from its headers."""
 
     id: str
     causes: tuple[str, ...]
 
 
 class Past(NamedTuple):
-    """What a thread of control follows: frozen, may be kept and handed to another."""
+    """Causal context of a thread of control; immutable, and valid in any other thread."""
 
     frontier: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
-    """Ids known to stand before the frontier; not complete, and need not be."""
+    """Known ids that precede the frontier; may be incomplete."""
 
 
 _NOTHING = Past()
 
 
 class Stats(NamedTuple):
-    """Counts since the ContextPropagator was made; messages, not bytes."""
+    """Message counts of a ContextPropagator."""
 
     sent: int
     received: int
     unstamped: int
     """Messages received without either header."""
     bad: int
-    """Messages whose headers were no stamp: their causes are not known."""
+    """Messages received with invalid headers; their causes are unknown."""
     last_bad: str | None
-    """What was wrong with the last of these."""
+    """Latest error of these."""
 
 
 def read(headers: Headers) -> Stamp | None:
-    """Return the stamp in the headers of a message; None when they bear none.
+    """Return id and causes from message headers; None if both are absent.
 
-    Names count without regard to case, values are text or bytes. Raises DecodeError when one of
-    the two is missing or there twice, or when a value is no id or no list of ids.
+    Header names are case-insensitive, values text or bytes. Raises DecodeError for a single or
+    duplicate header and for an invalid value.
     """
     found: dict[str, str] = {}
     for name, value in _pairs(headers):
@@ -121,34 +117,38 @@ def read(headers: Headers) -> Stamp | None:
             text = _text(key, value)
             if found.setdefault(key, text) != text:
                 both = f"{_short(found[key])} and {_short(text)}"
-                raise DecodeError(f"header {key} is there twice: {both}")
+                raise DecodeError(f"duplicate header {key}: {both}")
     if not found:
         return None
     for key, other in ((ID, CAUSES), (CAUSES, ID)):
         if key not in found:
-            raise DecodeError(f"header {other} is there without {key}: one of them got lost")
+            raise DecodeError(f"header {other} without {key}; expected both or none")
     causes = tuple(dict.fromkeys(found[CAUSES].split(","))) if found[CAUSES] else ()
     for token in (found[ID], *causes):
         if not _TOKEN.fullmatch(token):
-            raise DecodeError(f"{_short(token)} in {ID} or {CAUSES} is no id of a message")
+            raise DecodeError(f"{_short(token)} in {ID} or {CAUSES} is not a valid id")
     if found[ID] in causes:
         raise DecodeError(f"message {found[ID]} names itself as its cause")
     return Stamp(found[ID], causes)
 
 
 def unstamped(headers: Headers) -> list[tuple[str, Any]]:
-    """Return headers without the stamp, as pairs: what a forwarded message may keep."""
+    """Return headers without id and causes, as pairs, to forward a message."""
     return [(name, value) for name, value in _pairs(headers) if name.lower() not in (ID, CAUSES)]
 
 
 class ContextPropagator:
-    """Gives the messages of one service their ids and causes; make one for a process.
+    """Adds ids and causes to the messages of one service; one per process.
 
-    `service` is any name; `incarnation` tells one life of it from the next (default: random),
-    letters, digits and "._~-". `max_causes` bounds what is remembered and named (see the module).
-    `on_bad`: "raise" DecodeError for headers that are no stamp, or "count" them and go on without.
-    Safe under threads and asyncio. Raises InputError for names that cannot stand in an id and
-    unknown options.
+    **Parameters:**
+
+    - `service`: name of the service.
+    - `incarnation`: part of all ids of this process: letters, digits and "._~-". (default: random)
+    - `max_causes`: maximum causes in a message and in the context. (default: 64)
+    - `on_bad`: "raise" DecodeError for invalid headers, or "count" and ignore them. (default:
+      "raise")
+
+    Safe for threads and asyncio. Raises InputError for invalid parameters.
     """
 
     def __init__(
@@ -163,12 +163,12 @@ class ContextPropagator:
         self._given = incarnation
         if incarnation is not None and not _INCARNATION.fullmatch(incarnation):
             raise InputError(
-                f'an incarnation is of letters, digits and "._~-", not {incarnation!r}'
+                f'incarnation={incarnation!r}: expected up to 64 letters, digits and "._~-"'
             )
         if isinstance(max_causes, bool) or not isinstance(max_causes, int) or max_causes < 1:
-            raise InputError(f"max_causes must be a whole number of at least 1, not {max_causes!r}")
+            raise InputError(f"max_causes={max_causes!r}: expected an integer of 1 or more")
         if on_bad not in ("raise", "count"):
-            raise InputError(f"on_bad must be raise or count, not {on_bad!r}")
+            raise InputError(f"unknown on_bad={on_bad!r}; choose from raise, count")
         self.max_causes = max_causes
         self._counts_bad = on_bad == "count"
         self._past: ContextVar[Past] = ContextVar("antecede-past", default=_NOTHING)
@@ -179,7 +179,7 @@ class ContextPropagator:
 
     @property
     def incarnation(self) -> str:
-        """The part of all ids that tells this life of the service from others."""
+        """Incarnation part of all ids."""
         return self._incarnation
 
     @overload
@@ -192,19 +192,18 @@ class ContextPropagator:
     def outgoing(
         self, headers: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), *, id: str | None = None
     ) -> dict[str, Any] | list[tuple[str, Any]]:
-        """Return the headers of a new message: those given, its id and its causes.
+        """Return headers of a new message: the given ones, its id and its causes.
 
-        A mapping gives a dict, ours in text (HTTP, trace context); pairs give a list of pairs,
-        ours in bytes (Kafka, AMQP). Each call is one message: send a copy to several receivers
-        with the headers of one call. `id`: as in `sent`. Raises LocalError when the headers bear a
-        stamp already.
+        A mapping returns a dict with text values (HTTP, trace context), pairs return a list with
+        bytes values (Kafka, AMQP). Each call is a new message; send copies with the headers of one
+        call. `id`: see `create_message`. Raises LocalError if the headers have an id already.
         """
         others = list(_pairs(headers))
         taken = [name for name, _ in others if name.lower() in (ID, CAUSES)]
         if taken:
             raise LocalError(
-                f"the headers bear {taken[0]} of another message: tell `received` or `handling` of "
-                "them, and pass on `unstamped(headers)`"
+                f"headers have {taken[0]} of another message: pass them to `receive` or `handle`, "
+                "and `strip_context(headers)` here"
             )
         stamp = self.sent(id)
         ours = {ID: stamp.id, CAUSES: ",".join(stamp.causes)}
@@ -213,15 +212,14 @@ class ContextPropagator:
         return [*others, *((name, text.encode("ascii")) for name, text in ours.items())]
 
     def sent(self, id: str | None = None) -> Stamp:
-        """Make the stamp of a new message, for transports that have other places than headers.
+        """Return id and causes of a new message, for transports without headers.
 
-        `id`: what the message is called already, where it has an id of another source (a live
-        message's `id.token`); None: it gets one. Raises LocalError for what is no id, or is that of
-        a message which this one follows.
+        `id`: existing id of the message, such as `id.token` of a live message. (default: a new one)
+        Raises LocalError for an invalid id, or that of a cause.
         """
         past = self._past.get()
         if id is not None and (not _is_token(id) or id in past.frontier or id in past.before):
-            raise LocalError(f"{_short(id)} is no id, or is that of a message before this one")
+            raise LocalError(f"{_short(id)} is not a valid id, or the id of a cause")
         with self._lock:
             if os.getpid() != self._process:
                 self._forked()
@@ -234,11 +232,12 @@ class ContextPropagator:
         return stamp
 
     def received(self, headers: Headers) -> Stamp | None:
-        """Learn from the headers of a message: what this thread of control sends follows it.
+        """Add a received message to the context: later messages of this thread of control follow
+        it.
 
-        Returns its stamp, None when it has none (both are counted). Raises DecodeError for
-        headers that are no stamp, unless they are counted, and LimitError when more than
-        `max_causes` messages came since the last one was sent; nothing is learnt then.
+        Returns its id and causes, None without headers. Raises DecodeError for invalid headers
+        unless they are counted, and LimitError for more than `max_causes` messages since the last
+        send.
         """
         try:
             stamp = read(headers)
@@ -260,10 +259,9 @@ class ContextPropagator:
 
     @contextmanager
     def handling(self, headers: Headers) -> Iterator[Stamp | None]:
-        """Handle a message: what is sent in the block follows it, what is sent after does not.
+        """Receive a message in a new context: messages sent in the block follow it.
 
-        Within another block it goes on with that one: the message is received, and all that comes
-        after in the outer block follows. Raises what `received` does.
+        A nested block receives it in the outer one. Raises as `receive` does.
         """
         if self._inside.get():
             yield self.received(headers)
@@ -273,28 +271,28 @@ class ContextPropagator:
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Begin something that follows nothing, as a customer's request does."""
+        """Use an empty context in the block, for work without a cause such as a user's request."""
         with self._block(_NOTHING):
             yield
 
     @contextmanager
     def resuming(self, past: Past) -> Iterator[None]:
-        """Go on where `past` was taken. Raises LimitError for more than `max_causes` ids."""
+        """Continue a context in the block. Raise LimitError for more than `max_causes` ids."""
         if len(self._checked(past).frontier) > self.max_causes:
             raise LimitError(
-                f"a past of {len(past.frontier)} messages, more than max_causes={self.max_causes}: "
-                "raise the bound"
+                f"context of {len(past.frontier)} messages exceeds max_causes={self.max_causes}; "
+                "raise it"
             )
         with self._block(past):
             yield
 
     @property
     def past(self) -> Past:
-        """What this thread of control follows now."""
+        """Causal context of this thread of control."""
         return self._past.get()
 
     def join(self, past: Past) -> None:
-        """Follow `past` of another thread of control too. Raises LimitError as `received`."""
+        """Add the causal context of another thread of control. Raise LimitError."""
         self._past.set(self._joined(self._past.get(), self._checked(past)))
 
     def stats(self) -> Stats:
@@ -311,8 +309,8 @@ class ContextPropagator:
     def _forked(self) -> None:
         if self._given is not None:
             raise LocalError(
-                f"this ContextPropagator was made before a fork, with incarnation {self._given!r}: "
-                "two processes would give one id twice. Make one in each process"
+                f"ContextPropagator with incarnation {self._given!r} was created before a fork, so "
+                "ids would repeat; create one in each process"
             )
         self._begin()
 
@@ -331,15 +329,15 @@ class ContextPropagator:
         return self._joined(past, Past((stamp.id,), stamp.causes))
 
     def _joined(self, past: Past, other: Past) -> Past:
-        """Return both pasts as one; what stands before the other's frontier is in neither."""
+        """Merge two contexts; ids that precede either frontier are not in the new one."""
         behind = {*past.before, *other.before}
         both = dict.fromkeys((*past.frontier, *other.frontier))
-        # All is behind only where headers lie (each before the other): then keep them all.
+        # All ids precede each other only with false headers: then keep them all.
         frontier = tuple(name for name in both if name not in behind) or tuple(both)
         if len(frontier) > self.max_causes:
             raise LimitError(
-                f"{len(frontier)} messages came since the last one was sent, more than max_causes="
-                f"{self.max_causes}: send one (it will stand for all of them), or raise the bound"
+                f"{len(frontier)} messages received since the last send exceed max_causes="
+                f"{self.max_causes}: send a message, which replaces them, or raise max_causes"
             )
         replaced = (name for name in both if name in behind)
         before = dict.fromkeys((*replaced, *other.before, *past.before))
@@ -350,7 +348,7 @@ class ContextPropagator:
         for part in parts:
             if not isinstance(part, tuple) or not all(_is_token(name) for name in part):
                 raise LocalError(
-                    f"a past comes from `ContextPropagator.past`; this is {_short(past)}"
+                    f"expected a context of `ContextPropagator.causal_context`, got {_short(past)}"
                 )
         return past
 
@@ -361,12 +359,10 @@ def _is_token(name: object) -> bool:
 
 def _service(name: str) -> str:
     if not isinstance(name, str) or not name:
-        raise InputError(f"a service needs a name, as text, not {name!r}")
+        raise InputError(f"service={name!r}: expected a name")
     quoted = quote(name, safe="")
     if len(quoted) > MAX_ID - 90:
-        raise InputError(
-            f"the service's name takes {len(quoted)} characters, at most {MAX_ID - 90}"
-        )
+        raise InputError(f"service name has {len(quoted)} characters; the limit is {MAX_ID - 90}")
     return quoted
 
 
@@ -382,9 +378,9 @@ def _text(name: str, value: object) -> str:
         try:
             return bytes(value).decode("ascii").strip(" \t")
         except UnicodeDecodeError as error:
-            raise DecodeError(f"header {name} holds bytes that are no ASCII: {error}") from error
+            raise DecodeError(f"header {name} is not ASCII: {error}") from error
     if not isinstance(value, str):
-        raise DecodeError(f"header {name} is {type(value).__name__}, neither text nor bytes")
+        raise DecodeError(f"header {name} is {type(value).__name__}; expected text or bytes")
     return value.strip(" \t")
 
 

@@ -1,17 +1,16 @@
-"""Assumed causes: messages that count as delivered although they never came here.
+"""Assumed causes: messages that count as delivered although they never arrived.
 
 Theory of operation
 -------------------
-Marks. A message that is delivered without such a cause names it (`Message.missing`). A held message
-gets its mark when the cause is assumed. Lost messages (`Group.release`) mark what names them.
+A message that is delivered without such a cause names it (`Message.missing_ids`). A held message
+is marked when the cause is assumed. `Group.declare_lost` marks the dependents of lost messages.
 
-Beginning at the first message heard (`Group.begin_at`), without sponsor and frontier. The first
-message heard of a member is its beginning: earlier ones count as delivered. So do the causes that a
-message names of members that were not heard yet; it is marked with them. Once a member has been
-heard, all that follows of it is waited for.
+`Group.start_from` without frontier begins at the first message heard of each member. Earlier ones
+count as delivered. So do causes of members that were not heard yet, and the message is marked with
+them. Everything that follows of a heard member is awaited.
 
-That keeps the order because a message names all that must come before it
-(`Protocol.check_listening`): what comes later and precedes an assumed cause is a duplicate.
+This keeps the order since a message names all its causes (`Protocol.check_listening`): a message
+that arrives later and precedes an assumed cause is a duplicate.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _Ids = tuple[MessageId, ...]
 
 
 class Assumptions:
-    """Marks by message; of members by number: what is assumed of them, and who was heard."""
+    """Assumed sequence numbers and heard members, by member number; marks by message."""
 
     SHAPE: ClassVar[Shape] = (
         BOOL,
         Many((NUMBER, NUMBER, BOOL)),
         Many(((NUMBER, NUMBER), Many((NUMBER, NUMBER)))),
     )
-    """Of what `state` returns."""
+    """Schema of `state`."""
 
     def __init__(self, *, listens: bool = False) -> None:
         self.listens = listens
@@ -51,7 +50,7 @@ class Assumptions:
         self.floors: dict[int, int] = {}
         self.heard: set[int] = set()
         self.marks: dict[MessageId, _Ids] = {}
-        """By message that is not delivered yet: its assumed causes."""
+        """Undelivered message -> its assumed causes."""
 
     def state(self) -> tuple[Any, ...]:
         """Return everything as plain tuples."""
@@ -62,7 +61,7 @@ class Assumptions:
 
     @classmethod
     def of(cls, state: Any) -> Assumptions:
-        """Return what `state` returned, of shape `SHAPE`."""
+        """Return the object of a `state`."""
         listens, rows, marks = state
         made = cls(listens=listens)
         made.floors = {member: floor for member, floor, _ in rows if floor}
@@ -91,7 +90,7 @@ class Assumptions:
     def note(
         self, message: Any, floors: dict[int, int], assumed: _Ids, effects: Sequence[Effect]
     ) -> None:
-        """Take over what `begin` returned, when these effects came of the message."""
+        """Record results of `find_assumed` after the message had these effects."""
         self.heard.add(message.sender)
         self.floors.update(floors)
         here = any(isinstance(e, Deliver | Hold) and e.message == message for e in effects)
@@ -99,7 +98,7 @@ class Assumptions:
             self.marks[MessageId(message.sender, message.seq)] = assumed
 
     def lose(self, protocol: Protocol, lost: Collection[MessageId]) -> None:
-        """Mark what is held and names one of these messages."""
+        """Mark held messages that depend on lost ones."""
         for held in protocol.blocked_on():
             causes = set(protocol.causes(held.message)).intersection(lost)
             if causes:
@@ -107,7 +106,7 @@ class Assumptions:
                 self.marks[key] = tuple(sorted(causes.union(self.marks.get(key, ()))))
 
     def marked(self, effects: Sequence[Effect]) -> Sequence[Effect]:
-        """Return effects in which a message with assumed causes is delivered with their names."""
+        """Return effects, with deliveries of marked messages turned into incomplete ones."""
         found: list[Effect] = []
         for effect in effects:
             done = isinstance(effect, Discard) and effect.reason != DUPLICATE

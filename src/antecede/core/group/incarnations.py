@@ -1,26 +1,23 @@
-"""Identity of groups, and of the lives of their members. No protocol knows of it.
+"""Identity of groups, and incarnations of their members; independent of the protocol.
 
 Theory of operation
 -------------------
-**Group.** A fingerprint of `room=`, one of the order and the options that must agree, and a view.
-The table of names of a closed group only grows, and numbers are never given out twice. So a view
-is a number of joins since the first list, with a hash over the list and these joins. A member that
-knows as many joins or more has that hash too, and compares. Bounds and subscriptions by member
-belong to the list.
+**Group.** A frame contains fingerprints of `room=` and of the order with its shared options, and a
+view. The member table of a closed group only grows, and numbers are never reused. So a view is the
+number of joins since the first list, with a hash of that list and these joins. A member that knows
+at least as many joins compares the hash. Bounds and subscriptions by member belong to the list.
 
-**Life.** A member that is restored from a snapshot may have said more than the snapshot knows, and
-would give out numbers again. So each life of a member is an `Incarnation`: its generation, one more
-at each restore, a nonce, and the first number that it gives out. A receiver keeps for each member
-the lives that it has heard of and the highest number, and then
+**Incarnation.** A member that is restored from a snapshot may have sent more than the snapshot
+contains, and would reuse numbers. So each restore begins an `Incarnation`: generation, nonce, and
+first sequence number. A receiver keeps the incarnations of each member and the highest number:
 
-- a new life begins above every number that was heard; otherwise it is refused, by name;
-- a message belongs to its life: one of an older life, numbered at or above the first of a newer
-  one, is refused;
-- two lives of one generation cannot both be: the second that is heard is refused.
+- A new incarnation must begin above every known number; otherwise it is rejected.
+- A message of an older incarnation with a number at or above the first of a newer one is rejected.
+- Of two incarnations of one generation, the second to arrive is rejected.
 
-Frames also carry lives, from generation 1 on, as their sender knows them: those of the causes of
-the message, and the newest of every member while they are few; all of them where messages are for
-chosen receivers. So a message that depends on a superseded one is refused as well.
+Frames list incarnations from generation 1 on, as the sender knows them: those of the causes, and
+the newest of every member while they are few. With chosen receivers, frames list all. So a message
+that depends on a superseded one is rejected as well.
 """
 
 from __future__ import annotations
@@ -43,24 +40,24 @@ from antecede.errors import DecodeError, IncarnationError, LocalError, MismatchE
 from antecede.formatting import shown
 
 FEW = 64
-"""So many members that began anew are named in every frame; beyond, causes alone."""
+"""Number of restarted members up to which every frame lists all; beyond, only those of causes."""
 Told: TypeAlias = tuple[tuple[str, Incarnation], ...]
-"""(name, life) of members that began anew, as a frame carries them."""
+"""(name, incarnation) of restarted members, as in a frame."""
 MOST_FORGOTTEN = 4096
-"""Members that were forgotten whose names are kept, to know late mentions of them."""
+"""Names of forgotten members that are kept, to recognize late mentions."""
 MAX_LIVES = 64
-"""Lives of one member that are remembered; the oldest are forgotten."""
+"""Incarnations kept per member; the oldest are dropped."""
 
 
 def fingerprint(data: bytes, size: int = 4) -> int:
-    """Return a short hash as a number."""
-    import hashlib  # with its libraries it would be a twentieth of `import antecede`
+    """Return a short hash as an integer."""
+    import hashlib  # lazy: 5 % of the time of `import antecede`
 
     return int.from_bytes(hashlib.blake2s(data, digest_size=size).digest(), "little")
 
 
 def new_nonce() -> int:
-    """Return a nonce from the system."""
+    """Return a random nonce."""
     return int.from_bytes(os.urandom(4), "little")
 
 
@@ -68,7 +65,7 @@ def new_nonce() -> int:
 
 
 def canonical(value: Any) -> str:
-    """Return a value of an option as text that does not depend on order or on addresses."""
+    """Return an option value as text, independent of order and object addresses."""
     if isinstance(value, Mapping):
         pairs = sorted((canonical(key), canonical(item)) for key, item in value.items())
         return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
@@ -87,7 +84,7 @@ def canonical(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    """Return a number as text that goes by its value: 1, 1.0 and Decimal("1.00") are one."""
+    """Return a number as text by value: 1, 1.0 and Decimal("1.00") are equal."""
     if isinstance(value, Integral):
         return str(int(value))
     try:
@@ -98,17 +95,17 @@ def _number(value: Any) -> str:
 
 
 def _words(value: Any) -> Any:
-    """Return words, in whatever collection and order they were given, in one writing."""
+    """Return a collection of words as a sorted tuple."""
     return value if value is None else tuple(sorted({plain(word) for word in value}))
 
 
 def _by_member(value: Any) -> bool:
-    """Tell whether an option speaks of members by name."""
+    """Return whether an option refers to members by name."""
     return hasattr(value, "numbered")
 
 
 def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
-    """Return seconds as the whole nanoseconds that a protocol made of them, where it says so."""
+    """Return seconds as the protocol rounded them, if it has the option in nanoseconds."""
     settled = getattr(protocol, f"{name.removesuffix('_s')}_ns", None)
     if not name.endswith("_s") or type(settled) is not int or not isinstance(value, Real | Decimal):
         return value
@@ -118,9 +115,9 @@ def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
 def agreeing(
     protocol: Protocol, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that must agree, with defaults, of the group, and by member.
+    """Return the options that all members share, with defaults: of the group, and by member.
 
-    `options` made the new `protocol`. Options that mean the same are the same here.
+    `options` made the new `protocol`. Equivalent options have equal results.
     """
     known = options_of(type(protocol))
     whole = {name: one.default for name, one in known.items() if not one.needed}
@@ -145,7 +142,7 @@ def agreeing(
 
 
 class Roster:
-    """Names by number, and the fingerprint of the table after each join."""
+    """Member table: names by number, and a fingerprint after each join."""
 
     def __init__(self, names: Mapping[int, str], first: int | None = None, extra: str = "") -> None:
         self.names = dict(names)
@@ -154,30 +151,30 @@ class Roster:
         start = fingerprint(rows + extra.encode()) if first is None else first
         self.digests = [start]
         self.joined: list[int] = []
-        """Numbers that were given out since the first list, in order."""
+        """Numbers added since the first list, in order."""
         self.version = object()
-        """Another one after each change: what was worked out from the table holds no longer."""
+        """New object after each change, for caches."""
         self.forgotten: dict[str, int] = {}
-        """The newest members that left and were forgotten: names and numbers."""
+        """Newest forgotten members: name -> number."""
         self.given = max(self.names, default=-1)
-        """The greatest number that was given out."""
+        """Highest number in use so far."""
 
     def table(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples; with two more where somebody was forgotten."""
+        """Return everything as plain tuples, with two more if members were forgotten."""
         table = tuple(self.names.items()), self.digests[0], tuple(self.joined)
         if not self.forgotten:
             return table
         return *table, (tuple(self.digests), self.given), tuple(self.forgotten.items())
 
     def copy(self) -> Roster:
-        """Return the same table, to be changed alone."""
+        """Return an independent copy."""
         made = Roster(self.names, self.digests[0])
         made.digests, made.joined = list(self.digests), list(self.joined)
         made.forgotten, made.given = dict(self.forgotten), self.given
         return made
 
     def forget(self, number: int) -> None:
-        """Drop the name of a member that left. Its number is not given out again."""
+        """Drop the name of a departed member. Its number is not reused."""
         self.version = object()
         name = self.names.pop(number)
         del self.numbers[name]
@@ -186,11 +183,11 @@ class Roster:
             del self.forgotten[next(iter(self.forgotten))]
 
     def is_forgotten(self, number: int) -> bool:
-        """Tell whether a number was given out to a member that is forgotten."""
+        """Return whether a number belonged to a forgotten member."""
         return bool(self.forgotten) and 0 <= number <= self.given and number not in self.names
 
     def add(self, number: int, name: str) -> None:
-        """Give a newcomer its number."""
+        """Add a joining member."""
         self.version = object()
         self.given = max(self.given, number)
         self.names[number] = name
@@ -200,7 +197,7 @@ class Roster:
         self.digests.append(fingerprint(before + _row(number, name)))
 
     def drop(self, number: int) -> None:
-        """Take back the newest `add`."""
+        """Undo the latest `add`."""
         self.version = object()
         del self.numbers[self.names.pop(number)]
         assert self.joined.pop() == number
@@ -209,21 +206,21 @@ class Roster:
 
     @property
     def next_number(self) -> int:
-        """The number that the next newcomer gets."""
+        """Number of the next joining member."""
         return self.given + 1
 
     @property
     def view(self) -> View:
-        """What a frame says of the table as it is now."""
+        """View for frames."""
         return View(len(self.joined), self.digests[-1])
 
     def name(self, number: int) -> str:
-        """Return a member's name, or its number where there is none."""
+        """Return a member's name, or "#" and its number."""
         name = self.names.get(number)
         return f"#{number}" if name is None else name
 
     def check(self, view: View) -> int:
-        """Return how many joins were not told here. Raises MismatchError for another table."""
+        """Return the number of a view's joins that are unknown here. Raise MismatchError."""
         joins, digest = view
         if joins >= len(self.digests):
             return joins - len(self.joined)
@@ -232,14 +229,14 @@ class Roster:
         if not view.joins:
             raise MismatchError(
                 "members",
-                "a message of a group made with another list of members, or with other bounds or "
-                f"subscriptions of theirs; here the list began with {self._first()}",
+                "message of a group with another member list, or other bounds or subscriptions; "
+                f"here the list began with {self._first()}",
             )
         newest = self.name(self.joined[view.joins - 1])
         raise MismatchError(
             "members",
-            f"a message whose sender was told of other joins; here the last of them was {newest!r}:"
-            " were there two sponsors at once, or joins in another order?",
+            f"sender knows other joins; here the last of them was {newest!r}: two sponsors at "
+            "once, or joins in another order",
         )
 
     def _first(self) -> str:
@@ -255,21 +252,21 @@ def _row(number: int, name: str) -> bytes:
 
 
 class Lives:
-    """The incarnations of every member that is known here, and the highest number of each."""
+    """Incarnations of every member, and the highest sequence number of each."""
 
     SHAPE: ClassVar[Shape] = (
         Many((TEXT, Many((NUMBER, NUMBER, NUMBER)))),
         Many((TEXT, Many((NUMBER, NUMBER)))),
     )
-    """Of what `state` returns."""
+    """Schema of `state`."""
 
     def __init__(self) -> None:
         self.chains: dict[str, list[Incarnation]] = {}
-        """By name, by generation."""
+        """Name -> incarnations by generation."""
         self.tops: dict[str, dict[int, int]] = {}
-        """By name, by generation: the highest number that is known to be of it."""
+        """Name -> generation -> highest known sequence number."""
         self.restarted: set[str] = set()
-        """Members of which a life of generation 1 or above is known."""
+        """Members with a known incarnation of generation 1 or above."""
 
     def state(self) -> tuple[Any, ...]:
         """Return everything as plain tuples."""
@@ -279,12 +276,12 @@ class Lives:
 
     @classmethod
     def of_state(cls, state: Any) -> Lives:
-        """Return what `state` returned. Raises DecodeError for what cannot be."""
+        """Return the table of a `state`. Raise DecodeError."""
         made = cls()
         for name, chain in state[0]:
             lives = [Incarnation(*life) for life in chain]
             if not lives or lives != sorted(set(lives)) or any(x.nonce >= 1 << 32 for x in lives):
-                raise DecodeError(f"stored lives of {name!r:.40} that cannot be")
+                raise DecodeError(f"invalid stored incarnations of {name!r:.40}")
             made.chains[name] = lives
             if lives[-1].generation:
                 made.restarted.add(name)
@@ -292,17 +289,17 @@ class Lives:
         return made
 
     def heard(self, name: str) -> int:
-        """Return the highest number of a member that is known here; 0: none."""
+        """Return the highest known number of a member; 0: none."""
         return max(self.tops.get(name, {}).values(), default=0)
 
     def forget(self, name: str) -> None:
-        """Drop what is known of a member that left."""
+        """Drop a departed member."""
         self.chains.pop(name, None)
         self.tops.pop(name, None)
         self.restarted.discard(name)
 
     def learn(self, name: str, life: Incarnation) -> None:
-        """Remember a life, which `check` has let pass."""
+        """Add an incarnation that passed `check`."""
         chain = self.chains.setdefault(name, [])
         if life not in chain:
             chain.append(life)
@@ -312,7 +309,7 @@ class Lives:
             self.restarted.add(name)
 
     def hear(self, name: str, life: Incarnation, seq: int) -> None:
-        """Remember a message that was taken in."""
+        """Record an accepted message."""
         chain, tops = self.chains.get(name), self.tops.get(name)
         if chain is None or chain[-1] != life:
             self.learn(name, life)
@@ -322,7 +319,7 @@ class Lives:
             tops[life.generation] = seq
 
     def hear_of(self, causes: Iterable[Id], told: Told) -> None:
-        """Remember numbers that a held message depends on: their senders gave them out."""
+        """Record the numbers of a held message's causes."""
         for name, seq in causes:
             tops = self.tops.get(name)
             if tops is None:
@@ -332,16 +329,17 @@ class Lives:
                 tops[generation] = seq
 
     def of(self, name: str, seq: int) -> Incarnation:
-        """Return the life in which a member gave out a number, as known here (else the first)."""
+        """Return the incarnation that used a sequence number, by default the first."""
         for life in reversed(self.chains.get(name, [])):
             if life.first <= seq:
                 return life
         return Incarnation(0, 0)
 
     def told(self, causes: Iterable[Id], *, all_lives: bool = False) -> Told:
-        """Return the lives of a frame: those of its causes, and the newest while they are few.
+        """Return the incarnations of a frame: those of its causes, and the newest while they are
+        few.
 
-        `all_lives`: every life, where causes are what the receiver makes of a message.
+        `include_all`: all, if the receiver derives the causes.
         """
         if all_lives:
             every = {(name, life) for name in self.restarted for life in self.chains[name]}
@@ -352,38 +350,39 @@ class Lives:
         return tuple(sorted((name, life) for name, life in found if life.generation))
 
     def check(self, name: str, life: Incarnation, seq: int | None, said_by: str = "") -> bool:
-        """Judge a message, or what another member's frame contains about an incarnation.
+        """Check the incarnation of a message, or a report about one in another member's frame.
 
-        `seq` is None for a control message and for another member's word.
-        False: of an older life, to be dropped. Raises IncarnationError where lives meet.
+        `seq`: None for control messages and reports. Returns False for an older incarnation, to be
+        dropped. Raises IncarnationError if incarnations overlap.
         """
         chain = self.chains.get(name, ())
         if seq is not None and seq < life.first:
             raise IncarnationError(
-                f"message {seq} of {name}, in a life of it that began with {life.first}", name
+                f"message {seq} of {name} precedes its incarnation, which began with {life.first}",
+                name,
             )
-        if chain and life == chain[-1]:  # as nearly always
+        if chain and life == chain[-1]:  # fast path
             return True
         if life not in chain:
             self._check_new(name, life, said_by)
         newer = [one.first for one in chain if one.generation > life.generation]
         if newer and seq is not None and seq >= min(newer):
             raise IncarnationError(
-                f"message {seq} of {name} is superseded: {name} was restored and began anew with "
+                f"message {seq} of {name} is superseded: {name} was restored and restarted with "
                 f"message {min(newer)}",
                 name,
             )
         return seq is not None or not newer
 
     def _check_new(self, name: str, life: Incarnation, said_by: str) -> None:
-        whose = f"{said_by} says that {name}" if said_by else name
+        whose = f"{said_by} reports that {name}" if said_by else name
         tops = self.tops.get(name, {})
         known = max((top for g, top in tops.items() if g < life.generation), default=0)
         if known >= life.first:
             raise IncarnationError(
-                f"{whose} was restored from a snapshot that is too old: it begins anew with "
-                f"message {life.first}, and message {known} of it is known here. Restore it from "
-                "a newer snapshot (or with the log of inputs), or let it join under another name",
+                f"{whose} was restored from a snapshot that is too old: it restarts with message "
+                f"{life.first}, but message {known} is known here; restore it from a newer "
+                "snapshot (or with the log of inputs), or let it join under another name",
                 name,
             )
         if any(one.generation == life.generation for one in self.chains.get(name, ())):
@@ -393,26 +392,26 @@ class Lives:
                 else "was restored twice from one snapshot"
             )
             raise IncarnationError(
-                f"{whose} {how}: another life of it is known here, with messages up to "
-                f"{tops.get(life.generation, 0)}. Restore it from its newest snapshot, or let it "
+                f"{whose} {how}: another incarnation is known here, with messages up to "
+                f"{tops.get(life.generation, 0)}; restore it from its newest snapshot, or let it "
                 "join under another name",
                 name,
             )
 
     def check_told(self, told: Told, said_by: str, me: str) -> None:
-        """Judge what a frame says of members that began anew. Raises IncarnationError."""
+        """Check the restarted members of a frame. Raise IncarnationError."""
         for name, life in told:
             own = self.chains.get(name, ())
             if life in own:
                 continue
             if name == me:
                 raise IncarnationError(
-                    f"{said_by} knows a life of {name} that is not this one", name
+                    f"{said_by} reports another incarnation of {name} than this one", name
                 )
             self.check(name, life, None, said_by)
 
     def check_causes(self, causes: Iterable[Id], told: Told, said_by: str) -> None:
-        """Refuse a message that depends on a number of another life than the one known here."""
+        """Reject a message that depends on a number of another incarnation than the known one."""
         names = self.restarted.union(name for name, _ in told)
         for name, seq in causes:
             if name not in names:
@@ -421,23 +420,22 @@ class Lives:
             ours = max(theirs, self.of(name, seq).generation)
             if theirs != ours:
                 raise IncarnationError(
-                    f"a message of {said_by} depends on {name}'s message {seq} as it was before "
-                    f"{name} began anew with message {self.of(name, seq).first}",
+                    f"message of {said_by} depends on {name}'s message {seq} from before "
+                    f"{name} restarted with message {self.of(name, seq).first}",
                     name,
                 )
 
 
 def _generation(told: Told, name: str, seq: int) -> int:
-    """Return the generation in which a member gave out a number, by what a frame says."""
     lives = [life.generation for other, life in told if other == name and life.first <= seq]
     return max(lives, default=0)
 
 
 def checked_nonce(value: int | None) -> int:
-    """Return the nonce of a new incarnation. Raises LocalError for what is none."""
+    """Return the nonce of a new incarnation. Raise LocalError."""
     if value is None:
         return new_nonce()
     value = plain(value)
     if type(value) is not int or not 0 <= value < 1 << 32:
-        raise LocalError(f"incarnation={shown(value)}: a whole number from 0 to 2**32 - 1, or None")
+        raise LocalError(f"incarnation={shown(value)}: expected 0 to 2**32 - 1, or None")
     return value

@@ -14,7 +14,7 @@ def _text(ids: tuple[Id, ...]) -> str:
 
 
 def _named(sender: str, seq: int) -> str:
-    return f"{sender}'s message {seq}" if seq else f"a note of {sender}'s protocol"
+    return f"{sender}'s message {seq}" if seq else f"a control message of {sender}"
 
 
 class Message(NamedTuple):
@@ -234,7 +234,7 @@ class Packet(NamedTuple):
     wire: bytes
 
     def __repr__(self) -> str:
-        return f"<{len(self.wire)} bytes for {', '.join(self.to) or 'nobody'}>"
+        return f"<{len(self.wire)} bytes for {', '.join(self.to) or 'no member'}>"
 
 
 def _short(payload: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Receiving: whose bytes these are, whether they can be right, and then the protocol's turn."""
+"""Receiving of messages: identity checks, limits, and the protocol's decision."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from antecede.errors import (
 from antecede.formatting import shown
 
 LIFE_BYTES = frame.MAX_NAME_BYTES + 32
-"""More than a frame takes to tell of one life."""
-SUPERSEDED = "of a life of its sender that is over"
+"""Upper bound of the bytes of one incarnation in a frame."""
+SUPERSEDED = "superseded by a newer incarnation of its sender"
 
 
 class Receiving(Part):
-    """Takes bytes in, or refuses them and leaves the group as it was."""
+    """Accepts messages, or rejects them without a change."""
 
     def receive(
         self,
@@ -43,16 +43,19 @@ class Receiving(Part):
         said_by: Id | None = None,
         meet: Collection[str] | None = None,
     ) -> list[Message]:
-        """Take in bytes from another member; return what can be delivered now, in order.
+        """Process a message of another member; return messages that become deliverable, in order.
 
-        `now` (seconds) or `now_ns` is what one's own clock shows. For transports that know with
-        whom they speak: `said_by`, the sender and number that it vouches for (0: a note between
-        protocols); `meet`, in an open group, the only strangers of whom the message may speak.
+        **Parameters:**
+
+        - `wire`: bytes of the message.
+        - `now`, `now_ns`: local clock reading in seconds or ns, for orders by clocks.
+        - `expected_id`: sender and number that the transport vouches for (0: a control message).
+        - `allowed_members`: unknown members that the message may mention, in an open group.
+
         Raises DecodeError or another RemoteError for bytes that no member of this group can have
-        sent, MismatchError for those of another group or sender, UnknownMemberError for those that
-        speak of other strangers, IncarnationError and ConflictError where numbers of two lives of a
-        member meet, LimitError at a limit, and LocalError where an order by clocks is not told the
-        time; the group is then as it was, but for the counters of `stats`.
+        sent, MismatchError for another group or sender, UnknownMemberError for members not allowed,
+        IncarnationError and ConflictError for overlapping incarnations, LimitError at a limit, and
+        LocalError if the clock reading is missing. An error changes only the counters of `stats`.
         """
         self._state.call = NO_CALL
         reading = None if now is now_ns is None else group_reading(now, now_ns)
@@ -107,29 +110,26 @@ class Receiving(Part):
             raise
 
     def _drop_copy(self) -> list[Message]:
-        """Count a late copy of a message whose sender left and is forgotten."""
+        """Count a late copy of a forgotten member's message."""
         self._state.tally.duplicates += 1
         return []
 
     def _room_for_lives(self) -> int:
-        """Return more bytes than an honest frame has of what `frame.counted` leaves out."""
+        """Return an upper bound of the bytes that `measure_limited` leaves out of a valid frame."""
         state = self._state
         return (len(state.roster.numbers) + state.limits.max_members) * MAX_LIVES * LIFE_BYTES
 
     def _check_size(self, size: int, at_most: int) -> None:
         if size > at_most:
             most = self._state.limits.max_packet
-            raise LimitError(f"a message of {size} bytes; max_packet={most} is the most")
+            raise LimitError(f"message of {size} bytes exceeds max_packet={most}")
 
     def _check_said_by(self, said_by: Id, message: Any, names: Mapping[int, str]) -> None:
-        """Refuse a message of somebody else than the transport vouches for."""
         state = self._state
         number = 0 if state.is_note(message) else message.seq
         found = names.get(message.sender), number
         if found != said_by:
-            raise MismatchError(
-                "sender", f"{_named(said_by)} was announced, and this is {_named(found)}"
-            )
+            raise MismatchError("sender", f"expected {_named(said_by)}, got {_named(found)}")
 
     # -- open groups: names in every frame ----------------------------------------------------
 
@@ -141,9 +141,9 @@ class Receiving(Part):
             message = state.protocol.decode(parts.control, parts.payload)
         mentioned = set(state.protocol.mentions(message))
         if unnamed := mentioned - parts.names.keys():
-            raise DecodeError(f"control information speaks of member {min(unnamed)} without a name")
+            raise DecodeError(f"control information names member {min(unnamed)} without a name")
         if idle := parts.names.keys() - mentioned:
-            raise DecodeError(f"a name for {parts.names[min(idle)]!r}, of whom nothing is said")
+            raise DecodeError(f"name table has {parts.names[min(idle)]!r}, which is not mentioned")
         if said_by is not None:
             self._check_said_by(said_by, message, parts.names)
         if forgotten := state.roster.forgotten:
@@ -159,7 +159,7 @@ class Receiving(Part):
         if not new:
             return self._renumbered(message, parts, now, vouched)
         if meet is not None and (strangers := set(new).difference(meet)):
-            raise UnknownMemberError(f"a message that speaks of {min(strangers)!r}, a stranger")
+            raise UnknownMemberError(f"message mentions unknown member {min(strangers)!r}")
         if type(state.protocol).unjoin is Protocol.unjoin:
             with state.unchanged_by_errors():
                 return self._meet(new) + self._renumbered(message, parts, now, vouched)
@@ -184,34 +184,35 @@ class Receiving(Part):
             return self._judged(message, parts, now, vouched)
 
     def _meet(self, names: Sequence[str]) -> list[Message]:
-        """Let in all whom a message names for the first time, at once. Raises LimitError."""
+        """Add all new members of a message at once. Raise LimitError."""
         state = self._state
         most = state.limits.max_members
         left = most - len(state.protocol.members)
         if len(names) > left:
             raise LimitError(
-                f"{names[max(left, 0)]!r} would be member {most + 1}, and max_members={most}"
+                f"{names[max(left, 0)]!r} would be member {most + 1}; the limit is "
+                f"max_members={most}"
             )
         new = dict(enumerate(names, start=state.roster.next_number))
         try:
             effects = state.protocol.join_all(tuple(new))
-        except LocalError as error:  # the protocol's own limit; the peer's doing all the same
-            raise UnknownMemberError(f"a message that names {names[-1]!r}: {error}") from error
+        except LocalError as error:  # the protocol's own limit, exceeded by the sender
+            raise UnknownMemberError(f"message mentions {names[-1]!r}: {error}") from error
         met = self._effects.carry_out(effects, None)
         for number, name in new.items():
             state.roster.add(number, name)
         return met
 
-    # -- whose message it is ------------------------------------------------------------------
+    # -- incarnations and content -------------------------------------------------------------
 
     def _judged(
         self, message: Any, parts: Frame, now: int | None, vouched: bool = False
     ) -> list[Message]:
-        """Take in a message of this group: judge whose it is, then give it to the protocol.
+        """Check incarnations and content of a message, then pass it to the protocol.
 
-        `vouched`: the transport tells who said it, and brings all that everybody said in order.
-        Then a frame counts for the sender's own life alone. False lives of a third member would be
-        relayed from here, and that member refused.
+        `vouched`: the transport authenticates senders and keeps their order. Then a frame counts
+        only for its sender's incarnation. A false report about a third member would be relayed, and
+        that member rejected.
         """
         state, lives = self._state, self._state.lives
         known = () if vouched else parts.known
@@ -222,7 +223,7 @@ class Receiving(Part):
         if state.renumbers:
             return self._numbered_anew(message, now)
         seq = None if note else message.seq
-        # Total orders go by every note, and refuse one that contradicts what they know.
+        # Total orders need every control message, and reject contradictions themselves.
         if not lives.check(name, parts.by, seq) and not state.is_total:
             state.tally.drop(SUPERSEDED)
             return []
@@ -246,25 +247,25 @@ class Receiving(Part):
         return self._effects.carry_out(effects, now)
 
     def _check_told(self, known: Told, said_by: str) -> None:
-        """Refuse lives that cannot be, and those of strangers: each is kept and handed on."""
+        """Reject invalid incarnations and those of unknown members: all are kept and relayed."""
         state = self._state
         numbers, lives, most = state.roster.numbers, state.lives, state.limits.max_members
         told = {name for name, _ in known}
         strangers = told - numbers.keys()
         if strangers and not state.open:
             raise UnknownMemberError(
-                f"{said_by} speaks of a life of {min(strangers)!r}, who is not in the group"
+                f"{said_by} reports an incarnation of unknown member {min(strangers)!r}"
             )
         unmet = (lives.chains.keys() | told) - numbers.keys()
         if strangers and len(state.protocol.members) + len(unmet) > most:
             raise LimitError(
-                f"{said_by} speaks of lives of {len(strangers)} members that are not met here; "
-                f"max_members={most}"
+                f"{said_by} reports incarnations of {len(strangers)} unknown members; the limit "
+                f"is max_members={most}"
             )
         lives.check_told(known, said_by, state.name)
 
     def _numbered_anew(self, message: Any, now: int | None) -> list[Message]:
-        """Take in a message that its way numbers anew: contents are compared, not lives."""
+        """Accept a message that relays renumber: only its content is compared."""
         state = self._state
         sender, seq = state.protocol.identity(message)
         key = state.roster.name(sender), seq
@@ -274,12 +275,12 @@ class Receiving(Part):
         return self._effects.carry_out(effects, now)
 
     def _digest(self, key: Id, message: Any) -> int:
-        """Return a hash of a message. Raises ConflictError where its number is another one's."""
+        """Return a hash of a message. Raise ConflictError if its number has other content."""
         digest = hash(message)
         if self._state.recent.get(key, digest) != digest:
             raise ConflictError(
-                f"message {key[1]} of {key[0]} is known with other content: its number was "
-                "given out twice, or somebody speaks in its name"
+                f"message {key[1]} of {key[0]} is known with other content: it used the number "
+                "twice, or another member sends in its name"
             )
         return digest
 
@@ -292,7 +293,7 @@ class Receiving(Part):
     # -- limits -------------------------------------------------------------------------------
 
     def _within_limits(self, message: Any, now: int | None) -> Sequence[Effect]:
-        """Give a message to the protocol. At the limit, undo it when one more would be held."""
+        """Pass a message to the protocol. At the limit, undo it if one more message is held."""
         state = self._state
         protocol, most = state.protocol, state.limits.max_held
         state.call = message, state.call[1]
@@ -312,11 +313,11 @@ class Receiving(Part):
     def _listened(
         self, message: Any, now: int | None, assumptions: Assumptions
     ) -> Sequence[Effect]:
-        """Give a message to the protocol in a group that began at the first message heard."""
+        """Pass a message to the protocol in a group that began at the first message heard."""
         protocol = self._state.protocol
         if message.sender == protocol.me or self._state.is_note(message):
             return self._within_limits(message, now)
-        protocol.would_hold(message, now)  # raises what `receive` would raise
+        protocol.would_hold(message, now)  # raises the errors of `receive`
         floors, assumed = assumptions.begin(protocol, message)
         before = protocol.snapshot() if floors else None
         try:
@@ -333,23 +334,23 @@ class Receiving(Part):
     def _full(self) -> LimitError:
         most = self._state.limits.max_held
         return LimitError(
-            f"{most} messages are held back, and max_held={most}: offer this one again when "
-            "what they wait for has come (missing() names it)"
+            f"{most} messages are held, the limit is max_held={most}: retry when their causes "
+            "have arrived (see missing())"
         )
 
-    # -- frames of later views ----------------------------------------------------------------
+    # -- frames of newer views ----------------------------------------------------------------
 
     def _keep_ahead(
         self, wire: bytes, parts: Frame, lacking: int, now: int | None
     ) -> list[Message]:
-        """Keep a frame whose sender knows of joins that were not told here."""
+        """Hold a frame whose sender knows of joins not reported here."""
         state = self._state
         if wire in state.ahead:
             state.tally.duplicates += 1
             return []
         most = state.limits.max_held
         if state.held >= most:
-            raise LimitError(f"{most} messages are held back, and max_held={most}")
+            raise LimitError(f"{most} messages are held, the limit is max_held={most}")
         if now is None:
             self._check_timeless()
         message = self._frames.decoded(parts)
@@ -361,7 +362,7 @@ class Receiving(Part):
         return []
 
     def _check_timeless(self) -> None:
-        """Raise LocalError where the order goes by the clock: a join must not find that out."""
+        """Raise LocalError if the order needs a clock reading, before the join does."""
         before = self._state.protocol.snapshot()
         try:
             self._state.protocol.tick(None)  # type: ignore[arg-type]
@@ -369,11 +370,11 @@ class Receiving(Part):
             self._state.protocol.restore(before)
 
     def _decoded_ahead(self) -> list[Any]:
-        """Return the messages of the frames that wait for a join."""
+        """Return the messages of frames that wait for a join."""
         return [self._frames.decoded(self._frames.unpack(wire)[0]) for wire in self._state.ahead]
 
     def _take_in_ahead(self) -> list[Message]:
-        """Take in the frames that waited for a join which has been told."""
+        """Process frames whose joins are now known."""
         state, delivered = self._state, list[Message]()
         told = len(state.roster.joined)
         for wire in [wire for wire, (_, joins, _) in state.ahead.items() if joins <= told]:
@@ -385,7 +386,7 @@ class Receiving(Part):
         return delivered
 
     def _onward(self, now: int | None) -> int | None:
-        """Return a reading of a while ago, or the newest since then: clocks do not go back."""
+        """Return the later of an old reading and the clock's last one."""
         clock = getattr(self._state.protocol, "own_clock", None)
         if now is None or not isinstance(clock, OwnClock) or clock.read_ns is None:
             return now
@@ -393,7 +394,6 @@ class Receiving(Part):
 
 
 def _named(message: tuple[str | None, int]) -> str:
-    """Return what a message is called in an error."""
     sender, number = message
-    what = f"message {number}" if number else "a note"
-    return f"{what} of {shown(sender) if sender is not None else 'nobody in the group'}"
+    what = f"message {number}" if number else "a control message"
+    return f"{what} of {shown(sender) if sender is not None else 'an unknown member'}"

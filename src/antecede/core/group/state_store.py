@@ -1,4 +1,4 @@
-"""Storing: the whole state as bytes, the log of inputs since then, and the way back."""
+"""Snapshots of a `Group`, its log of inputs, and restore."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from antecede.formatting import shown
 
 Doors = Mapping[str, Callable[..., Any]]
 _BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
-"""What a protocol raises when it is given a state or an input that cannot be."""
+"""Errors of a protocol for an invalid state or input."""
 
 
 class Storing(Part):
-    """Writes a group's state, and becomes what was written."""
+    """Saves and restores a group's state."""
 
     def snapshot(self) -> bytes:
-        """Return the whole state as bytes, to go on after a restart. The log begins anew."""
+        """Return the whole state as bytes for a restart, and clear the log."""
         state = self._state
         state.records = []
         assumptions = state.assumptions
@@ -48,14 +48,14 @@ class Storing(Part):
         )
 
     def log(self) -> list[bytes]:
-        """Return, once, the inputs since the last snapshot (or since `log` was asked before).
+        """Return the inputs since the last snapshot or call, and clear the log.
 
-        Small records, to be appended to a file beside the snapshot; `restore` takes both. Raises
-        LocalError unless the group was made with `keep_log=True`.
+        Append the records to a file beside the snapshot; `restore` takes both. Raises LocalError
+        without `keep_log=True`.
         """
         state = self._state
         if not state.keep_log:
-            raise LocalError("inputs are not kept: make the group with keep_log=True")
+            raise LocalError("the group has no log; create it with keep_log=True")
         records, state.records = state.records, []
         return records
 
@@ -67,17 +67,17 @@ class Storing(Part):
         resume: bool,
         incarnation: int | None,
     ) -> None:
-        """See `Group.restore`; the records of the log go through `doors`."""
+        """See `Group.restore`. `handlers`: kind of input -> function."""
         from antecede.core.protocols.serialization import check_state
 
-        # Whatever can be refused is, before anything changes.
+        # Reject invalid input before anything changes.
         nonce = checked_nonce(incarnation)
         records = _records(log)
         most = len(SNAPSHOT) + 1  # the last field is there where something may be assumed
         fields = unpack_state(stored, most - 1, most)
         shape = SNAPSHOT if len(fields) < most else (*SNAPSHOT, Assumptions.SHAPE)
         if where := misfit(fields, shape):
-            raise DecodeError(f"a snapshot of no group: {where}")
+            raise DecodeError(f"invalid group snapshot: {where}")
         head, name, table, lives, outbox, inbox, ahead, tally, links, inner, *assumed = fields
         state = self._state
         self._check_head(head, name)
@@ -97,13 +97,13 @@ class Storing(Part):
             state.assumptions = Assumptions.of(assumed[0]) if assumed else None
             if state.assumptions is not None and state.assumptions.listens:
                 state.protocol.check_listening()
-            if state.is_total:  # earlier versions did not note since when own messages wait
+            if state.is_total:  # earlier versions did not store when own messages were sent
                 for held in state.protocol.blocked_on():
                     state.tally.wait(state.protocol.identity(held.message), None)
         except _BROKEN as error:
             self._go_back(before)
             raise DecodeError(
-                f"a snapshot whose state is none of {state.order}: {error}"
+                f"snapshot has an invalid state for order {state.order}: {error}"
             ) from error
         self._replay(records, doors, before)
         if not resume:
@@ -116,44 +116,44 @@ class Storing(Part):
         if (order, is_open) != (state.order, state.open):
             theirs, ours = ("open" if o else "closed" for o in (is_open, state.open))
             raise LocalError(
-                f"a snapshot of a {order} group, {theirs}; this is {state.order}, {ours}"
+                f"snapshot is of a {order} group, {theirs}; this is {state.order}, {ours}"
             )
         if name != state.name:
-            raise LocalError(f"a snapshot of {name!r}; this is the group of {state.name!r}")
+            raise LocalError(f"snapshot is of {name!r}; this is the group of {state.name!r}")
         if room != state.room:
-            raise LocalError("a snapshot of another room")
+            raise LocalError("snapshot is of another room")
         if options != state.options:
-            raise LocalError(f"a snapshot of a {order} group that was made with other options")
+            raise LocalError(f"snapshot is of a {order} group with other options")
 
     def _check_list(self, roster: Roster) -> None:
-        """Refuse a snapshot of a list that cannot have become this one, where that can be told."""
+        """Reject a snapshot of another first member list, if that is decidable."""
         ours = self._state.roster
         same = ours.digests[0] == roster.digests[0]
         if self._state.open or ours.joined or roster.joined or same:
             return
         if ours.names == roster.names:
-            raise LocalError("a snapshot of a group with other bounds or subscriptions of members")
+            raise LocalError("snapshot is of a group with other bounds or subscriptions of members")
         raise LocalError(
-            f"a snapshot of a group with another list of members: {sorted(roster.numbers)}"
+            f"snapshot is of a group with another member list: {sorted(roster.numbers)}"
         )
 
     def _take_over(self, roster: Roster, inner: Any) -> None:
-        """Become what was stored; raises ValueError and others when that cannot be."""
+        """Install a stored state. Raise ValueError or another error of `_INVALID`."""
         state, protocol = self._state, self._state.protocol
         me = protocol.me
         protocol.restore(inner)
         state.roster = roster
         if protocol.snapshot() != inner or protocol.me != me or me not in protocol.members:
-            raise ValueError("it does not come back as it was stored")
+            raise ValueError("its restored state differs from the stored one")
         protocol.check_whole()
         for held in protocol.blocked_on():
             written = protocol.encode(held.message)
             if protocol.decode(written, held.message.payload) != held.message:
-                raise ValueError("a held message that nobody can have sent")
+                raise ValueError("a held message has an impossible encoding")
             state.message(held.message)
 
     def _replay(self, log: Sequence[bytes], doors: Doors, before: tuple[Any, Any]) -> None:
-        """Do again what the log of inputs says, or go back and raise DecodeError."""
+        """Replay inputs. On an error roll back and raise DecodeError."""
         state = self._state
         keep, state.keep_log = state.keep_log, False
         for number, record in enumerate(log, 1):
@@ -161,7 +161,7 @@ class Storing(Part):
                 replay_input(record, doors)
             except _BROKEN as error:
                 self._go_back(before)
-                raise DecodeError(f"record {number} of the log of inputs: {error}") from error
+                raise DecodeError(f"record {number} of the log is invalid: {error}") from error
         state.keep_log = keep
 
     def _go_back(self, before: tuple[Any, Any]) -> None:
@@ -170,7 +170,7 @@ class Storing(Part):
 
 
 def _records(log: Iterable[bytes]) -> Sequence[bytes]:
-    """Read a whole log: where reading fails, nothing has changed yet."""
+    """Return the whole log. Reading may fail, so it comes before any change."""
     if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
-        raise LocalError(f"a log is a list of records, as log() returns it, not {shown(log)}")
+        raise LocalError(f"log is {shown(log)}; expected records, as returned by take_log()")
     return list(log)

@@ -1,4 +1,4 @@
-"""Frames of a group: messages of its protocol as bytes, and what bytes say."""
+"""Codec between protocol messages and frames."""
 
 from __future__ import annotations
 
@@ -15,50 +15,49 @@ from antecede.core.protocols import Addressing, Transmit
 from antecede.errors import DecodeError, MismatchError, UnknownMemberError
 
 HEADS = 4096
-"""Beginnings of frames that are remembered."""
+"""Maximum number of cached frame heads."""
 FIXED_BYTES = 256
-"""More than a frame and its control information take for what does not grow with the group."""
+"""Upper bound of the bytes of a frame that do not grow with the group."""
 PLAIN = 18
-"""Bytes before the control information in a frame of a closed group where no life began anew."""
+"""Bytes before control information in a closed group without restarted members."""
 NUMBER_BYTES = 10
-"""The longest that is written for a number."""
+"""Maximum bytes of a number."""
 
 
 class Frames:
-    """Writes and reads the frames of one group; it remembers only how frames begin."""
+    """Encodes and decodes the frames of one group. Caches heads of frames."""
 
     def __init__(self, state: GroupState) -> None:
         self._state = state
         self._heads: dict[bytes, Frame] = {}
-        """First bytes of frames that were found to be of this group and view, read already."""
+        """Head bytes -> parsed head, for frames of this group and view."""
         self._heads_under: object = None
-        """The state of the table of names when they were."""
+        """Version of the member table of `_parsed_heads`."""
         self._roster: object = None
-        """The state of the table of names under which the next two hold."""
+        """Version of the member table of the packed caches."""
         self._written: dict[Incarnation, bytes] = {}
-        """Life of a sender -> how a frame begins then, if it tells of no life that began anew."""
+        """Incarnation -> packed head without restarted members."""
         self._rows: dict[int, bytes] = {}
-        """Member -> its row in the tables of names of an open group."""
+        """Member -> row of the name table of an open group."""
         self._beside: int | None = None
-        """The most beside a payload, but for what `most_beside` adds; worked out with the next."""
+        """Cached result of `_estimate_fixed_overhead`."""
         self._to: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
-        """The newest receivers, by number and by name: mostly everybody, again and again."""
+        """Latest receivers, by number and name."""
 
     # -- writing ----------------------------------------------------------------------------
 
     def packet(self, effect: Transmit) -> Packet:
-        """Return what is to be transmitted, as bytes."""
+        """Return a transmission as bytes with receivers."""
         return Packet(self.receivers(effect.to), self.wire(effect.message))
 
     def _refresh(self) -> None:
-        """Forget what was worked out under another state of the table of names."""
         if self._state.roster.version is not self._roster:
             self._roster, self._written, self._to = self._state.roster.version, {}, ((), ())
             self._rows = {}
             self._beside = self._most_fixed()
 
     def _most_fixed(self) -> int | None:
-        """Return what `most_beside` returns, but for lives, answers and topics; O(members)."""
+        """Return `estimate_overhead` without incarnations, replies and topics; O(members)."""
         state = self._state
         names, power = state.roster.names, state.protocol.control_power
         if power is None:
@@ -68,9 +67,9 @@ class Frames:
         return FIXED_BYTES + NUMBER_BYTES * numbers + table
 
     def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
-        """Return more bytes than the next own message has beside its payload; None: not told.
+        """Return an upper bound of the next own message's bytes without payload; None: unknown.
 
-        `parents`: how many messages it answers; `topics`: what it is about. O(texts, new lives).
+        Takes O(texts and new incarnations).
         """
         self._refresh()
         most, state = self._beside, self._state
@@ -92,11 +91,11 @@ class Frames:
         return self._to[1]
 
     def wire(self, message: Any) -> bytes:
-        """Return a message as the bytes of a frame."""
+        """Return a message as frame bytes."""
         state = self._state
         protocol, lives, life = state.protocol, state.lives, state.life
         note = state.renumbers or (state.has_notes and protocol.is_note(message))
-        if not note and message.sender != protocol.me:  # a copy of somebody else's, handed on
+        if not note and message.sender != protocol.me:  # a relayed copy
             life = lives.of(state.roster.names[message.sender], message.seq)
         told: Told = ()
         if lives.restarted:
@@ -110,7 +109,6 @@ class Frames:
         return b"".join((self._head(life), table, block(control), message.payload))
 
     def _table(self, numbers: Iterable[int]) -> bytes:
-        """Return the table of names in a frame of an open group."""
         rows, names = self._rows, self._state.roster.names
         for number in numbers:
             if number not in rows:
@@ -118,7 +116,6 @@ class Frames:
         return frame.table([rows[number] for number in dict.fromkeys(numbers)])
 
     def _head(self, life: Incarnation) -> bytes:
-        """Return how a frame begins that tells of no life that began anew."""
         self._refresh()
         written = self._written.get(life)
         if written is None:
@@ -145,14 +142,14 @@ class Frames:
         )
 
     def wrapped(self, payload: bytes) -> bytes:
-        """Put the original sender and number in front, for a protocol that renumbers messages."""
+        """Prepend the original sender and number, for a protocol that renumbers messages."""
         state = self._state
         return block(state.name.encode()) + varint(state.sent + 1) + payload
 
     # -- reading ----------------------------------------------------------------------------
 
     def unpack(self, wire: bytes) -> tuple[Frame, int]:
-        """Return a frame and how many joins that it counts were not told here.
+        """Return a frame, and the number of its joins that are unknown here.
 
         Raises DecodeError and MismatchError.
         """
@@ -170,25 +167,26 @@ class Frames:
         return parts, lacking
 
     def _check(self, parts: Frame) -> None:
-        """Raise MismatchError for a frame of another group than this one."""
         state = self._state
         if state.open and parts.view is not None:
             raise MismatchError(
-                "kind", "no table of names: the sender's group is closed, this one is open"
+                "kind", "no name table: the sender's group is closed, this one is open"
             )
         if parts.view is None and not state.open:
             raise MismatchError(
-                "kind", "a table of names: the sender's group is open, this one is closed"
+                "kind", "unexpected name table: the sender's group is open, this one is closed"
             )
         if parts.room != state.room:
-            raise MismatchError("room", "a message of another room= than this group's")
+            raise MismatchError("room", "message has another room= than this group")
         if parts.options != state.options:
             raise MismatchError(
-                "options", f"a message of a group of {state.order} that was made with other options"
+                "options", f"message of a group of {state.order} with other options"
             )
 
     def decoded(self, parts: Frame) -> Any:
-        """Return the protocol's message; its payload too is known to be sound from here on."""
+        """Return the protocol's message of a frame. Raise DecodeError for an invalid original
+        sender.
+        """
         state = self._state
         message = state.protocol.decode(parts.control, parts.payload)
         if not state.renumbers:
@@ -196,15 +194,17 @@ class Frames:
         if not state.protocol.is_note(message):
             origin = state.message(message)
             if not 0 < len(origin.sender.encode()) <= frame.MAX_NAME_BYTES or origin.seq < 1:
-                raise DecodeError(f"message {origin.seq} of {origin.sender[:20]!r} cannot be")
+                raise DecodeError(
+                    f"invalid original message id: {origin.seq} of {origin.sender[:20]!r}"
+                )
         return message
 
     def inspect(self, wire: bytes) -> Envelope:
-        """Return what bytes say: see `Group.inspect`."""
+        """Return the content of a message: see `Group.inspect`."""
         state = self._state
         parts, lacking = self.unpack(wire)
         if lacking:
-            raise UnknownMemberError("a message whose sender knows of joins not told here")
+            raise UnknownMemberError("sender knows joins that were not reported here")
         names = parts.names if state.open else state.roster.names
         with state.named_errors(names):
             message = self.decoded(parts)
@@ -213,7 +213,7 @@ class Frames:
         causes = tuple(state.protocol.causes(message)) if state.names_causes else ()
         for number in (message.sender, *(cause.sender for cause in causes)):
             if number not in names:
-                raise UnknownMemberError(f"a message that speaks of member {number}, a stranger")
+                raise UnknownMemberError(f"message mentions unknown member {number}")
         named = tuple((names[cause.sender], cause.seq) for cause in causes)
         sizes = frame.sizes(bytes(wire))
         shown = names[message.sender], message.seq, parts.payload
@@ -226,12 +226,12 @@ class Frames:
         )
 
     def said(self, wire: bytes) -> Said | None:
-        """Return what one's own bytes were made of: see `Group.said`."""
+        """Return the arguments of an own message: see `Group.decode_own`."""
         state = self._state
         parts, protocol = frame.unpack(state.order, wire), state.protocol
         if not protocol.application:
             return None
-        if state.renumbers:  # what one receives there looks different: only the payload tells
+        if state.renumbers:  # own and received messages differ: only the payload has the origin
             return _unwrapped(parts.payload)
         message = protocol.decode(parts.control, parts.payload)
         if protocol.is_note(message):
@@ -240,16 +240,14 @@ class Frames:
 
         def named(number: int) -> str:
             if number not in names:
-                raise UnknownMemberError(
-                    f"an own message that speaks of member {number}, a stranger"
-                )
+                raise UnknownMemberError(f"own message mentions unknown member {number}")
             return names[number]
 
         said = Said(parts.payload)
         if state.by_reply:
             parents = protocol.causes(message)
             said = said._replace(reply_to=tuple((named(p.sender), p.seq) for p in parents))
-        # Tsuneizumi et al. give each receiver other bytes, without a list.
+        # Tsuneizumi et al. send each receiver other bytes, without a list.
         to = getattr(message, "to", None)
         if protocol.addressing is Addressing.MEMBERS and to and set(to) != set(protocol.others()):
             said = said._replace(to=tuple(map(named, to)))
@@ -259,9 +257,9 @@ class Frames:
 
 
 def _with_body(head: Frame, wire: bytes) -> Frame:
-    """Return the frame of bytes whose first `PLAIN` were read before. Raises DecodeError."""
+    """Return the frame of bytes with a known head. Raise DecodeError."""
     size = wire[PLAIN] if len(wire) > PLAIN else 0
-    if 0 < size < 0x80 and PLAIN + size < len(wire):  # as mostly: its length is one byte
+    if 0 < size < 0x80 and PLAIN + size < len(wire):  # fast path: a length of one byte
         after = PLAIN + 1 + size
         return Frame(*head[:7], wire[PLAIN + 1 : after], wire[after:])
     reader = Reader(wire, PLAIN)
@@ -269,7 +267,7 @@ def _with_body(head: Frame, wire: bytes) -> Frame:
 
 
 def _most_bytes(text: str) -> int:
-    """Return more bytes than a text takes, with its length and three numbers beside."""
+    """Return an upper bound of the bytes of a text, its length and three numbers."""
     return 4 * len(text) + 4 * NUMBER_BYTES
 
 

@@ -1,22 +1,20 @@
-"""The bytes of one message of a `Group`: who speaks, control information, payload.
+"""Byte format of a `Group` message: identity, control information, payload.
 
     byte 0      0xA8
     byte 1      protocol: low byte of the CRC-32 of its name
     byte 2      flags: 1 names, 2 incarnations, 4 a restarted sender
     room        4 bytes: fingerprint of `room=`
-    options     2 bytes: fingerprint of the order and of the options that must agree
+    options     2 bytes: fingerprint of the order and its shared options
     view        closed groups (no flag 1): varint joins since the first list, 4 bytes: its hash
     sender      4 bytes: nonce of its incarnation [flag 4: varint generation, varint first number]
     [table]     flag 1: varint count, then for each member: varint number, block(name in UTF-8)
     [known]     flag 2: varint count, then block(name), varint generation, 4 bytes, varint first
-    control     block(what the protocol's `encode` wrote)
+    control     block(output of the protocol's `encode`)
     payload     the rest
 
-In an open group each sender numbers the members in its own way, and the table says which
-number stands for whom. In a closed group all members agree on the numbers, and no name travels.
-What stands before `control` is identity (see `antecede.core.group.incarnations`), not control
-information:
-`sizes` tells them apart, and no figure of a paper counts it.
+In an open group each sender has its own member numbers, and the table maps them to names. Members
+of a closed group share the numbers, so frames contain no names. The fields before `control` are
+identity (see `antecede.core.group.incarnations`), which no metric of a paper counts.
 """
 
 from __future__ import annotations
@@ -34,24 +32,24 @@ MAX_NAME_BYTES = 255
 
 
 class Incarnation(NamedTuple):
-    """One life of a member: how often its state was restored before, and its first number."""
+    """Incarnation of a member: number of restores before, nonce, first sequence number."""
 
     generation: int
     nonce: int
-    """Drawn when it began: tells two lives of one generation apart."""
+    """Random; distinguishes two incarnations of one generation."""
     first: int = 1
 
 
 class View(NamedTuple):
-    """What a member of a closed group knew of the table of names when it sent."""
+    """Sender's view of a closed group's member table."""
 
     joins: int
     digest: int
-    """Fingerprint of the first list and of the names that joined since."""
+    """Fingerprint of the first list and of all joins since."""
 
 
 class Frame(NamedTuple):
-    """One frame; `names` maps the sender's numbers to names, empty in closed groups."""
+    """Parsed frame. `names` maps the sender's numbers to names; empty in closed groups."""
 
     order: str
     room: int
@@ -60,34 +58,34 @@ class Frame(NamedTuple):
     by: Incarnation
     names: Mapping[int, str]
     known: tuple[tuple[str, Incarnation], ...]
-    """Members that began anew, as the one who sent the bytes knows them."""
+    """Restarted members, as known to the sender."""
     control: bytes
     payload: bytes
 
 
 class Sizes(NamedTuple):
-    """Bytes of a frame: what a source counts is `control` alone."""
+    """Bytes of the parts of a frame. Sources count `control` only."""
 
     identity: int
     """Protocol, room, options, view, incarnations."""
     names: int
-    """The table of names of an open group."""
+    """Name table of an open group."""
     control: int
     payload: int
 
 
 def protocol_code(protocol: str) -> int:
-    """Return the byte that stands for a protocol's name."""
+    """Return the byte of a protocol's name."""
     return zlib.crc32(protocol.encode()) & 0xFF
 
 
 def pack(frame: Frame) -> bytes:
-    """Return the frame as bytes."""
+    """Return a frame as bytes."""
     return b"".join(_parts(frame))
 
 
 def sizes(wire: bytes) -> Sizes:
-    """Return what the bytes of a frame are for. Raises DecodeError."""
+    """Return the sizes of the parts of a frame. Raise DecodeError."""
     frame = _unpacked("", wire)
     names = len(_table(frame.names)) if frame.names else 0
     control = len(frame.control)
@@ -97,9 +95,9 @@ def sizes(wire: bytes) -> Sizes:
 
 
 def counted(frame: Frame) -> int:
-    """Return the bytes of a frame as `max_packet` counts them, without lives and joins.
+    """Return the bytes of a frame that `max_packet` limits, without incarnations and joins.
 
-    These grow when the message is written again (a retransmission, a sponsor's copy).
+    Those grow when the message is encoded again (retransmission, sponsor's copy).
     """
     view = None if frame.view is None else View(0, 0)
     plain = head(frame._replace(by=Incarnation(0, 0), known=(), view=view))
@@ -108,7 +106,7 @@ def counted(frame: Frame) -> int:
 
 
 def head(frame: Frame) -> bytes:
-    """Return what stands before the table of names: who speaks, and of which group."""
+    """Return the bytes before the name table: protocol, group, sender."""
     by, view = frame.by, frame.view
     restarted = by.generation > 0 or by.first > 1
     flags = WITH_NAMES * (view is None) | WITH_KNOWN * bool(frame.known) | RESTARTED * restarted
@@ -142,32 +140,32 @@ def _table(names: Mapping[int, str]) -> bytes:
 
 
 def row(number: int, name: str) -> bytes:
-    """Return one row of a table of names."""
+    """Return a row of a name table."""
     return varint(number) + block(name.encode())
 
 
 def table(rows: Sequence[bytes]) -> bytes:
-    """Return a table of names."""
+    """Return a name table."""
     return varint(len(rows)) + b"".join(rows)
 
 
 def unpack(protocol: str, wire: bytes) -> Frame:
-    """Return the frame; raises DecodeError when the bytes are not one of this protocol's."""
+    """Return the frame of bytes. Raise DecodeError, or MismatchError for another protocol."""
     return _unpacked(protocol, as_bytes(wire))
 
 
 def as_bytes(wire: object) -> bytes:
-    """Return what came from the transport as bytes. Raises DecodeError for what is none."""
+    """Return received data as bytes. Raise DecodeError for other types."""
     if not isinstance(wire, bytes | bytearray | memoryview):
-        raise DecodeError(f"a message is bytes, not {type(wire).__name__}")
+        raise DecodeError(f"message is {type(wire).__name__}; expected bytes")
     return bytes(wire)
 
 
 def _unpacked(protocol: str, wire: bytes) -> Frame:
     if len(wire) < 3 or wire[0] != MAGIC:
-        raise DecodeError(f"{len(wire)} bytes that are not a message of an antecede group")
+        raise DecodeError(f"{len(wire)} bytes are not a message of an antecede group")
     if protocol and wire[1] != protocol_code(protocol):
-        raise MismatchError("order", f"a message of another protocol; this group runs {protocol}")
+        raise MismatchError("order", f"message of another protocol; this group runs {protocol}")
     flags = wire[2]
     if flags & ~(WITH_NAMES | WITH_KNOWN | RESTARTED):
         raise DecodeError(f"unknown flags {flags:#04x}: the sender may run a newer version")
@@ -193,7 +191,7 @@ def _read_names(reader: Reader) -> dict[int, str]:
     for _ in range(reader.varint()):
         number, name = reader.varint(), _read_name(reader)
         if number in names or name in taken:
-            raise DecodeError(f"member {name!r} stands twice in the table of names")
+            raise DecodeError(f"duplicate member {name!r} in the name table")
         names[number] = name
         taken.add(name)
     return names
@@ -206,7 +204,7 @@ def _read_known(reader: Reader) -> tuple[tuple[str, Incarnation], ...]:
         life = Incarnation(generation, _fixed(reader, 4), reader.varint())
         before = (known[-1][0], known[-1][1].generation) if known else ("", 0)
         if not generation or (name, generation) <= before:
-            raise DecodeError(f"lives of {name!r} that began anew, out of order or twice")
+            raise DecodeError(f"incarnations of {name!r} are unordered or duplicate")
         known.append((name, life))
     return tuple(known)
 
@@ -214,8 +212,8 @@ def _read_known(reader: Reader) -> tuple[tuple[str, Incarnation], ...]:
 def _read_name(reader: Reader) -> str:
     raw = reader.block()
     if not 0 < len(raw) <= MAX_NAME_BYTES:
-        raise DecodeError(f"a member's name of {len(raw)} bytes; 1 to {MAX_NAME_BYTES} can be")
+        raise DecodeError(f"member name of {len(raw)} bytes; expected 1 to {MAX_NAME_BYTES}")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise DecodeError("a member's name is not UTF-8") from error
+        raise DecodeError("member name is not UTF-8") from error
