@@ -83,10 +83,7 @@ class LocalError(ProtocolError):
 
 
 class EarlyError(LocalError):
-    """A joining member sends too early; allowed from local clock reading `from_ns` on.
-
-    None: the group has no clock reading yet.
-    """
+    """A joining member sends too early; allowed from clock reading `from_ns` on (None: unknown)."""
 
     def __init__(self, message: str, *, from_ns: int | None = None) -> None:
         self.from_ns = from_ns
@@ -110,10 +107,7 @@ class SequenceError(RemoteError):
 
 
 class MismatchError(DecodeError):
-    """Bytes of another group or sender.
-
-    `differs` is "order", "room", "options", "group", "members", "kind" or "sender".
-    """
+    """Bytes of another group: of another `differs`, such as "order", "room" or "members"."""
 
     def __init__(self, differs: str, message: str) -> None:
         self.differs = differs
@@ -121,10 +115,7 @@ class MismatchError(DecodeError):
 
 
 class IncarnationError(SequenceError):
-    """Messages of two incarnations of `member` overlap.
-
-    It was restored from too old a snapshot, or started without one. The text has the numbers.
-    """
+    """Messages of two incarnations of `member` overlap: it was restored from too old a snapshot."""
 
     def __init__(self, message: str, member: str = "") -> None:
         self.member = member

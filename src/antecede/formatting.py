@@ -18,10 +18,7 @@ _UNITS = (
 
 
 def shown(value: object, most: int = 60) -> str:
-    """Return the repr of a value, at most `most` characters, for an error text.
-
-    A value whose repr fails (such as a number with thousands of digits) is described by its type.
-    """
+    """Return the repr of a value, at most `most` characters; its type if the repr fails."""
     try:
         text = repr(value)
     except Exception:
@@ -70,9 +67,8 @@ def aligned(
     indent: str = "",
     within: int | None = None,
 ) -> Iterator[str]:
-    """Yield lines of cells [lines, columns] as columns: texts (`words`) left, others right.
-
-    Columns are two blanks apart, or one if they would exceed `within` characters.
+    """Yield lines of cells as columns: texts (`words`) left, others right, if possible `within`
+    wide.
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     wide = within is not None and sum(widths) + 2 * (len(widths) - 1) + len(indent) > within
@@ -89,9 +85,8 @@ _MOVING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u2
 
 
 def harmless(text: str) -> str:
-    """Escape control characters and text direction marks, which a log may contain.
+    """Escape control characters and text direction marks.
 
-    >>> print(harmless("a\\x1b[2J"))
-    a\\x1b[2J
+    >>> print(harmless("a\\x1b[2J")) a\\x1b[2J
     """
     return _MOVING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -1,7 +1,7 @@
 """Interruption of long work by Ctrl-C and SIGTERM.
 
-Python delivers signals to the main thread between two bytecode instructions, so a long compiled
-loop there delays them. `interruptible` runs it in another thread.
+Python delivers signals to the main thread between two bytecode instructions. So a compiled loop
+runs in another thread.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ LOOK_S = 0.1
 def interruptible(work: Callable[[], Made]) -> Made:
     """Run `work` in a thread, and return its result or raise its error.
 
-    Ctrl-C raises KeyboardInterrupt at once. The thread then runs until the process ends, so `work`
-    must not leave anything half done.
+    Ctrl-C raises KeyboardInterrupt at once. The thread continues, so `work` must tolerate an abort.
     """
     made: list[Made] = []
     failed: list[BaseException] = []
@@ -49,8 +48,7 @@ class Terminated(KeyboardInterrupt):
 def terminable() -> Iterator[None]:
     """Raise Terminated on SIGTERM in the block, so that temporary files are removed.
 
-    Without it SIGTERM ends the process at once. Does nothing in other threads, or if the program
-    has a handler. A second SIGTERM does not interrupt the cleanup.
+    Does nothing in other threads, or if the program has a handler. A second SIGTERM is ignored.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

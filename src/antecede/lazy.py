@@ -11,10 +11,7 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package.
-
-    `homes`: module, relative to the package -> its names, separated by blanks.
-    """
+    """Return `__getattr__` and `__dir__` of a package; `homes`: module -> names, by blanks."""
     modules = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:

@@ -1,8 +1,4 @@
-"""Progress line on the terminal.
-
-It uses only the standard library, since the core imports it. It writes to stderr, and only to a
-terminal.
-"""
+"""Progress line on a terminal's stderr, with the standard library only."""
 
 from __future__ import annotations
 
@@ -16,10 +12,7 @@ REDRAW_S = 0.1
 
 
 class Progress:
-    """Context manager that shows `label` with a bar or a count.
-
-    Call it with the fraction done, 0 to 1, or with a count and its unit.
-    """
+    """Bar or count after `label`. Call it with the fraction done, or a count and its unit."""
 
     def __init__(self, label: str, stream: TextIO | None = None) -> None:
         self.label = label

@@ -22,9 +22,8 @@ class Ascending(Protocol[Value]):
 
 
 def nearest_rank(part: float, count: int) -> int:
-    """Return the rank, 1 to `count`, of a quantile among values in ascending order.
-
-    `part`: 0 to 1, read as the decimal that is written; 0.07 of 100 is the 7th.
+    """Return the rank of quantile `part`, a decimal from 0 to 1, of `count` values: 0.07 of 100 is
+    7.
     """
     return max(1, ceil(Fraction(str(part)) * count))
 
@@ -42,8 +41,5 @@ _T95 = (
 
 
 def student_t(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t, for two-sided 95 % intervals.
-
-    `degrees`: 1 or more. Above 30 the quantile of 30 is returned, so intervals are too wide.
-    """
+    """Return the 97.5 % quantile of Student's t; above 30 degrees that of 30."""
     return _T95[min(degrees, len(_T95)) - 1]

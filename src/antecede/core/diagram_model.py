@@ -1,9 +1,8 @@
 """Model of a space-time diagram, independent of its drawing.
 
 A `Diagram` has one timeline per member, marks on it (sent, delivered, ...), arrows from a send to
-an arrival, and holds from the arrival of a message to its delivery. `lab.diagram.scenario_diagram`
-builds one from a scenario (time counts steps) and `lab.diagram.trace_window` from a trace (time in
-ms). `lab.diagram.text` and `lab.diagram.svg` draw it.
+an arrival, and holds from the arrival of a message to its delivery. Packages `lab.diagram` and
+`lab.play` build and draw it.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ MEANING = {
     RECORD: "records its state",
     LOCAL: "event",
 }
-"""Legend text by kind."""
 EARLY = "delivered before its cause"
-"""Legend text of a violation."""
 
 
 class Lane(NamedTuple):
@@ -62,7 +59,6 @@ class Mark(NamedTuple):
     kind: str
     label: str
     note: str = ""
-    """Short reason."""
     wrong: bool = False
     """True if the delivery came before a cause."""
     faint: bool = False
@@ -122,9 +118,7 @@ class Diagram(NamedTuple):
     """Unit of the time axis: "step" or "ms"."""
     ticks: tuple[Tick, ...]
     wrong_means: str = EARLY
-    """Meaning of a violation mark."""
     states: tuple[State, ...] = ()
-    """Shown below the timelines."""
 
     def bare_arrivals(self) -> tuple[Arrow, ...]:
         """Return the arrows that end without a mark, as at a super peer or in a trace."""

@@ -11,22 +11,18 @@ Two headers, the same on every transport:
 
 Theory of operation
 -------------------
-A *thread of control* is a process in the sense of Lamport (1978): a block `with
-propagator.handle(...)`, a thread, an asyncio task. Its causal context is a frontier: ids that no
-other known id follows. A message has the frontier as its direct causes, and then is the frontier.
-A received message replaces its own causes in the frontier. Ids that precede the frontier are
-remembered and not added again. So causes are transitively reduced within bounded memory: a
-superfluous cause is possible and harmless, a missing one is not.
+A *thread of control* is a process in the sense of Lamport (1978): a `handle` block, a thread, an
+asyncio task. Its causal context is a frontier: ids that no other known id follows. A message has
+the frontier as its direct causes, and then is the frontier. A received message replaces its own
+causes there. Ids that precede the frontier are remembered and not added again. So a superfluous
+cause is possible and harmless, a missing one is not.
 
 The context is a context variable. A task starts with a copy (a fork). `causal_context`,
 `use_context` and `join` carry it across a thread, a pool or a database row. Top-level blocks, as in
 a consumer loop, are independent; nested blocks belong to the outer one.
 
-A context holds at most `max_causes` ids of its frontier and as many that precede it, each up to
-MAX_ID_LENGTH characters. Beyond that a received message raises LimitError. Sending any message
-replaces the frontier by one id.
-
-Ids are unique over restarts if the incarnation is. The default is random, and new after a fork.
+A context holds at most `max_causes` ids of its frontier and as many that precede it. Beyond that a
+received message raises LimitError. Sending any message replaces the frontier by one id.
 """
 
 from __future__ import annotations
@@ -57,11 +53,8 @@ __all__ = [
 ]
 
 ID = "antecede-id"
-"""Header with the message id."""
 CAUSES = "antecede-causes"
-"""Header with the ids of direct causes, separated by commas."""
 MAX_ID = 200
-"""Maximum characters of an id."""
 
 Value = str | bytes
 Headers = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
@@ -97,19 +90,13 @@ class Stats(NamedTuple):
     sent: int
     received: int
     unstamped: int
-    """Messages received without either header."""
     bad: int
     """Messages received with invalid headers; their causes are unknown."""
     last_bad: str | None
-    """Latest error of these."""
 
 
 def read(headers: Headers) -> Stamp | None:
-    """Return id and causes from message headers; None if both are absent.
-
-    Header names are case-insensitive, values text or bytes. Raises DecodeError for a single or
-    duplicate header and for an invalid value.
-    """
+    """Return id and causes from message headers; None if both are absent. Raise DecodeError."""
     found: dict[str, str] = {}
     for name, value in _pairs(headers):
         key = name.lower() if isinstance(name, str) else name
@@ -194,9 +181,9 @@ class ContextPropagator:
     ) -> dict[str, Any] | list[tuple[str, Any]]:
         """Return headers of a new message: the given ones, its id and its causes.
 
-        A mapping returns a dict with text values (HTTP, trace context), pairs return a list with
-        bytes values (Kafka, AMQP). Each call is a new message; send copies with the headers of one
-        call. `id`: see `create_message`. Raises LocalError if the headers have an id already.
+        A mapping returns a dict with text values (HTTP, trace context), pairs return pairs with
+        bytes values (Kafka, AMQP). Each call is a new message. Raises LocalError if the headers
+        have an id.
         """
         others = list(_pairs(headers))
         taken = [name for name, _ in others if name.lower() in (ID, CAUSES)]
@@ -214,8 +201,8 @@ class ContextPropagator:
     def sent(self, id: str | None = None) -> Stamp:
         """Return id and causes of a new message, for transports without headers.
 
-        `id`: existing id of the message, such as `id.token` of a live message. (default: a new one)
-        Raises LocalError for an invalid id, or that of a cause.
+        `id`: existing id, such as `id.token` of a live message. Raises LocalError unless it is
+        valid and new.
         """
         past = self._past.get()
         if id is not None and (not _is_token(id) or id in past.frontier or id in past.before):
@@ -259,10 +246,7 @@ class ContextPropagator:
 
     @contextmanager
     def handling(self, headers: Headers) -> Iterator[Stamp | None]:
-        """Receive a message in a new context: messages sent in the block follow it.
-
-        A nested block receives it in the outer one. Raises as `receive` does.
-        """
+        """Receive a message in a new context for the block; a nested block uses the outer one."""
         if self._inside.get():
             yield self.received(headers)
             return

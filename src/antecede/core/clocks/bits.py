@@ -2,16 +2,11 @@
 
 Source: Evropeytsev et al. 2016, section 3.1.1 (bit vector) and 3.1.2 (reducing its size).
 
-Theory of operation
--------------------
 Bits are numbered from 1; position 0 counts as set. A window is a pair `(base, bits)`: bit 0 of
-`bits` is position `base + 1`. The user of a window defines the positions up to `base`:
-
-- received sets (RV, VTx): all set. `absorb` moves leading ones below the base.
-- dependency sets (DV, CI): all clear. `trim` moves leading zeros below the base.
-
-Two windows are compared with one shift and one AND. A window spans at most `MAX_SPAN` positions. A
-longer one raises `SequenceError`, so that a received number does not determine memory use.
+`bits` is position `base + 1`. Positions up to `base` are all set in received sets (RV, VTx), where
+`absorb` moves leading ones below the base. They are all clear in dependency sets (DV, CI), where
+`trim` moves leading zeros. Two windows are compared with one shift and one AND. Longer windows than
+`MAX_SPAN` raise `SequenceError`, so that a received number does not determine memory use.
 """
 
 from __future__ import annotations

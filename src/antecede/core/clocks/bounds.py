@@ -1,12 +1,10 @@
 """Bounds of clock accuracy and channel delay.
 
 Source: Tsuneizumi et al., sections 2 and 4.2 (accuracy lambda_i, condition (1); delay delta_ij).
-The errata repair the delay: causality rules need the least delay, waiting rules the largest. So
-each channel has both.
+The errata repair the delay: causality rules need the least delay, waiting rules the largest.
 
 A group is homogeneous if all members share one accuracy and all channels one pair of delays
-(Tsuneizumi et al., section 2). Nakayama 2017 has a heterogeneous one: LAN within a subgroup, WAN
-between.
+(section 2). Nakayama 2017 has a heterogeneous one: LAN within a subgroup, WAN between.
 
 Bounds are whole nanoseconds. Seconds are rounded to the safe side: accuracy and largest delay up,
 least delay down.
@@ -26,7 +24,6 @@ from antecede.formatting import shown
 
 Member = TypeVar("Member", bound=Hashable)
 _FAR = 1 << 100
-"""Larger than the delay of any path."""
 
 
 @dataclass(frozen=True, init=False)
@@ -146,9 +143,9 @@ class Bounds(Generic[Member]):
     def least_path_ns(self, source: Member, target: Member, members: tuple[Member, ...]) -> int:
         """Return the least delay over any path through the members, ns; 0 for source = target.
 
-        A chain of messages can be faster than the direct channel. So the path, not the channel,
-        bounds the time between a message and its effect. The first call for a source computes all
-        its paths in O(n^2) for n members (Dijkstra). Groups without `channels` need no search.
+        A chain of messages can be faster than the direct channel, so paths bound the time between
+        cause and effect. The first call for a source computes all its paths in O(n^2) for n members
+        (Dijkstra).
         """
         if source == target:
             return 0
@@ -232,7 +229,6 @@ def _check_table(table: object, what: str) -> None:
 
 
 def _check_pairs(channels: Mapping[Any, Any], what: str) -> None:
-    """Raise LocalError unless keys are (from, to) and values (least, most)."""
     for channel, delays in channels.items():
         for pair in (channel, delays):
             if not isinstance(pair, tuple | list) or len(pair) != 2:

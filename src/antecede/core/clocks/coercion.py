@@ -1,8 +1,4 @@
-"""Conversion of foreign numbers and texts (numpy, str subclasses) to built-in types.
-
-Integers of numpy wrap around at 64 bits. So values that are stored or computed with are converted
-first. numpy itself is not imported.
-"""
+"""Conversion of foreign numbers (numpy wraps around at 64 bits) and texts to built-in types."""
 
 from __future__ import annotations
 

@@ -4,14 +4,10 @@ Source: Bhavanasi and Iyer, section VI.B (IsPresentInOL, InsertInOL), with mispr
 number is present if it is at or BELOW the high end of its node; a merge takes the SECOND node's
 high end; an extension writes `H[k-1]`; absent neighbours and duplicates are handled.
 
-Theory of operation
--------------------
-The nodes [L, H] of one member are one sorted list of bounds `[L0, H0 + 1, L1, H1 + 1, ...]`.
-A number is present if an odd number of bounds is at or below it. So lookup and insertion are one
-binary search, and an insertion changes at most two bounds. Numbers that arrive nearly in order
-need only a few nodes.
-
-Protocols use the functions on lists. `Intervals` is the immutable value.
+The nodes [L, H] of one member are one sorted list of bounds `[L0, H0 + 1, L1, H1 + 1, ...]`. A
+number is present if an odd number of bounds is at or below it. So lookup and insertion are one
+binary search. Numbers that arrive nearly in order need only a few nodes. Protocols use the
+functions on lists; `Intervals` is the immutable value.
 """
 
 from __future__ import annotations
@@ -87,10 +83,7 @@ def gap_limit(max_gaps: int | None) -> int | None:
 
 
 def bound_gaps(bounds: list[int], most: int | None, closed: dict[int, int], member: int) -> None:
-    """Fill the oldest sixteenth of the gaps if there are more than `most` (None: no limit).
-
-    `closed` records the number of each member up to which gaps were filled.
-    """
+    """Fill the oldest sixteenth of more than `most` gaps; `closed` records up to which number."""
     if most is None or nodes(bounds) - (bounds[0] == 1) <= most:
         return
     at = 2 * (max(1, most // 16) - (bounds[0] > 1))
@@ -170,7 +163,6 @@ class Intervals:
         return contains(self.bounds, number)
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the numbers, ascending."""
         for low, high in self.nodes:
             yield from range(low, high + 1)
 

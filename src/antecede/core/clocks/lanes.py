@@ -23,7 +23,6 @@ MAX_MEMBER = (1 << 16) - 1
 
 _CHUNK_LANES = 128
 _SPARSE = 8
-"""Lanes per counter above which counters are written one by one."""
 
 
 def guards(lanes: int) -> int:

@@ -5,15 +5,11 @@ the OWN entry, `mt_i[i,k] := max(mt_i[i,k], mt[j,k])` and `mt_i[k,l] := max(mt_i
 Entry [i, k] of member o's matrix is what o knows of i's knowledge of k's clock. Row [o, .] is o's
 vector clock.
 
-Theory of operation
--------------------
 A matrix of `side` rows and columns has side * side lanes, row after row (`core.clocks.lanes`). The
-minimum of every column is found by halving: the minimum of upper and lower half of the rows, again
-and again. It costs as much as two maxima.
-
-The wire format is a row `top` with the maximum of every column, then the difference of each entry
-to it. Differences are small, so they are written as planes: the low bytes of all entries, then the
-next bytes. Python copies a plane in one call.
+minimum of every column is found by halving the rows, at the cost of two maxima. The wire format is
+a row `top` with the maximum of every column, then the differences of all entries to it. These are
+small, so they are planes: the low bytes of all entries, then the next bytes. Python copies a plane
+in one call.
 """
 
 from __future__ import annotations

@@ -2,11 +2,8 @@
 
 A synchronized clock may be set back within its accuracy lambda (condition (1) of Tsuneizumi et
 al.). It then shows up to 2 lambda less, and the last reading stays valid until the clock catches
-up. A larger fall breaks the bounds:
-
-- Readings that travel as physical time are rejected.
-- Readings that only measure time-outs continue from the last one. Such a fall is the clock of a new
-  process that started again at 0.
+up. A larger fall breaks the bounds. Readings that travel as physical time are then rejected.
+Readings that only measure time-outs continue from the last one, as after a restart of a process.
 """
 
 from __future__ import annotations
@@ -47,9 +44,8 @@ class OwnClock(NamedTuple):
     ) -> tuple[int, OwnClock]:
         """Return the effective reading and the clock after it.
 
-        `error_ns`: accuracy of the clock (None: no bound). `physical`: readings travel as physical
-        time. Raises LocalError if the reading is missing or invalid, or falls further than bounds
-        allow.
+        `error_ns`: accuracy (None: no bound). `physical`: readings travel as physical time. Raises
+        LocalError if the reading is missing or invalid, or falls further than bounds allow.
         """
         shown = reading_of(now, whose)
         reading = shown + self.shift_ns

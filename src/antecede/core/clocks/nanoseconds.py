@@ -2,10 +2,7 @@
 
 Readings, delays and bounds are whole nanoseconds. Floats would violate exact bounds: `0.1 + 0.2`
 exceeds `0.3`, and near 1.7e9 s a float is off by 200 ns. Seconds are read as the decimal that was
-typed and rounded to the safe side.
-
-Readings may be rounded down. Rounding keeps a difference of whole nanoseconds, so comparisons with
-bounds do not change.
+typed and rounded to the safe side. Rounding readings down keeps differences of whole nanoseconds.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from antecede.errors import LocalError
 from antecede.formatting import shown
 
 NS = 10**9
-"""Nanoseconds per second."""
 DIGITS = 400
 """Maximum digits of a time before or after the decimal point."""
 LONGEST_NS = (1 << 62) - 1
@@ -113,10 +109,7 @@ def signed_text(ns: int) -> str:
 
 
 def reading_of(now: int | None, whose: str) -> int:
-    """Return the local clock reading, ns. Raise LocalError if it is missing or invalid.
-
-    `whose`: the call or order that needs it, for the error.
-    """
+    """Return the clock reading that `whose` needs, ns. Raise LocalError if missing or invalid."""
     if now is None:
         raise LocalError(
             f"{whose} needs the local clock reading: pass now in whole nanoseconds "
@@ -130,10 +123,7 @@ def reading_of(now: int | None, whose: str) -> int:
 
 
 def group_reading(now: Seconds | None, now_ns: int | None) -> int | None:
-    """Return the reading of `now` (seconds) or `now_ns`; None: neither.
-
-    Raises LocalError if both are given, or one is invalid.
-    """
+    """Return the reading of `now` (seconds) or `now_ns`; None: neither. Raise LocalError."""
     if now is not None and now_ns is not None:
         raise LocalError("now= and now_ns= are both given; pass one of the two")
     if now is None:

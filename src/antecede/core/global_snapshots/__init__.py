@@ -1,8 +1,7 @@
 """Global snapshots: algorithms that record a consistent global state of a running program.
 
-`ChandyLamport` (1985) needs FIFO channels. `LaiYang` (1987, with Mattern's counting, 1993) works
-with any. `Snapshots` piggybacks either on payloads of a `Group` or a live `Peer`. The algorithms do
-no I/O. `antecede.lab.check.global_states` checks them.
+`ChandyLamport` (1985) needs FIFO channels, `LaiYang` (1987, with Mattern's counting, 1993) does
+not. `Snapshots` piggybacks either on payloads of a `Group` or a live `Peer`.
 """
 
 from __future__ import annotations

@@ -57,10 +57,7 @@ Effect = Record | Tell | Content | Complete
 
 
 class Algorithm(ABC):
-    """One member's state machine. Every member has a channel to every other.
-
-    Messages are opaque values, returned in `Content`. Raises LocalError if `members` lacks `me`.
-    """
+    """One member's state machine. Raises LocalError if `members` lacks `me`."""
 
     needs_fifo = True
     """True if channels must be FIFO."""
@@ -87,10 +84,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
-        """Record an application message, before it is handed over.
-
-        Raises UnknownMemberError or SequenceError.
-        """
+        """Record an application message first. Raise UnknownMemberError or SequenceError."""
 
     @abstractmethod
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
@@ -136,4 +130,3 @@ class Algorithm(ABC):
 
 
 Make: TypeAlias = type[Algorithm]
-"""Class of an algorithm."""

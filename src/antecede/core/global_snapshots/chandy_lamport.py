@@ -2,8 +2,7 @@
 
 A member that records sends a marker on every channel before anything else. The first marker makes
 its receiver record, and the channel of that marker was empty. Messages on another channel before
-its marker were in transit. A marker separates messages sent before the sender recorded from later
-ones, so only FIFO order matters. A message that overtakes the marker is inside at its receiver and
+its marker were in transit. A message that overtakes the marker is inside at its receiver and
 outside at its sender (`antecede snapshot chandy-lamport --channels any`).
 """
 
@@ -29,7 +28,6 @@ class ChandyLamport(Algorithm):
     def __init__(self, me: str, members: Iterable[str]) -> None:
         super().__init__(me, members)
         self._marked = dict.fromkeys(self.others, 0)
-        """Member -> newest marker from it."""
 
     def send(self, to: str) -> int:
         """Return 0: messages carry no number."""

@@ -23,9 +23,7 @@ from antecede.errors import SequenceError
 
 
 class LaiYang(Algorithm):
-    """One member's state machine. Control information: a number per message, and a marker with a
-    count.
-    """
+    """One member's state machine. Control information: a number per message, a count per marker."""
 
     needs_fifo = False
     stamped = True

@@ -44,7 +44,6 @@ class GlobalState(NamedTuple):
 
     number: int
     states: dict[str, bytes]
-    """Member -> result of its `state`."""
     channels: dict[tuple[str, str], tuple[bytes, ...]]
     """(sender, receiver) -> payloads in transit; empty channels are omitted."""
 
@@ -66,10 +65,7 @@ class _Part(NamedTuple):
 
 
 class Snapshots:
-    """One member's snapshots. `state` returns the own state as bytes when it is to be recorded.
-
-    Raises LocalError for an unknown algorithm, or if `members` lacks `me`.
-    """
+    """One member's snapshots; `state` returns the state to record. Raises LocalError."""
 
     def __init__(
         self, me: str, members: Iterable[str], algorithm: str, state: Callable[[], bytes]
@@ -81,9 +77,7 @@ class Snapshots:
         self._algorithm: Algorithm = ALGORITHMS[algorithm](me, members)
         self._own_state = state
         self._own: dict[int, _Part] = {}
-        """Snapshot -> own part so far."""
         self._parts: dict[int, dict[str, _Part]] = {}
-        """Snapshot -> member -> part."""
 
     @property
     def under_way(self) -> tuple[int, ...]:

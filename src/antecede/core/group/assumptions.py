@@ -1,16 +1,12 @@
 """Assumed causes: messages that count as delivered although they never arrived.
 
-Theory of operation
--------------------
-A message that is delivered without such a cause names it (`Message.missing_ids`). A held message
-is marked when the cause is assumed. `Group.declare_lost` marks the dependents of lost messages.
+A message that is delivered without such a cause names it (`Message.missing_ids`). A held message is
+marked when the cause is assumed. `Group.declare_lost` marks the dependents of lost messages.
 
 `Group.start_from` without frontier begins at the first message heard of each member. Earlier ones
-count as delivered. So do causes of members that were not heard yet, and the message is marked with
-them. Everything that follows of a heard member is awaited.
-
-This keeps the order since a message names all its causes (`Protocol.check_listening`): a message
-that arrives later and precedes an assumed cause is a duplicate.
+count as delivered. So do causes of members that were not heard yet. Everything that follows of a
+heard member is awaited. This keeps the order since a message names all its causes
+(`Protocol.check_listening`): a later message that precedes an assumed cause is a duplicate.
 """
 
 from __future__ import annotations
@@ -42,18 +38,16 @@ class Assumptions:
         Many((NUMBER, NUMBER, BOOL)),
         Many(((NUMBER, NUMBER), Many((NUMBER, NUMBER)))),
     )
-    """Schema of `state`."""
 
     def __init__(self, *, listens: bool = False) -> None:
         self.listens = listens
-        """True if the group began at the first message heard."""
         self.floors: dict[int, int] = {}
         self.heard: set[int] = set()
         self.marks: dict[MessageId, _Ids] = {}
         """Undelivered message -> its assumed causes."""
 
     def state(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples."""
+        """Return a serializable state."""
         known = sorted(self.floors.keys() | self.heard)
         rows = tuple((k, self.floors.get(k, 0), k in self.heard) for k in known)
         marks = tuple((tuple(one), tuple(map(tuple, ids))) for one, ids in self.marks.items())

@@ -18,10 +18,8 @@ class Time(Part):
     """Passes local clock readings to the protocol."""
 
     def tick(self, now: Seconds | None = None, *, now_ns: int | None = None) -> list[Message]:
-        """Advance time; return messages that become deliverable.
-
-        `now` (seconds) or `now_ns` is the local clock reading. Raises LocalError if both are
-        missing.
+        """Advance time; return messages that become deliverable. Raise LocalError without a
+        reading.
         """
         self._state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "tick")
@@ -30,14 +28,11 @@ class Time(Part):
     def correct_clock(self, now: Seconds | None = None, *, now_ns: int | None = None) -> None:
         """Reset the local clock, which was ahead, to this reading.
 
-        State is kept, and `receive` and `tick` continue at once. `send` raises EarlyError until the
-        clock passes the times that other members accepted: `max_ahead_s` (60 s) ahead, or the last
-        reading. Messages that were rejected as too far ahead are sent again with `retry_s`;
-        otherwise their receivers must call `declare_lost`. Deliveries while the clock was ahead may
-        have been too early.
-
-        Raises LocalError in orders without physical time, if the clock was not ahead, and with
-        `max_ahead_s=None`.
+        State is kept, and `receive` and `tick` continue. `send` raises EarlyError until the clock
+        passes the times that other members accepted: `max_ahead_s` (60 s) ahead, or the last
+        reading. Messages rejected as too far ahead are sent again with `retry_s`; otherwise call
+        `declare_lost` at their receivers. Raises LocalError in orders without physical time, if the
+        clock was not ahead, and with `max_ahead_s=None`.
         """
         state = self._state
         state.call = NO_CALL
@@ -76,7 +71,6 @@ class Time(Part):
         return readings[place], released + self._ticked(readings[place], found)
 
     def _first(self, readings: range, notes: bool) -> tuple[int, Sequence[Effect]]:
-        """Tick at the first reading after [0] with an effect, or at the last."""
         protocol = self._state.protocol
         before = protocol.snapshot() if len(readings) > 2 else None
         low, high = 1, len(readings) - 1

@@ -18,7 +18,6 @@ SHAPE: Shape = (
     Many((TEXT, NUMBER)),
     Many(((NUMBER, NUMBER), OneOf(None, SIGNED))),
 )
-"""Schema of `state`."""
 
 
 class Tallies:
@@ -53,7 +52,7 @@ class Tallies:
         _add(self.refused, f"{what}: {error.differs}" if isinstance(error, MismatchError) else what)
 
     def state(self) -> tuple[Any, ...]:
-        """Return the counters as plain tuples, without rejections: those changed nothing."""
+        """Return a serializable state, without rejections: those changed nothing."""
         return (
             (self.sent, self.delivered, self.released, self.duplicates),
             tuple(self.discarded.items()),

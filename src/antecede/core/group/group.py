@@ -152,8 +152,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     ) -> Group:
         """Return a closed group for an existing protocol object, such as a hierarchical role.
 
-        `names`: address -> name. A super peer's group delivers nothing and forwards messages with
-        `take_control_packets`. Raises LocalError for missing or duplicate names.
+        `names`: address -> name. Raises LocalError for missing or duplicate names.
         """
         if not isinstance(protocol, Protocol):
             raise LocalError(f"protocol is {shown(protocol)}; expected a Protocol object")
@@ -175,10 +174,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
 
     @staticmethod
     def options(order: str) -> dict[str, str]:
-        """Return the options of an order, with defaults as Python text.
-
-        An option that accepts a member says so after its default.
-        """
+        """Return the options of an order, with defaults as Python text."""
         import inspect
 
         kind = flat_class(resolved(order))
@@ -250,9 +246,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     # -- sending and receiving --------------------------------------------------------------
 
     def inspect(self, wire: bytes) -> Envelope:
-        """Return the content of a message without processing it.
-
-        Causes are included if the control information names them. Raises RemoteError for invalid
+        """Return the content of a message without processing it. Raise RemoteError for invalid
         bytes.
         """
         return self._frames.inspect(wire)
@@ -260,9 +254,8 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     def effects(self) -> list[GroupEffect]:
         """Return the effects of the last call, by message, in order; none if it raised.
 
-        Calls with effects are `receive`, `send`, `send_packets`, `tick`, `tick_range`, `join`,
-        `leave`, `invite`, `subscribe` and `declare_lost`. Effects also list messages held and
-        discarded, with reasons.
+        They include messages held and discarded, with reasons. Calls with effects receive, send,
+        advance time, or change membership.
         """
         return self._effects.told()
 
@@ -275,11 +268,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         return packets
 
     def delivered(self) -> list[Message]:
-        """Return own messages whose turn came when they were sent (total order), and clear the
-        queue.
-
-        Otherwise the next call that returns messages returns them first.
-        """
+        """Return own messages delivered when they were sent (total order), and clear the queue."""
         state = self._state
         messages, state.inbox = state.inbox, []
         if messages:
@@ -289,9 +278,8 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     # -- replay of a log ----------------------------------------------------------------------
 
     def said(self, wire: bytes) -> Said | None:
-        """Return the arguments of `send_packets` for own bytes, as far as the bytes contain them.
-
-        None for control messages. Raises RemoteError for bytes that this member cannot have sent.
+        """Return the `send_packets` arguments in own bytes; None: a control message. Raise
+        RemoteError.
         """
         return self._frames.said(wire)
 

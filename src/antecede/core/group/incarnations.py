@@ -1,11 +1,9 @@
 """Identity of groups, and incarnations of their members; independent of the protocol.
 
-Theory of operation
--------------------
 **Group.** A frame contains fingerprints of `room=` and of the order with its shared options, and a
 view. The member table of a closed group only grows, and numbers are never reused. So a view is the
-number of joins since the first list, with a hash of that list and these joins. A member that knows
-at least as many joins compares the hash. Bounds and subscriptions by member belong to the list.
+number of joins since the first list, with a hash of that list and these joins. Bounds and
+subscriptions by member belong to the list.
 
 **Incarnation.** A member that is restored from a snapshot may have sent more than the snapshot
 contains, and would reuse numbers. So each restore begins an `Incarnation`: generation, nonce, and
@@ -95,12 +93,10 @@ def _number(value: Any) -> str:
 
 
 def _words(value: Any) -> Any:
-    """Return a collection of words as a sorted tuple."""
     return value if value is None else tuple(sorted({plain(word) for word in value}))
 
 
 def _by_member(value: Any) -> bool:
-    """Return whether an option refers to members by name."""
     return hasattr(value, "numbered")
 
 
@@ -115,10 +111,7 @@ def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
 def agreeing(
     protocol: Protocol, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that all members share, with defaults: of the group, and by member.
-
-    `options` made the new `protocol`. Equivalent options have equal results.
-    """
+    """Return the shared options with defaults: of the group, and by member. Equal if equivalent."""
     known = options_of(type(protocol))
     whole = {name: one.default for name, one in known.items() if not one.needed}
     whole |= protocol.settled(options)
@@ -151,16 +144,14 @@ class Roster:
         start = fingerprint(rows + extra.encode()) if first is None else first
         self.digests = [start]
         self.joined: list[int] = []
-        """Numbers added since the first list, in order."""
         self.version = object()
         """New object after each change, for caches."""
         self.forgotten: dict[str, int] = {}
         """Newest forgotten members: name -> number."""
         self.given = max(self.names, default=-1)
-        """Highest number in use so far."""
 
     def table(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples, with two more if members were forgotten."""
+        """Return a serializable state, with two more fields if members were forgotten."""
         table = tuple(self.names.items()), self.digests[0], tuple(self.joined)
         if not self.forgotten:
             return table
@@ -258,7 +249,6 @@ class Lives:
         Many((TEXT, Many((NUMBER, NUMBER, NUMBER)))),
         Many((TEXT, Many((NUMBER, NUMBER)))),
     )
-    """Schema of `state`."""
 
     def __init__(self) -> None:
         self.chains: dict[str, list[Incarnation]] = {}
@@ -266,10 +256,9 @@ class Lives:
         self.tops: dict[str, dict[int, int]] = {}
         """Name -> generation -> highest known sequence number."""
         self.restarted: set[str] = set()
-        """Members with a known incarnation of generation 1 or above."""
 
     def state(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples."""
+        """Return a serializable state."""
         chains = tuple((name, tuple(map(tuple, one))) for name, one in sorted(self.chains.items()))
         tops = tuple((name, tuple(sorted(one.items()))) for name, one in sorted(self.tops.items()))
         return chains, tops
@@ -336,11 +325,7 @@ class Lives:
         return Incarnation(0, 0)
 
     def told(self, causes: Iterable[Id], *, all_lives: bool = False) -> Told:
-        """Return the incarnations of a frame: those of its causes, and the newest while they are
-        few.
-
-        `include_all`: all, if the receiver derives the causes.
-        """
+        """Return the incarnations of a frame: those of causes or all, and the newest while few."""
         if all_lives:
             every = {(name, life) for name in self.restarted for life in self.chains[name]}
             return tuple(sorted((name, life) for name, life in every if life.generation))
@@ -350,10 +335,9 @@ class Lives:
         return tuple(sorted((name, life) for name, life in found if life.generation))
 
     def check(self, name: str, life: Incarnation, seq: int | None, said_by: str = "") -> bool:
-        """Check the incarnation of a message, or a report about one in another member's frame.
+        """Return whether a message, or a report (`seq` None), is of no older incarnation.
 
-        `seq`: None for control messages and reports. Returns False for an older incarnation, to be
-        dropped. Raises IncarnationError if incarnations overlap.
+        Raises IncarnationError if incarnations overlap.
         """
         chain = self.chains.get(name, ())
         if seq is not None and seq < life.first:

@@ -37,10 +37,9 @@ class Membership(Receiving):
         """Add a joining member as its sponsor, and return its invitation.
 
         Call `join` at every other member. From then on the transport owes the joining member every
-        message that `frontier` does not cover; `held` returns those that wait here.
-
-        `again`: invite a member again whose invitation was lost. Raises LocalError for a name that
-        is or was in the group; with `again`, for one that is not in it or has sent a message.
+        message that `frontier` does not cover; `held` returns those that wait here. `again`: repeat
+        a lost invitation. Raises LocalError for a name that is or was in the group; with `again`,
+        for one that is not in it or has sent a message.
         """
         check_flags(again=again)
         state = self._state
@@ -61,10 +60,7 @@ class Membership(Receiving):
         )
 
     def join(self, newcomer: str) -> list[Message]:
-        """Add a joining member that another member invited.
-
-        Returns messages that become deliverable: those of senders that knew of the join.
-        """
+        """Add a member that another one invited; return messages that become deliverable."""
         state = self._state
         self._state.call = NO_CALL
         newcomer = self._checked_new(newcomer)
@@ -83,7 +79,6 @@ class Membership(Receiving):
         return name
 
     def _checked_silent(self, newcomer: str) -> str:
-        """Return the name of a present member without messages so far."""
         name, state = checked(newcomer), self._state
         number = state.number(name)
         heard = state.lives.heard(name) or state.protocol.delivered_runs().get(number)
@@ -138,7 +133,6 @@ class Membership(Receiving):
         return delivered
 
     def _check_last(self, member: int, last: int) -> None:
-        """Raise LocalError if a held message depends on more than `last`."""
         state, protocol = self._state, self._state.protocol
         if state.renumbers:
             return
@@ -155,13 +149,11 @@ class Membership(Receiving):
     def forget(self, member: str) -> None:
         """Drop name, numbers and digests of a departed member, and its entry in messages.
 
-        Call it when all members know of the departure and have delivered its messages. Mentions by
-        members that have not forgotten it are ignored; late copies are duplicates. For that the
-        newest 4,096 names are kept. Neither name nor number is reused. Supported by "fifo",
-        "causal" (idr), "bss", "ds" and "none".
-
-        Raises LocalError in other orders, for a present member, while one of its messages is
-        missing here, and while a held message mentions it.
+        Call it when all members know of the departure and have delivered its messages. Later
+        mentions are ignored, late copies are duplicates (for the newest 4,096 names). Neither name
+        nor number is reused. Supported by "fifo", "causal" (idr), "bss", "ds" and "none". Raises
+        LocalError in other orders, for a present member, while a message of it is missing here, and
+        while a held message mentions it.
         """
         state, protocol = self._state, self._state.protocol
         state.call = NO_CALL
@@ -250,10 +242,7 @@ class Membership(Receiving):
             protocol.begin_at(newest)
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
-        """Replace the topics of a member. Call it at every member.
-
-        Raises LocalError if the order has no topics.
-        """
+        """Replace a member's topics; call it at every member. Raise LocalError without topics."""
         state = self._state
         self._state.call = NO_CALL
         change = getattr(state.protocol, "subscribe", None)
@@ -375,10 +364,10 @@ class _Agreed:
         told: int,
         is_open: bool,
     ) -> None:
-        """Raise MismatchError if the group has other options.
+        """Raise MismatchError if the group has other options than `own`.
 
-        Fingerprints cover only the first members. `subscribed` are the current subscriptions at the
-        sponsor. They count as the first ones if the joining member specifies only its own.
+        Fingerprints cover only the first members. The current `subscribed` count as the first ones
+        if the joining member specifies only its own.
         """
         first = self._first.values()
         options = dict(own)

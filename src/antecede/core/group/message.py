@@ -25,10 +25,8 @@ class Message(NamedTuple):
     """Sequence number of the sender, from 1; 0 in `BlockedMessage`: a control message."""
     payload: bytes
     missing: tuple[Id, ...] = ()
-    """Causes that were not delivered before: lost ones (`Group.declare_lost`, order "reply" with
-    patience) or assumed ones (`Group.start_from`)."""
+    """Causes not delivered before: lost (`Group.declare_lost`) or assumed (`Group.start_from`)."""
     reply_to: tuple[Id, ...] = ()
-    """Answered messages (order "reply")."""
 
     @property
     def id(self) -> Id:
@@ -42,14 +40,10 @@ class Message(NamedTuple):
 
 
 class Sent(bytes):
-    """Bytes of an own message for the transport.
-
-    `id` and `message` identify it, so that it can be passed as `reply_to=`.
-    """
+    """Bytes of an own message, with its `id` and `message`; valid as `reply_to=`."""
 
     message: Message
     to: tuple[str, ...]
-    """Names of the receivers."""
 
     def __new__(cls, wire: bytes, message: Message, to: tuple[str, ...]) -> Sent:
         """Return `wire` with its message and receivers."""
@@ -83,7 +77,6 @@ class Blocked(NamedTuple):
     join: int = 0
     """Joins that its sender knows of and this member does not. Each `Group.join` reduces it."""
     reason: str = ""
-    """Other condition, as text."""
 
     def __str__(self) -> str:
         reasons = [_text(self.waits_for)] if self.waits_for else []
@@ -110,8 +103,8 @@ class Missing(NamedTuple):
     """Highest missing number; None: any new message of the sender (orders by clocks)."""
     waiting: int
     first: int | None = None
-    """First missing number if all from it to `seq` are missing. None: only `seq` is, or messages
-    have chosen receivers."""
+    """First missing number of a gap up to `seq`; None: only `seq`, or messages have chosen
+    receivers."""
 
     def __str__(self) -> str:
         of = f"of {self.sender}"
@@ -170,10 +163,8 @@ class Stats(NamedTuple):
     released: int
     """Delivered although a cause was missing."""
     held: int
-    """Held by the protocol."""
     ahead: int
-    """Held since the sender has a newer view, with joins not reported here; includes control
-    messages."""
+    """Held since the sender has a newer view; includes control messages."""
     oldest: Id | None
     """Message held longest, by arrival or, in total orders, by sending."""
     held_since_ns: int | None
@@ -192,13 +183,11 @@ class Envelope(NamedTuple):
     seq: int
     """0: a control message."""
     causes: tuple[Id, ...]
-    """Causes, if the control information names them."""
     payload: bytes
     reply_to: tuple[Id, ...] = ()
     control_bytes: int = 0
     """Encoded control information. A source's own accounting may be lower."""
     identity_bytes: int = 0
-    """Room, options, view, incarnations and names."""
 
 
 class GroupEffect(NamedTuple):

@@ -33,38 +33,28 @@ from antecede.errors import DecodeError, LocalError
 from antecede.formatting import shown
 
 ALIASES = {"causal": "idr", "reply": "sb", "none": "unordered"}
-"""Short names of orders."""
 
 BY_NAME: Mapping[str, type] = {"bounds": Bounds, "subscriptions": Subscriptions}
-"""Options that refer to members by name, and their types."""
 
 MAX_NUMBER = 1 << 16
-"""Highest member number in stored bytes."""
 
 
 class Limits(NamedTuple):
-    """Limits of a group. A message beyond them raises LimitError.
-
-    Use the same limits at all members: a message that one member rejects stays missing there.
-    """
+    """Limits of a group, the same at all members. A message beyond them raises LimitError."""
 
     max_members: int = 1000
     """Members of an open group. A closed group grows only by `join`."""
     max_held: int = 100_000
     """Messages that wait for causes or a join."""
     max_packet: int = 1 << 26
-    """Bytes of a message: payload, control information, names and head. Restart and join
-    information is excluded, since it grows when a message is encoded again. Hierarchical roles
-    limit own payloads to half, since other roles encode them again."""
+    """Bytes of a message, without restart and join information. Hierarchical roles limit own
+    payloads to half, since other roles encode them again."""
     threads: int = 1000
     """Messages kept for `Group.thread` (order "reply")."""
 
 
 def list_of(name: str, members: Iterable[str] | None) -> list[str]:
-    """Return the sorted names of the first members.
-
-    Raises LocalError for a text, a duplicate name, or a list without `name`.
-    """
+    """Return the sorted names of the first members. Raise LocalError."""
     if isinstance(members, str | bytes):
         raise LocalError(f"members= is the text {members!r}; expected a list of names")
     if members is not None and not isinstance(members, Iterable):
@@ -91,10 +81,7 @@ def resolved(order: str) -> str:
 def limits_of(
     options: Mapping[str, Any], order: str, is_open: bool
 ) -> tuple[Limits, dict[str, Any]]:
-    """Split options into limits and protocol options.
-
-    Raises LocalError for an invalid limit, or one without effect in this group.
-    """
+    """Split options into limits and protocol options. Raise LocalError."""
     options = plain_options(options)
     given = {name: options[name] for name in Limits._fields if name in options}
     for name, value in given.items():

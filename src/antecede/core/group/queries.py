@@ -17,7 +17,6 @@ from antecede.errors import LocalError
 from antecede.formatting import shown
 
 _BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
-"""Relations that include FIFO order of each sender."""
 
 
 class Questions(Part):
@@ -39,7 +38,6 @@ class Questions(Part):
         return {(key.sender, key.seq): one for key, one in zip(ids, shown, strict=True)}
 
     def _all_blocked(self, held: Sequence[Held]) -> list[Blocked]:
-        """Return held messages by name. Thousands may share one tuple of missing causes."""
         state, found = self._state, []
         missing: tuple[MessageId, ...] | None = None
         waits_for: tuple[Id, ...] = ()
@@ -53,11 +51,12 @@ class Questions(Part):
         return found
 
     def missing(self) -> list[Missing]:
-        """Return the missing messages that held ones depend on, by sender.
+        """Return the missing messages that held ones depend on, by sender. O(held messages and
+        members).
 
-        Held messages are not included. In orders by clocks, members from which any message is
-        awaited are. A gap is one entry (`first` to `seq`) if all messages of a sender come here in
-        order. O(held messages and members).
+        Held messages are not included; members are, if any message of theirs is awaited (orders by
+        clocks). A gap is one entry (`first` to `seq`) if all messages of a sender come here in
+        order.
         """
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
@@ -73,7 +72,6 @@ class Questions(Part):
     def _firsts(
         self, named: Sequence[MessageId], here: set[MessageId]
     ) -> dict[tuple[int, int], int]:
-        """Return where gaps begin, for FIFO orders without chosen receivers."""
         protocol = self._state.protocol
         every = protocol.addressing is Addressing.ALL and not self._state.renumbers
         if not every or protocol.guarantee.relation not in _BY_NUMBER:
@@ -112,10 +110,9 @@ class Questions(Part):
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """Return the sequence numbers delivered here by member, as (first, last) ranges.
 
-        Own numbers are those sent, or delivered in turn (total order). After `accept` this is the
-        sponsor's frontier: the transport owes the joining member every other message. With chosen
-        receivers a range includes numbers that were not for this member. Raises LocalError in
-        hierarchical roles, which renumber messages.
+        Own numbers are those sent, or delivered in turn (total order). With chosen receivers a
+        range includes numbers that were not for this member. Raises LocalError in hierarchical
+        roles.
         """
         if self._state.renumbers:
             raise LocalError(
@@ -128,11 +125,10 @@ class Questions(Part):
         return runs
 
     def last(self, member: str | None = None) -> int:
-        """Return the highest known sequence number of a member, held or delivered; 0: none.
+        """Return the highest known number of a member, held or delivered; 0: none.
 
-        The default is this member: the number sent, which the others pass to `leave` when it
-        departs. A departed member has the number of that `leave`. Raises LocalError for an unknown
-        name.
+        For this member (default) it is the number sent, which the others pass to `leave`. For a
+        departed one it is that number. Raises LocalError for an unknown name.
         """
         state = self._state
         name = state.name if member is None else member
@@ -152,19 +148,15 @@ class Questions(Part):
         return max(heard, state.sent) if name == state.name else heard
 
     def held(self) -> list[Packet]:
-        """Return the held messages as packets without receivers.
-
-        A sponsor sends them to the joining member with the invitation.
-        """
+        """Return held messages as packets without receivers, for a joining member."""
         state = self._state
         wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]
         return [Packet((), wire) for wire in (*wires, *state.ahead)]
 
     def thread(self, message: Message | Sent | Id) -> Thread:
-        """Return the thread of a message as a tree from its first message (order "reply").
+        """Return the tree of replies around a message, from its first message (order "reply").
 
-        At most `threads` delivered and own messages are kept. Raises LocalError in other orders,
-        and for an unknown message.
+        Raises LocalError in other orders, and for an unknown message.
         """
         state = self._state
         if not state.by_reply:
@@ -187,17 +179,11 @@ class Questions(Part):
         return state.threads.tree(state.threads.root(one), was_here)
 
     def knows(self, member: str, of: str) -> int:
-        """Return the last sequence number of `of` that `member` is known to have.
-
-        Needs order "matrix". Raises LocalError in others.
-        """
+        """Return the last number of `of` that `member` is known to have. Only in order "matrix"."""
         return int(self._matrix("knows")(self._state.number(member), self._state.number(of)))
 
     def stable(self) -> dict[str, int]:
-        """Return by member the last sequence number that all members are known to have.
-
-        Needs order "matrix". Raises LocalError in others.
-        """
+        """Return by member the last number that all are known to have. Only in order "matrix"."""
         found = self._matrix("stable")()
         return {self._state.roster.name(number): count for number, count in sorted(found.items())}
 
@@ -217,9 +203,7 @@ class Questions(Part):
         return tuple(subscriptions.all_topics())
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """Return topics by member, departed ones included. Raise LocalError in orders without
-        topics.
-        """
+        """Return topics by member, also of departed ones. Raise LocalError if there are none."""
         self.topics()
         state = self._state
         known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - topic orders only

@@ -27,7 +27,6 @@ from antecede.errors import (
 from antecede.formatting import shown
 
 LIFE_BYTES = frame.MAX_NAME_BYTES + 32
-"""Upper bound of the bytes of one incarnation in a frame."""
 SUPERSEDED = "superseded by a newer incarnation of its sender"
 
 
@@ -110,12 +109,10 @@ class Receiving(Part):
             raise
 
     def _drop_copy(self) -> list[Message]:
-        """Count a late copy of a forgotten member's message."""
         self._state.tally.duplicates += 1
         return []
 
     def _room_for_lives(self) -> int:
-        """Return an upper bound of the bytes that `measure_limited` leaves out of a valid frame."""
         state = self._state
         return (len(state.roster.numbers) + state.limits.max_members) * MAX_LIVES * LIFE_BYTES
 
@@ -184,7 +181,6 @@ class Receiving(Part):
             return self._judged(message, parts, now, vouched)
 
     def _meet(self, names: Sequence[str]) -> list[Message]:
-        """Add all new members of a message at once. Raise LimitError."""
         state = self._state
         most = state.limits.max_members
         left = most - len(state.protocol.members)
@@ -210,9 +206,8 @@ class Receiving(Part):
     ) -> list[Message]:
         """Check incarnations and content of a message, then pass it to the protocol.
 
-        `vouched`: the transport authenticates senders and keeps their order. Then a frame counts
-        only for its sender's incarnation. A false report about a third member would be relayed, and
-        that member rejected.
+        `vouched`: the transport authenticates senders. Then a frame counts only for its sender,
+        since a false report about a third member would be relayed, and that member rejected.
         """
         state, lives = self._state, self._state.lives
         known = () if vouched else parts.known
@@ -313,7 +308,6 @@ class Receiving(Part):
     def _listened(
         self, message: Any, now: int | None, assumptions: Assumptions
     ) -> Sequence[Effect]:
-        """Pass a message to the protocol in a group that began at the first message heard."""
         protocol = self._state.protocol
         if message.sender == protocol.me or self._state.is_note(message):
             return self._within_limits(message, now)
@@ -370,11 +364,9 @@ class Receiving(Part):
             self._state.protocol.restore(before)
 
     def _decoded_ahead(self) -> list[Any]:
-        """Return the messages of frames that wait for a join."""
         return [self._frames.decoded(self._frames.unpack(wire)[0]) for wire in self._state.ahead]
 
     def _take_in_ahead(self) -> list[Message]:
-        """Process frames whose joins are now known."""
         state, delivered = self._state, list[Message]()
         told = len(state.roster.joined)
         for wire in [wire for wire, (_, joins, _) in state.ahead.items() if joins <= told]:

@@ -94,10 +94,7 @@ class Sending(Part):
         now: Seconds | None = None,
         now_ns: int | None = None,
     ) -> list[Packet]:
-        """Return the packets of a message, each with its receivers.
-
-        The bytes of each are `SentBytes`. Raises LocalError as `send` does.
-        """
+        """Return packets with their receivers and `SentBytes`. Raise LocalError as `send` does."""
         state = self._state
         state.call = NO_CALL
         self._check_payload(payload)
@@ -175,7 +172,6 @@ class Sending(Part):
             raise LocalError(f"payload of {size} bytes exceeds max_packet={most}")
 
     def _own(self, effect: Transmit, packet: Packet, parents: tuple[Id, ...]) -> Packet:
-        """Return the packet of an own message, with bytes as `SentBytes`."""
         state, inner = self._state, effect.message
         to, wire = packet
         name = state.roster.names[state.protocol.me]
@@ -187,7 +183,6 @@ class Sending(Part):
         return Packet(to, Sent(wire, message, to))
 
     def _audience(self, to: Sequence[str] | None, topics: Sequence[str]) -> dict[str, Any]:
-        """Return the protocol's arguments for the receivers."""
         state = self._state
         # An empty list must not mean all members.
         if to is not None and not to:

@@ -1,8 +1,7 @@
 """Shared state of the parts of a `Group`, and its log of inputs.
 
 A protocol is deterministic, so a snapshot and the inputs since then determine the state. Each call
-that changed something is a record with its arguments. The size of a record is independent of the
-state, unlike a snapshot with a thousand held messages.
+with a change is a record of its arguments, whose size does not grow with the state.
 """
 
 from __future__ import annotations
@@ -69,10 +68,7 @@ class Threads:
         return message
 
     def tree(self, root: Id, was_here: Callable[[Id], bool] | None = None) -> Thread:
-        """Return a message with all its replies, without recursion since threads can be deep.
-
-        `was_here`: whether an unknown message was delivered or sent here.
-        """
+        """Return a message with all replies, without recursion; `was_here` marks forgotten ones."""
         order = [root]
         for one in order:
             order += [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
@@ -86,14 +82,13 @@ class Threads:
         return done[root]
 
     def _under(self, answer: Id, parent: Id) -> bool:
-        """Return whether this parent is the first of a reply."""
         return self.parents[answer][0] == parent
 
     def __contains__(self, message: object) -> bool:
         return message in self.parents or message in self.answers
 
     def state(self) -> tuple[tuple[Id, tuple[Id, ...]], ...]:
-        """Return the relations as plain tuples."""
+        """Return a serializable state."""
         return tuple(self.parents.items())
 
 
@@ -163,7 +158,6 @@ class GroupState:
         self.by_reply = relation is Relation.BY_REPLY
         self.is_total = relation is Relation.TOTAL
         self.names_causes = type(protocol).causes is not Protocol.causes
-        """True if control information names the causes."""
         self.has_notes = type(protocol).is_note is not Protocol.is_note
         self.records: list[bytes] = []
         self.life = Incarnation(0, 0)
@@ -180,7 +174,6 @@ class GroupState:
         self.sent = 0
         self.outbox: list[Packet] = []
         self.inbox: list[Message] = []
-        """Own messages whose turn came when they were sent (total order)."""
 
     def begin(self, life: Incarnation) -> None:
         """Use this incarnation from now on."""

@@ -48,10 +48,9 @@ class Storing(Part):
         )
 
     def log(self) -> list[bytes]:
-        """Return the inputs since the last snapshot or call, and clear the log.
+        """Return inputs since the last snapshot or call, and clear the log.
 
-        Append the records to a file beside the snapshot; `restore` takes both. Raises LocalError
-        without `keep_log=True`.
+        `restore` takes them after the snapshot. Raises LocalError without `keep_log=True`.
         """
         state = self._state
         if not state.keep_log:
@@ -67,7 +66,6 @@ class Storing(Part):
         resume: bool,
         incarnation: int | None,
     ) -> None:
-        """See `Group.restore`. `handlers`: kind of input -> function."""
         from antecede.core.protocols.serialization import check_state
 
         # Reject invalid input before anything changes.
@@ -153,7 +151,6 @@ class Storing(Part):
             state.message(held.message)
 
     def _replay(self, log: Sequence[bytes], doors: Doors, before: tuple[Any, Any]) -> None:
-        """Replay inputs. On an error roll back and raise DecodeError."""
         state = self._state
         keep, state.keep_log = state.keep_log, False
         for number, record in enumerate(log, 1):
@@ -170,7 +167,6 @@ class Storing(Part):
 
 
 def _records(log: Iterable[bytes]) -> Sequence[bytes]:
-    """Return the whole log. Reading may fail, so it comes before any change."""
     if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
         raise LocalError(f"log is {shown(log)}; expected records, as returned by take_log()")
     return list(log)

@@ -1,8 +1,7 @@
 """Oracle: exact happened-before from plain sets, slow and obvious.
 
-It shares no code with the protocols that it checks. It reads the events of a finished execution and
-answers by set membership. `history` has causal pasts and violations, `cuts` global states and
-`channels` channel models (Sahai et al. 2020).
+It shares no code with the protocols that it checks. `history` has causal pasts and violations,
+`cuts` global states and `channels` channel models (Sahai et al. 2020).
 """
 
 from typing import TYPE_CHECKING

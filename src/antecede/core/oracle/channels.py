@@ -7,13 +7,12 @@ Source: Sahai et al. 2020, "Message ordering". A channel is a pair of sender and
                rec(m_ij) -> rec(m_kj); with k = i this is FIFO, so causal implies FIFO
     non-FIFO   a set, emptied in any order
 
-`rec` is either a receive event (`arrivals`, relation "receipt" of `core.oracle.history`) or a
-deliver event (`deliveries`, relation "delivery"). The first classifies the network, the second the
-protocol.
+`rec` is a receive event (`arrivals`, relation "receipt") for the network, or a deliver event
+(`deliveries`, relation "delivery") for the protocol.
 
 Only the first receipt of another member's message counts. Two messages are compared if both reached
-the member. A message that arrived undelivered counts as delivered after everything. So does a
-message that never reached a member of `addressed`, since channels of Sahai et al. lose nothing.
+the member. A message that arrived undelivered, or never reached a member of `addressed`, counts as
+delivered after everything.
 """
 
 from __future__ import annotations

@@ -33,7 +33,6 @@ class Witness(NamedTuple):
     """Contradiction in a cut: a message or an event that breaks a rule."""
 
     what: str
-    """Broken rule, one of the constants below."""
     id: str
     """Message, or event with the clock."""
     source: str
@@ -51,10 +50,7 @@ KNOWS_OUTSIDE = "its clock counts an event outside"
 
 
 class Cuts:
-    """Cuts of one execution; rows as in `core.oracle.history`, or with vector clocks.
-
-    Raises InputError for rows without a member, and for own counters that do not grow.
-    """
+    """Cuts of one execution. Raises InputError for rows without member or with falling clocks."""
 
     def __init__(self, rows: Iterable[EventLike]) -> None:
         self.length: dict[str, int] = {}
@@ -127,9 +123,8 @@ class Cuts:
         """Return the first contradiction of a cut and its channels; None: it is consistent.
 
         Without `channels` only local states are checked. With them, every message sent inside must
-        be received inside or in its channel, not both. `addressed`: recipients by message; by
-        default the members that receive it in the log or have it in a channel, at least one. Raises
-        InputError for unknown members and positions, and for channels if rows name no messages.
+        be received inside or in its channel, not both. `addressed`: recipients by message (default:
+        receivers in the log or its channels). Raises InputError for unknown members and positions.
         """
         return next(self.wrongs(cut, channels, addressed), None)
 
@@ -161,7 +156,6 @@ class Cuts:
             raise InputError("channels are given, but the log names no messages")
 
     def _known_outside(self, cut: Cut) -> Iterator[Witness]:
-        """Yield the events inside that count an event outside."""
         for member, events in self._clocks.items():
             position = cut.get(member, 0)
             if position:
@@ -224,10 +218,7 @@ class Cuts:
     def in_channels(
         self, cut: Cut, addressed: Mapping[str, Collection[str]] | None = None
     ) -> dict[Channel, list[str]]:
-        """Return the messages sent and not received in the cut by channel, in order of sending.
-
-        Empty channels are omitted. `addressed` as in `History`.
-        """
+        """Return the messages sent and not received in the cut, by nonempty channel, as sent."""
         found: dict[Channel, list[str]] = {}
         for message, (sender, position) in sorted(self.sent.items(), key=lambda item: item[1]):
             if position > cut.get(sender, 0):

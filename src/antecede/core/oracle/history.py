@@ -57,9 +57,9 @@ UNNECESSARY = "held although its whole causal past was delivered"
 class History:
     """Index of one execution. Raises InputError for unusable rows.
 
-    `addressed`: recipients by message (default: all other members); a member that joined later is
-    not a recipient of messages that its join state covers. `topics` by message and `subscriptions`
-    by member are for the relation "topic".
+    `addressed`: recipients by message (default: all other members), without joining members whose
+    join state covers it. `topics` by message and `subscriptions` by member are for the relation
+    "topic".
     """
 
     def __init__(
@@ -143,9 +143,9 @@ class History:
     def faults(self, relation: str) -> list[Fault]:
         """Return duplicate and unsent deliveries, unnecessary waits and stuck messages.
 
-        A wait is unnecessary if a message stays held, after all effects of an arrival, although its
-        whole causal past addressed to the member is delivered. A message is stuck if it arrived, is
-        addressed to the member, and is never delivered.
+        A wait is unnecessary if a message stays held after all effects of an arrival although its
+        whole causal past for the member is delivered. A stuck message arrived and is never
+        delivered.
         """
         pasts = self.pasts(relation)
         found: list[Fault] = []

@@ -1,8 +1,4 @@
-"""Bundler of script modules into one self-contained HTML page.
-
-The content security policy of the page allows only the hashes of its script and style, and
-`connect`. The page fetches nothing else.
-"""
+"""Bundler of script modules into one HTML page, with hashes in its content security policy."""
 
 from __future__ import annotations
 
@@ -21,10 +17,7 @@ _MARKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060
 
 
 def read_asset(package: str, name: str) -> str:
-    """Return an asset file of a package's page, or one that pages share.
-
-    The package is not imported. Raises FileNotFoundError if neither has the file.
-    """
+    """Return an asset of a package's page or of all pages. Raise FileNotFoundError."""
     folders = (package.removeprefix("antecede.").replace(".", "/"), "core/pages")
     for folder in folders:
         file = resources.files("antecede") / folder / "assets" / name
@@ -43,10 +36,7 @@ def joined(modules: Iterable[str]) -> str:
 
 
 def filled(frame: str, script: str, style: str, connect: str, parts: Mapping[str, str]) -> str:
-    """Return a page: `{{NAME}}` in its frame is replaced by a part.
-
-    POLICY, STYLE and SCRIPT are added. `connect`: targets of requests ('none', 'self').
-    """
+    """Return the page of a template with `{{NAME}}` parts; `connect`: targets of requests."""
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         f"img-src data: blob:; connect-src {connect}; base-uri 'none'; form-action 'none'"

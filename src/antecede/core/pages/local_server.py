@@ -20,7 +20,6 @@ from antecede.errors import InputError
 
 HOST: Final = "127.0.0.1"
 MOST_BYTES: Final = 256 * 1024
-"""Maximum size of a request body."""
 JSON: Final = "application/json"
 _HEADERS: Final = {
     "Cache-Control": "no-store",

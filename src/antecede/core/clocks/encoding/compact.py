@@ -6,8 +6,7 @@
 
 With a largest counter of w bytes, sparse takes about 1 + w bytes per nonzero counter and dense w
 bytes per lane. The shorter form is used, and the last lane is never 0. So a vector has exactly one
-encoding, and decoders reject any other. Dense has no varints since Python copies every fifth byte
-as fast as adjacent bytes. `pairs` has encodings with a varint per counter.
+encoding. `pairs` has encodings with a varint per counter.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ def encode_compact(vector: int) -> bytes:
 
 
 def planes(raw: bytes) -> list[bytes]:
-    """Return the lowest bytes of all lanes, the second bytes, and so on, up to the last nonzero
-    plane.
-    """
+    """Return the lowest bytes of all lanes, the second bytes, ..., up to the last nonzero plane."""
     split = [raw[byte::LANE_BYTES] for byte in range(LANE_BYTES)]
     while len(split) > 1 and not split[-1].strip(b"\0"):
         split.pop()

@@ -104,7 +104,6 @@ def _mean(counters: Sequence[int]) -> int:
 
 
 def _checked(least: int, most: int) -> int:
-    """Return `most`. Raise DecodeError or SequenceError for counters out of range."""
     if least < 0:
         raise DecodeError(f"counter {least} is negative")
     if most > MAX_POSITION:
@@ -113,7 +112,6 @@ def _checked(least: int, most: int) -> int:
 
 
 def _runs(members: Sequence[int]) -> tuple[int, list[int]]:
-    """Return mode and runs of the window of members."""
     first, span = members[0], members[-1] - members[0] + 1
     if span > MAX_SPAN:
         raise LocalError(f"members {first} and {members[-1]} are more than {MAX_SPAN} apart")

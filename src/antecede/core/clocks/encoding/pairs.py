@@ -1,9 +1,8 @@
 """Byte encoding of packed vectors: (member, counter) pairs, or a dense row of counters.
 
-Pairs are for sparse vectors such as differences and immediate dependencies: a varint gap to the
-next member and a varint counter. A dense row is for whole vectors. Decoders reject members above
-`lanes.MAX_MEMBER`, so that a received number does not determine memory use. The receiver checks
-that a member is in the group.
+Pairs are for sparse vectors: a varint gap to the next member and a varint counter. Decoders reject
+members above `lanes.MAX_MEMBER`, so that a received number does not determine memory use. The
+receiver checks that a member is in the group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Rice codes of many small numbers as one bit string, without a Python loop per bit.
 
-Theory of operation
--------------------
 With parameter `low`, a number v takes `low + 1 + (v >> low)` bits: its `low` lowest bits, and the
 rest in unary (zeros ended by a one). First come the low bits of all numbers, plane by plane, then
 all unary parts. So Python cuts planes by slicing and unary parts by `split`, at the speed of C.
@@ -12,8 +10,8 @@ parameter is the lowest at which this sum is not above `count`. A decoder comput
 from the unary parts, and at `low - 1` from these and the highest plane. It rejects any other
 parameter, so numbers have exactly one encoding.
 
-Bits are handled as text, bytes of "0" and "1", first bit first. In packed bytes the first bit is
-the lowest of the first byte. The text ends with a one, so the last byte is not 0.
+Bits are text, bytes of "0" and "1", first bit first. In packed bytes the first bit is the lowest of
+the first byte. The text ends with a one, so the last byte is not 0.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from antecede.errors import DecodeError, SequenceError
 MOST_LOW = 64
 """Highest parameter, for numbers below 2**64."""
 _DIGITS = [bytes(48 + (byte >> bit & 1) for byte in range(256)) for bit in range(8)]
-"""Tables from a byte to the digit of each of its bits."""
 _HALVES = [bytes((byte >> low) + 1 >> 1 for byte in range(256)) for low in range(8)]
 _SHIFTED = [bytes(byte >> low for byte in range(256)) for low in range(8)]
 _ZEROS = [b"0" * length for length in range(257)]
@@ -46,7 +43,6 @@ def parameter(numbers: Sequence[int], most: int = MOST_LOW) -> int:
 
 
 def _halves(numbers: Sequence[int], low: int) -> int:
-    """Return the sum of ceil((number >> low) / 2)."""
     if low < 8:
         try:
             return sum(bytes(numbers).translate(_HALVES[low]))
@@ -64,7 +60,6 @@ def write(numbers: Sequence[int], low: int) -> bytes:
 
 
 def _split(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]]:
-    """Return the planes of low bits as texts, and the high parts as numbers."""
     if low < 8:
         try:
             small = bytes(numbers)
@@ -102,9 +97,8 @@ def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[
 
 
 def read_runs(text: bytes, count: int, low: int, most: int, span: int) -> tuple[bytes, bytes]:
-    """Read numbers, with `low` from 1 to 8, as text: zeros and a final one per number.
-
-    Raises SequenceError if the text is much longer than `span`.
+    """Read numbers, `low` from 1 to 8, as text. Raise SequenceError if it is much longer than
+    `span`.
     """
     _, rest = _unary(text, count, low, most)
     mixed = [b""] * (2 * count)
@@ -135,7 +129,6 @@ def _unary(text: bytes, count: int, low: int, most: int) -> tuple[list[bytes], b
 
 
 def _check_parameter(text: bytes, end: int, count: int, low: int, most: int) -> None:
-    """Raise DecodeError unless the parameter is the best one; see the module."""
     head = count * low
     zeros = end - head - count
     if low < most:
@@ -148,7 +141,6 @@ def _check_parameter(text: bytes, end: int, count: int, low: int, most: int) -> 
 
 
 def _columns(text: bytes, count: int, start: int, end: int) -> bytes:
-    """Return the bits `start` to `end`, at most 8, of each number as a byte."""
     units = int.from_bytes(b"\1" * count, "little")
     columns = 0
     for bit in range(start, end):

@@ -95,9 +95,7 @@ def _coded(text: bytes, mode: int, low: int, count: int) -> int:
 
 
 def runs_of(text: bytes) -> tuple[int, list[int]]:
-    """Return the mode (0, or 8 for runs of ones) and the runs of a text that begins and ends with
-    "1".
-    """
+    """Return mode (8: runs of ones, else 0) and runs of a text that begins and ends with "1"."""
     ones = text.count(b"1")
     if fewer_runs_of_ones(len(text), ones):
         return _ONES, list(map(len, text.split(b"0")))

@@ -10,7 +10,6 @@ from antecede.errors import DecodeError
 
 MAX_VARINT_BYTES = 10
 _SMALL = tuple(bytes((value,)) for value in range(0x80))
-"""Encodings of one byte, which most numbers have."""
 
 
 def varint(value: int) -> bytes:

@@ -15,13 +15,11 @@ from antecede.core.protocols import Addressing, Transmit
 from antecede.errors import DecodeError, MismatchError, UnknownMemberError
 
 HEADS = 4096
-"""Maximum number of cached frame heads."""
 FIXED_BYTES = 256
 """Upper bound of the bytes of a frame that do not grow with the group."""
 PLAIN = 18
 """Bytes before control information in a closed group without restarted members."""
 NUMBER_BYTES = 10
-"""Maximum bytes of a number."""
 
 
 class Frames:
@@ -30,19 +28,12 @@ class Frames:
     def __init__(self, state: GroupState) -> None:
         self._state = state
         self._heads: dict[bytes, Frame] = {}
-        """Head bytes -> parsed head, for frames of this group and view."""
         self._heads_under: object = None
-        """Version of the member table of `_parsed_heads`."""
         self._roster: object = None
-        """Version of the member table of the packed caches."""
         self._written: dict[Incarnation, bytes] = {}
-        """Incarnation -> packed head without restarted members."""
         self._rows: dict[int, bytes] = {}
-        """Member -> row of the name table of an open group."""
         self._beside: int | None = None
-        """Cached result of `_estimate_fixed_overhead`."""
         self._to: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
-        """Latest receivers, by number and name."""
 
     # -- writing ----------------------------------------------------------------------------
 
@@ -57,7 +48,6 @@ class Frames:
             self._beside = self._most_fixed()
 
     def _most_fixed(self) -> int | None:
-        """Return `estimate_overhead` without incarnations, replies and topics; O(members)."""
         state = self._state
         names, power = state.roster.names, state.protocol.control_power
         if power is None:
@@ -67,10 +57,7 @@ class Frames:
         return FIXED_BYTES + NUMBER_BYTES * numbers + table
 
     def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
-        """Return an upper bound of the next own message's bytes without payload; None: unknown.
-
-        Takes O(texts and new incarnations).
-        """
+        """Return an upper bound of the next own message's bytes without payload; None: unknown."""
         self._refresh()
         most, state = self._beside, self._state
         if most is None:
@@ -149,9 +136,8 @@ class Frames:
     # -- reading ----------------------------------------------------------------------------
 
     def unpack(self, wire: bytes) -> tuple[Frame, int]:
-        """Return a frame, and the number of its joins that are unknown here.
-
-        Raises DecodeError and MismatchError.
+        """Return a frame, and the number of its joins unknown here. Raise DecodeError or
+        MismatchError.
         """
         roster = self._state.roster
         if roster.version is not self._heads_under or len(self._heads) >= HEADS:
@@ -184,9 +170,7 @@ class Frames:
             )
 
     def decoded(self, parts: Frame) -> Any:
-        """Return the protocol's message of a frame. Raise DecodeError for an invalid original
-        sender.
-        """
+        """Return the protocol's message of a frame. Raise DecodeError."""
         state = self._state
         message = state.protocol.decode(parts.control, parts.payload)
         if not state.renumbers:
@@ -267,7 +251,6 @@ def _with_body(head: Frame, wire: bytes) -> Frame:
 
 
 def _most_bytes(text: str) -> int:
-    """Return an upper bound of the bytes of a text, its length and three numbers."""
     return 4 * len(text) + 4 * NUMBER_BYTES
 
 

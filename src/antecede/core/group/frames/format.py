@@ -36,7 +36,6 @@ class Incarnation(NamedTuple):
 
     generation: int
     nonce: int
-    """Random; distinguishes two incarnations of one generation."""
     first: int = 1
 
 
@@ -45,7 +44,6 @@ class View(NamedTuple):
 
     joins: int
     digest: int
-    """Fingerprint of the first list and of all joins since."""
 
 
 class Frame(NamedTuple):
@@ -58,7 +56,6 @@ class Frame(NamedTuple):
     by: Incarnation
     names: Mapping[int, str]
     known: tuple[tuple[str, Incarnation], ...]
-    """Restarted members, as known to the sender."""
     control: bytes
     payload: bytes
 
@@ -69,7 +66,6 @@ class Sizes(NamedTuple):
     identity: int
     """Protocol, room, options, view, incarnations."""
     names: int
-    """Name table of an open group."""
     control: int
     payload: int
 
@@ -95,10 +91,7 @@ def sizes(wire: bytes) -> Sizes:
 
 
 def counted(frame: Frame) -> int:
-    """Return the bytes of a frame that `max_packet` limits, without incarnations and joins.
-
-    Those grow when the message is encoded again (retransmission, sponsor's copy).
-    """
+    """Return the bytes limited by `max_packet`: without what grows when encoded again."""
     view = None if frame.view is None else View(0, 0)
     plain = head(frame._replace(by=Incarnation(0, 0), known=(), view=view))
     table_size = len(_table(frame.names)) if frame.view is None else 0
