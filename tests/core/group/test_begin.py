@@ -90,7 +90,7 @@ def test_causes_behind_the_frontier_are_waited_for(kind: str) -> None:
     d.begin_at({"s": 1})
     assert d.receive(answer) == []
     assert [str(one) for one in d.missing()] == [
-        "message 2 of s is not here; 1 held message(s) wait for it"
+        "message 2 of s is missing; 1 held message(s) wait for it"
     ]
     assert [one.payload for one in d.receive(question)] == [b"question", b"answer"]
 

@@ -123,6 +123,8 @@ def test_names_may_come_from_a_generator() -> None:
 
 def test_a_payload_is_measured_in_bytes() -> None:
     group = Group("alice", NAMES, max_packet=100)
-    with pytest.raises(LocalError, match="a payload of 96 bytes, and 22 beside it: max_packet=100"):
+    with pytest.raises(
+        LocalError, match="payload of 96 bytes with 22 bytes of overhead exceeds max_packet=100"
+    ):
         group.send(memoryview(bytes(96)).cast("Q"))  # type: ignore[arg-type]
     assert group.last() == 0

@@ -93,7 +93,7 @@ def test_heartbeats_that_wait_count_too() -> None:
     bob.tick(now=10)
     for packet in bob.outgoing():
         carol.receive(packet.wire, now=10)
-    with pytest.raises(LocalError, match="a note of 'bob', which waits here, knows of message 1"):
+    with pytest.raises(LocalError, match="held control message of 'bob' depends on message 1"):
         carol.leave("alice", 0)
 
 

@@ -158,7 +158,7 @@ def nested(depth: int) -> bytes:
         (b"\x06" + block(b"\xff\xfe"), "not UTF-8"),
         (b"\x63", "tag 99"),
         (b"", "announced"),
-        (b"\x00\x00", "left over"),
+        (b"\x00\x00", "after the end"),
         (b"\x03\x01", "another kind"),
     ],
 )
@@ -296,7 +296,7 @@ def test_a_bad_record_of_the_log_is_named_and_changes_nothing() -> None:
     for log, number in (([b"junk"], 1), ([good[0], b"", good[1]], 2), ([*good, b"\0" * 9], 3)):
         with (
             unchanged(again),
-            pytest.raises(DecodeError, match=f"^record {number} of the log of inputs: "),
+            pytest.raises(DecodeError, match=f"^record {number} of the log is invalid: "),
         ):
             again.restore(state, log)
     with pytest.raises(DecodeError, match=r"^not a stored state"):

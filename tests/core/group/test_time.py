@@ -72,7 +72,7 @@ def test_a_gap_is_asked_for_as_if_it_were_ticked() -> None:
 @pytest.mark.parametrize("wrong", [None, 5, [1, 2], (1, 2), "12", b"12", object(), range])
 def test_readings_are_a_range(wrong: Any) -> None:
     group = untold("linear")
-    with unchanged(group), pytest.raises(LocalError, match="readings are a range of nanoseconds"):
+    with unchanged(group), pytest.raises(LocalError, match="expected a range of nanoseconds"):
         group.pass_time(wrong)
 
 

@@ -70,17 +70,17 @@ def test_reads_what_transports_give() -> None:
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ({ID: "a"}, "without antecede-id|is there without"),
-        ({CAUSES: "a"}, "got lost"),
-        ([(ID, b"a"), (ID, b"b"), (CAUSES, b"")], "twice"),
-        (stamped("a b"), "no id"),
-        (stamped(""), "no id"),
-        (stamped("a", "b", "", "c"), "no id"),
-        (stamped("x" * (MAX_ID + 1)), "no id"),
+        ({ID: "a"}, "without antecede-causes"),
+        ({CAUSES: "a"}, "expected both or none"),
+        ([(ID, b"a"), (ID, b"b"), (CAUSES, b"")], "duplicate"),
+        (stamped("a b"), "not a valid id"),
+        (stamped(""), "not a valid id"),
+        (stamped("a", "b", "", "c"), "not a valid id"),
+        (stamped("x" * (MAX_ID + 1)), "not a valid id"),
         (stamped("a", "a"), "itself"),
-        ([(ID, b"\xff"), (CAUSES, b"")], "no ASCII"),
-        ([(ID, None), (CAUSES, b"")], "neither text nor bytes"),
-        ([(ID, 7), (CAUSES, b"")], "neither text nor bytes"),
+        ([(ID, b"\xff"), (CAUSES, b"")], "not ASCII"),
+        ([(ID, None), (CAUSES, b"")], "expected text or bytes"),
+        ([(ID, 7), (CAUSES, b"")], "expected text or bytes"),
     ],
 )
 def test_headers_that_are_no_stamp_are_refused_or_counted(headers: Any, said: str) -> None:
@@ -305,7 +305,7 @@ def test_a_message_that_has_an_id_already_keeps_it() -> None:
         assert stamp.outgoing({}, id="ann~00000000:7") == stamped("ann~00000000:7", "b:x:1")
         assert stamp.sent() == Stamp("pay:one:1", ("ann~00000000:7",)), "numbers have no gaps"
         for wrong in ("pay:one:1", "ann~00000000:7", "a,b", "", "x" * (MAX_ID + 1), 5):
-            with pytest.raises(LocalError, match="is no id, or is that of a message before"):
+            with pytest.raises(LocalError, match="is not a valid id, or the id of a cause"):
                 stamp.sent(wrong)  # type: ignore[arg-type]
     assert stamp.stats().sent == 2
 
@@ -313,7 +313,7 @@ def test_a_message_that_has_an_id_already_keeps_it() -> None:
 def test_a_past_beyond_the_bound_is_not_resumed() -> None:
     stamp = stamper(max_causes=2)
     with (
-        pytest.raises(LimitError, match="a past of 3 messages, more than max_causes=2"),
+        pytest.raises(LimitError, match="context of 3 messages exceeds max_causes=2"),
         stamp.resuming(Past(("a:1", "b:1", "c:1"))),
     ):
         pass

@@ -72,7 +72,9 @@ class Assumptions:
             if cause.sender != protocol.me
             and (cause.sender not in self.heard or (is_first and cause.sender == sender))
         ]
-        if is_first and protocol.addressing is Addressing.ALL:  # else it may be for others
+        if (
+            is_first and protocol.addressing is Addressing.ALL
+        ):  # otherwise earlier messages may have other receivers
             causes.append(MessageId(sender, message.seq - 1))
         floors: dict[int, int] = {}
         for member, number in causes:

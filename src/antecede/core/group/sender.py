@@ -107,7 +107,7 @@ class Sending(Part):
         asked, packets = self._made(bytes(payload), reading, after, audience, topics)
         state.tally.sent += 1
         state.sent += 1
-        if state.is_total:  # it waits for its turn from now on, maybe until the next line
+        if state.is_total:  # held until its turn, which may come at once
             for one, _ in packets:
                 state.tally.wait(state.protocol.identity(one.message), reading)
         state.inbox += self._effects.deliver(asked, reading)

@@ -71,7 +71,7 @@ class Storing(Part):
         # Reject invalid input before anything changes.
         nonce = checked_nonce(incarnation)
         records = _records(log)
-        most = len(SNAPSHOT) + 1  # the last field is there where something may be assumed
+        most = len(SNAPSHOT) + 1  # the last field exists with assumptions
         fields = unpack_state(stored, most - 1, most)
         shape = SNAPSHOT if len(fields) < most else (*SNAPSHOT, Assumptions.SHAPE)
         if where := misfit(fields, shape):

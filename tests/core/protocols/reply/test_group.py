@@ -168,7 +168,7 @@ def test_decoded_bytes_are_taken_in_or_refused_whole(control: bytes) -> None:
 
 
 def test_bytes_left_over_are_not_ignored() -> None:
-    with pytest.raises(DecodeError, match="1 bytes left over"):
+    with pytest.raises(DecodeError, match="1 bytes after the end"):
         decode(encode(msg("B2", "B1")) + b"\x00", None)
 
 
