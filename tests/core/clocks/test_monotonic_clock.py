@@ -1,4 +1,4 @@
-"""The own clock never falls; what counts by it goes on after a restart."""
+"""Monotonic local clock: it never falls, and time-outs continue after a restart."""
 
 from __future__ import annotations
 

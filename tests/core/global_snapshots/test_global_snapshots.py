@@ -53,7 +53,7 @@ def test_markers_need_channels_that_keep_their_order() -> None:
 
 
 class Forgetful(ChandyLamport):
-    """Records and tells nobody."""
+    """Records without markers."""
 
     def _record(self, number: int) -> list[Any]:
         return [one for one in super()._record(number) if not isinstance(one, Tell)]

@@ -1,4 +1,4 @@
-"""What `Group` tells a builder: ids, answers, threads, what is missing, counters, limits, help."""
+"""Public API of `Group`: ids, replies, threads, missing messages, counters, limits, help."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every argument of every public method, given what it cannot be: a typed error, nothing changed.
+"""Invalid arguments of every public method: a typed error and no change.
 
-The methods and their arguments come from the class itself, so a new one is tried without a word
-here (and fails until `CALLS` says what a right call of it looks like).
+Methods and arguments come from the class, so a new one is tested as soon as `CALLS` has a valid
+call of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONG = 10**5000
 
 
 class Unwritable:
-    """What cannot even be shown."""
+    """Object whose repr fails."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no text of this")
@@ -117,7 +117,7 @@ def arguments(method: str) -> list[str]:
 
 
 def refused(call: Callable[[], object]) -> AntecedeError | None:
-    """Return the error of a call, None where it is a right one; any other error fails the test."""
+    """Return the error of a call; None: it is valid. Fail on any other error."""
     try:
         call()
     except AntecedeError as error:

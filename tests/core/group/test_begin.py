@@ -1,4 +1,4 @@
-"""Groups that begin behind messages that never come: at a frontier, or at the first one heard."""
+"""Groups that start from a frontier, or from the first message heard."""
 
 from __future__ import annotations
 

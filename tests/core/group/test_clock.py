@@ -1,4 +1,4 @@
-"""Clocks that were ahead, and are set right."""
+"""Correction of clocks that were ahead."""
 
 from __future__ import annotations
 

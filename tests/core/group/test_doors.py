@@ -1,4 +1,4 @@
-"""What reviewers broke at the doors of `Group`: each call refuses, or does what it says."""
+"""Regressions of `Group` found in reviews: each call rejects its arguments or works."""
 
 from __future__ import annotations
 

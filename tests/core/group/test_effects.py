@@ -1,4 +1,4 @@
-"""What a call of `Group` brought about, time passed in one step, and own bytes read back."""
+"""Effects of calls of a `Group`, ranges of ticks, and decoding of own bytes."""
 
 from __future__ import annotations
 

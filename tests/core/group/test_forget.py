@@ -1,4 +1,4 @@
-"""Departed members: what counts towards limits, and what is forgotten of them."""
+"""Forgotten members: limits, and what is dropped."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def system(ack_after: int = 1) -> dict[str, Group]:
 
 
 class Network:
-    """Copies under way between groups that talk in bytes; rows for the oracle."""
+    """Messages in transit between groups as bytes; rows for the oracle."""
 
     def __init__(self, groups: Mapping[str, Group], seed: int) -> None:
         self.groups = dict(groups)

@@ -1,4 +1,4 @@
-"""`Group` against bytes that no member writes: names, numbers and states that make work or harm."""
+"""Messages to a `Group` that no member encodes: costly or harmful names, numbers and states."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def state(group: Group) -> tuple[Any, ...]:
 
 
 def of_sent(members: int) -> bytes:
-    """Return a message for nobody whose control information speaks of so many members."""
+    """Return a message without receivers whose control information mentions this many members."""
     sender = Rst(0, range(members))
     sender.send(b"x")
     (effect,) = sender.send(b"y", to=[1])

@@ -1,4 +1,4 @@
-"""Whom a member speaks with: rooms, options, lists, joins and lives that do not agree are named."""
+"""Errors for other rooms, options, member lists, joins and incarnations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`max_held`: what is refused at the limit, that nothing changes by it, and what it costs."""
+"""`max_held`: rejections at the limit, their effect and their cost."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_quick_look_refuses_what_a_trial_would(order: str, seed: int, most: 
 
 
 class _Without:
-    """A protocol without the quick look: the snapshot decides."""
+    """Protocol without `would_hold`: the snapshot decides."""
 
     def __init__(self, inner: Protocol) -> None:
         self.inner = inner
@@ -243,7 +243,7 @@ def test_half_is_left_where_messages_are_made_anew_on_their_way() -> None:
 
 
 class NoWalk(dict[Any, Any]):
-    """A table that nobody may walk through."""
+    """Table that must not be iterated."""
 
     def __iter__(self) -> Any:
         raise AssertionError("O(members)")

@@ -1,4 +1,4 @@
-"""What a `Group` says of itself: each figure and each sentence names what it is about."""
+"""Texts and counters of a `Group`."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_options_say_that_the_sequencer_is_a_member() -> None:
 
 
 def packets(order: str) -> list[bytes]:
-    """Return bytes of messages and of notes of an order; what came to a role."""
+    """Return bytes of messages and control messages of an order; bytes received by a role."""
     told = story(order)
     group = told.group
     if order in ROLES:

@@ -1,4 +1,4 @@
-"""Stamps in headers: shapes, blocks, threads, tasks, forks, bounds, and headers that are none."""
+"""Context propagation in headers: forms, blocks, threads, tasks, forks, bounds, invalid headers."""
 
 from __future__ import annotations
 

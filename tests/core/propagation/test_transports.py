@@ -1,4 +1,4 @@
-"""Stamps over NATS, which runs here, and in the messages of RabbitMQ, which does not."""
+"""Context propagation over NATS, which runs here, and in messages of RabbitMQ, which does not."""
 
 from __future__ import annotations
 
