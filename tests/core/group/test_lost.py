@@ -139,7 +139,7 @@ def test_what_waits_for_a_lost_message_is_delivered_and_names_it(order: str) -> 
     carol.receive(answer)
     (released,) = carol.release([("alice", 1)])
     assert (released.payload, released.missing) == (b"answer", (("alice", 1),))
-    assert [effect.kind for effect in carol.effects()] == ["released"]
+    assert [effect.kind for effect in carol.effects()] == ["delivered_incomplete"]
     assert (carol.stats().held, carol.stats().released) == (0, 1)
     late = carol.receive(question)
     assert [m.payload for m in late] == ([b"question"] if order == "reply" else [])

@@ -112,7 +112,7 @@ class Part:
 KINDS: dict[type, Any] = {
     Transmit: "sent",
     Deliver: "delivered",
-    DeliverIncomplete: "released",
+    DeliverIncomplete: "delivered_incomplete",
     Hold: "held",
     Discard: "discarded",
 }

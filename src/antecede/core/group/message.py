@@ -193,7 +193,7 @@ class Envelope(NamedTuple):
 class GroupEffect(NamedTuple):
     """Effect of a call on one message."""
 
-    kind: Literal["sent", "delivered", "released", "held", "discarded"]
+    kind: Literal["sent", "delivered", "delivered_incomplete", "held", "discarded"]
     message: Message | None
     """None: a control message."""
     id: tuple[int, int] | None
