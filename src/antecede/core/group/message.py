@@ -183,6 +183,7 @@ class Envelope(NamedTuple):
     seq: int
     """0: a control message."""
     causes: tuple[Id, ...]
+    """Causes, if the control information names them."""
     payload: bytes
     reply_to: tuple[Id, ...] = ()
     control_bytes: int = 0
