@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from antecede.core.clocks import Bounds
 from antecede.core.group import Blocked, Envelope, Group, GroupEffect, Message, Packet, Thread
-from antecede.core.group.message import Missing, Said, Sent, Stats
+from antecede.core.group.message import Missing, SendArguments, Sent, Stats
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import (
     AntecedeError,
@@ -60,7 +60,7 @@ __all__ = [
     "Packet",
     "ProtocolError",
     "RemoteError",
-    "Said",
+    "SendArguments",
     "Sent",
     "SequenceError",
     "Stats",
@@ -74,7 +74,7 @@ __all__ = [
     "read",
 ]
 
-_HOME = {
+_MODULES = {
     "ContextPropagator": "antecede.core.propagation",
     "OrderSpec": "antecede.tables.order.spec",
     "audit": "antecede.tables.audit",
@@ -86,9 +86,9 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name == "causality":
         return importlib.import_module("antecede.tables.causality")
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -109,8 +109,8 @@ class SequenceError(RemoteError):
 class MismatchError(DecodeError):
     """Bytes of another group: of another `differs`, such as "order", "room" or "members"."""
 
-    def __init__(self, differs: str, message: str) -> None:
-        self.differs = differs
+    def __init__(self, field: str, message: str) -> None:
+        self.differs = field
         super().__init__(message)
 
 
@@ -149,6 +149,6 @@ class SetupError(AntecedeError):
 class MissingExtraError(SetupError):
     """An optional dependency is not installed; `extra` provides it."""
 
-    def __init__(self, what: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs an extra: pip install 'antecede[{extra}]'")
+        super().__init__(f"{feature} needs an extra: pip install 'antecede[{extra}]'")

@@ -17,14 +17,14 @@ _UNITS = (
 )
 
 
-def shown(value: object, most: int = 60) -> str:
-    """Return the repr of a value, at most `most` characters; its type if the repr fails."""
+def shown(value: object, max_length: int = 60) -> str:
+    """Return the repr of a value, at most `max_length` characters; its type if the repr fails."""
     try:
         text = repr(value)
     except Exception:
         kind = type(value).__name__
         return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind} without a repr"
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
 def count_and_part(count: int, total: int) -> str:
@@ -32,9 +32,9 @@ def count_and_part(count: int, total: int) -> str:
     return f"{count:,} ({count / total:.1%})" if count and total else f"{count:,}"
 
 
-def counted(number: int, thing: str, things: str | None = None) -> str:
-    """Return a count with its noun, such as "1 peer", "2,000 peers"; `things`: irregular plural."""
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a count with its noun, such as "1 peer", "2,000 peers"; `plural`: if irregular."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def were(number: int) -> str:
@@ -62,26 +62,26 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = " 
 
 def aligned(
     lines: Sequence[Sequence[str]],
-    words: Sequence[bool],
+    left_aligned: Sequence[bool],
     *,
     indent: str = "",
     within: int | None = None,
 ) -> Iterator[str]:
-    """Yield lines of cells as columns: texts (`words`) left, others right, if possible `within`
-    wide.
-    """
+    """Yield lines of cells as columns, left or right aligned; narrower gaps beyond `max_width`."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     wide = within is not None and sum(widths) + 2 * (len(widths) - 1) + len(indent) > within
     gap = " " if wide else "  "
     for line in lines:
         cells = (
             cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(line, widths, words, strict=True)
+            for cell, width, left in zip(line, widths, left_aligned, strict=True)
         )
         yield (indent + gap.join(cells)).rstrip()
 
 
-_MOVING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 
 
 def harmless(text: str) -> str:
@@ -89,4 +89,4 @@ def harmless(text: str) -> str:
 
     >>> print(harmless("a\\x1b[2J")) a\\x1b[2J
     """
-    return _MOVING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -13,31 +13,31 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-Made = TypeVar("Made")
-LOOK_S = 0.1
+Result = TypeVar("Made")
+POLL_S = 0.1
 
 
-def interruptible(work: Callable[[], Made]) -> Made:
+def interruptible(work: Callable[[], Result]) -> Result:
     """Run `work` in a thread, and return its result or raise its error.
 
     Ctrl-C raises KeyboardInterrupt at once. The thread continues, so `work` must tolerate an abort.
     """
-    made: list[Made] = []
-    failed: list[BaseException] = []
+    results: list[Result] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            made.append(work())
+            results.append(work())
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     while thread.is_alive():
-        thread.join(LOOK_S)  # without a timeout some platforms delay signals
-    if failed:
-        raise failed[0]
-    return made[0]
+        thread.join(POLL_S)  # without a timeout some platforms delay signals
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 class Terminated(KeyboardInterrupt):

@@ -9,10 +9,10 @@ from typing import Any
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str]
+    package: str, exports: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package; `homes`: module -> names, by blanks."""
-    modules = {name: module for module, names in homes.items() for name in names.split()}
+    """Return `__getattr__` and `__dir__` of a package; `exports`: module -> names, by blanks."""
+    modules = {name: module for module, names in exports.items() for name in names.split()}
 
     def get(name: str) -> Any:
         if name not in modules:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 Value = TypeVar("Value", covariant=True)
 
 
-class Ascending(Protocol[Value]):
+class SortedValues(Protocol[Value]):
     """Values in ascending order: a sequence or a one-dimensional array."""
 
     def __len__(self) -> int: ...
@@ -21,16 +21,14 @@ class Ascending(Protocol[Value]):
     def __getitem__(self, at: int, /) -> Value: ...
 
 
-def nearest_rank(part: float, count: int) -> int:
-    """Return the rank of quantile `part`, a decimal from 0 to 1, of `count` values: 0.07 of 100 is
-    7.
-    """
-    return max(1, ceil(Fraction(str(part)) * count))
+def nearest_rank(fraction: float, count: int) -> int:
+    """Return the rank of a quantile of `count` values; `fraction` 0.07 of 100 values is 7."""
+    return max(1, ceil(Fraction(str(fraction)) * count))
 
 
-def quantile(ascending: Ascending[Value], part: float) -> Value:
+def quantile(values: SortedValues[Value], fraction: float) -> Value:
     """Return the quantile of one or more values in ascending order; see the module."""
-    return ascending[nearest_rank(part, len(ascending)) - 1]
+    return values[nearest_rank(fraction, len(values)) - 1]
 
 
 _T95 = (

@@ -36,7 +36,7 @@ MEANING = {
     RECORD: "records its state",
     LOCAL: "event",
 }
-EARLY = "delivered before its cause"
+VIOLATION = "delivered before its cause"
 
 
 class Lane(NamedTuple):
@@ -117,7 +117,7 @@ class Diagram(NamedTuple):
     unit: str
     """Unit of the time axis: "step" or "ms"."""
     ticks: tuple[Tick, ...]
-    wrong_means: str = EARLY
+    wrong_means: str = VIOLATION
     states: tuple[State, ...] = ()
 
     def bare_arrivals(self) -> tuple[Arrow, ...]:

@@ -46,10 +46,10 @@ __all__ = [
     "TOKEN",
     "ContextPropagator",
     "Past",
+    "PropagationStats",
     "Stamp",
-    "Stats",
     "read",
-    "unstamped",
+    "strip_context",
 ]
 
 ID = "antecede-id"
@@ -62,8 +62,8 @@ OnBad = Literal["raise", "count"]
 
 TOKEN = rf"[!#-+\--:<-\[\]-~]{{1,{MAX_ID}}}"
 """Regular expression of an id: visible ASCII except comma, semicolon, quotation mark, backslash."""
-_TOKEN = re.compile(TOKEN)
-_INCARNATION = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+_ID_REGEX = re.compile(TOKEN)
+_INCARNATION_REGEX = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 
 class Stamp(NamedTuple):
@@ -81,47 +81,49 @@ class Past(NamedTuple):
     """Known ids that precede the frontier; may be incomplete."""
 
 
-_NOTHING = Past()
+_EMPTY = Past()
 
 
-class Stats(NamedTuple):
+class PropagationStats(NamedTuple):
     """Message counts of a ContextPropagator."""
 
     sent: int
     received: int
-    unstamped: int
+    without_headers: int
     bad: int
     """Messages received with invalid headers; their causes are unknown."""
-    last_bad: str | None
+    last_error: str | None
 
 
 def read(headers: Headers) -> Stamp | None:
     """Return id and causes from message headers; None if both are absent. Raise DecodeError."""
-    found: dict[str, str] = {}
-    for name, value in _pairs(headers):
+    values: dict[str, str] = {}
+    for name, value in _list_pairs(headers):
         key = name.lower() if isinstance(name, str) else name
         if key in (ID, CAUSES):
-            text = _text(key, value)
-            if found.setdefault(key, text) != text:
-                both = f"{_short(found[key])} and {_short(text)}"
+            text = _decode_value(key, value)
+            if values.setdefault(key, text) != text:
+                both = f"{_shorten(values[key])} and {_shorten(text)}"
                 raise DecodeError(f"duplicate header {key}: {both}")
-    if not found:
+    if not values:
         return None
-    for key, other in ((ID, CAUSES), (CAUSES, ID)):
-        if key not in found:
-            raise DecodeError(f"header {other} without {key}; expected both or none")
-    causes = tuple(dict.fromkeys(found[CAUSES].split(","))) if found[CAUSES] else ()
-    for token in (found[ID], *causes):
-        if not _TOKEN.fullmatch(token):
-            raise DecodeError(f"{_short(token)} in {ID} or {CAUSES} is not a valid id")
-    if found[ID] in causes:
-        raise DecodeError(f"message {found[ID]} names itself as its cause")
-    return Stamp(found[ID], causes)
+    for key, partner in ((ID, CAUSES), (CAUSES, ID)):
+        if key not in values:
+            raise DecodeError(f"header {partner} without {key}; expected both or none")
+    causes = tuple(dict.fromkeys(values[CAUSES].split(","))) if values[CAUSES] else ()
+    for token in (values[ID], *causes):
+        if not _ID_REGEX.fullmatch(token):
+            raise DecodeError(f"{_shorten(token)} in {ID} or {CAUSES} is not a valid id")
+    if values[ID] in causes:
+        raise DecodeError(f"message {values[ID]} names itself as its cause")
+    return Stamp(values[ID], causes)
 
 
-def unstamped(headers: Headers) -> list[tuple[str, Any]]:
+def strip_context(headers: Headers) -> list[tuple[str, Any]]:
     """Return headers without id and causes, as pairs, to forward a message."""
-    return [(name, value) for name, value in _pairs(headers) if name.lower() not in (ID, CAUSES)]
+    return [
+        (name, value) for name, value in _list_pairs(headers) if name.lower() not in (ID, CAUSES)
+    ]
 
 
 class ContextPropagator:
@@ -146,9 +148,9 @@ class ContextPropagator:
         max_causes: int = 64,
         on_bad: OnBad = "raise",
     ) -> None:
-        self._name = _service(service)
-        self._given = incarnation
-        if incarnation is not None and not _INCARNATION.fullmatch(incarnation):
+        self._service = _quote_service(service)
+        self._fixed_incarnation = incarnation
+        if incarnation is not None and not _INCARNATION_REGEX.fullmatch(incarnation):
             raise InputError(
                 f'incarnation={incarnation!r}: expected up to 64 letters, digits and "._~-"'
             )
@@ -158,11 +160,11 @@ class ContextPropagator:
             raise InputError(f"unknown on_bad={on_bad!r}; choose from raise, count")
         self.max_causes = max_causes
         self._counts_bad = on_bad == "count"
-        self._past: ContextVar[Past] = ContextVar("antecede-past", default=_NOTHING)
-        self._inside: ContextVar[bool] = ContextVar("antecede-inside", default=False)
+        self._context: ContextVar[Past] = ContextVar("antecede-past", default=_EMPTY)
+        self._in_block: ContextVar[bool] = ContextVar("antecede-inside", default=False)
         self._lock = threading.Lock()
-        self._last_bad: str | None = None
-        self._begin()
+        self._last_error: str | None = None
+        self._reset()
 
     @property
     def incarnation(self) -> str:
@@ -185,37 +187,37 @@ class ContextPropagator:
         bytes values (Kafka, AMQP). Each call is a new message. Raises LocalError if the headers
         have an id.
         """
-        others = list(_pairs(headers))
-        taken = [name for name, _ in others if name.lower() in (ID, CAUSES)]
-        if taken:
+        others = list(_list_pairs(headers))
+        present = [name for name, _ in others if name.lower() in (ID, CAUSES)]
+        if present:
             raise LocalError(
-                f"headers have {taken[0]} of another message: pass them to `receive` or `handle`, "
-                "and `strip_context(headers)` here"
+                f"headers have {present[0]} of another message: pass them to `receive` or "
+                "`handle`, and `strip_context(headers)` here"
             )
-        stamp = self.sent(id)
+        stamp = self.create_message(id)
         ours = {ID: stamp.id, CAUSES: ",".join(stamp.causes)}
         if isinstance(headers, Mapping):
             return {**dict(others), **ours}
         return [*others, *((name, text.encode("ascii")) for name, text in ours.items())]
 
-    def sent(self, id: str | None = None) -> Stamp:
+    def create_message(self, id: str | None = None) -> Stamp:
         """Return id and causes of a new message, for transports without headers.
 
         `id`: existing id, such as `id.token` of a live message. Raises LocalError unless it is
         valid and new.
         """
-        past = self._past.get()
+        past = self._context.get()
         if id is not None and (not _is_token(id) or id in past.frontier or id in past.before):
-            raise LocalError(f"{_short(id)} is not a valid id, or the id of a cause")
+            raise LocalError(f"{_shorten(id)} is not a valid id, or the id of a cause")
         with self._lock:
             if os.getpid() != self._process:
-                self._forked()
+                self._handle_fork()
             self._sent += 1
             if id is None:
                 self._numbered += 1
-                id = f"{self._name}:{self._incarnation}:{self._numbered}"
+                id = f"{self._service}:{self._incarnation}:{self._numbered}"
             stamp = Stamp(id, past.frontier)
-        self._past.set(Past((stamp.id,), past.frontier))
+        self._context.set(Past((stamp.id,), past.frontier))
         return stamp
 
     def received(self, headers: Headers) -> Stamp | None:
@@ -231,15 +233,15 @@ class ContextPropagator:
         except DecodeError as error:
             with self._lock:
                 self._bad += 1
-                self._last_bad = str(error)
+                self._last_error = str(error)
             if self._counts_bad:
                 return None
             raise
         if stamp is not None:
-            self._past.set(self._followed(self._past.get(), stamp))
+            self._context.set(self._follow(self._context.get(), stamp))
         with self._lock:
             if stamp is None:
-                self._unstamped += 1
+                self._without_headers += 1
             else:
                 self._received += 1
         return stamp
@@ -247,75 +249,77 @@ class ContextPropagator:
     @contextmanager
     def handling(self, headers: Headers) -> Iterator[Stamp | None]:
         """Receive a message in a new context for the block; a nested block uses the outer one."""
-        if self._inside.get():
+        if self._in_block.get():
             yield self.received(headers)
             return
-        with self._block(self._past.get()):
+        with self._enter_block(self._context.get()):
             yield self.received(headers)
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
         """Use an empty context in the block, for work without a cause such as a user's request."""
-        with self._block(_NOTHING):
+        with self._enter_block(_EMPTY):
             yield
 
     @contextmanager
-    def resuming(self, past: Past) -> Iterator[None]:
+    def resuming(self, context: Past) -> Iterator[None]:
         """Continue a context in the block. Raise LimitError for more than `max_causes` ids."""
-        if len(self._checked(past).frontier) > self.max_causes:
+        if len(self._check_context(context).frontier) > self.max_causes:
             raise LimitError(
-                f"context of {len(past.frontier)} messages exceeds max_causes={self.max_causes}; "
-                "raise it"
+                f"context of {len(context.frontier)} messages exceeds "
+                f"max_causes={self.max_causes}; raise it"
             )
-        with self._block(past):
+        with self._enter_block(context):
             yield
 
     @property
     def past(self) -> Past:
         """Causal context of this thread of control."""
-        return self._past.get()
+        return self._context.get()
 
-    def join(self, past: Past) -> None:
+    def join(self, context: Past) -> None:
         """Add the causal context of another thread of control. Raise LimitError."""
-        self._past.set(self._joined(self._past.get(), self._checked(past)))
+        self._context.set(self._merge(self._context.get(), self._check_context(context)))
 
-    def stats(self) -> Stats:
+    def stats(self) -> PropagationStats:
         """Return the counts so far."""
         with self._lock:
-            return Stats(self._sent, self._received, self._unstamped, self._bad, self._last_bad)
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._incarnation = self._given or uuid.uuid4().hex
-        self._sent = self._numbered = self._received = self._unstamped = self._bad = 0
-        self._last_bad = None
-
-    def _forked(self) -> None:
-        if self._given is not None:
-            raise LocalError(
-                f"ContextPropagator with incarnation {self._given!r} was created before a fork, so "
-                "ids would repeat; create one in each process"
+            return PropagationStats(
+                self._sent, self._received, self._without_headers, self._bad, self._last_error
             )
-        self._begin()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._incarnation = self._fixed_incarnation or uuid.uuid4().hex
+        self._sent = self._numbered = self._received = self._without_headers = self._bad = 0
+        self._last_error = None
+
+    def _handle_fork(self) -> None:
+        if self._fixed_incarnation is not None:
+            raise LocalError(
+                f"ContextPropagator with incarnation {self._fixed_incarnation!r} was created "
+                "before a fork, so ids would repeat; create one in each process"
+            )
+        self._reset()
 
     @contextmanager
-    def _block(self, past: Past) -> Iterator[None]:
-        outer, inside = self._past.set(past), self._inside.set(True)
+    def _enter_block(self, context: Past) -> Iterator[None]:
+        outer, inside = self._context.set(context), self._in_block.set(True)
         try:
             yield
         finally:
-            self._inside.reset(inside)
-            self._past.reset(outer)
+            self._in_block.reset(inside)
+            self._context.reset(outer)
 
-    def _followed(self, past: Past, stamp: Stamp) -> Past:
-        if stamp.id in past.frontier or stamp.id in past.before:
-            return past
-        return self._joined(past, Past((stamp.id,), stamp.causes))
+    def _follow(self, context: Past, message: Stamp) -> Past:
+        if message.id in context.frontier or message.id in context.before:
+            return context
+        return self._merge(context, Past((message.id,), message.causes))
 
-    def _joined(self, past: Past, other: Past) -> Past:
+    def _merge(self, context: Past, other: Past) -> Past:
         """Merge two contexts; ids that precede either frontier are not in the new one."""
-        behind = {*past.before, *other.before}
-        both = dict.fromkeys((*past.frontier, *other.frontier))
+        behind = {*context.before, *other.before}
+        both = dict.fromkeys((*context.frontier, *other.frontier))
         # All ids precede each other only with false headers: then keep them all.
         frontier = tuple(name for name in both if name not in behind) or tuple(both)
         if len(frontier) > self.max_causes:
@@ -324,24 +328,25 @@ class ContextPropagator:
                 f"{self.max_causes}: send a message, which replaces them, or raise max_causes"
             )
         replaced = (name for name in both if name in behind)
-        before = dict.fromkeys((*replaced, *other.before, *past.before))
+        before = dict.fromkeys((*replaced, *other.before, *context.before))
         return Past(frontier, tuple(before)[: self.max_causes])
 
-    def _checked(self, past: Past) -> Past:
-        parts = (past.frontier, past.before) if isinstance(past, Past) else (None,)
+    def _check_context(self, context: Past) -> Past:
+        parts = (context.frontier, context.before) if isinstance(context, Past) else (None,)
         for part in parts:
             if not isinstance(part, tuple) or not all(_is_token(name) for name in part):
                 raise LocalError(
-                    f"expected a context of `ContextPropagator.causal_context`, got {_short(past)}"
+                    "expected a context of `ContextPropagator.causal_context`, got "
+                    f"{_shorten(context)}"
                 )
-        return past
+        return context
 
 
 def _is_token(name: object) -> bool:
-    return isinstance(name, str) and _TOKEN.fullmatch(name) is not None
+    return isinstance(name, str) and _ID_REGEX.fullmatch(name) is not None
 
 
-def _service(name: str) -> str:
+def _quote_service(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise InputError(f"service={name!r}: expected a name")
     quoted = quote(name, safe="")
@@ -350,14 +355,14 @@ def _service(name: str) -> str:
     return quoted
 
 
-def _pairs(headers: Headers) -> Sequence[tuple[str, Any]]:
+def _list_pairs(headers: Headers) -> Sequence[tuple[str, Any]]:
     if headers is None:
         return ()
     items = getattr(headers, "items", None)
     return list(items() if items is not None else headers)
 
 
-def _text(name: str, value: object) -> str:
+def _decode_value(name: str, value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         try:
             return bytes(value).decode("ascii").strip(" \t")
@@ -368,6 +373,6 @@ def _text(name: str, value: object) -> str:
     return value.strip(" \t")
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -62,23 +62,23 @@ class Forgetful(ChandyLamport):
 class Late(LaiYang):
     """Records at a marker alone."""
 
-    def arrive(self, sender: str, stamp: int, message: Any) -> Any:
+    def arrive(self, sender: str, snapshot_number: int, message: Any) -> Any:
         return super().arrive(sender, 0, message)
 
 
 class Deaf(ChandyLamport):
     """Keeps nothing of what comes."""
 
-    def arrive(self, sender: str, stamp: int, message: Any) -> Any:
+    def arrive(self, sender: str, snapshot_number: int, message: Any) -> Any:
         return ()
 
 
 class Hasty(LaiYang):
     """Takes channels to be empty."""
 
-    def _closed(self, number: int, sender: str) -> list[Any]:
-        del self._open[number][sender]
-        return [Content(number, sender, ()), *self._completed(number)]
+    def _close_if_complete(self, number: int, sender: str) -> list[Any]:
+        del self._open_channels[number][sender]
+        return [Content(number, sender, ()), *self._complete_if_closed(number)]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ class Bank:
             to, amount = told.payload.decode().split()
             if to == name:
                 self.money[name] += int(amount)
-        self.found += told.complete
-        return told.send
+        self.found += told.global_states
+        return told.to_send
 
 
 def total(state: Any) -> int:
@@ -244,7 +244,7 @@ def run_over_groups(algorithm: str, order: str, fifo: bool, seed: int) -> Any:
     assert [state.number for state in bank.found] == [1, 1, 1]
     assert all(total(state) == 300 for state in bank.found)
     assert bank.found[0] == bank.found[1] == bank.found[2]
-    assert not bank.snapshots["b"].under_way
+    assert not bank.snapshots["b"].pending
     return bank.found[0]
 
 
@@ -388,12 +388,12 @@ def test_queues_of_bytes_are_not_needed() -> None:
     while there or back:
         if there:
             told = other.unwrap("a", there.popleft())
-            back.extend(told.send)
-            found += told.complete
+            back.extend(told.to_send)
+            found += told.global_states
         if back:
             told = one.unwrap("b", back.popleft())
-            there.extend(told.send)
-            found += told.complete
+            there.extend(told.to_send)
+            found += told.global_states
     assert [state.states for state in found] == [{"a": b"s", "b": b"s"}] * 2
 
 

@@ -61,7 +61,7 @@ def test_earlier_numbers_count_as_delivered(kind: str, lanes: bool) -> None:
     wires = [said(s, b"%d" % n, kind, n) for n in range(1, 8)]
     d.begin_at({"s": 5, "d": 0})
     assert d.frontier()["s"] == ((1, 5),)
-    assert d.last("s") == 5
+    assert d.last_seq("s") == 5
     assert heard(d, wires[5:], 20) == [b"6", b"7"]
     assert heard(d, [wires[1], wires[4]], 40) == []
     assert d.stats().duplicates == 2

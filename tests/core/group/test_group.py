@@ -247,7 +247,7 @@ def test_an_open_group_has_a_bound() -> None:
         bob.receive(Group("carol").send(b"x"))
     assert set(bob.members) == {"alice", "bob"}
     assert bob.snapshot() == before
-    assert bob.stats().refused == {"LimitError": 1}
+    assert bob.stats().rejected == {"LimitError": 1}
 
 
 def test_inspect_names_sender_and_causes() -> None:

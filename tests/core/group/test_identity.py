@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antecede import Group
 from antecede.core.clocks.bounds import Bounds
-from antecede.core.group.frames.format import sizes
+from antecede.core.group.frames.format import measure_parts
 from antecede.core.group.message import Message
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import (
@@ -262,7 +262,7 @@ def test_a_known_number_with_other_content_is_reported() -> None:
     one, two = (Group("alice", NAMES, incarnation=1) for _ in range(2))
     bob.receive(one.send(b"one"))
     refused(bob, two.send(b"two"), "message 1 of alice is known with other content", ConflictError)
-    assert bob.stats().refused == {"ConflictError": 1}
+    assert bob.stats().rejected == {"ConflictError": 1}
     assert bob.stats().duplicates == 0
 
 
@@ -295,7 +295,7 @@ def test_incarnations_make_bytes_that_are_the_same_every_time() -> None:
 def test_identity_is_no_control_information(members: tuple[str, ...] | None) -> None:
     alice = Group("alice", members)
     wire = alice.send(b"payload")
-    counted = sizes(wire)
+    counted = measure_parts(wire)
     assert sum(counted) == len(wire)
     assert (counted.control, counted.payload) == (3, 7)
     assert counted.identity <= 20
@@ -393,7 +393,7 @@ def test_messages_from_before_a_restart_may_come_after_those_from_after_it(order
     bob.receive(after)
     for wire in reversed(before):
         bob.receive(wire)
-    assert bob.last("alice") == 4
+    assert bob.last_seq("alice") == 4
     assert not bob.missing() or order == "total-agreed"
 
 

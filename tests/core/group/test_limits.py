@@ -123,7 +123,7 @@ def test_a_refusal_at_the_limit_costs_no_snapshot(
     carol.receive(wires[0], now=START_S + 22)
     assert carol.stats().held <= 6, "what all that is held waits for is taken in"
     assert carol.missing() == [] or carol.missing()[0].seq is None
-    assert carol.stats().refused == {"LimitError": 6}
+    assert carol.stats().rejected == {"LimitError": 6}
 
 
 # -- max_packet: the whole message counts, before it has a number -------------------------------
@@ -189,7 +189,7 @@ def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts:
             stored, group = group.snapshot(), fresh(order, name)
             group.restore(stored, incarnation=k)
             groups[name] = group
-        most = group._frames.most_beside(0, how.get("topics", ()))
+        most = group._codec.estimate_overhead(0, how.get("topics", ()))
         for packet in group.post(b"", now=now, **how):
             assert most is not None
             assert len(packet.wire) < most
@@ -207,7 +207,7 @@ def test_the_estimate_holds_in_a_large_group(order: str) -> None:
     groups = [Group(name, names, order=order, incarnation=1, **options) for name in names]
     for turn in range(2):
         for group in groups:
-            most = group._frames.most_beside(0, ())
+            most = group._codec.estimate_overhead(0, ())
             packets = group.post(b"", now=START_S + turn)
             assert most is not None
             assert all(len(packet.wire) < most for packet in packets)
@@ -360,4 +360,4 @@ def test_what_a_frame_may_tell_of_lives_is_bounded_too() -> None:
     alice = Group("alice", NAMES, max_packet=100)
     with pytest.raises(LimitError, match="max_packet=100"):
         alice.receive(bytes(30_000_000))
-    assert alice.stats().refused == {"LimitError": 1}
+    assert alice.stats().rejected == {"LimitError": 1}

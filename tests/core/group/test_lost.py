@@ -314,7 +314,7 @@ def test_the_buffer_of_a_matrix_goes_on_behind_a_lost_message() -> None:
     dave = Group.accept("dave", again.invite("dave"))
     assert dave.frontier()["alice"] == ((1, 3),)
     assert [m.payload for m in again.receive(wires[3])] == [b"4"]
-    assert bob.stable()["alice"] == 0
+    assert bob.stable_seqs()["alice"] == 0
 
 
 @pytest.mark.parametrize("order", ["fifo", "causal", "bss", "ds", "matrix", "ses", "sent"])

@@ -95,7 +95,7 @@ def test_whatever_is_held_has_an_oldest(order: str) -> None:
     stored.restore((GOLDEN / f"{order}.snapshot").read_bytes())
     for group in (story(order).group, stored):
         assert (group.stats().oldest is None) is (group.stats().held == 0)
-        assert len(group._state.tally.since) == group.stats().held
+        assert len(group._state.counters.held_since) == group.stats().held
 
 
 # -- who left ---------------------------------------------------------------------------------
@@ -105,24 +105,24 @@ def test_whatever_is_held_has_an_oldest(order: str) -> None:
 def test_the_last_number_of_who_left_is_the_one_that_was_told(order: str) -> None:
     group = fresh(order, "carol")
     group.leave("bob", 4)
-    assert group.last("bob") == 4
+    assert group.last_seq("bob") == 4
     again = fresh(order, "carol")
     again.restore(group.snapshot())
-    assert again.last("bob") == 4
+    assert again.last_seq("bob") == 4
     if order in JOINABLE:
         dave = Group.accept("dave", group.invite("dave"), **options_of(order))
-        assert dave.last("bob") == 4
+        assert dave.last_seq("bob") == 4
 
 
 def test_the_last_number_of_who_left_an_open_group() -> None:
     alice, bob = Group("alice"), Group("bob")
     alice.leave("bob", 3)
-    assert (alice.last("bob"), alice.members) == (3, ("alice",))
+    assert (alice.last_seq("bob"), alice.members) == (3, ("alice",))
     wires = [bob.send(b"%d" % k) for k in range(3)]
     for count, wire in enumerate(wires, 1):
         assert len(alice.receive(wire)) == 1
         assert alice.frontier()["bob"] == ((1, count),)
-        assert alice.last("bob") == 3
+        assert alice.last_seq("bob") == 3
 
 
 # -- sequencer= ---------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_a_thread_tells_what_was_forgotten_from_what_never_came() -> None:
     for number in range(2):
         alice.receive(bob.send(b"%d" % number, reply_to=read))
     assert str(alice.thread(question)).splitlines()[0] == ("alice's message 1 (no longer kept)")
-    assert alice.thread(question).forgotten
+    assert alice.thread(question).is_forgotten
     carol = Group("carol", names, order="reply", missing_parent="release", patience_s=1)
     carol.receive(bob.send(b"2", reply_to=read, now=0), now=0)
     carol.tick(now=5)

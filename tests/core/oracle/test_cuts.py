@@ -61,7 +61,7 @@ def test_messages_in_the_channels_of_a_cut() -> None:
         Channel("A", "B"): ["c"],
         Channel("A", "C"): ["a", "c"],
     }
-    assert cuts.in_channels({"A": 1}, addressed={"a": ["B"]}) == {Channel("A", "B"): ["a"]}
+    assert cuts.in_channels({"A": 1}, recipients={"a": ["B"]}) == {Channel("A", "B"): ["a"]}
 
 
 def test_the_greatest_cut_falls_back_as_far_as_it_must() -> None:

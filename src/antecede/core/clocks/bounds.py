@@ -23,7 +23,7 @@ from antecede.errors import LocalError
 from antecede.formatting import shown
 
 Member = TypeVar("Member", bound=Hashable)
-_FAR = 1 << 100
+_UNREACHABLE_NS = 1 << 100
 
 
 @dataclass(frozen=True, init=False)
@@ -59,15 +59,15 @@ class Bounds(Generic[Member]):
         clocks_ns: Mapping[Member, int] | None = None,
         channels_ns: Mapping[tuple[Member, Member], tuple[int, int]] | None = None,
     ) -> None:
-        given: dict[str, Any] = {
-            "accuracy_ns": _once("accuracy", accuracy_s, accuracy_ns, 0, up_ns),
-            "least_ns": _once("least", least_s, least_ns, 0, down_ns),
-            "most_ns": _once("most", most_s, most_ns, NS, up_ns),
-            "clocks_ns": _once("clocks", clocks, clocks_ns, {}, _clocks),
-            "channels_ns": _once("channels", channels, channels_ns, {}, _channels),
+        values: dict[str, Any] = {
+            "accuracy_ns": _convert_once("accuracy", accuracy_s, accuracy_ns, 0, up_ns),
+            "least_ns": _convert_once("least", least_s, least_ns, 0, down_ns),
+            "most_ns": _convert_once("most", most_s, most_ns, NS, up_ns),
+            "clocks_ns": _convert_once("clocks", clocks, clocks_ns, {}, _clocks_to_ns),
+            "channels_ns": _convert_once("channels", channels, channels_ns, {}, _channels_to_ns),
         }
-        for name, value in given.items():
-            object.__setattr__(self, name, _plain(value))
+        for name, value in values.items():
+            object.__setattr__(self, name, _to_builtins(value))
         _check_table(self.clocks_ns, "bounds: clocks")
         _check_table(self.channels_ns, "bounds: channels")
         _check_pairs(self.channels_ns, "bounds: channels")
@@ -77,17 +77,17 @@ class Bounds(Generic[Member]):
         channels = [("by default", (self.least_ns, self.most_ns))]
         channels += [(f"{a} to {b}", delays) for (a, b), delays in self.channels_ns.items()]
         for where, (least, most) in channels:
-            if not _whole(least, most) or not 0 <= least <= most <= LONGEST_NS:
+            if not _are_integers(least, most) or not 0 <= least <= most <= LONGEST_NS:
                 raise LocalError(
-                    f"bounds: channel delays ({where}) are {_text(least)} to {_text(most)}; "
-                    "expected 0 <= least <= most, at most 146 years"
+                    f"bounds: channel delays ({where}) are {_format_ns(least)} to "
+                    f"{_format_ns(most)}; expected 0 <= least <= most, at most 146 years"
                 )
         clocks = [("by default", self.accuracy_ns)]
         clocks += [(f"of {member}", accuracy) for member, accuracy in self.clocks_ns.items()]
-        for whose, accuracy in clocks:
-            if not _whole(accuracy) or not 0 <= accuracy <= LONGEST_NS:
+        for scope, accuracy in clocks:
+            if not _are_integers(accuracy) or not 0 <= accuracy <= LONGEST_NS:
                 raise LocalError(
-                    f"bounds: accuracy ({whose}) is {_text(accuracy)}; expected 0 to 146 years"
+                    f"bounds: accuracy ({scope}) is {_format_ns(accuracy)}; expected 0 to 146 years"
                 )
 
     def __hash__(self) -> int:
@@ -119,9 +119,11 @@ class Bounds(Generic[Member]):
     def in_one_writing(self) -> Bounds[Member]:
         """Return the same bounds without entries that repeat the default."""
         usual = self.least_ns, self.most_ns
-        clocks = {one: a for one, a in self.clocks_ns.items() if a != self.accuracy_ns}
-        channels = {ends: two for ends, two in self.channels_ns.items() if tuple(two) != usual}
-        return self._with(clocks, channels)
+        clocks = {member: a for member, a in self.clocks_ns.items() if a != self.accuracy_ns}
+        channels = {
+            ends: delays for ends, delays in self.channels_ns.items() if tuple(delays) != usual
+        }
+        return self._replace_tables(clocks, channels)
 
     def error_ns(self, member: Member) -> int:
         """Return the accuracy of a member's clock (lambda_i), ns."""
@@ -151,17 +153,19 @@ class Bounds(Generic[Member]):
             return 0
         if not self.channels_ns:
             return self.least_ns
-        found = self._paths.get((source, members))
+        found = self._path_cache.get((source, members))
         if found is None:
-            found = self._paths[source, members] = self._least_paths_ns(source, members)
+            found = self._path_cache[source, members] = self._find_least_paths_ns(source, members)
         return found[target]
 
     @cached_property
-    def _paths(self) -> dict[tuple[Member, tuple[Member, ...]], dict[Member, int]]:
+    def _path_cache(self) -> dict[tuple[Member, tuple[Member, ...]], dict[Member, int]]:
         return {}
 
-    def _least_paths_ns(self, source: Member, members: tuple[Member, ...]) -> dict[Member, int]:
-        near = dict.fromkeys(members, _FAR)
+    def _find_least_paths_ns(
+        self, source: Member, members: tuple[Member, ...]
+    ) -> dict[Member, int]:
+        near = dict.fromkeys(members, _UNREACHABLE_NS)
         near[source] = 0
         left = set(near)
         while left:
@@ -174,9 +178,9 @@ class Bounds(Generic[Member]):
 
     def among(self, members: Collection[Member]) -> Bounds[Member]:
         """Return the bounds without clocks and channels of other members."""
-        clocks = {one: error for one, error in self.clocks_ns.items() if one in members}
+        clocks = {member: error for member, error in self.clocks_ns.items() if member in members}
         within = (ends for ends in self.channels_ns if ends[0] in members and ends[1] in members)
-        return self._with(clocks, {ends: self.channels_ns[ends] for ends in within})
+        return self._replace_tables(clocks, {ends: self.channels_ns[ends] for ends in within})
 
     def numbered(self, numbers: Mapping[Any, Any]) -> Bounds[Any]:
         """Return the bounds with names replaced by numbers. Raise LocalError for unknown names."""
@@ -184,9 +188,11 @@ class Bounds(Generic[Member]):
             raise LocalError(f"bounds: unknown member {unknown[0]!r}; choose from {[*numbers]}")
         clocks = {numbers[member]: error for member, error in self.clocks_ns.items()}
         channels = {(numbers[a], numbers[b]): two for (a, b), two in self.channels_ns.items()}
-        return self._with(clocks, channels)
+        return self._replace_tables(clocks, channels)
 
-    def _with(self, clocks: Mapping[Any, int], channels: Mapping[Any, Any]) -> Bounds[Any]:
+    def _replace_tables(
+        self, clocks: Mapping[Any, int], channels: Mapping[Any, Any]
+    ) -> Bounds[Any]:
         return Bounds(
             accuracy_ns=self.accuracy_ns,
             least_ns=self.least_ns,
@@ -200,22 +206,22 @@ class Bounds(Generic[Member]):
         return {*self.clocks_ns, *(member for channel in self.channels_ns for member in channel)}
 
 
-def _once(name: str, seconds: Any, ns: Any, otherwise: Any, rounded: Any) -> Any:
+def _convert_once(name: str, seconds: Any, ns: Any, default: Any, convert: Any) -> Any:
     if seconds is not None and ns is not None:
         raise LocalError(
             f"bounds: {name} is given in seconds and in nanoseconds; give one of the two"
         )
     if seconds is None:
-        return otherwise if ns is None else ns
-    return rounded(seconds, f"bounds: {name}")
+        return default if ns is None else ns
+    return convert(seconds, f"bounds: {name}")
 
 
-def _clocks(clocks: Mapping[Any, Seconds], what: str) -> dict[Any, int]:
+def _clocks_to_ns(clocks: Mapping[Any, Seconds], what: str) -> dict[Any, int]:
     _check_table(clocks, what)
     return {member: up_ns(accuracy, what) for member, accuracy in clocks.items()}
 
 
-def _channels(
+def _channels_to_ns(
     channels: Mapping[Any, tuple[Seconds, Seconds]], what: str
 ) -> dict[Any, tuple[int, int]]:
     _check_table(channels, what)
@@ -238,17 +244,17 @@ def _check_pairs(channels: Mapping[Any, Any], what: str) -> None:
                 )
 
 
-def _plain(value: Any) -> Any:
+def _to_builtins(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(item) for key, item in value.items()}
+        return {_to_builtins(key): _to_builtins(item) for key, item in value.items()}
     if type(value) in (tuple, list):
-        return type(value)(map(_plain, value))
+        return type(value)(map(_to_builtins, value))
     return plain(value)
 
 
-def _whole(*values: object) -> bool:
+def _are_integers(*values: object) -> bool:
     return all(type(value) is int for value in values)
 
 
-def _text(ns: object) -> str:
+def _format_ns(ns: object) -> str:
     return f"{seconds_text(ns)} s" if type(ns) is int and abs(ns) < 1 << 80 else f"{shown(ns)} ns"

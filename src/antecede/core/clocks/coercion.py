@@ -6,12 +6,12 @@ import operator
 from numbers import Integral, Rational, Real
 from typing import Any
 
-_OWN = (int, float, str, bool, type(None))
+_BUILTINS = (int, float, str, bool, type(None))
 
 
 def plain(value: Any) -> Any:
     """Return a number or text as a built-in type, and any other value (bool too) unchanged."""
-    if type(value) in _OWN:
+    if type(value) in _BUILTINS:
         return value
     if isinstance(value, str):
         return str.__str__(value)  # str() of a member of an Enum is the member's name

@@ -82,11 +82,13 @@ def gap_limit(max_gaps: int | None) -> int | None:
     return most
 
 
-def bound_gaps(bounds: list[int], most: int | None, closed: dict[int, int], member: int) -> None:
-    """Fill the oldest sixteenth of more than `most` gaps; `closed` records up to which number."""
-    if most is None or nodes(bounds) - (bounds[0] == 1) <= most:
+def bound_gaps(
+    bounds: list[int], max_gaps: int | None, closed: dict[int, int], member: int
+) -> None:
+    """Fill the oldest sixteenth of more than `max_gaps` gaps; `closed` has up to which number."""
+    if max_gaps is None or nodes(bounds) - (bounds[0] == 1) <= max_gaps:
         return
-    at = 2 * (max(1, most // 16) - (bounds[0] > 1))
+    at = 2 * (max(1, max_gaps // 16) - (bounds[0] > 1))
     closed[member] = bounds[at] - 1
     bounds[: at + 1] = [1]
 

@@ -112,7 +112,7 @@ def columns(vector: int) -> tuple[list[int], list[int]]:
     return list(compress(range(count), values)), list(filter(None, values))
 
 
-def from_columns(members: Sequence[int], values: Sequence[int]) -> int:
+def pack_columns(members: Sequence[int], values: Sequence[int]) -> int:
     """Return the vector of these counters, members ascending. Faster than `pack`."""
     if not members:
         return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antecede.core.clocks.nanoseconds import LONGEST_NS, reading_of, seconds_text
+from antecede.core.clocks.nanoseconds import LONGEST_NS, check_reading, seconds_text
 from antecede.errors import LocalError
 
 
@@ -31,23 +31,23 @@ class OwnClock(NamedTuple):
 
     def corrected(self, now: int) -> OwnClock:
         """Return a clock that was ahead, reset to `now`. Raise LocalError unless `now` is lower."""
-        shown = reading_of(now, "correct_clock")
-        if self.read_ns is None or shown + self.shift_ns >= self.read_ns:
+        given = check_reading(now, "correct_clock")
+        if self.read_ns is None or given + self.shift_ns >= self.read_ns:
             raise LocalError(
-                f"correct_clock: reading {seconds_text(shown)} s is not below the last one; "
+                f"correct_clock: reading {seconds_text(given)} s is not below the last one; "
                 "no correction is needed"
             )
-        return OwnClock(shown + self.shift_ns, self.shift_ns)
+        return OwnClock(given + self.shift_ns, self.shift_ns)
 
     def at(
-        self, now: int | None, whose: str, *, error_ns: int | None = None, physical: bool = False
+        self, now: int | None, user: str, *, error_ns: int | None = None, physical: bool = False
     ) -> tuple[int, OwnClock]:
         """Return the effective reading and the clock after it.
 
         `error_ns`: accuracy (None: no bound). `physical`: readings travel as physical time. Raises
         LocalError if the reading is missing or invalid, or falls further than bounds allow.
         """
-        shown = reading_of(now, whose)
+        shown = check_reading(now, user)
         reading = shown + self.shift_ns
         last = reading if self.read_ns is None else self.read_ns
         if reading >= last:

@@ -18,7 +18,7 @@ from antecede.errors import LocalError
 from antecede.formatting import shown
 
 NS = 10**9
-DIGITS = 400
+MAX_DIGITS = 400
 """Maximum digits of a time before or after the decimal point."""
 LONGEST_NS = (1 << 62) - 1
 """Maximum absolute reading or duration: 146 years, for `time_ns` about 1970."""
@@ -30,24 +30,24 @@ Seconds: TypeAlias = int | float | Decimal | Fraction
 def exact(seconds: Seconds, what: str = "a time") -> Fraction:
     """Return seconds as an exact fraction. Raise LocalError for other values."""
     if type(seconds) is float and math.isfinite(seconds):
-        found = _of_float(seconds)
+        fraction = _float_to_fraction(seconds)
     else:
-        found = _fraction(_number(seconds, what), what)
-    if abs(found.numerator) * NS > LONGEST_NS * found.denominator:
-        raise LocalError(f"{what} is {_said(seconds)} s; expected at most 146 years")
-    return found
+        fraction = _to_fraction(_check_number(seconds, what), what)
+    if abs(fraction.numerator) * NS > LONGEST_NS * fraction.denominator:
+        raise LocalError(f"{what} is {_format_given(seconds)} s; expected at most 146 years")
+    return fraction
 
 
-def _said(seconds: Seconds) -> str:
+def _format_given(seconds: Seconds) -> str:
     return shown(seconds) if isinstance(seconds, int) else str(seconds)
 
 
 @lru_cache(maxsize=1024)
-def _of_float(seconds: float) -> Fraction:
+def _float_to_fraction(seconds: float) -> Fraction:
     return Fraction(Decimal(repr(seconds)))
 
 
-def _number(seconds: Any, what: str) -> Seconds:
+def _check_number(seconds: Any, what: str) -> Seconds:
     if isinstance(seconds, bool | str | bytes | bytearray):  # float() accepts these
         raise LocalError(f"{what} is {shown(seconds)}; expected a number of seconds")
     if isinstance(seconds, int | float | Decimal | Fraction):
@@ -58,7 +58,7 @@ def _number(seconds: Any, what: str) -> Seconds:
         raise LocalError(f"{what} is {shown(seconds)}; expected a number of seconds") from None
 
 
-def _fraction(seconds: Seconds, what: str) -> Fraction:
+def _to_fraction(seconds: Seconds, what: str) -> Fraction:
     if isinstance(seconds, float):
         # The repr of a subclass (numpy.float64) contains its type.
         seconds = Decimal(repr(float(seconds)))
@@ -71,22 +71,22 @@ def _check_size(seconds: Decimal, what: str) -> None:
     """Raise LocalError for a decimal without a finite fraction; 1e999999999 has 10^9 digits."""
     if not seconds.is_finite():
         raise LocalError(f"{what} is {seconds} s; expected a finite number")
-    if seconds and seconds.adjusted() > DIGITS:
+    if seconds and seconds.adjusted() > MAX_DIGITS:
         raise LocalError(f"{what} is {seconds} s; expected at most 146 years")
-    if seconds and seconds.adjusted() < -DIGITS:
+    if seconds and seconds.adjusted() < -MAX_DIGITS:
         raise LocalError(f"{what} is {seconds} s; the resolution is 1 ns: write 0")
 
 
 def down_ns(seconds: Seconds, what: str = "a time") -> int:
     """Return seconds as nanoseconds, rounded down. Raise LocalError."""
-    found = exact(seconds, what)
-    return found.numerator * NS // found.denominator
+    fraction = exact(seconds, what)
+    return fraction.numerator * NS // fraction.denominator
 
 
 def up_ns(seconds: Seconds, what: str = "a time") -> int:
     """Return seconds as nanoseconds, rounded up. Raise LocalError."""
-    found = exact(seconds, what)
-    return -(-found.numerator * NS // found.denominator)
+    fraction = exact(seconds, what)
+    return -(-fraction.numerator * NS // fraction.denominator)
 
 
 def span_ns(seconds: Seconds, what: str) -> int:
@@ -108,11 +108,11 @@ def signed_text(ns: int) -> str:
     return f"{'' if ns < 0 else '+'}{seconds_text(ns)}"
 
 
-def reading_of(now: int | None, whose: str) -> int:
-    """Return the clock reading that `whose` needs, ns. Raise LocalError if missing or invalid."""
+def check_reading(now: int | None, user: str) -> int:
+    """Return the clock reading that `user` needs, ns. Raise LocalError if missing or invalid."""
     if now is None:
         raise LocalError(
-            f"{whose} needs the local clock reading: pass now in whole nanoseconds "
+            f"{user} needs the local clock reading: pass now in whole nanoseconds "
             "(with a Group: now= in seconds, or now_ns=)"
         )
     if type(now) is not int:
@@ -122,12 +122,12 @@ def reading_of(now: int | None, whose: str) -> int:
     return now
 
 
-def group_reading(now: Seconds | None, now_ns: int | None) -> int | None:
+def parse_reading(now: Seconds | None, now_ns: int | None) -> int | None:
     """Return the reading of `now` (seconds) or `now_ns`; None: neither. Raise LocalError."""
     if now is not None and now_ns is not None:
         raise LocalError("now= and now_ns= are both given; pass one of the two")
     if now is None:
-        return None if now_ns is None else reading_of(_index(now_ns), "the order")
+        return None if now_ns is None else check_reading(_to_int(now_ns), "the order")
     if _is_large(now):
         raise LocalError(
             f"now is {shown(now)} seconds, more than 146 years; pass nanoseconds "
@@ -145,7 +145,7 @@ def _is_large(now: Seconds) -> bool:
         return True
 
 
-def _index(value: object) -> int:
+def _to_int(value: object) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError

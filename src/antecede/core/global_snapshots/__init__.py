@@ -22,7 +22,7 @@ from antecede.core.global_snapshots.piggyback import (
     ALGORITHMS,
     GlobalState,
     Snapshots,
-    Unwrapped,
+    UnwrapResult,
 )
 
 __all__ = [
@@ -39,5 +39,5 @@ __all__ = [
     "Record",
     "Snapshots",
     "Tell",
-    "Unwrapped",
+    "UnwrapResult",
 ]

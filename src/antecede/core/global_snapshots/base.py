@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
-AHEAD = 64
+MAX_AHEAD = 64
 """Maximum number of snapshots that another member may be ahead."""
 
 
@@ -71,7 +71,7 @@ class Algorithm(ABC):
         self.others = tuple(name for name in self.members if name != me)
         self.number = 0
         """Newest snapshot recorded here."""
-        self._open: dict[int, dict[str, Any]] = {}
+        self._open_channels: dict[int, dict[str, Any]] = {}
         """Snapshot -> channel that may have messages in transit -> messages so far."""
 
     def begin(self) -> Sequence[Effect]:
@@ -83,7 +83,7 @@ class Algorithm(ABC):
         """Return the snapshot number to attach to the next application message to a member."""
 
     @abstractmethod
-    def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
+    def arrive(self, sender: str, snapshot_number: int, message: Hashable) -> Sequence[Effect]:
         """Record an application message first. Raise UnknownMemberError or SequenceError."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Algorithm(ABC):
 
     def open_channels(self, number: int) -> tuple[str, ...]:
         """Return the members with messages possibly in transit for a snapshot recorded here."""
-        return tuple(self._open.get(number, ()))
+        return tuple(self._open_channels.get(number, ()))
 
     @abstractmethod
     def snapshot(self) -> Hashable:
@@ -113,19 +113,19 @@ class Algorithm(ABC):
             effects += self._record(self.number)
         return effects
 
-    def _completed(self, number: int) -> list[Effect]:
-        if self._open[number]:
+    def _complete_if_closed(self, number: int) -> list[Effect]:
+        if self._open_channels[number]:
             return []
-        del self._open[number]
+        del self._open_channels[number]
         return [Complete(number)]
 
     def _check(self, sender: str, number: int) -> None:
         if sender not in self.others:
             raise UnknownMemberError(f"unknown sender {sender!r}; choose from {list(self.others)}")
-        if not 0 <= number <= self.number + AHEAD:
+        if not 0 <= number <= self.number + MAX_AHEAD:
             raise SequenceError(
                 f"snapshot {number} of {sender} is too far ahead: {self.number} is the newest "
-                f"here, and the limit is {AHEAD} more"
+                f"here, and the limit is {MAX_AHEAD} more"
             )
 
 

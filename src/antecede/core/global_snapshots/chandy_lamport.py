@@ -27,42 +27,45 @@ class ChandyLamport(Algorithm):
 
     def __init__(self, me: str, members: Iterable[str]) -> None:
         super().__init__(me, members)
-        self._marked = dict.fromkeys(self.others, 0)
+        self._newest_markers = dict.fromkeys(self.others, 0)
 
     def send(self, to: str) -> int:
         """Return 0: messages carry no number."""
         return 0
 
-    def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
-        self._check(sender, stamp)
-        for channels in self._open.values():
+    def arrive(self, sender: str, snapshot_number: int, message: Hashable) -> Sequence[Effect]:
+        self._check(sender, snapshot_number)
+        for channels in self._open_channels.values():
             if sender in channels:
                 channels[sender] += (message,)
         return ()
 
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
         self._check(sender, marker.number)
-        if marker.number != self._marked[sender] + 1:
+        if marker.number != self._newest_markers[sender] + 1:
             raise SequenceError(
-                f"marker {marker.number} of {sender} after {self._marked[sender]}: its channel is "
-                "not FIFO, or a marker was lost"
+                f"marker {marker.number} of {sender} after {self._newest_markers[sender]}: its "
+                "channel is not FIFO, or a marker was lost"
             )
-        self._marked[sender] = marker.number
+        self._newest_markers[sender] = marker.number
         effects = self._record_up_to(marker.number)
-        channels = self._open[marker.number]
+        channels = self._open_channels[marker.number]
         effects.append(Content(marker.number, sender, channels.pop(sender)))
-        return effects + self._completed(marker.number)
+        return effects + self._complete_if_closed(marker.number)
 
     def _record(self, number: int) -> list[Effect]:
-        self._open[number] = dict.fromkeys(self.others, ())
-        told = [Tell(name, Marker(number)) for name in self.others]
-        return [Record(number), *told, *self._completed(number)]
+        self._open_channels[number] = dict.fromkeys(self.others, ())
+        markers = [Tell(name, Marker(number)) for name in self.others]
+        return [Record(number), *markers, *self._complete_if_closed(number)]
 
     def snapshot(self) -> Hashable:
-        kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))
-        return self.number, tuple(self._marked.values()), kept
+        open_channels = tuple(
+            (n, tuple(sorted(channels.items())))
+            for n, channels in sorted(self._open_channels.items())
+        )
+        return self.number, tuple(self._newest_markers.values()), open_channels
 
     def restore(self, state: Any) -> None:
-        self.number, marked, kept = state
-        self._marked = dict(zip(self.others, marked, strict=True))
-        self._open = {number: dict(channels) for number, channels in kept}
+        self.number, marked, open_channels = state
+        self._newest_markers = dict(zip(self.others, marked, strict=True))
+        self._open_channels = {number: dict(channels) for number, channels in open_channels}

@@ -48,14 +48,14 @@ class GlobalState(NamedTuple):
     """(sender, receiver) -> payloads in transit; empty channels are omitted."""
 
 
-class Unwrapped(NamedTuple):
+class UnwrapResult(NamedTuple):
     """Result of a received payload."""
 
     payload: bytes | None
     """Application payload; None: the message belongs to a snapshot."""
-    send: tuple[bytes, ...] = ()
+    to_send: tuple[bytes, ...] = ()
     """Payloads to send now, before anything else."""
-    complete: tuple[GlobalState, ...] = ()
+    global_states: tuple[GlobalState, ...] = ()
     """Snapshots that are now complete."""
 
 
@@ -80,63 +80,63 @@ class Snapshots:
         self._parts: dict[int, dict[str, _Part]] = {}
 
     @property
-    def under_way(self) -> tuple[int, ...]:
+    def pending(self) -> tuple[int, ...]:
         """Numbers of snapshots with missing parts."""
         return tuple(sorted({*self._own, *self._parts}))
 
     def begin(self) -> tuple[bytes, ...]:
         """Begin a snapshot; return the payloads to send now."""
-        return self._done(self._algorithm.begin()).send
+        return self._carry_out(self._algorithm.begin()).to_send
 
     def wrap(self, payload: bytes) -> bytes:
         """Return an application payload as it is sent to all others."""
         stamps = [self._algorithm.send(name) for name in self._algorithm.others]
         return bytes((MESSAGE,)) + varint(max(stamps, default=0)) + payload
 
-    def unwrap(self, sender: str, data: bytes) -> Unwrapped:
+    def unwrap(self, sender: str, data: bytes) -> UnwrapResult:
         """Process a payload of another member. Raise RemoteError."""
         reader = Reader(data)
         kind = reader.take(1)[0]
         if kind == MESSAGE:
             stamp = reader.varint()
             payload = reader.rest()
-            return self._done(self._algorithm.arrive(sender, stamp, payload), payload)
+            return self._carry_out(self._algorithm.arrive(sender, stamp, payload), payload)
         if kind == MARKER:
             number = reader.varint()
             counts = [reader.varint() for _ in self._algorithm.members]
             reader.finish()
             mine = counts[self._algorithm.members.index(self._algorithm.me)]
-            return self._done(self._algorithm.marker(sender, Marker(number, mine)))
+            return self._carry_out(self._algorithm.marker(sender, Marker(number, mine)))
         if kind == PART:
-            return self._done((), None, self._part(sender, reader))
+            return self._carry_out((), None, self._read_part(sender, reader))
         raise DecodeError(f"unknown kind of payload, {kind}; expected 0 to {PART}")
 
     # -- effects -------------------------------------------------------------------------------
 
-    def _done(
+    def _carry_out(
         self, effects: Sequence[Effect], payload: bytes | None = None, number: int | None = None
-    ) -> Unwrapped:
+    ) -> UnwrapResult:
         send: list[bytes] = []
         touched = [] if number is None else [number]
         markers: dict[int, dict[str, int]] = {}
         for effect in effects:
             if isinstance(effect, Record):
-                self._own[effect.number] = _Part(self._recorded(), {})
+                self._own[effect.number] = _Part(self._read_own_state(), {})
             elif isinstance(effect, Tell):
                 markers.setdefault(effect.marker.number, {})[effect.to] = effect.marker.sent
             elif isinstance(effect, Content):
-                kept = tuple(one for one in effect.messages if isinstance(one, bytes))
-                self._own[effect.number].channels[effect.source] = kept
+                messages = tuple(one for one in effect.messages if isinstance(one, bytes))
+                self._own[effect.number].channels[effect.source] = messages
             elif isinstance(effect, Complete):
                 part = self._own.pop(effect.number)
                 self._parts.setdefault(effect.number, {})[self._algorithm.me] = part
                 send.append(_pack_part(effect.number, part))
                 touched.append(effect.number)
         first = [self._pack_marker(number, sent) for number, sent in markers.items()]
-        whole = [state for one in touched if (state := self._whole(one)) is not None]
-        return Unwrapped(payload, (*first, *send), tuple(whole))
+        complete = [state for one in touched if (state := self._assemble(one)) is not None]
+        return UnwrapResult(payload, (*first, *send), tuple(complete))
 
-    def _recorded(self) -> bytes:
+    def _read_own_state(self) -> bytes:
         state = self._own_state()
         if type(state) is not bytes:
             raise LocalError(f"state= returned {type(state).__name__}; expected bytes")
@@ -146,7 +146,7 @@ class Snapshots:
         counts = (varint(sent.get(name, 0)) for name in self._algorithm.members)
         return bytes((MARKER,)) + varint(number) + b"".join(counts)
 
-    def _part(self, sender: str, reader: Reader) -> int:
+    def _read_part(self, sender: str, reader: Reader) -> int:
         number, state = reader.varint(), reader.block()
         channels = {}
         for _ in range(min(reader.varint(), len(self._algorithm.members))):
@@ -159,7 +159,7 @@ class Snapshots:
         self._parts.setdefault(number, {})[sender] = _Part(state, channels)
         return number
 
-    def _whole(self, number: int) -> GlobalState | None:
+    def _assemble(self, number: int) -> GlobalState | None:
         parts = self._parts.get(number, {})
         if len(parts) < len(self._algorithm.members):
             return None
@@ -168,18 +168,18 @@ class Snapshots:
             number,
             {name: part.state for name, part in sorted(parts.items())},
             {
-                (source, name): kept
+                (source, name): messages
                 for name, part in sorted(parts.items())
-                for source, kept in sorted(part.channels.items())
-                if kept
+                for source, messages in sorted(part.channels.items())
+                if messages
             },
         )
 
 
 def _pack_part(number: int, part: _Part) -> bytes:
     channels = [
-        block(source.encode()) + varint(len(kept)) + b"".join(map(block, kept))
-        for source, kept in part.channels.items()
+        block(source.encode()) + varint(len(messages)) + b"".join(map(block, messages))
+        for source, messages in part.channels.items()
     ]
     head = bytes((PART,)) + varint(number) + block(part.state) + varint(len(channels))
     return head + b"".join(channels)

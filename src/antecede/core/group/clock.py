@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antecede.core.clocks import Seconds, group_reading, reading_of
-from antecede.core.group.effects import Part
+from antecede.core.clocks import Seconds, check_reading, parse_reading
+from antecede.core.group.effects import GroupPart
 from antecede.core.group.message import Message
 from antecede.core.group.state import NO_CALL
 from antecede.core.protocols import Effect, Transmit
@@ -14,16 +14,16 @@ from antecede.errors import LocalError, ProtocolError
 from antecede.formatting import shown
 
 
-class Time(Part):
+class TickHandler(GroupPart):
     """Passes local clock readings to the protocol."""
 
     def tick(self, now: Seconds | None = None, *, now_ns: int | None = None) -> list[Message]:
         """Advance time; return messages that become deliverable. Raise LocalError without a
         reading.
         """
-        self._state.call = NO_CALL
-        reading = reading_of(group_reading(now, now_ns), "tick")
-        return self._ticked(reading, self._try(reading))
+        self._state.last_call = NO_CALL
+        reading = check_reading(parse_reading(now, now_ns), "tick")
+        return self._finish_tick(reading, self._tick_protocol(reading))
 
     def correct_clock(self, now: Seconds | None = None, *, now_ns: int | None = None) -> None:
         """Reset the local clock, which was ahead, to this reading.
@@ -35,9 +35,9 @@ class Time(Part):
         clock was not ahead, and with `max_ahead_s=None`.
         """
         state = self._state
-        state.call = NO_CALL
-        reading = reading_of(group_reading(now, now_ns), "correct_clock")
-        with state.named_errors():
+        state.last_call = NO_CALL
+        reading = check_reading(parse_reading(now, now_ns), "correct_clock")
+        with state.translate_errors():
             state.protocol.correct_clock(reading)
         state.record("correct_clock", reading)
 
@@ -51,7 +51,7 @@ class Time(Part):
 
         Raises LocalError unless `readings` is a nonempty ascending range.
         """
-        self._state.call = NO_CALL
+        self._state.last_call = NO_CALL
         _check_readings(readings)
         check_flags(notes=notes)
         protocol = self._state.protocol
@@ -59,42 +59,44 @@ class Time(Part):
         try:
             # Silence and gaps are measured from the first reading, so the protocol always gets it.
             # Only after it a tick without effects changes nothing.
-            effects = self._try(readings[0])
-            if before is None or _heeded(effects, notes):
-                return readings[0], self._ticked(readings[0], effects)
-            place, found = self._first(readings, notes)
+            effects = self._tick_protocol(readings[0])
+            if before is None or _has_change(effects, notes):
+                return readings[0], self._finish_tick(readings[0], effects)
+            index, found_effects = self._find_first_change(readings, notes)
         except ProtocolError:
             if before is not None:
                 protocol.restore(before)
             raise
-        released = self._ticked(readings[0], effects)
-        return readings[place], released + self._ticked(readings[place], found)
+        released = self._finish_tick(readings[0], effects)
+        return readings[index], released + self._finish_tick(readings[index], found_effects)
 
-    def _first(self, readings: range, notes: bool) -> tuple[int, Sequence[Effect]]:
+    def _find_first_change(
+        self, readings: range, include_control: bool
+    ) -> tuple[int, Sequence[Effect]]:
         protocol = self._state.protocol
         before = protocol.snapshot() if len(readings) > 2 else None
         low, high = 1, len(readings) - 1
-        effects = self._try(readings[high])
-        if before is None or not _heeded(effects, notes):
+        effects = self._tick_protocol(readings[high])
+        if before is None or not _has_change(effects, include_control):
             return high, effects
         while low < high:
             middle = (low + high) // 2
             protocol.restore(before)
-            if _heeded(self._try(readings[middle]), notes):
+            if _has_change(self._tick_protocol(readings[middle]), include_control):
                 high = middle
             else:
                 low = middle + 1
         protocol.restore(before)
-        return high, self._try(readings[high])
+        return high, self._tick_protocol(readings[high])
 
-    def _try(self, reading: int) -> Sequence[Effect]:
+    def _tick_protocol(self, reading: int) -> Sequence[Effect]:
         try:
             return self._state.protocol.tick(reading)
         except ProtocolError as error:
-            self._state.say_names(error)
+            self._state.insert_names(error)
             raise
 
-    def _ticked(self, reading: int, effects: Sequence[Effect]) -> list[Message]:
+    def _finish_tick(self, reading: int, effects: Sequence[Effect]) -> list[Message]:
         self._state.record("tick", reading)
         return self._effects.carry_out(effects, reading)
 
@@ -108,9 +110,9 @@ def _check_readings(readings: range) -> None:
     if not readings or readings.step < 0:
         raise LocalError(f"readings is {shown(readings)}; expected a nonempty ascending range")
     for reading in (readings[0], readings[-1]):
-        reading_of(reading, "pass_time")
+        check_reading(reading, "pass_time")
 
 
-def _heeded(effects: Sequence[Effect], notes: bool) -> bool:
-    """Return whether there is an effect, without `notes` on a message received here."""
-    return any(notes or not isinstance(effect, Transmit) for effect in effects)
+def _has_change(effects: Sequence[Effect], include_control: bool) -> bool:
+    """Return whether there is an effect, without `include_control` on a message received here."""
+    return any(include_control or not isinstance(effect, Transmit) for effect in effects)

@@ -5,41 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from antecede.core.group.clock import Time
+from antecede.core.group.clock import TickHandler
 from antecede.core.group.effects import Effects
-from antecede.core.group.frames.codec import Frames
+from antecede.core.group.frames.codec import FrameCodec
 from antecede.core.group.frames.format import Incarnation
-from antecede.core.group.incarnations import Roster, agreeing, canonical, checked_nonce
-from antecede.core.group.membership import Membership, accepted
-from antecede.core.group.message import Envelope, GroupEffect, Message, Packet, Said
+from antecede.core.group.incarnations import (
+    Roster,
+    canonicalize,
+    check_nonce,
+    collect_shared_options,
+)
+from antecede.core.group.membership import GroupMembership, accept_invitation
+from antecede.core.group.message import Envelope, GroupEffect, Message, Packet, SendArguments
 from antecede.core.group.options import (
     ALIASES,
-    by_number,
     can_be_open,
-    checked,
-    limits_of,
-    list_of,
-    made,
+    check_members,
+    check_name,
+    make_protocol,
+    number_member_options,
     options_code,
-    resolved,
+    resolve_order,
     room_code,
+    split_limits,
 )
-from antecede.core.group.queries import Questions
-from antecede.core.group.sender import Sending
+from antecede.core.group.queries import Queries
+from antecede.core.group.sender import Sender
 from antecede.core.group.state import NO_CALL, GroupState
-from antecede.core.group.state_store import Storing
+from antecede.core.group.state_store import StateStore
 from antecede.core.protocols import ENTRIES, Addressing, Guarantee, Protocol, flat_class
 from antecede.core.protocols.options import check_flags
 from antecede.errors import LocalError
 from antecede.formatting import shown
 
 
-class _Documented(type):
+class _OptionDocs(type):
     # Appends the options of every order to `help(Group)`. Lazy, since it imports all protocols.
     @property
     def __doc__(cls) -> str:  # type: ignore[override]
         lines = ["Options of each order (see docs/protocols):", ""]
-        for name in (*ALIASES, *(name for name, one in ENTRIES.items() if one.flat)):
+        for name in (*ALIASES, *(name for name, entry in ENTRIES.items() if entry.flat)):
             options = ", ".join(f"{k}={v}" for k, v in Group.options(name).items())
             lines.append(f"{name}: {options or 'none'}")
         import inspect
@@ -47,7 +52,7 @@ class _Documented(type):
         return inspect.cleandoc(vars(cls)["__doc__"]) + "\n\n" + "\n".join(lines)
 
 
-class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented):
+class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass=_OptionDocs):
     """One member's endpoint of a group, over any transport.
 
         group = Group("alice", order="causal")
@@ -113,18 +118,18 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         **options: Any,
     ) -> None:
         check_flags(keep_log=keep_log, lanes=lanes)
-        names = list_of(name, members)
-        protocol_name = resolved(order)
+        names = check_members(name, members)
+        protocol_name = resolve_order(order)
         numbers = {member: number for number, member in enumerate(names)}
-        limits, options = limits_of(options, protocol_name, members is None)
-        options = by_number(protocol_name, options, numbers)
-        protocol = made(protocol_name, numbers[name], numbers, options)
+        limits, options = split_limits(options, protocol_name, members is None)
+        options = number_member_options(protocol_name, options, numbers)
+        protocol = make_protocol(protocol_name, numbers[name], numbers, options)
         if lanes:
             protocol.carry_in_lanes()
         if members is None and not can_be_open(protocol):
             raise LocalError(f"order {protocol_name!r} needs a closed group: pass members=")
-        common, by_member = agreeing(protocol, options)
-        roster = Roster(dict(enumerate(names)), extra=canonical(by_member))
+        common, by_member = collect_shared_options(protocol, options)
+        roster = Roster(dict(enumerate(names)), extra=canonicalize(by_member))
         state = GroupState(
             *(protocol_name, protocol, roster, members is None),
             room=room_code(room),
@@ -136,9 +141,9 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
 
     def _set_up(self, state: GroupState, incarnation: int | None) -> None:
         self._state = state
-        self._frames = Frames(state)
-        self._effects = Effects(state, self._frames)
-        state.begin(Incarnation(0, checked_nonce(incarnation)))
+        self._codec = FrameCodec(state)
+        self._effects = Effects(state, self._codec)
+        state.start_incarnation(Incarnation(0, check_nonce(incarnation)))
 
     @classmethod
     def around(
@@ -161,12 +166,12 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         if not isinstance(order, str):
             raise LocalError(f"order= is {shown(order)}; expected the name of an order")
         unnamed = sorted(set(protocol.members) - names.keys())
-        if unnamed or len(set(map(checked, names.values()))) < len(names):
+        if unnamed or len(set(map(check_name, names.values()))) < len(names):
             raise LocalError(
                 f"names= must have a unique name for every address; missing addresses: {unnamed}"
             )
         codes = room_code(room), options_code(order, {})
-        texts = {number: checked(name) for number, name in names.items()}
+        texts = {number: check_name(name) for number, name in names.items()}
         state = GroupState(order, protocol, Roster(texts), False, room=codes[0], options=codes[1])
         group = cls.__new__(cls)
         group._set_up(state, incarnation)
@@ -177,12 +182,12 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         """Return the options of an order, with defaults as Python text."""
         import inspect
 
-        kind = flat_class(resolved(order))
+        kind = flat_class(resolve_order(order))
         parameters = inspect.signature(kind.__init__).parameters
         found = {
-            name: "(needed)" if one.default is one.empty else repr(one.default)
-            for name, one in parameters.items()
-            if one.kind is one.KEYWORD_ONLY
+            name: "(needed)" if parameter.default is parameter.empty else repr(parameter.default)
+            for name, parameter in parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
         }
         for name in kind.member_options:
             found[name] += " (or a member: its name or number)"
@@ -216,7 +221,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     @property
     def open(self) -> bool:
         """True if the group has no member list: every sender is a member."""
-        return self._state.open
+        return self._state.is_open
 
     @property
     def guarantee(self) -> Guarantee:
@@ -231,7 +236,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     @property
     def has_notes(self) -> bool:
         """True if the protocol sends control messages of its own."""
-        return self._state.has_notes
+        return self._state.has_control
 
     @property
     def application(self) -> bool:
@@ -249,7 +254,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         """Return the content of a message without processing it. Raise RemoteError for invalid
         bytes.
         """
-        return self._frames.inspect(wire)
+        return self._codec.inspect(wire)
 
     def effects(self) -> list[GroupEffect]:
         """Return the effects of the last call, by message, in order; none if it raised.
@@ -257,7 +262,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         They include messages held and discarded, with reasons. Calls with effects receive, send,
         advance time, or change membership.
         """
-        return self._effects.told()
+        return self._effects.list_effects()
 
     def outgoing(self) -> list[Packet]:
         """Return control messages to send, and clear the queue."""
@@ -277,19 +282,19 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
 
     # -- replay of a log ----------------------------------------------------------------------
 
-    def said(self, wire: bytes) -> Said | None:
+    def said(self, wire: bytes) -> SendArguments | None:
         """Return the `send_packets` arguments in own bytes; None: a control message. Raise
         RemoteError.
         """
-        return self._frames.said(wire)
+        return self._codec.decode_own(wire)
 
     def speak_as(self, wire: bytes) -> None:
         """Continue the incarnation in which these own bytes were sent. Raise DecodeError."""
-        state, life = self._state, self._frames.unpack(wire)[0].by
-        if life != state.life:
+        state, incarnation = self._state, self._codec.unpack(wire)[0].by
+        if incarnation != state.incarnation:
             if not state.sent:
-                state.lives.chains.pop(state.name)
-            state.begin(life)
+                state.incarnations.by_member.pop(state.name)
+            state.start_incarnation(incarnation)
 
     # -- membership -------------------------------------------------------------------------
 
@@ -323,7 +328,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         """
         check_flags(keep_log=keep_log, lanes=lanes, by_channel=by_channel)
         group = cls.__new__(cls)
-        state = accepted(name, invitation, room, keep_log, options, lanes=lanes)
+        state = accept_invitation(name, invitation, room, keep_log, options, sender_logs=lanes)
         if not (lanes or by_channel):
             state.protocol.enter()
         group._set_up(state, incarnation)
@@ -361,7 +366,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
             "tick": lambda now: self.tick(now_ns=now),
             "correct_clock": lambda now: self.correct_clock(now_ns=now),
             "forget": self.forget,
-            "begin_at": self._begin_at_pairs,
+            "begin_at": self._start_from_pairs,
             "join": self.join,
             "leave": lambda member, last, force=False: self.leave(member, last, force=force),
             "subscribe": self.subscribe,
@@ -370,4 +375,4 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
             "delivered": self.delivered,
         }
         self._restore(state, log, doors, resume, incarnation)
-        self._state.call = NO_CALL
+        self._state.last_call = NO_CALL

@@ -7,18 +7,23 @@ from typing import Any
 
 from antecede.core.clocks import MAX_NUMBER
 from antecede.core.group.assumptions import Assumptions
-from antecede.core.group.incarnations import Lives, Roster, agreeing, canonical
+from antecede.core.group.incarnations import (
+    IncarnationTable,
+    Roster,
+    canonicalize,
+    collect_shared_options,
+)
 from antecede.core.group.message import Id, Message
 from antecede.core.group.options import (
-    GROUP,
-    by_number,
+    GROUP_SHAPE,
     can_be_open,
-    checked,
-    limits_of,
-    made,
+    check_name,
+    make_protocol,
+    number_member_options,
     options_code,
+    read_member_table,
     room_code,
-    roster_of,
+    split_limits,
 )
 from antecede.core.group.receiver import Receiving
 from antecede.core.group.state import NO_CALL, GroupState
@@ -30,10 +35,10 @@ from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 
 
-class Membership(Receiving):
+class GroupMembership(Receiving):
     """Changes membership in the group and its protocol."""
 
-    def invite(self, newcomer: str, *, again: bool = False) -> bytes:
+    def invite(self, name: str, *, again: bool = False) -> bytes:
         """Add a joining member as its sponsor, and return its invitation.
 
         Call `join` at every other member. From then on the transport owes the joining member every
@@ -43,45 +48,47 @@ class Membership(Receiving):
         """
         check_flags(again=again)
         state = self._state
-        self._state.call = NO_CALL
-        newcomer = self._checked_silent(newcomer) if again else self._checked_new(newcomer)
+        self._state.last_call = NO_CALL
+        name = self._check_silent(name) if again else self._check_new(name)
         flat_class(state.order)  # raises for orders that `accept` cannot create
         frontier = state.protocol.frontier()
         if not again:
             # `take_own_deliveries` or the next messages return what waited for this join.
-            state.inbox = [*self.join(newcomer), *state.inbox]
+            state.inbox = [*self.join(name), *state.inbox]
         return pack_state(
             (
-                (state.order, state.open, state.room, state.options),
-                state.roster.table(),
-                state.lives.state(),
+                (state.order, state.is_open, state.room, state.options),
+                state.roster.state(),
+                state.incarnations.state(),
                 frontier,
             )
         )
 
-    def join(self, newcomer: str) -> list[Message]:
+    def join(self, name: str) -> list[Message]:
         """Add a member that another one invited; return messages that become deliverable."""
         state = self._state
-        self._state.call = NO_CALL
-        newcomer = self._checked_new(newcomer)
+        self._state.last_call = NO_CALL
+        name = self._check_new(name)
         number = state.roster.next_number
-        with state.named_errors():
+        with state.translate_errors():
             delivered = self._effects.carry_out(state.protocol.join(number), None)
-        state.roster.add(number, newcomer)
-        state.record("join", newcomer)
-        return delivered + self._take_in_ahead()
+        state.roster.add(number, name)
+        state.record("join", name)
+        return delivered + self._process_newer_view()
 
-    def _checked_new(self, newcomer: str) -> str:
-        name = checked(newcomer)
+    def _check_new(self, newcomer: str) -> str:
+        name = check_name(newcomer)
         roster = self._state.roster
         if name in roster.numbers or name in roster.forgotten:
             raise LocalError(f"{name!r} is or was in the group; use another name")
         return name
 
-    def _checked_silent(self, newcomer: str) -> str:
-        name, state = checked(newcomer), self._state
+    def _check_silent(self, newcomer: str) -> str:
+        name, state = check_name(newcomer), self._state
         number = state.number(name)
-        heard = state.lives.heard(name) or state.protocol.delivered_runs().get(number)
+        heard = state.incarnations.find_highest_seq(name) or state.protocol.delivered_runs().get(
+            number
+        )
         if name == state.name or number in state.protocol.departed() or heard:
             raise LocalError(
                 f"cannot invite {name!r} again: it has sent a message or left, or is this member; "
@@ -101,7 +108,7 @@ class Membership(Receiving):
         held.
         """
         check_flags(force=force)
-        self._state.call = NO_CALL
+        self._state.last_call = NO_CALL
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
                 f"last={shown(last)} of {shown(member)}: expected its last sequence number, 0 to "
@@ -117,17 +124,17 @@ class Membership(Receiving):
             raise LocalError(f"order {state.order!r} does not support leave()")
         if state.roster.forgotten and member in state.roster.forgotten:
             raise LocalError(f"{member!r} left before and was forgotten")
-        if not state.open or checked(member) in state.roster.numbers:
-            with state.named_errors():
+        if not state.is_open or check_name(member) in state.roster.numbers:
+            with state.translate_errors():
                 if not force:
                     self._check_last(state.number(member), last)
                 effects = protocol.leave(state.number(member), last)
             delivered = carry_out(effects, None)
         else:
-            with state.unchanged_by_errors(), state.named_errors():
+            with state.rollback_on_error(), state.translate_errors():
                 number = state.roster.next_number
                 delivered = carry_out(protocol.join(number), None)
-                state.roster.add(number, checked(member))
+                state.roster.add(number, check_name(member))
                 delivered += carry_out(protocol.leave(number, last), None)
         state.record("leave", member, last, *((True,) if force else ()))
         return delivered
@@ -136,7 +143,7 @@ class Membership(Receiving):
         state, protocol = self._state, self._state.protocol
         if state.renumbers:
             return
-        for message in (*protocol.undelivered(), *self._decoded_ahead()):
+        for message in (*protocol.undelivered(), *self._decode_newer_view()):
             named = protocol.number_named(message, member)
             if message.sender != member and named > last:
                 raise LocalError(
@@ -156,20 +163,20 @@ class Membership(Receiving):
         while a held message mentions it.
         """
         state, protocol = self._state, self._state.protocol
-        state.call = NO_CALL
+        state.last_call = NO_CALL
         number = state.number(member)
         if number not in protocol.departed():
             raise LocalError(f"{member!r} is in the group; call leave({member!r}, last) first")
-        for message in (*protocol.undelivered(), *self._decoded_ahead()):
+        for message in (*protocol.undelivered(), *self._decode_newer_view()):
             if message.sender == number or protocol.number_named(message, number):
                 raise LocalError(
                     f"cannot forget {member!r}: held message {message.seq} of "
                     f"{state.roster.name(message.sender)!r} mentions it; retry after its delivery"
                 )
-        with state.named_errors():
+        with state.translate_errors():
             protocol.forget(number)
         state.roster.forget(number)
-        state.lives.forget(member)
+        state.incarnations.forget(member)
         for key in [key for key in state.recent if key[0] == member]:
             del state.recent[key]
         state.record("forget", member)
@@ -189,31 +196,31 @@ class Membership(Receiving):
         departed member, after something was sent or received, and in orders without support.
         """
         state = self._state
-        state.call = NO_CALL
+        state.last_call = NO_CALL
         if frontier is not None and not isinstance(frontier, Mapping):
             raise LocalError(
                 f"frontier is {shown(frontier)}; expected a mapping of member to sequence number"
             )
         if frontier is None or frontier:
-            tally = state.tally
+            tally = state.counters
             if tally.sent or tally.delivered or state.held:
                 raise LocalError(
                     "start_from() must precede all messages, but there are "
                     f"{tally.sent} sent, {tally.delivered} delivered, {state.held} held"
                 )
-        with state.unchanged_by_errors(), state.named_errors():
+        with state.rollback_on_error(), state.translate_errors():
             if frontier is None:
                 state.protocol.check_listening()
                 if state.protocol.guarantee.relation is not Relation.NONE:
-                    state.assumptions = Assumptions(listens=True)
+                    state.assumptions = Assumptions(starts_at_first_heard=True)
             else:
-                self._begin_behind(frontier)
+                self._start_from_frontier(frontier)
         state.record("begin_at", None if frontier is None else tuple(frontier.items()))
 
-    def _begin_at_pairs(self, pairs: Iterable[tuple[str, int]] | None) -> None:
+    def _start_from_pairs(self, pairs: Iterable[tuple[str, int]] | None) -> None:
         self.begin_at(None if pairs is None else dict(pairs))
 
-    def _begin_behind(self, frontier: Mapping[str, int]) -> None:
+    def _start_from_frontier(self, frontier: Mapping[str, int]) -> None:
         state, protocol = self._state, self._state.protocol
         for name, seq in frontier.items():
             if type(seq) is not int or not 0 <= seq <= MAX_NUMBER:
@@ -227,10 +234,10 @@ class Membership(Receiving):
                     "them"
                 )
         known = state.roster.numbers
-        if state.open and not protocol.needs_lanes:
-            new = [name for name in frontier if checked(name) not in known]
+        if state.is_open and not protocol.needs_lanes:
+            new = [name for name in frontier if check_name(name) not in known]
             if new:
-                self._meet(new)
+                self._add_members(new)
         newest = {state.number(name): seq for name, seq in frontier.items() if name != state.name}
         for member, last in protocol.departed().items():
             if newest.get(member, 0) > last:
@@ -244,14 +251,14 @@ class Membership(Receiving):
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """Replace a member's topics; call it at every member. Raise LocalError without topics."""
         state = self._state
-        self._state.call = NO_CALL
+        self._state.last_call = NO_CALL
         change = getattr(state.protocol, "subscribe", None)
         if change is None:
             raise LocalError(f"order {state.order!r} has no topics; use a topic order")
         if isinstance(topics, str) or not isinstance(topics, Iterable):
             raise LocalError(f"topics= is {shown(topics)}; expected a list of names")
         chosen = tuple(topics)
-        with state.named_errors():
+        with state.translate_errors():
             effects = change(state.number(member), chosen)
         state.record("subscribe", member, chosen)
         return self._effects.carry_out(effects, None)
@@ -274,58 +281,60 @@ class Membership(Receiving):
         clocks also for one without dependents.
         """
         state, protocol = self._state, self._state.protocol
-        state.call = NO_CALL
+        state.last_call = NO_CALL
         if state.renumbers:
             raise LocalError(
                 f"order {state.order!r} renumbers messages, so it does not support declare_lost()"
             )
-        named = state.ids(lost, "lost")
+        named = state.check_ids(lost, "lost")
         numbers = [MessageId(state.number(sender), seq) for sender, seq in named]
         assumptions = None
         if not state.by_reply and numbers:  # protocols by reply mark deliveries themselves
             assumptions = state.assumptions or Assumptions()
-            before = dict(assumptions.marks)
-            assumptions.lose(protocol, numbers)
+            before = dict(assumptions.missing_causes)
+            assumptions.mark_lost(protocol, numbers)
         try:
-            with state.named_errors():
+            with state.translate_errors():
                 effects = protocol.never_come(numbers)
         except LocalError:
             if assumptions is not None:
-                assumptions.marks = before
+                assumptions.missing_causes = before
             raise
-        if assumptions is not None and assumptions.marks:
+        if assumptions is not None and assumptions.missing_causes:
             state.assumptions = assumptions
         state.record("release", named)
         return self._effects.carry_out(effects, None)
 
 
-def accepted(
+def accept_invitation(
     name: str,
     invitation: bytes,
     room: str | None,
     keep_log: bool,
     options: Mapping[str, Any],
     *,
-    lanes: bool = False,
+    sender_logs: bool = False,
 ) -> GroupState:
     """Return the state of a joining member: see `Group.accept`."""
     from antecede.core.protocols.serialization import check_frontier
 
-    head, table, lives, frontier = unpack_state(invitation, 4)
-    if misfit((head, lives), (GROUP, Lives.SHAPE)):
+    identity, table, incarnations, frontier = unpack_state(invitation, 4)
+    if misfit((identity, incarnations), (GROUP_SHAPE, IncarnationTable.SHAPE)):
         raise DecodeError("invitation lacks order and room")
-    order, is_open, told_room, told_options = head
+    order, is_open, told_room, told_options = identity
     if order not in ENTRIES or not ENTRIES[order].flat:
         raise DecodeError(f"invitation to a group of unknown order {order!r:.40}")
-    roster = roster_of(table)
-    if checked(name) not in roster.numbers:
+    roster = read_member_table(table)
+    if check_name(name) not in roster.numbers:
         raise MismatchError("members", f"invitation is not for {name!r}")
-    limits, own = limits_of(options, order, is_open)
-    own = by_number(order, own, roster.numbers)
-    protocol = made(order, roster.numbers[name], roster.numbers, own)
-    if lanes:
+    limits, own = split_limits(options, order, is_open)
+    own = number_member_options(order, own, roster.numbers)
+    protocol = make_protocol(order, roster.numbers[name], roster.numbers, own)
+    if sender_logs:
         protocol.carry_in_lanes()
-    agreed = _Agreed(made(order, roster.numbers[name], roster.numbers, own), order, roster)
+    agreed = _SharedOptions(
+        make_protocol(order, roster.numbers[name], roster.numbers, own), order, roster
+    )
     if room is not None and told_room != room_code(room):
         raise MismatchError("room", f"invitation is to another room than {room!r}")
     check_frontier(protocol, frontier, roster.names)
@@ -345,53 +354,59 @@ def accepted(
         limits=limits,
         keep_log=keep_log,
     )
-    state.lives = Lives.of_state(lives)
+    state.incarnations = IncarnationTable.from_state(incarnations)
     return state
 
 
-class _Agreed:
+class _SharedOptions:
     """Options that the invitation fixes, compared with those of the joining member."""
 
     def __init__(self, fresh: Protocol, order: str, roster: Roster) -> None:
         self._fresh, self._order, self._roster = fresh, order, roster
-        joined = set(roster.joined)
+        joined = set(roster.joins)
         self._first = {k: name for k, name in roster.names.items() if k not in joined}
 
     def check(
         self,
         own: Mapping[str, Any],
-        subscribed: Subscriptions[int] | None,
-        told: int,
+        subscriptions: Subscriptions[int] | None,
+        announced: int,
         is_open: bool,
     ) -> None:
         """Raise MismatchError if the group has other options than `own`.
 
-        Fingerprints cover only the first members. The current `subscribed` count as the first ones
-        if the joining member specifies only its own.
+        Fingerprints cover only the first members. The current `subscriptions` count as the first
+        ones if the joining member specifies only its own.
         """
         first = self._first.values()
         options = dict(own)
         if (bounds := options.get("bounds")) is not None:
             options["bounds"] = bounds.among(set(first))
         tried = [options]
-        if subscribed is not None:
+        if subscriptions is not None:
             given = own.get("subscriptions") or Subscriptions()
-            mine = {one: topics for one, topics in given.topics.items() if one in first and topics}
+            mine = {
+                candidate: topics
+                for candidate, topics in given.topics.items()
+                if candidate in first and topics
+            }
             names = self._roster.names
-            now = {names[k]: t for k, t in subscribed.topics.items() if k in self._first}
+            now = {names[k]: t for k, t in subscriptions.topics.items() if k in self._first}
             chosen = [mine] if mine else [mine, now]
-            tried = [{**options, "subscriptions": Subscriptions(one)} for one in chosen]
-        found = [agreeing(self._fresh, one) for one in tried]
-        fitting = [pair for pair in found if options_code(self._order, pair[0]) == told]
+            tried = [{**options, "subscriptions": Subscriptions(candidate)} for candidate in chosen]
+        shared = [collect_shared_options(self._fresh, candidate) for candidate in tried]
+        fitting = [pair for pair in shared if options_code(self._order, pair[0]) == announced]
         if not fitting:
             raise MismatchError(
                 "options",
-                f"invitation to a group of {self._order} with other options than {found[0][0]}",
+                f"invitation to a group of {self._order} with other options than {shared[0][0]}",
             )
         if self._roster.forgotten:
             return  # the first list is unknown
-        lists = (Roster(self._first, extra=canonical(tables)) for _, tables in fitting)
-        if not is_open and self._roster.digests[0] not in {one.digests[0] for one in lists}:
+        lists = (Roster(self._first, extra=canonicalize(tables)) for _, tables in fitting)
+        if not is_open and self._roster.digests[0] not in {
+            candidate.digests[0] for candidate in lists
+        }:
             raise MismatchError(
                 "members",
                 "invitation to a group with other bounds or subscriptions of its first members "

@@ -9,11 +9,11 @@ Id: TypeAlias = tuple[str, int]
 """Message id: sender and its sequence number, from 1."""
 
 
-def _text(ids: tuple[Id, ...]) -> str:
-    return ", ".join(_named(sender, seq) for sender, seq in ids)
+def _format_ids(ids: tuple[Id, ...]) -> str:
+    return ", ".join(_describe_id(sender, seq) for sender, seq in ids)
 
 
-def _named(sender: str, seq: int) -> str:
+def _describe_id(sender: str, seq: int) -> str:
     return f"{sender}'s message {seq}" if seq else f"a control message of {sender}"
 
 
@@ -34,9 +34,9 @@ class Message(NamedTuple):
         return self.sender, self.seq
 
     def __repr__(self) -> str:
-        more = f", answers {_text(self.reply_to)}" if self.reply_to else ""
-        more += f", without {_text(self.missing)}" if self.missing else ""
-        return f"<{_named(self.sender, self.seq)}: {_short(self.payload)}{more}>"
+        more = f", answers {_format_ids(self.reply_to)}" if self.reply_to else ""
+        more += f", without {_format_ids(self.missing)}" if self.missing else ""
+        return f"<{_describe_id(self.sender, self.seq)}: {_shorten(self.payload)}{more}>"
 
 
 class Sent(bytes):
@@ -47,9 +47,9 @@ class Sent(bytes):
 
     def __new__(cls, wire: bytes, message: Message, to: tuple[str, ...]) -> Sent:
         """Return `wire` with its message and receivers."""
-        made = super().__new__(cls, wire)
-        made.message, made.to = message, to
-        return made
+        sent = super().__new__(cls, wire)
+        sent.message, sent.to = message, to
+        return sent
 
     def __getnewargs__(self) -> tuple[bytes, Message, tuple[str, ...]]:  # type: ignore[override]
         return bytes(self), self.message, self.to
@@ -74,22 +74,22 @@ class Blocked(NamedTuple):
     """Members from which any message is awaited (orders by clocks)."""
     until_ns: int | None = None
     """Local clock reading at which it may be delivered (orders by clocks)."""
-    join: int = 0
+    unseen_joins: int = 0
     """Joins that its sender knows of and this member does not. Each `Group.join` reduces it."""
     reason: str = ""
 
     def __str__(self) -> str:
-        reasons = [_text(self.waits_for)] if self.waits_for else []
+        reasons = [_format_ids(self.waits_for)] if self.waits_for else []
         if self.silent:
             reasons.append(f"any message from {', '.join(self.silent)}")
         if self.until_ns is not None:
             reasons.append(f"clock reading {self.until_ns} ns")
-        if self.join:
-            reasons.append(f"{self.join} join(s) that were not reported here")
+        if self.unseen_joins:
+            reasons.append(f"{self.unseen_joins} join(s) that were not reported here")
         if self.reason:
             reasons.append(self.reason)
-        what = " and ".join(reasons) or "the next tick, or a held message ordered before it"
-        return f"{_named(self.message.sender, self.message.seq)} waits for {what}"
+        condition = " and ".join(reasons) or "the next tick, or a held message ordered before it"
+        return f"{_describe_id(self.message.sender, self.message.seq)} waits for {condition}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -101,19 +101,19 @@ class Missing(NamedTuple):
     sender: str
     seq: int | None
     """Highest missing number; None: any new message of the sender (orders by clocks)."""
-    waiting: int
+    dependents: int
     first: int | None = None
     """First missing number of a gap up to `seq`; None: only `seq`, or messages have chosen
     receivers."""
 
     def __str__(self) -> str:
-        of = f"of {self.sender}"
-        wait = f"{self.waiting} held message(s) wait for"
+        sender = f"of {self.sender}"
+        wait = f"{self.dependents} held message(s) wait for"
         if self.seq is None:
-            return f"a new message {of} is missing; {wait} it"
+            return f"a new message {sender} is missing; {wait} it"
         if self.first is None:
-            return f"message {self.seq} {of} is missing; {wait} it"
-        return f"messages {self.first} to {self.seq} {of} are missing; {wait} them"
+            return f"message {self.seq} {sender} is missing; {wait} it"
+        return f"messages {self.first} to {self.seq} {sender} are missing; {wait} them"
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -123,10 +123,10 @@ class Thread(NamedTuple):
     """Message and its known replies, as a tree."""
 
     id: Id
-    here: bool
+    is_known: bool
     """False: only its replies are known here."""
     answers: tuple[Thread, ...]
-    forgotten: bool = False
+    is_forgotten: bool = False
     """True: it was delivered or sent here, and is no longer kept."""
 
     def walk(self) -> Iterator[tuple[int, Thread]]:
@@ -145,9 +145,9 @@ class Thread(NamedTuple):
         return "\n".join(lines)
 
     def _remark(self) -> str:
-        if self.here:
+        if self.is_known:
             return ""
-        return " (no longer kept)" if self.forgotten else " (unknown)"
+        return " (no longer kept)" if self.is_forgotten else " (unknown)"
 
     def __repr__(self) -> str:
         return f"<{self.id[0]}'s message {self.id[1]} and {sum(1 for _ in self.walk()) - 1} below>"
@@ -172,7 +172,7 @@ class Stats(NamedTuple):
     duplicates: int
     discarded: Mapping[str, int]
     """Messages that will not be delivered, by reason; without duplicates."""
-    refused: Mapping[str, int]
+    rejected: Mapping[str, int]
     """Rejected messages, by error class."""
 
 
@@ -207,7 +207,7 @@ class GroupEffect(NamedTuple):
     """True for the message that this call received."""
 
 
-class Said(NamedTuple):
+class SendArguments(NamedTuple):
     """Arguments of `Group.send_packets`, decoded from own bytes."""
 
     payload: bytes
@@ -227,5 +227,5 @@ class Packet(NamedTuple):
         return f"<{len(self.wire)} bytes for {', '.join(self.to) or 'no member'}>"
 
 
-def _short(payload: bytes) -> str:
+def _shorten(payload: bytes) -> str:
     return repr(payload) if len(payload) <= 40 else f"{payload[:37]!r}... ({len(payload)} bytes)"

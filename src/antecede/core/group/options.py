@@ -12,7 +12,7 @@ from antecede.core.clocks import MAX_NUMBER as GREATEST
 from antecede.core.clocks import Bounds, plain
 from antecede.core.group.counters import SHAPE as TALLIES
 from antecede.core.group.frames import format as frame
-from antecede.core.group.incarnations import Lives, Roster, canonical, fingerprint
+from antecede.core.group.incarnations import IncarnationTable, Roster, canonicalize, fingerprint
 from antecede.core.protocols import ENTRIES, Protocol, Relation, flat_class
 from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import options_of, plain_options
@@ -34,9 +34,9 @@ from antecede.formatting import shown
 
 ALIASES = {"causal": "idr", "reply": "sb", "none": "unordered"}
 
-BY_NAME: Mapping[str, type] = {"bounds": Bounds, "subscriptions": Subscriptions}
+NAMED_OPTION_TYPES: Mapping[str, type] = {"bounds": Bounds, "subscriptions": Subscriptions}
 
-MAX_NUMBER = 1 << 16
+MAX_MEMBER_NUMBER = 1 << 16
 
 
 class Limits(NamedTuple):
@@ -53,21 +53,23 @@ class Limits(NamedTuple):
     """Messages kept for `Group.thread` (order "reply")."""
 
 
-def list_of(name: str, members: Iterable[str] | None) -> list[str]:
+def check_members(name: str, members: Iterable[str] | None) -> list[str]:
     """Return the sorted names of the first members. Raise LocalError."""
     if isinstance(members, str | bytes):
         raise LocalError(f"members= is the text {members!r}; expected a list of names")
     if members is not None and not isinstance(members, Iterable):
         raise LocalError(f"members= is {shown(members)}; expected a list of names")
-    names = sorted(map(checked, (name,) if members is None else members))
-    if twice := [one for one, after in pairwise(names) if one == after]:
-        raise LocalError(f"members= has a duplicate name: {twice[0]!r}")
-    if checked(name) not in names:
+    names = sorted(map(check_name, (name,) if members is None else members))
+    if duplicates := [
+        name_before for name_before, after in pairwise(names) if name_before == after
+    ]:
+        raise LocalError(f"members= has a duplicate name: {duplicates[0]!r}")
+    if check_name(name) not in names:
         raise LocalError(f"members= lacks this member, {name!r}: {names}")
     return names
 
 
-def resolved(order: str) -> str:
+def resolve_order(order: str) -> str:
     """Return the protocol name of an order. Raise LocalError."""
     name = ALIASES.get(order, order) if isinstance(order, str) else None
     if name is None or name not in ENTRIES:
@@ -78,7 +80,7 @@ def resolved(order: str) -> str:
     return name
 
 
-def limits_of(
+def split_limits(
     options: Mapping[str, Any], order: str, is_open: bool
 ) -> tuple[Limits, dict[str, Any]]:
     """Split options into limits and protocol options. Raise LocalError."""
@@ -96,7 +98,9 @@ def limits_of(
     return Limits(**given), rest
 
 
-def by_number(order: str, options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
+def number_member_options(
+    order: str, options: Mapping[str, Any], numbers: Mapping[str, int]
+) -> dict[str, Any]:
     """Return the options with member numbers for names. Raise LocalError for unknown members."""
     given = dict(options)
     for name in flat_class(order).member_options & given.keys():
@@ -115,7 +119,9 @@ def by_number(order: str, options: Mapping[str, Any], numbers: Mapping[str, int]
     return given
 
 
-def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, Any]) -> Protocol:
+def make_protocol(
+    order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, Any]
+) -> Protocol:
     """Return a new protocol object. Raise LocalError for unknown or invalid options."""
     protocol_class = flat_class(order)
     known = options_of(protocol_class)
@@ -126,7 +132,7 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
             f"order {order!r}{also} has no option {unknown[0]!r}; {own}. Options of every group: "
             f"room, incarnation, keep_log, {', '.join(Limits._fields)}"
         )
-    for name, kind in BY_NAME.items():
+    for name, kind in NAMED_OPTION_TYPES.items():
         if not isinstance(options.get(name), (kind, NoneType)):
             what = type(options[name]).__name__
             raise LocalError(f"{name}= is {what}; expected antecede.{kind.__name__}(...)")
@@ -135,7 +141,7 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
         return build.member(protocol_class, me, numbers.values(), given)
     except LocalError as error:
         table = {number: name for name, number in numbers.items()}
-        error.args = (with_names(str(error), table), *error.args[1:])
+        error.args = (insert_names(str(error), table), *error.args[1:])
         raise
     except TypeError as error:  # its text names the option
         raise LocalError(f"order {order!r}: {error}".replace(".__init__()", "")) from error
@@ -143,32 +149,32 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
 
 def can_be_open(protocol: Protocol) -> bool:
     """Return whether a protocol's messages contain the members that they mention."""
-    told = type(protocol).mentions is not Protocol.mentions
-    return told and (protocol.in_lanes or not protocol.needs_lanes)
+    names_members = type(protocol).mentions is not Protocol.mentions
+    return names_members and (protocol.in_lanes or not protocol.needs_lanes)
 
 
 def room_code(room: str) -> int:
     """Return the fingerprint of `room=`. Raise LocalError unless it is text."""
     if not isinstance(room, str):
         raise LocalError(f"room= is {shown(room)}; expected text, the same at all members")
-    return fingerprint(_encoded(room, "room="))
+    return fingerprint(_encode_text(room, "room="))
 
 
 def options_code(order: str, common: Mapping[str, Any]) -> int:
     """Return the fingerprint of an order and its shared options."""
-    return fingerprint(_encoded(f"{order} {canonical(common)}", "order="), 2)
+    return fingerprint(_encode_text(f"{order} {canonicalize(common)}", "order="), 2)
 
 
-GROUP: Shape = TEXT, BOOL, NUMBER, NUMBER
+GROUP_SHAPE: Shape = TEXT, BOOL, NUMBER, NUMBER
 _NAMES_TABLE: tuple[Shape, ...] = Many((NUMBER, TEXT)), NUMBER, Many(NUMBER)
 _FORGOTTEN: tuple[Shape, ...] = (Many(NUMBER), NUMBER), Many((TEXT, NUMBER))
-TABLE: Shape = OneOf(_NAMES_TABLE, (*_NAMES_TABLE, *_FORGOTTEN))
+TABLE_SHAPE: Shape = OneOf(_NAMES_TABLE, (*_NAMES_TABLE, *_FORGOTTEN))
 _IDS: Shape = Many((TEXT, NUMBER))
-SNAPSHOT: tuple[Shape, ...] = (
-    GROUP,
+SNAPSHOT_SHAPE: tuple[Shape, ...] = (
+    GROUP_SHAPE,
     TEXT,
-    TABLE,
-    (NUMBER, (NUMBER, NUMBER, NUMBER), Lives.SHAPE),
+    TABLE_SHAPE,
+    (NUMBER, (NUMBER, NUMBER, NUMBER), IncarnationTable.SHAPE),
     Many((Many(TEXT), BYTES)),
     Many((TEXT, NUMBER, BYTES, _IDS, _IDS)),
     Many((BYTES, TEXT, NUMBER, BYTES, NUMBER, OneOf(None, SIGNED))),
@@ -178,17 +184,21 @@ SNAPSHOT: tuple[Shape, ...] = (
 )
 
 
-def roster_of(table: Any) -> Roster:
+def read_member_table(table: Any) -> Roster:
     """Return a member table from stored form. Raise DecodeError."""
-    if where := misfit(table, TABLE):
+    if where := misfit(table, TABLE_SHAPE):
         raise DecodeError(f"invalid stored member table: {where}")
     rows, first, joined, *rest = table
     names: dict[int, str] = dict(rows)
     sound = all(map(can_be_name, names.values()))
-    if not sound or max(names, default=MAX_NUMBER + 1) > MAX_NUMBER or first >= 1 << 32:
+    if (
+        not sound
+        or max(names, default=MAX_MEMBER_NUMBER + 1) > MAX_MEMBER_NUMBER
+        or first >= 1 << 32
+    ):
         raise DecodeError("invalid stored member table: names or numbers are out of range")
     if rest:
-        return _with_forgotten(names, first, joined, *rest)
+        return _read_forgotten(names, first, joined, *rest)
     begun = len(rows) - len(joined)
     if len(set(names.values())) < len(rows) or [*names][begun:] != [*joined]:
         raise DecodeError("invalid stored member table: duplicate name or inconsistent joins")
@@ -198,23 +208,26 @@ def roster_of(table: Any) -> Roster:
     return roster
 
 
-def _with_forgotten(
-    names: dict[int, str], first: int, joined: tuple[int, ...], given: Any, forgotten: Any
+def _read_forgotten(
+    names: dict[int, str], first: int, joined: tuple[int, ...], numbering: Any, forgotten: Any
 ) -> Roster:
-    digests, highest = given
-    gone = dict(forgotten)
-    once = len({*names.values(), *gone}) == len(names) + len(gone)
-    known = {*names, *gone.values()}
-    whole = (
+    digests, highest = numbering
+    forgotten_numbers = dict(forgotten)
+    is_unique = len({*names.values(), *forgotten_numbers}) == len(names) + len(forgotten_numbers)
+    known = {*names, *forgotten_numbers.values()}
+    is_complete = (
         len(digests) == len(joined) + 1 and digests[0] == first and len(set(joined)) == len(joined)
     )
-    if not (once and whole and known) or not max((*known, *joined)) <= highest <= MAX_NUMBER:
+    if (
+        not (is_unique and is_complete and known)
+        or not max((*known, *joined)) <= highest <= MAX_MEMBER_NUMBER
+    ):
         raise DecodeError("invalid stored member table: inconsistent forgotten members")
-    if any(one >= 1 << 32 for one in digests) or not all(map(can_be_name, gone)):
+    if any(digest >= 1 << 32 for digest in digests) or not all(map(can_be_name, forgotten_numbers)):
         raise DecodeError("invalid stored member table: inconsistent forgotten members")
     roster = Roster(names, first)
-    roster.digests, roster.joined = list(digests), list(joined)
-    roster.forgotten, roster.given = gone, highest
+    roster.digests, roster.joins = list(digests), list(joined)
+    roster.forgotten, roster.highest_number = forgotten_numbers, highest
     return roster
 
 
@@ -222,7 +235,7 @@ _NUMBERED = re.compile(r"\bmembers? (\d+)\b(?! of)(?: and (\d+)\b)?")
 _LISTED = re.compile(r"(?<=others )(are )?\((\d+(?:, \d+)*),?\)")
 
 
-def with_names(text: str, names: Mapping[int, str]) -> str:
+def insert_names(text: str, names: Mapping[int, str]) -> str:
     """Return a text with names in place of member numbers."""
 
     def named(found: re.Match[str]) -> str:
@@ -251,7 +264,7 @@ def is_id(value: Any) -> bool:
     )
 
 
-def checked(name: str) -> str:
+def check_name(name: str) -> str:
     """Return a member name as built-in str. Raise LocalError."""
     if not isinstance(name, str):
         raise LocalError(f"member name is {type(name).__name__}; expected text")
@@ -271,7 +284,7 @@ def can_be_name(name: str) -> bool:
         return False
 
 
-def _encoded(text: str, what: str) -> bytes:
+def _encode_text(text: str, what: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:

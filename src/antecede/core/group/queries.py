@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any
 
 from antecede.core.clocks import contains
-from antecede.core.group.effects import Part
+from antecede.core.group.effects import GroupPart
 from antecede.core.group.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
-from antecede.core.group.options import with_names
+from antecede.core.group.options import insert_names
 from antecede.core.protocols import Addressing, Held, MessageId, Relation
 from antecede.errors import LocalError
 from antecede.formatting import shown
@@ -19,36 +19,38 @@ from antecede.formatting import shown
 _BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
 
 
-class Questions(Part):
+class Queries(GroupPart):
     """Read-only queries of the state."""
 
     def blocked_on(self) -> list[Blocked]:
         """Return every held message with what it waits for."""
         state = self._state
-        joins = len(state.roster.joined)
-        held = self._all_blocked(state.protocol.blocked_on())
-        return held + [Blocked(m, (), (), None, at - joins) for m, at, _ in state.ahead.values()]
+        joins = len(state.roster.joins)
+        held = self._name_blocked(state.protocol.blocked_on())
+        return held + [
+            Blocked(m, (), (), None, at - joins) for m, at, _ in state.newer_view_frames.values()
+        ]
 
     def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
         """Return what the protocol holds, by the `id` of `effects`."""
         protocol = self._state.protocol
         held = protocol.blocked_on()
-        ids = (protocol.identity(one.message) for one in held)
-        shown = self._all_blocked(held)
-        return {(key.sender, key.seq): one for key, one in zip(ids, shown, strict=True)}
+        ids = (protocol.identity(entry.message) for entry in held)
+        described = self._name_blocked(held)
+        return {(key.sender, key.seq): entry for key, entry in zip(ids, described, strict=True)}
 
-    def _all_blocked(self, held: Sequence[Held]) -> list[Blocked]:
-        state, found = self._state, []
+    def _name_blocked(self, held: Sequence[Held]) -> list[Blocked]:
+        state, described = self._state, []
         missing: tuple[MessageId, ...] | None = None
         waits_for: tuple[Id, ...] = ()
-        for one in held:
-            if one.missing is not missing:
-                missing, waits_for = one.missing, state.named(one.missing)
-            silent = tuple([state.roster.name(k) for k in one.silent]) if one.silent else ()
-            message = state.message(one.message)
-            reason = with_names(one.reason, state.roster.names) if one.reason else ""
-            found.append(Blocked(message, waits_for, silent, one.until_ns, 0, reason))
-        return found
+        for entry in held:
+            if entry.missing is not missing:
+                missing, waits_for = entry.missing, state.name_ids(entry.missing)
+            silent = tuple([state.roster.name(k) for k in entry.silent]) if entry.silent else ()
+            message = state.to_message(entry.message)
+            reason = insert_names(entry.reason, state.roster.names) if entry.reason else ""
+            described.append(Blocked(message, waits_for, silent, entry.until_ns, 0, reason))
+        return described
 
     def missing(self) -> list[Missing]:
         """Return the missing messages that held ones depend on, by sender. O(held messages and
@@ -60,16 +62,19 @@ class Questions(Part):
         """
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
-        here = {protocol.identity(one.message) for one in blocked}
-        messages = Counter(chain.from_iterable(one.missing for one in blocked))
-        members = Counter(chain.from_iterable(one.silent for one in blocked))
-        named = [one for one in messages if one not in here]
-        first = self._firsts(named, here) if named else {}
-        roots = [Missing(name(one.sender), one.seq, messages[one], first.get(one)) for one in named]
+        here = {protocol.identity(entry.message) for entry in blocked}
+        messages = Counter(chain.from_iterable(entry.missing for entry in blocked))
+        members = Counter(chain.from_iterable(entry.silent for entry in blocked))
+        absent = [entry for entry in messages if entry not in here]
+        first = self._find_gap_starts(absent, here) if absent else {}
+        roots = [
+            Missing(name(entry.sender), entry.seq, messages[entry], first.get(entry))
+            for entry in absent
+        ]
         roots += [Missing(name(member), None, count) for member, count in members.items()]
         return sorted(roots, key=lambda root: (root.sender, root.seq or 0))
 
-    def _firsts(
+    def _find_gap_starts(
         self, named: Sequence[MessageId], here: set[MessageId]
     ) -> dict[tuple[int, int], int]:
         protocol = self._state.protocol
@@ -85,26 +90,29 @@ class Questions(Part):
                 known[sender].append(seq)
         for numbers in known.values():
             numbers.sort()
-        begins = ((one, known[one[0]][bisect_left(known[one[0]], one[1]) - 1] + 1) for one in named)
+        begins = (
+            (entry, known[entry[0]][bisect_left(known[entry[0]], entry[1]) - 1] + 1)
+            for entry in named
+        )
         return {(sender, seq): begin for (sender, seq), begin in begins if begin < seq}
 
     def stats(self) -> Stats:
         """Return the counters, in O(1)."""
         state = self._state
-        tally = state.tally
-        oldest = next(iter(tally.since), None)
+        tally = state.counters
+        oldest = next(iter(tally.held_since), None)
         return Stats(
             members=len(state.protocol.members),
             sent=tally.sent,
             delivered=tally.delivered,
-            released=tally.released,
+            released=tally.delivered_incomplete,
             held=state.protocol.held_count(),
-            ahead=len(state.ahead),
-            oldest=None if oldest is None else state.named([oldest])[0],
-            held_since_ns=None if oldest is None else tally.since[oldest],
+            ahead=len(state.newer_view_frames),
+            oldest=None if oldest is None else state.name_ids([oldest])[0],
+            held_since_ns=None if oldest is None else tally.held_since[oldest],
             duplicates=tally.duplicates,
             discarded=dict(tally.discarded),
-            refused=dict(tally.refused),
+            rejected=dict(tally.rejected),
         )
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
@@ -124,7 +132,7 @@ class Questions(Part):
             runs[self._state.roster.name(member)] = tuple((a, stop - 1) for a, stop in pairs)
         return runs
 
-    def last(self, member: str | None = None) -> int:
+    def last_seq(self, member: str | None = None) -> int:
         """Return the highest known number of a member, held or delivered; 0: none.
 
         For this member (default) it is the number sent, which the others pass to `leave`. For a
@@ -138,20 +146,20 @@ class Questions(Part):
                 f"order {state.order!r} renumbers messages, so numbers of {name} are unknown here; "
                 f"call last_seq() in the group of {name}"
             )
-        told = state.protocol.departed().get(number)
-        if told is not None:
-            return told
+        departed_last = state.protocol.departed().get(number)
+        if departed_last is not None:
+            return departed_last
         bounds = () if state.renumbers else state.protocol.delivered_runs().get(number, ())
         # Messages that count as delivered may never have arrived (`start_from`).
-        heard = max(state.lives.heard(name), bounds[-1] - 1 if bounds else 0)
+        heard = max(state.incarnations.find_highest_seq(name), bounds[-1] - 1 if bounds else 0)
         # Own messages without receivers count too.
         return max(heard, state.sent) if name == state.name else heard
 
     def held(self) -> list[Packet]:
         """Return held messages as packets without receivers, for a joining member."""
         state = self._state
-        wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]
-        return [Packet((), wire) for wire in (*wires, *state.ahead)]
+        wires = [self._codec.encode(entry.message) for entry in state.protocol.blocked_on()]
+        return [Packet((), wire) for wire in (*wires, *state.newer_view_frames)]
 
     def thread(self, message: Message | Sent | Id) -> Thread:
         """Return the tree of replies around a message, from its first message (order "reply").
@@ -161,7 +169,7 @@ class Questions(Part):
         state = self._state
         if not state.by_reply:
             raise LocalError(f"order {state.order!r} has no threads; use order 'reply'")
-        named = state.answered(message, "a thread's message")
+        named = state.check_reply_to(message, "a thread's message")
         if len(named) != 1:
             raise LocalError(
                 f"a thread has one message, got {len(named)}; pass one delivered Message, the "
@@ -178,22 +186,24 @@ class Questions(Part):
 
         return state.threads.tree(state.threads.root(one), was_here)
 
-    def knows(self, member: str, of: str) -> int:
+    def known_seq(self, member: str, of: str) -> int:
         """Return the last number of `of` that `member` is known to have. Only in order "matrix"."""
-        return int(self._matrix("knows")(self._state.number(member), self._state.number(of)))
+        return int(
+            self._get_matrix_method("knows")(self._state.number(member), self._state.number(of))
+        )
 
-    def stable(self) -> dict[str, int]:
+    def stable_seqs(self) -> dict[str, int]:
         """Return by member the last number that all are known to have. Only in order "matrix"."""
-        found = self._matrix("stable")()
-        return {self._state.roster.name(number): count for number, count in sorted(found.items())}
+        seqs = self._get_matrix_method("stable")()
+        return {self._state.roster.name(number): count for number, count in sorted(seqs.items())}
 
-    def _matrix(self, method: str) -> Any:
-        found = getattr(self._state.protocol, method, None)
-        if found is None:
+    def _get_matrix_method(self, method: str) -> Any:
+        function = getattr(self._state.protocol, method, None)
+        if function is None:
             raise LocalError(
                 f"order {self._state.order!r} does not track what other members have; use 'matrix'"
             )
-        return found
+        return function
 
     def topics(self) -> tuple[str, ...]:
         """Return all topics with a subscriber, sorted. Raise LocalError if the order has none."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.core.clocks import Seconds, group_reading
-from antecede.core.group.effects import Part
+from antecede.core.clocks import Seconds, parse_reading
+from antecede.core.group.effects import GroupPart
 from antecede.core.group.frames import format as frame
 from antecede.core.group.message import Id, Message, Packet, Sent
 from antecede.core.group.state import NO_CALL
@@ -14,11 +14,11 @@ from antecede.core.protocols import Addressing, Effect, MessageId, Transmit
 from antecede.errors import LocalError, ProtocolError
 from antecede.formatting import shown
 
-BYTES = bytes, bytearray, memoryview
-Answered = Message | Sent | Id | Sequence[Message | Sent | Id]
+BYTES_TYPES = bytes, bytearray, memoryview
+ReplyTargets = Message | Sent | Id | Sequence[Message | Sent | Id]
 
 
-class Sending(Part):
+class Sender(GroupPart):
     """Passes messages to the protocol, and encodes the result."""
 
     def send(
@@ -27,7 +27,7 @@ class Sending(Part):
         *,
         to: Sequence[str] | None = None,
         topics: Sequence[str] = (),
-        reply_to: Answered = (),
+        reply_to: ReplyTargets = (),
         now: Seconds | None = None,
         now_ns: int | None = None,
     ) -> Sent:
@@ -52,8 +52,8 @@ class Sending(Part):
         `send_packets` instead.
         """
         state = self._state
-        topics = _listed(topics) or ()
-        self._check_read(topics)
+        topics = _to_tuple(topics) or ()
+        self._check_subscribers(topics)
         packets = self.post(
             payload, to=to, topics=topics, reply_to=reply_to, now=now, now_ns=now_ns
         )
@@ -70,12 +70,14 @@ class Sending(Part):
         assert isinstance(wire, Sent)
         return wire
 
-    def _check_read(self, topics: Sequence[str]) -> None:
+    def _check_subscribers(self, topics: Sequence[str]) -> None:
         """Raise LocalError for topics without other subscribers, before a number is used."""
         state = self._state
         subscriptions = getattr(state.protocol, "subscriptions", None)
         sound = isinstance(topics, tuple) and all(isinstance(topic, str) for topic in topics)
-        if not topics or subscriptions is None or not sound:  # `_audience` judges what is unsound
+        if (
+            not topics or subscriptions is None or not sound
+        ):  # `_check_receivers` judges what is unsound
             return
         if not subscriptions.targets(topics, state.protocol.others()):
             read = ", ".join(map(repr, topics))
@@ -90,28 +92,30 @@ class Sending(Part):
         *,
         to: Sequence[str] | None = None,
         topics: Sequence[str] = (),
-        reply_to: Answered = (),
+        reply_to: ReplyTargets = (),
         now: Seconds | None = None,
         now_ns: int | None = None,
     ) -> list[Packet]:
         """Return packets with their receivers and `SentBytes`. Raise LocalError as `send` does."""
         state = self._state
-        state.call = NO_CALL
+        state.last_call = NO_CALL
         self._check_payload(payload)
-        to, topics = _listed(to), _listed(topics) or ()
-        none = type(reply_to) is tuple and not reply_to
-        parents = () if none else state.answered(reply_to)
+        to, topics = _to_tuple(to), _to_tuple(topics) or ()
+        no_reply = type(reply_to) is tuple and not reply_to
+        parents = () if no_reply else state.check_reply_to(reply_to)
         after = tuple([MessageId(state.number(p), seq) for p, seq in parents]) if parents else ()
-        audience = self._audience(to, topics) if to is not None or topics else {}
-        reading = None if now is now_ns is None else group_reading(now, now_ns)
-        asked, packets = self._made(bytes(payload), reading, after, audience, topics)
-        state.tally.sent += 1
+        receivers = self._check_receivers(to, topics) if to is not None or topics else {}
+        reading = None if now is now_ns is None else parse_reading(now, now_ns)
+        effects, packets = self._send_within_limit(
+            bytes(payload), reading, after, receivers, topics
+        )
+        state.counters.sent += 1
         state.sent += 1
         if state.is_total:  # held until its turn, which may come at once
-            for one, _ in packets:
-                state.tally.wait(state.protocol.identity(one.message), reading)
-        state.inbox += self._effects.deliver(asked, reading)
-        own = [self._own(one, packet, parents) for one, packet in packets]
+            for effect, _ in packets:
+                state.counters.record_hold(state.protocol.identity(effect.message), reading)
+        state.inbox += self._effects.deliver(effects, reading)
+        own = [self._make_own_packet(effect, packet, parents) for effect, packet in packets]
         if state.by_reply:
             state.threads.add((state.name, state.sent), parents)
         if state.keep_log:
@@ -119,44 +123,50 @@ class Sending(Part):
             state.record("post", bytes(payload), *chosen, parents, reading)
         return own
 
-    def _made(
+    def _send_within_limit(
         self,
         payload: bytes,
         reading: int | None,
         after: tuple[MessageId, ...],
-        audience: Mapping[str, Any],
+        receivers: Mapping[str, Any],
         topics: Sequence[str],
     ) -> tuple[Sequence[Effect], list[tuple[Transmit, Packet]]]:
         """Let the protocol number a message; undo it if the result is too large."""
         state = self._state
         most, protocol = state.limits.max_packet, state.protocol
-        beside = self._frames.most_beside(len(after), topics)  # None: see `_check_payload`
-        safe = beside is None or len(payload) + beside <= most
+        overhead = self._codec.estimate_overhead(len(after), topics)  # None: see `_check_payload`
+        safe = overhead is None or len(payload) + overhead <= most
         before = None if safe else protocol.snapshot()
         try:
-            said = self._frames.wrapped(payload) if state.renumbers else payload
-            asked = protocol.send(said, now=reading, after=after, **audience)
+            content = self._codec.wrap_original(payload) if state.renumbers else payload
+            effects = protocol.send(content, now=reading, after=after, **receivers)
         except ProtocolError as error:
-            state.say_names(error)
+            state.insert_names(error)
             raise
-        frames = self._frames
-        packets = [(one, frames.packet(one)) for one in asked if isinstance(one, Transmit)]
+        frames = self._codec
+        packets = [
+            (effect, frames.make_packet(effect))
+            for effect in effects
+            if isinstance(effect, Transmit)
+        ]
         if before is None:
-            return asked, packets
+            return effects, packets
         # As receivers count, independent of who encodes the message again.
         wires = [packet.wire for _, packet in packets]
-        largest = max((frame.counted(frame.unpack(state.order, w)) for w in wires), default=0)
+        largest = max(
+            (frame.measure_limited(frame.unpack(state.order, w)) for w in wires), default=0
+        )
         if largest > most:
             protocol.restore(before)
             raise LocalError(
                 f"payload of {len(payload)} bytes with {largest - len(payload)} bytes of overhead "
                 f"exceeds max_packet={most}; no number was used"
             )
-        return asked, packets
+        return effects, packets
 
     def _check_payload(self, payload: bytes) -> None:
         # Other members would wait for a used number without message forever.
-        if not isinstance(payload, BYTES):
+        if not isinstance(payload, BYTES_TYPES):
             raise LocalError(f"payload is {type(payload).__name__}; encode it as bytes")
         # The overhead is counted after encoding. Roles whose messages are encoded again on the way
         # do not know it: half is reserved.
@@ -171,45 +181,47 @@ class Sending(Part):
         if size > most:
             raise LocalError(f"payload of {size} bytes exceeds max_packet={most}")
 
-    def _own(self, effect: Transmit, packet: Packet, parents: tuple[Id, ...]) -> Packet:
+    def _make_own_packet(
+        self, effect: Transmit, packet: Packet, reply_to: tuple[Id, ...]
+    ) -> Packet:
         state, inner = self._state, effect.message
         to, wire = packet
         name = state.roster.names[state.protocol.me]
-        state.lives.hear(name, state.life, inner.seq)
+        state.incarnations.record_message(name, state.incarnation, inner.seq)
         if state.renumbers:
-            message = Message(name, state.sent, state.message(inner).payload)
+            message = Message(name, state.sent, state.to_message(inner).payload)
         else:
-            message = Message(name, inner.seq, inner.payload, (), parents)
+            message = Message(name, inner.seq, inner.payload, (), reply_to)
         return Packet(to, Sent(wire, message, to))
 
-    def _audience(self, to: Sequence[str] | None, topics: Sequence[str]) -> dict[str, Any]:
+    def _check_receivers(self, to: Sequence[str] | None, topics: Sequence[str]) -> dict[str, Any]:
         state = self._state
         # An empty list must not mean all members.
         if to is not None and not to:
             raise LocalError("to= is empty; name a member, or omit it for all members")
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if isinstance(to, str) or isinstance(topics, str):
             raise LocalError("to= and topics= expect lists of names, got text")
-        for word, names, needed in (
+        for word, names, required in (
             ("to", to, Addressing.MEMBERS),
             ("topics", topics, Addressing.TOPICS),
         ):
-            if names and state.protocol.addressing is not needed:
+            if names and state.protocol.addressing is not required:
                 raise LocalError(f"order {state.order!r} does not support {word}=; omit it")
             if names:
-                given[word] = tuple(names)
+                arguments[word] = tuple(names)
         if topics:
             from antecede.core.protocols.topics import checked_topics
 
-            given["topics"] = checked_topics(topics)
+            arguments["topics"] = checked_topics(topics)
         if to:
-            given["to"] = tuple(state.number(name) for name in to)
-            if state.protocol.me in given["to"]:
+            arguments["to"] = tuple(state.number(name) for name in to)
+            if state.protocol.me in arguments["to"]:
                 raise LocalError(f"to= has this member, {state.name!r}; name other members")
-        return given
+        return arguments
 
 
-def _listed(names: Any) -> Any:
+def _to_tuple(names: Any) -> Any:
     """Return names as a tuple, since a generator can be read only once."""
     if names is None or isinstance(names, str):
         return names

@@ -11,7 +11,7 @@ Source: Sahai et al. 2020, "Message ordering". A channel is a pair of sender and
 (`deliveries`, relation "delivery") for the protocol.
 
 Only the first receipt of another member's message counts. Two messages are compared if both reached
-the member. A message that arrived undelivered, or never reached a member of `addressed`, counts as
+the member. A message that arrived undelivered, or never reached a member of `recipients`, counts as
 delivered after everything.
 """
 
@@ -26,7 +26,7 @@ from antecede.core.oracle.history import History
 FIFO, CAUSAL, NON_FIFO = "FIFO", "causal", "non-FIFO"
 
 
-class Overtaken(NamedTuple):
+class OrderViolation(NamedTuple):
     """`message` reached `member` after `by`, the first such, although it was sent before."""
 
     message: str
@@ -39,9 +39,9 @@ class Overtaken(NamedTuple):
 class Model(NamedTuple):
     """Violations of FIFO and causal order, by row."""
 
-    fifo: tuple[Overtaken, ...]
+    fifo: tuple[OrderViolation, ...]
     """Overtaken by a later message of the same sender."""
-    causal: tuple[Overtaken, ...]
+    causal: tuple[OrderViolation, ...]
     """Overtaken by a message that causally follows; includes all of `fifo`."""
 
     @property
@@ -52,54 +52,54 @@ class Model(NamedTuple):
         return NON_FIFO if self.fifo else FIFO
 
     @property
-    def witness(self) -> Overtaken | None:
+    def witness(self) -> OrderViolation | None:
         """First violation of the next stronger model; None: there is none."""
         return next(iter(self.fifo or self.causal), None)
 
 
 def arrivals(
-    rows: Iterable[EventLike], addressed: Mapping[str, Collection[str]] | None = None
+    rows: Iterable[EventLike], recipients: Mapping[str, Collection[str]] | None = None
 ) -> Model:
     """Classify the receive events. Raise InputError or CycleError as `History` does."""
-    return _classify(list(rows), RECEIVE, "receipt", addressed)
+    return _classify(list(rows), RECEIVE, "receipt", recipients)
 
 
 def deliveries(
-    rows: Iterable[EventLike], addressed: Mapping[str, Collection[str]] | None = None
+    rows: Iterable[EventLike], recipients: Mapping[str, Collection[str]] | None = None
 ) -> Model:
     """Classify the deliver events. Raise InputError or CycleError as `History` does."""
-    return _classify(list(rows), DELIVER, "delivery", addressed)
+    return _classify(list(rows), DELIVER, "delivery", recipients)
 
 
 def _classify(
     rows: Sequence[EventLike],
     kind: str,
     relation: str,
-    addressed: Mapping[str, Collection[str]] | None,
+    recipients: Mapping[str, Collection[str]] | None,
 ) -> Model:
     history = History(rows)
     pasts = history.pasts(relation)
     sent_by = {message: send.member for message, send in history.sends.items()}
-    place: dict[tuple[str, str], int] = {}
+    rank: dict[tuple[str, str], int] = {}
     """(member, message) -> row of the receipt; beyond the last row if there is none."""
-    for wanted, beyond in ((kind, 0), (RECEIVE, len(rows))):
+    for wanted_kind, beyond in ((kind, 0), (RECEIVE, len(rows))):
         for at, row in enumerate(rows):
             member = row.member or ""
-            if row.kind == wanted and sent_by.get(row.id, member) != member:
-                place.setdefault((member, row.id), at + beyond)
-    for at, (message, members) in enumerate((addressed or {}).items()):
+            if row.kind == wanted_kind and sent_by.get(row.id, member) != member:
+                rank.setdefault((member, row.id), at + beyond)
+    for at, (message, members) in enumerate((recipients or {}).items()):
         for member in members:
             if sent_by.get(message, member) != member:
-                place.setdefault((member, message), at + 2 * len(rows))
+                rank.setdefault((member, message), at + 2 * len(rows))
     fifo, causal = [], []
-    for (member, message), at in sorted(place.items(), key=lambda item: (item[1], item[0])):
+    for (member, message), at in sorted(rank.items(), key=lambda item: (item[1], item[0])):
         before = [
             other
-            for (receiver, other), when in sorted(place.items(), key=lambda item: item[1])
+            for (receiver, other), when in sorted(rank.items(), key=lambda item: item[1])
             if receiver == member and when < min(at, len(rows)) and message in pasts[other]
         ]
         never = at >= len(rows)
-        causal += [Overtaken(message, member, by, never) for by in before[:1]]
+        causal += [OrderViolation(message, member, by, never) for by in before[:1]]
         own = [by for by in before if sent_by[by] == sent_by[message]]
-        fifo += [Overtaken(message, member, by, never) for by in own[:1]]
+        fifo += [OrderViolation(message, member, by, never) for by in own[:1]]
     return Model(tuple(fifo), tuple(causal))

@@ -74,11 +74,11 @@ class Cuts:
                 self.received.setdefault((row.id, row.member), position)
             elif row.kind == DELIVER:
                 delivered.setdefault((row.id, row.member), position)
-            self._note_clock(row, row.member, position)
+            self._record_clock(row, row.member, position)
         self.received = {**delivered, **self.received}
         self._check_clocks()
 
-    def _note_clock(self, row: EventLike, member: str, position: int) -> None:
+    def _record_clock(self, row: EventLike, member: str, position: int) -> None:
         if row.clock_members is None:
             return
         clock = dict(zip(row.clock_members, row.clock_counts or (), strict=False))
@@ -109,42 +109,44 @@ class Cuts:
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]] | None = None,
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
     ) -> bool:
         """Return whether a cut is a consistent global state; see `why_not`."""
-        return self.why_not(cut, channels, addressed) is None
+        return self.why_not(cut, channels, recipients) is None
 
     def why_not(
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]] | None = None,
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
     ) -> Witness | None:
         """Return the first contradiction of a cut and its channels; None: it is consistent.
 
         Without `channels` only local states are checked. With them, every message sent inside must
-        be received inside or in its channel, not both. `addressed`: recipients by message (default:
-        receivers in the log or its channels). Raises InputError for unknown members and positions.
+        be received inside or in its channel, not both. `recipients`: by message (default: receivers
+        in the log or its channels). Raises InputError for unknown members and positions.
         """
-        return next(self.wrongs(cut, channels, addressed), None)
+        return next(self.wrongs(cut, channels, recipients), None)
 
     def wrongs(
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]] | None = None,
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
     ) -> Iterator[Witness]:
         """Yield all contradictions of a cut; see `why_not`."""
-        self._check_question(cut, channels)
-        yield from self._known_outside(cut)
-        yield from self._unsent(cut)
+        self._check_arguments(cut, channels)
+        yield from self._find_clock_violations(cut)
+        yield from self._find_unsent(cut)
         if channels is not None:
-            yield from self._in_wrong_place(cut, channels, addressed or {})
+            yield from self._find_channel_errors(cut, channels, recipients or {})
 
-    def _check_question(self, cut: Cut, channels: Mapping[Channel, Collection[str]] | None) -> None:
-        named = {*cut, *(member for channel in channels or () for member in channel)}
-        if strangers := sorted(named - self.length.keys()):
-            raise InputError(f"unknown member {strangers[0]}: it has no row in the log")
+    def _check_arguments(
+        self, cut: Cut, channels: Mapping[Channel, Collection[str]] | None
+    ) -> None:
+        mentioned = {*cut, *(member for channel in channels or () for member in channel)}
+        if unknown := sorted(mentioned - self.length.keys()):
+            raise InputError(f"unknown member {unknown[0]}: it has no row in the log")
         for member, position in cut.items():
             if not 0 <= position <= self.length[member]:
                 raise InputError(
@@ -155,79 +157,83 @@ class Cuts:
         if channels is not None and not (self.sent or self.received):
             raise InputError("channels are given, but the log names no messages")
 
-    def _known_outside(self, cut: Cut) -> Iterator[Witness]:
+    def _find_clock_violations(self, cut: Cut) -> Iterator[Witness]:
         for member, events in self._clocks.items():
             position = cut.get(member, 0)
             if position:
                 name, clock = events[position - 1]
-                for other in clock:
-                    if other != member and self._counts_outside(other, clock[other], cut):
-                        yield Witness(KNOWS_OUTSIDE, name, other, member)
+                for peer in clock:
+                    if peer != member and self._counts_outside(peer, clock[peer], cut):
+                        yield Witness(KNOWS_OUTSIDE, name, peer, member)
 
-    def _counts_outside(self, other: str, count: int, cut: Cut) -> bool:
-        events, position = self._clocks.get(other, []), cut.get(other, 0)
-        return position < len(events) and count >= events[position][1][other]
+    def _counts_outside(self, member: str, count: int, cut: Cut) -> bool:
+        events, position = self._clocks.get(member, []), cut.get(member, 0)
+        return position < len(events) and count >= events[position][1][member]
 
-    def _unsent(self, cut: Cut) -> Iterator[Witness]:
+    def _find_unsent(self, cut: Cut) -> Iterator[Witness]:
         for (message, receiver), position in self.received.items():
-            if position <= cut.get(receiver, 0) and not self._sent_in(message, cut):
+            if position <= cut.get(receiver, 0) and not self._is_sent(message, cut):
                 sender = self.sent.get(message, ("", 0))[0]
                 yield Witness(UNSENT_RECEIVED, message, sender, receiver)
 
-    def _in_wrong_place(
+    def _find_channel_errors(
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]],
-        addressed: Mapping[str, Collection[str]],
+        recipients: Mapping[str, Collection[str]],
     ) -> Iterator[Witness]:
         recorded: dict[str, set[str]] = {}
         for channel, content in channels.items():
             for message in content:
                 sender = self.sent.get(message, ("", 0))[0]
-                if not self._sent_in(message, cut):
+                if not self._is_sent(message, cut):
                     yield Witness(UNSENT_IN_CHANNEL, message, sender, channel.target)
                 elif sender != channel.source or channel.target == sender:
                     yield Witness(WRONG_CHANNEL, message, sender, channel.target)
-                elif self._received_in(message, channel.target, cut):
+                elif self._is_received(message, channel.target, cut):
                     yield Witness(TWICE, message, sender, channel.target)
                 recorded.setdefault(message, set()).add(channel.target)
         for message, (sender, position) in self.sent.items():
             if position <= cut.get(sender, 0):
-                there = recorded.get(message, set())
-                yield from self._lost(message, sender, there, cut, addressed.get(message))
+                channels_of_message = recorded.get(message, set())
+                yield from self._find_lost(
+                    message, sender, channels_of_message, cut, recipients.get(message)
+                )
 
-    def _lost(
+    def _find_lost(
         self,
         message: str,
         sender: str,
         recorded: set[str],
         cut: Cut,
-        addressed: Collection[str] | None,
+        recipients: Collection[str] | None,
     ) -> Iterator[Witness]:
-        targets = set(addressed or ())
-        if addressed is None:
-            targets = recorded | {to for what, to in self.received if what == message}
+        targets = set(recipients or ())
+        if recipients is None:
+            targets = recorded | {
+                to for sent_message, to in self.received if sent_message == message
+            }
             if not targets:
                 yield Witness(LOST, message, sender, "")
         for target in sorted(targets - {sender}):
-            if target not in recorded and not self._received_in(message, target, cut):
+            if target not in recorded and not self._is_received(message, target, cut):
                 yield Witness(LOST, message, sender, target)
 
     # -- channels and cuts ------------------------------------------------------------------
 
     def in_channels(
-        self, cut: Cut, addressed: Mapping[str, Collection[str]] | None = None
+        self, cut: Cut, recipients: Mapping[str, Collection[str]] | None = None
     ) -> dict[Channel, list[str]]:
         """Return the messages sent and not received in the cut, by nonempty channel, as sent."""
-        found: dict[Channel, list[str]] = {}
+        contents: dict[Channel, list[str]] = {}
         for message, (sender, position) in sorted(self.sent.items(), key=lambda item: item[1]):
             if position > cut.get(sender, 0):
                 continue
-            targets = self.length.keys() if addressed is None else addressed.get(message, ())
+            targets = self.length.keys() if recipients is None else recipients.get(message, ())
             for target in sorted(set(targets) - {sender}):
-                if not self._received_in(message, target, cut):
-                    found.setdefault(Channel(sender, target), []).append(message)
-        return found
+                if not self._is_received(message, target, cut):
+                    contents.setdefault(Channel(sender, target), []).append(message)
+        return contents
 
     def greatest_consistent(self, limit: Cut) -> dict[str, int]:
         """Return the greatest consistent cut at or below the positions of `limit`."""
@@ -236,20 +242,20 @@ class Cuts:
         while lowered:
             lowered = False
             for (message, receiver), position in self.received.items():
-                if position <= cut[receiver] and not self._sent_in(message, cut):
+                if position <= cut[receiver] and not self._is_sent(message, cut):
                     cut[receiver] = position - 1
                     lowered = True
-            if (wrong := next(self._known_outside(cut), None)) is not None:
+            if (wrong := next(self._find_clock_violations(cut), None)) is not None:
                 cut[wrong.target] -= 1
                 lowered = True
         return cut
 
-    def _sent_in(self, message: str, cut: Cut) -> bool:
+    def _is_sent(self, message: str, cut: Cut) -> bool:
         if message not in self.sent:
             return False
         sender, position = self.sent[message]
         return position <= cut.get(sender, 0)
 
-    def _received_in(self, message: str, receiver: str, cut: Cut) -> bool:
+    def _is_received(self, message: str, receiver: str, cut: Cut) -> bool:
         position = self.received.get((message, receiver))
         return position is not None and position <= cut.get(receiver, 0)

@@ -32,7 +32,7 @@ from antecede.errors import CycleError, InputError
 RELATIONS = ("none", "fifo", "delivery", "receipt", "topic", "reply", "total")
 
 
-class Early(NamedTuple):
+class CausalViolation(NamedTuple):
     """Causal violation: `message` was delivered at `member` before its causes `missing`."""
 
     message: str
@@ -57,7 +57,7 @@ UNNECESSARY = "held although its whole causal past was delivered"
 class History:
     """Index of one execution. Raises InputError for unusable rows.
 
-    `addressed`: recipients by message (default: all other members), without joining members whose
+    `recipients`: recipients by message (default: all other members), without joining members whose
     join state covers it. `topics` by message and `subscriptions` by member are for the relation
     "topic".
     """
@@ -65,7 +65,7 @@ class History:
     def __init__(
         self,
         rows: Iterable[EventLike],
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
         topics: Mapping[str, Collection[str]] | None = None,
         subscriptions: Mapping[str, Collection[str]] | None = None,
     ) -> None:
@@ -79,20 +79,20 @@ class History:
                 if row.id in self.sends:
                     raise InputError("message is sent twice", record_id=row.id)
                 self.sends[row.id] = row
-        self._addressed = addressed
+        self._recipients = recipients
         self._topics = topics or {}
         self._subscriptions = subscriptions or {}
 
-    def receivers(self, message: str) -> set[str]:
+    def find_recipients(self, message: str) -> set[str]:
         """Return the recipients of a message, without its sender."""
         everyone = set(self.by_member)
-        if self._addressed is not None and message in self._addressed:
-            everyone = set(self._addressed[message])
+        if self._recipients is not None and message in self._recipients:
+            everyone = set(self._recipients[message])
         return everyone - {self.sends[message].member or ""}
 
     # -- causal past ------------------------------------------------------------------------
 
-    def known_at_send(self, message: str, relation: str) -> set[str]:
+    def find_direct_past(self, message: str, relation: str) -> set[str]:
         """Return the direct causes of a message."""
         send = self.sends[message]
         if relation == "reply":
@@ -112,7 +112,7 @@ class History:
     def pasts(self, relation: str) -> dict[str, frozenset[str]]:
         """Return the causal past of every message sent. Raise CycleError."""
         pasts: dict[str, frozenset[str]] = {}
-        direct = {message: self.known_at_send(message, relation) for message in self.sends}
+        direct = {message: self.find_direct_past(message, relation) for message in self.sends}
         while len(pasts) < len(direct):
             ready = [m for m, known in direct.items() if m not in pasts and known <= pasts.keys()]
             if not ready:
@@ -126,19 +126,19 @@ class History:
 
     # -- checks -----------------------------------------------------------------------------
 
-    def early(self, relation: str) -> list[Early]:
+    def early(self, relation: str) -> list[CausalViolation]:
         """Return all deliveries before a cause that is addressed to the same member."""
         pasts = self.pasts(relation)
-        found = []
+        faults = []
         for member, rows in self.by_member.items():
             delivered: set[str] = set()
             for row in rows:
                 if row.kind == DELIVER and row.id in pasts:
                     missing = self.needed(row.id, pasts[row.id], member, relation) - delivered
                     if missing:
-                        found.append(Early(row.id, member, frozenset(missing)))
+                        faults.append(CausalViolation(row.id, member, frozenset(missing)))
                     delivered.add(row.id)
-        return found
+        return faults
 
     def faults(self, relation: str) -> list[Fault]:
         """Return duplicate and unsent deliveries, unnecessary waits and stuck messages.
@@ -148,16 +148,16 @@ class History:
         delivered.
         """
         pasts = self.pasts(relation)
-        found: list[Fault] = []
+        faults: list[Fault] = []
         for member in self.by_member:
-            found += self._doubled_or_unsent(member)
-            found += self._unnecessary(member, pasts, relation)
-            found += self._stuck(member)
-        return found
+            faults += self._doubled_or_unsent(member)
+            faults += self._find_unnecessary_holds(member, pasts, relation)
+            faults += self._find_stuck(member)
+        return faults
 
     def needed(self, message: str, past: Iterable[str], member: str, relation: str) -> set[str]:
         """Return the messages of a causal past that the member must deliver first."""
-        needed = self._owed(past, member)
+        needed = self._select_addressed(past, member)
         if relation == "total":
             return needed | {cause for cause in past if self.sends[cause].member == member}
         if relation != "topic":
@@ -165,22 +165,22 @@ class History:
         shared = set(self._topics.get(message, ())) & set(self._subscriptions.get(member, ()))
         return {cause for cause in needed if shared & set(self._topics.get(cause, ()))}
 
-    def _owed(self, messages: Iterable[str], member: str) -> set[str]:
-        return {message for message in messages if member in self.receivers(message)}
+    def _select_addressed(self, messages: Iterable[str], member: str) -> set[str]:
+        return {message for message in messages if member in self.find_recipients(message)}
 
     def _doubled_or_unsent(self, member: str) -> list[Fault]:
-        found = []
+        faults = []
         delivered: set[str] = set()
         for row in self.by_member[member]:
             if row.kind == DELIVER:
                 if row.id in delivered:
-                    found.append(Fault(row.id, member, TWICE))
+                    faults.append(Fault(row.id, member, TWICE))
                 if row.id not in self.sends:
-                    found.append(Fault(row.id, member, UNSENT))
+                    faults.append(Fault(row.id, member, UNSENT))
                 delivered.add(row.id)
-        return found
+        return faults
 
-    def _unnecessary(
+    def _find_unnecessary_holds(
         self, member: str, pasts: Mapping[str, frozenset[str]], relation: str
     ) -> list[Fault]:
         rows = self.by_member[member]
@@ -193,15 +193,15 @@ class History:
             elif row.kind == DELIVER:
                 delivered.add(row.id)
             if following is None or following.kind != DELIVER:
-                held = self._owed(arrived & pasts.keys(), member) - delivered
+                held = self._select_addressed(arrived & pasts.keys(), member) - delivered
                 for message in sorted(held):
                     if self.needed(message, pasts[message], member, relation) <= delivered:
                         unnecessary[message] = None
         return [Fault(message, member, UNNECESSARY) for message in unnecessary]
 
-    def _stuck(self, member: str) -> list[Fault]:
+    def _find_stuck(self, member: str) -> list[Fault]:
         rows = self.by_member[member]
         arrived = {row.id for row in rows if row.kind == RECEIVE and row.id in self.sends}
         delivered = {row.id for row in rows if row.kind == DELIVER}
-        stuck = self._owed(arrived, member) - delivered
+        stuck = self._select_addressed(arrived, member) - delivered
         return [Fault(message, member, STUCK) for message in sorted(stuck)]

@@ -12,7 +12,7 @@ from typing import Final
 
 _IMPORT: Final = re.compile(r"^import\s+\{[^}]*\}\s+from\s+\"[./a-z_]+\.js\";\n", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export\s+(?=(?:async|function|const|class|let)\b)", re.MULTILINE)
-_MARKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_INVISIBLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """Invisible characters, some of which reorder text. They are spelled out."""
 
 
@@ -35,7 +35,7 @@ def joined(modules: Iterable[str]) -> str:
     return f'"use strict";\n(() => {{\n{code}\n}})();'
 
 
-def filled(frame: str, script: str, style: str, connect: str, parts: Mapping[str, str]) -> str:
+def filled(template: str, script: str, style: str, connect: str, parts: Mapping[str, str]) -> str:
     """Return the page of a template with `{{NAME}}` parts; `connect`: targets of requests."""
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
@@ -43,15 +43,15 @@ def filled(frame: str, script: str, style: str, connect: str, parts: Mapping[str
     )
     all_parts = {**parts, "POLICY": policy, "STYLE": style, "SCRIPT": script}
     # One pass, so that inserted text is not replaced again.
-    return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: all_parts[found[1]], frame)
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: all_parts[found[1]], template)
 
 
 def as_title(text: str) -> str:
     """Return a text as HTML, with invisible characters spelled out."""
-    return html.escape(_MARKS.sub(_spelt, text))
+    return html.escape(_INVISIBLE.sub(_spell_out, text))
 
 
-def _spelt(found: re.Match[str]) -> str:
+def _spell_out(found: re.Match[str]) -> str:
     return f"‹U+{ord(found[0]):04X}›"
 
 

@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     """HTTP response."""
 
     status: int
-    kind: str
+    content_type: str
     body: bytes
     headers: Mapping[str, str] = {}
 
@@ -50,10 +50,10 @@ NOTHING: Final = plain(404, "not found")
 class Site(Protocol):
     """Handler of requests; called from several threads."""
 
-    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def get(self, path: str, query: Mapping[str, str]) -> Answer:
         """Return the response to a GET. `path` is the part after the token."""
 
-    def posted(self, path: str, body: bytes) -> Answer:
+    def post(self, path: str, body: bytes) -> Answer:
         """Return the response to a POST of JSON."""
 
 
@@ -66,7 +66,7 @@ class Guarded:
             self._server = _Server((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
             raise InputError(f"port {port} is not available: {error}") from error
-        self._server.site, self._server.word = site, word
+        self._server.site, self._server.token = site, word
         self.port = int(self._server.server_address[1])
         self.url = f"http://{HOST}:{self.port}/{word}/"
 
@@ -86,7 +86,7 @@ class Guarded:
 
 class _Server(ThreadingHTTPServer):
     site: Site
-    word: str
+    token: str
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -101,45 +101,49 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        path = self._path()
+        path = self._check_path()
         if path is not None:
-            asked = parse_qs(self.path.partition("#")[0].partition("?")[2])
-            self._answer(self.server.site.got(path, {key: of[-1] for key, of in asked.items()}))
+            query = parse_qs(self.path.partition("#")[0].partition("?")[2])
+            self._respond(
+                self.server.site.get(path, {key: values[-1] for key, values in query.items()})
+            )
 
     def do_POST(self) -> None:
-        path = self._path()
+        path = self._check_path()
         if path is None:
             return
-        refusal = self._refusal()
+        refusal = self._check_post()
         if refusal is not None:
             self.close_connection = True  # the body is not read
-            self._answer(refusal)
+            self._respond(refusal)
             return
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(self.server.site.posted(path, body))
+        self._respond(self.server.site.post(path, body))
 
-    def _names(self) -> set[str]:
+    def _list_own_hosts(self) -> set[str]:
         return {f"{name}:{self.server.server_address[1]}" for name in (HOST, "localhost")}
 
-    def _path(self) -> str | None:
+    def _check_path(self) -> str | None:
         """Return the path after the token; None: the request was rejected."""
         refusal = None
         path = self.path.partition("#")[0].partition("?")[0]
         first, _, rest = path.removeprefix("/").partition("/")
-        if self.headers.get("Host") not in self._names():
+        if self.headers.get("Host") not in self._list_own_hosts():
             refusal = plain(403, "unexpected Host header; use the printed address")
-        elif not secrets.compare_digest(first.encode(), self.server.word.encode()):
+        elif not secrets.compare_digest(first.encode(), self.server.token.encode()):
             refusal = plain(404, "unknown address; use the printed one")
         if refusal is None:
             return rest
         self.close_connection = True
-        self._answer(refusal)
+        self._respond(refusal)
         return None
 
-    def _refusal(self) -> Answer | None:
+    def _check_post(self) -> Answer | None:
         """Return the rejection of a POST; None: it is valid."""
         origin = self.headers.get("Origin")
-        if origin is not None and origin not in {f"http://{name}" for name in self._names()}:
+        if origin is not None and origin not in {
+            f"http://{name}" for name in self._list_own_hosts()
+        }:
             return plain(403, "requests from another origin are rejected")
         kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind != JSON:
@@ -151,16 +155,16 @@ class _Handler(BaseHTTPRequestHandler):
             return plain(413, f"body exceeds {MOST_BYTES:,} bytes")
         return None
 
-    def _answer(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", f"{answer.kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(answer.body)))
+    def _respond(self, response: Answer) -> None:
+        self.send_response(response.status)
+        self.send_header("Content-Type", f"{response.content_type}; charset=utf-8")
+        self.send_header("Content-Length", str(len(response.body)))
         if self.close_connection:
             self.send_header("Connection", "close")
-        for name, value in {**_HEADERS, **answer.headers}.items():
+        for name, value in {**_HEADERS, **response.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(answer.body)
+        self.wfile.write(response.body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: the terminal belongs to the command."""

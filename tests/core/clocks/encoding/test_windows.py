@@ -222,7 +222,7 @@ def test_columns_are_the_items_of_packed_lanes(value: tuple[list[int], list[int]
     vector = lanes.pack(pairs)
     members, found = lanes.columns(vector)
     assert list(zip(members, found, strict=True)) == list(lanes.items(vector)) == pairs
-    assert lanes.from_columns(members, found) == vector
+    assert lanes.pack_columns(members, found) == vector
     assert counters.decode_lanes(counters.encode_lanes(vector)) == vector
 
 
@@ -234,7 +234,7 @@ def test_columns_are_the_items_of_packed_lanes(value: tuple[list[int], list[int]
 @example([2**64 - 1] * 3)
 def test_the_parameter_is_the_best_and_the_lowest_of_these(numbers: list[int]) -> None:
     bits = [len(numbers) * (low + 1) + sum(n >> low for n in numbers) for low in range(65)]
-    low = rice.parameter(numbers)
+    low = rice.choose_parameter(numbers)
     assert low == min(range(65), key=lambda low: (bits[low], low))
     text = rice.write(numbers, low)
     assert len(text) == bits[low]
@@ -244,7 +244,7 @@ def test_the_parameter_is_the_best_and_the_lowest_of_these(numbers: list[int]) -
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(0, 9))
 def test_every_other_parameter_is_refused(numbers: list[int], low: int) -> None:
     text = rice.write(numbers, low)
-    if low == rice.parameter(numbers):
+    if low == rice.choose_parameter(numbers):
         assert rice.read(text, len(numbers), low) == (numbers, b"")
     else:
         with pytest.raises(DecodeError, match="too"):

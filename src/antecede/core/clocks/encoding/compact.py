@@ -29,9 +29,9 @@ def encode_compact(vector: int) -> bytes:
     split = planes(raw)
     width = len(split)
     used = occupied(split)
-    found = count - used.count(0)
-    if is_sparse(found, count, width):
-        return b"\0" + encode_sparse(found, _pick(raw, used))
+    nonzero_count = count - used.count(0)
+    if is_sparse(nonzero_count, count, width):
+        return b"\0" + encode_sparse(nonzero_count, _iter_marked(raw, used))
     return bytes((width,)) + varint(count) + woven(split, width)
 
 
@@ -61,14 +61,14 @@ def occupied(split: Sequence[bytes]) -> bytes:
     return together.to_bytes(len(split[0]), "little")
 
 
-def is_sparse(found: int, count: int, width: int) -> bool:
-    """Return whether `found` nonzero counters of `count` are encoded sparse, `width` in bytes."""
-    return found * (1 + width) < count * width
+def is_sparse(nonzero_count: int, count: int, width: int) -> bool:
+    """Return whether `count` counters of a width in bytes are encoded sparse."""
+    return nonzero_count * (1 + width) < count * width
 
 
-def encode_sparse(found: int, counters: Iterable[tuple[int, int]]) -> bytes:
-    """Encode `found` pairs of lane and counter, ascending: gap and counter as varints."""
-    out = bytearray(varint(found))
+def encode_sparse(nonzero_count: int, counters: Iterable[tuple[int, int]]) -> bytes:
+    """Encode `nonzero_count` pairs of lane and counter, ascending: gap and counter as varints."""
+    out = bytearray(varint(nonzero_count))
     before = -1
     for lane, counter in counters:
         out += varint(lane - before - 1) + varint(counter)
@@ -79,17 +79,17 @@ def encode_sparse(found: int, counters: Iterable[tuple[int, int]]) -> bytes:
 def nonzero(vector: int) -> Iterator[tuple[int, int]]:
     """Yield (lane, counter) of nonzero counters. Faster than `lanes.items` for long vectors."""
     raw = vector.to_bytes(-(-vector.bit_length() // LANE_BITS) * LANE_BYTES, "little")
-    return _pick(raw, occupied(planes(raw)))
+    return _iter_marked(raw, occupied(planes(raw)))
 
 
-def _pick(raw: bytes, used: bytes) -> Iterator[tuple[int, int]]:
+def _iter_marked(raw: bytes, used: bytes) -> Iterator[tuple[int, int]]:
     for match in _OCCUPIED.finditer(used):
         lane = match.start()
         yield lane, int.from_bytes(raw[lane * LANE_BYTES : (lane + 1) * LANE_BYTES], "little")
 
 
-def read_compact(reader: Reader, most: int) -> int:
-    """Read a vector of `encode_compact` with at most `most` lanes. Raise RemoteError."""
+def read_compact(reader: Reader, max_lanes: int) -> int:
+    """Read a vector of `encode_compact` with at most `max_lanes` lanes. Raise RemoteError."""
     start = reader.offset
     width = reader.take(1)[0]
     if width > LANE_BYTES:
@@ -97,12 +97,12 @@ def read_compact(reader: Reader, most: int) -> int:
             f"counters of {width} bytes at byte {start}; expected at most {LANE_BYTES}"
         )
     if width:
-        return _read_dense(reader, width, most)
-    start, found = reader.offset, read_sparse(reader, most)
-    lane, largest = found[-1][0] if found else -1, max((n for _, n in found), default=0)
-    if not is_sparse(len(found), lane + 1, byte_width(largest)):
+        return _read_dense(reader, width, max_lanes)
+    start, counters = reader.offset, read_sparse(reader, max_lanes)
+    lane, largest = counters[-1][0] if counters else -1, max((n for _, n in counters), default=0)
+    if not is_sparse(len(counters), lane + 1, byte_width(largest)):
         raise DecodeError(f"counters at byte {start} are sparse; expected the dense encoding")
-    return pack(found)
+    return pack(counters)
 
 
 def byte_width(counter: int) -> int:
@@ -110,9 +110,9 @@ def byte_width(counter: int) -> int:
     return max(1, (counter.bit_length() + 7) // 8)
 
 
-def _read_dense(reader: Reader, width: int, most: int) -> int:
+def _read_dense(reader: Reader, width: int, max_lanes: int) -> int:
     start, count = reader.offset, reader.varint()
-    _check_lanes(count, most)
+    _check_lanes(count, max_lanes)
     body = reader.take(count * width)
     split = [body[byte::width] for byte in range(width)]
     if count and not any(plane[-1] for plane in split):
@@ -126,14 +126,14 @@ def _read_dense(reader: Reader, width: int, most: int) -> int:
     return int.from_bytes(woven(split, LANE_BYTES), "little")
 
 
-def read_sparse(reader: Reader, most: int) -> list[tuple[int, int]]:
-    """Read counters of `encode_sparse`, at most `most` lanes. Raise as `read_compact` does."""
+def read_sparse(reader: Reader, max_lanes: int) -> list[tuple[int, int]]:
+    """Read counters of `encode_sparse`, at most `max_lanes` lanes. Raise as `read_compact` does."""
     start, count = reader.offset, reader.varint()
     left = len(reader.data) - reader.offset
     if 2 * count > left:
         raise DecodeError(f"{count} counters announced at byte {start}, but {left} bytes left")
     data, end = reader.data, len(reader.data)
-    lane, found = -1, []
+    lane, counters = -1, []
     for _ in range(count):
         at = reader.offset
         # Reader.varint, inlined for a gap and counter of one byte each.
@@ -148,11 +148,13 @@ def read_sparse(reader: Reader, most: int) -> list[tuple[int, int]]:
             raise DecodeError(f"counter of 0 before byte {reader.offset}")
         if counter > MAX_VALUE:
             raise SequenceError(f"control information has counter {counter}, above {MAX_VALUE}")
-        found.append((lane, counter))
-    _check_lanes(lane + 1, most)
-    return found
+        counters.append((lane, counter))
+    _check_lanes(lane + 1, max_lanes)
+    return counters
 
 
-def _check_lanes(count: int, most: int) -> None:
-    if count > most:
-        raise UnknownMemberError(f"control information has {count} counters; the limit is {most}")
+def _check_lanes(count: int, max_lanes: int) -> None:
+    if count > max_lanes:
+        raise UnknownMemberError(
+            f"control information has {count} counters; the limit is {max_lanes}"
+        )

@@ -19,15 +19,15 @@ from itertools import accumulate, compress, pairwise
 
 from antecede.core.clocks import lanes
 from antecede.core.clocks.encoding import rice, windows
-from antecede.core.clocks.encoding.windows import MAX_POSITION, MAX_SPAN, MOST_LOW
+from antecede.core.clocks.encoding.windows import MAX_POSITION, MAX_RUN_PARAMETER, MAX_SPAN
 from antecede.core.clocks.encoding.wire import Reader, read_varints, varints
 from antecede.core.clocks.lanes import MAX_MEMBER, MAX_VALUE
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
 _BITS = bytes.maketrans(b"01", b"\0\1")
-_ONE = 16
-"""Head of a window of one member (`windows.head`). Most messages name one cause."""
-_ONE_ALONE = bytes((_ONE,))
+_ONE_MEMBER_HEAD = 16
+"""Head of a window of one member (`windows.make_head`). Most messages name one cause."""
+_ONE_MEMBER_BYTE = bytes((_ONE_MEMBER_HEAD,))
 
 
 def encode(members: Sequence[int], counters: Sequence[int]) -> bytes:
@@ -36,24 +36,24 @@ def encode(members: Sequence[int], counters: Sequence[int]) -> bytes:
     if not count:
         return b"\0"
     if count == 1:
-        return varints(_ONE, members[0], counters[0])
-    mode, runs = _runs(members)
-    low = rice.parameter(runs, MOST_LOW)
+        return varints(_ONE_MEMBER_HEAD, members[0], counters[0])
+    mode, runs = _split_members(members)
+    low = rice.choose_parameter(runs, MAX_RUN_PARAMETER)
     mean = _mean(counters)
-    head = varints(windows.head(mode, low, runs), members[0], mean)
+    head = varints(windows.make_head(mode, low, runs), members[0], mean)
     apart = [2 * (n - mean) if n >= mean else 2 * (mean - n) - 1 for n in counters]
-    apart_low = rice.parameter(apart)
+    apart_low = rice.choose_parameter(apart)
     text = rice.write(runs, low) + rice.write(apart, apart_low)
     return head + bytes((apart_low,)) + rice.pack(text)
 
 
 def decode(data: bytes) -> tuple[list[int], list[int]]:
     """Return (members, counters). Raise DecodeError or SequenceError."""
-    if data[:1] == _ONE_ALONE:
+    if data[:1] == _ONE_MEMBER_BYTE:
         (_, member, counter), rest = read_varints(data, 3)
         if rest:
             raise DecodeError(f"{len(rest)} bytes after the end of counters")
-        return [member], [_checked(counter, counter)]
+        return [member], [_check_range(counter, counter)]
     reader = Reader(data)
     mode, low, count = windows.read_head(reader)
     if count < 0:
@@ -64,7 +64,7 @@ def decode(data: bytes) -> tuple[list[int], list[int]]:
         raise DecodeError("counters of one member have runs between members")
     apart_low = reader.take(1)[0]
     text = rice.unpack(reader.rest())
-    runs, text = rice.read(text, count, low, MOST_LOW)
+    runs, text = rice.read(text, count, low, MAX_RUN_PARAMETER)
     named = sum(runs) if mode else count + 1
     if named > len(text):
         raise DecodeError(f"{len(text)} bits left for the counters of {named} members")
@@ -74,8 +74,8 @@ def decode(data: bytes) -> tuple[list[int], list[int]]:
     counters = [mean - (n + 1 >> 1) if n & 1 else mean + (n >> 1) for n in apart]
     if _mean(counters) != mean:
         raise DecodeError(f"announced mean {mean} of counters is wrong")
-    _checked(min(counters), max(counters))
-    return _members(first, mode, runs), counters
+    _check_range(min(counters), max(counters))
+    return _join_members(first, mode, runs), counters
 
 
 def encode_lanes(vector: int) -> bytes:
@@ -96,14 +96,14 @@ def decode_lanes(data: bytes) -> int:
         raise SequenceError(f"control information names message {max(counters)}, above {MAX_VALUE}")
     if not min(counters):
         raise DecodeError("control information names message 0; expected 1 or more")
-    return lanes.from_columns(members, counters)
+    return lanes.pack_columns(members, counters)
 
 
 def _mean(counters: Sequence[int]) -> int:
     return (2 * sum(counters) + len(counters)) // (2 * len(counters))
 
 
-def _checked(least: int, most: int) -> int:
+def _check_range(least: int, most: int) -> int:
     if least < 0:
         raise DecodeError(f"counter {least} is negative")
     if most > MAX_POSITION:
@@ -111,24 +111,24 @@ def _checked(least: int, most: int) -> int:
     return most
 
 
-def _runs(members: Sequence[int]) -> tuple[int, list[int]]:
+def _split_members(members: Sequence[int]) -> tuple[int, list[int]]:
     first, span = members[0], members[-1] - members[0] + 1
     if span > MAX_SPAN:
         raise LocalError(f"members {first} and {members[-1]} are more than {MAX_SPAN} apart")
-    if not windows.fewer_runs_of_ones(span, len(members)):
+    if not windows.has_fewer_runs_of_ones(span, len(members)):
         return 0, [b - a - 1 for a, b in pairwise(members)]
     text = bytearray(b"0" * span)
     for member in members:
         text[member - first] = 49
-    return windows.runs_of(bytes(text))
+    return windows.split_runs(bytes(text))
 
 
-def _members(first: int, mode: int, runs: Sequence[int]) -> list[int]:
+def _join_members(first: int, mode: int, runs: Sequence[int]) -> list[int]:
     if not mode:
         members = list(accumulate([first, *[run + 1 for run in runs]]))
         ends = b"11"
     else:
-        text = windows.text_of(mode, runs)
+        text = windows.join_runs(mode, runs)
         members = list(compress(range(first, first + len(text)), text.translate(_BITS)))
         ends = text[:1] + text[-1:]
     windows.check_runs(mode, sum(runs) + len(runs) + (-1 if mode else 1), len(members), ends)

@@ -20,29 +20,29 @@ from collections.abc import Sequence
 
 from antecede.errors import DecodeError, SequenceError
 
-MOST_LOW = 64
+MAX_PARAMETER = 64
 """Highest parameter, for numbers below 2**64."""
 _DIGITS = [bytes(48 + (byte >> bit & 1) for byte in range(256)) for bit in range(8)]
 _HALVES = [bytes((byte >> low) + 1 >> 1 for byte in range(256)) for low in range(8)]
 _SHIFTED = [bytes(byte >> low for byte in range(256)) for low in range(8)]
 _ZEROS = [b"0" * length for length in range(257)]
-_ENDED = [b"0" * length + b"1" for length in range(256)]
+_TERMINATED = [b"0" * length + b"1" for length in range(256)]
 
 
-def parameter(numbers: Sequence[int], most: int = MOST_LOW) -> int:
+def choose_parameter(numbers: Sequence[int], most: int = MAX_PARAMETER) -> int:
     """Return the best parameter up to `most`."""
     count, total = len(numbers), sum(numbers)
     low = 0
     # total <= count << low: the sum is at most count. total > 3 * count << low: it is above.
     # Only in between it is computed.
     while low < most and total > count << low:
-        if total <= 3 * count << low and _halves(numbers, low) <= count:
+        if total <= 3 * count << low and _sum_halves(numbers, low) <= count:
             break
         low += 1
     return low
 
 
-def _halves(numbers: Sequence[int], low: int) -> int:
+def _sum_halves(numbers: Sequence[int], low: int) -> int:
     if low < 8:
         try:
             return sum(bytes(numbers).translate(_HALVES[low]))
@@ -55,11 +55,11 @@ def write(numbers: Sequence[int], low: int) -> bytes:
     """Return the bit text of numbers under a parameter."""
     if not numbers:
         return b""
-    planes, above = _split(numbers, low) if low else ([], numbers)
-    return b"".join(planes) + b"1".join(zeros(above)) + b"1"
+    planes, above = _split_planes(numbers, low) if low else ([], numbers)
+    return b"".join(planes) + b"1".join(make_zeros(above)) + b"1"
 
 
-def _split(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]]:
+def _split_planes(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]]:
     if low < 8:
         try:
             small = bytes(numbers)
@@ -75,7 +75,7 @@ def _split(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]
     return planes, [number >> low for number in numbers]
 
 
-def zeros(lengths: Sequence[int]) -> list[bytes]:
+def make_zeros(lengths: Sequence[int]) -> list[bytes]:
     """Return texts of zeros of these lengths."""
     try:
         return [_ZEROS[length] for length in lengths]
@@ -83,12 +83,12 @@ def zeros(lengths: Sequence[int]) -> list[bytes]:
         return [b"0" * length for length in lengths]
 
 
-def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[int], bytes]:
+def read(text: bytes, count: int, low: int, most: int = MAX_PARAMETER) -> tuple[list[int], bytes]:
     """Read `count` numbers; return them and the rest of the text. Raise DecodeError."""
-    pieces, rest = _unary(text, count, low, most)
+    pieces, rest = _read_unary(text, count, low, most)
     numbers = list(map(len, pieces))
     for start in range(0, low, 8):
-        part = _columns(text, count, start, min(start + 8, low))
+        part = _read_planes(text, count, start, min(start + 8, low))
         if not start:
             numbers = [n << low | byte for n, byte in zip(numbers, part, strict=True)]
         else:
@@ -100,18 +100,18 @@ def read_runs(text: bytes, count: int, low: int, most: int, span: int) -> tuple[
     """Read numbers, `low` from 1 to 8, as text. Raise SequenceError if it is much longer than
     `span`.
     """
-    _, rest = _unary(text, count, low, most)
+    _, rest = _read_unary(text, count, low, most)
     mixed = [b""] * (2 * count)
     head, end = count * low, len(text) - len(rest)
     if (end - head - count) << low > span:
         raise SequenceError(f"{count} runs of bits span more than {span}")
     grown = text[head:end].replace(b"0", _ZEROS[1 << low])
     mixed[::2] = grown.split(b"1")[:-1]
-    mixed[1::2] = [_ENDED[byte] for byte in _columns(text, count, 0, low)]
+    mixed[1::2] = [_TERMINATED[byte] for byte in _read_planes(text, count, 0, low)]
     return b"".join(mixed), rest
 
 
-def _unary(text: bytes, count: int, low: int, most: int) -> tuple[list[bytes], bytes]:
+def _read_unary(text: bytes, count: int, low: int, most: int) -> tuple[list[bytes], bytes]:
     """Return the zeros of each number's unary part, and the rest of the text."""
     if not count:
         if low:
@@ -140,7 +140,7 @@ def _check_parameter(text: bytes, end: int, count: int, low: int, most: int) -> 
         raise DecodeError(f"Rice parameter {low} is too high")
 
 
-def _columns(text: bytes, count: int, start: int, end: int) -> bytes:
+def _read_planes(text: bytes, count: int, start: int, end: int) -> bytes:
     units = int.from_bytes(b"\1" * count, "little")
     columns = 0
     for bit in range(start, end):

@@ -24,7 +24,7 @@ from antecede.errors import DecodeError, SequenceError
 MAX_SPAN = 1 << 20
 """Maximum positions of a window: 128 KiB of bits, hours of messages of a large group."""
 MAX_POSITION = (1 << 63) - 1
-MOST_LOW = 7
+MAX_RUN_PARAMETER = 7
 """Highest Rice parameter of runs. Sparser windows take one bit per 128 positions."""
 _ONES = 8
 _FLIP = bytes.maketrans(b"01", b"10")
@@ -35,11 +35,11 @@ def encode(base: int, bits: int, near: int | None = None) -> bytes:
     if not bits:
         return b"\0"
     text = bin(bits)[:1:-1].encode()
-    mode, runs = runs_of(text)
-    low = rice.parameter(runs, MOST_LOW)
+    mode, runs = split_runs(text)
+    low = rice.choose_parameter(runs, MAX_RUN_PARAMETER)
     start = base if near is None else zigzag(base - near)
     body = text[1:] if not mode and not low else rice.write(runs, low)
-    return varints(head(mode, low, runs), start) + rice.pack(body)
+    return varints(make_head(mode, low, runs), start) + rice.pack(body)
 
 
 def decode(data: bytes, near: int | None = None) -> tuple[int, int]:
@@ -52,9 +52,9 @@ def decode(data: bytes, near: int | None = None) -> tuple[int, int]:
     start = reader.varint()
     base = start if near is None else near + unzigzag(start)
     body = reader.rest()
-    bits = _raw(body, count) if not mode and not low else None
+    bits = _decode_raw(body, count) if not mode and not low else None
     if bits is None:
-        bits = _coded(rice.unpack(body), mode, low, count)
+        bits = _decode_runs(rice.unpack(body), mode, low, count)
     if base < 0 or base + bits.bit_length() > MAX_POSITION:
         raise SequenceError(
             f"positions {base + 1} to {base + bits.bit_length()} are outside 1 to {MAX_POSITION}"
@@ -62,7 +62,7 @@ def decode(data: bytes, near: int | None = None) -> tuple[int, int]:
     return base, bits
 
 
-def _raw(body: bytes, count: int) -> int | None:
+def _decode_raw(body: bytes, count: int) -> int | None:
     """Return the window of raw runs of zeros; None: invalid, `rice` raises the error."""
     if not body or not body[-1]:
         return None
@@ -70,18 +70,18 @@ def _raw(body: bytes, count: int) -> int | None:
     span = bits.bit_length() + 1
     if bits.bit_count() != count or span - 1 > 2 * count or span > MAX_SPAN:
         return None
-    if fewer_runs_of_ones(span, count + 1):
+    if has_fewer_runs_of_ones(span, count + 1):
         return None
     return bits << 1 | 1
 
 
-def _coded(text: bytes, mode: int, low: int, count: int) -> int:
+def _decode_runs(text: bytes, mode: int, low: int, count: int) -> int:
     if low and count:
-        zeros, rest = rice.read_runs(text, count, low, MOST_LOW, MAX_SPAN)
+        zeros, rest = rice.read_runs(text, count, low, MAX_RUN_PARAMETER, MAX_SPAN)
         window = zeros[:-1].translate(_FLIP) if mode else b"1" + zeros
     else:
-        runs, rest = rice.read(text, count, low, MOST_LOW)
-        window = text_of(mode, runs)
+        runs, rest = rice.read(text, count, low, MAX_RUN_PARAMETER)
+        window = join_runs(mode, runs)
     if rest:
         raise DecodeError(f"{len(rest)} bits after the end of a bit vector")
     ones = window.count(b"1")
@@ -94,22 +94,22 @@ def _coded(text: bytes, mode: int, low: int, count: int) -> int:
 # -- runs, shared with `counters` -------------------------------------------------------------
 
 
-def runs_of(text: bytes) -> tuple[int, list[int]]:
+def split_runs(text: bytes) -> tuple[int, list[int]]:
     """Return mode (8: runs of ones, else 0) and runs of a text that begins and ends with "1"."""
     ones = text.count(b"1")
-    if fewer_runs_of_ones(len(text), ones):
+    if has_fewer_runs_of_ones(len(text), ones):
         return _ONES, list(map(len, text.split(b"0")))
     return 0, list(map(len, text.split(b"1")))[1:-1]
 
 
-def fewer_runs_of_ones(span: int, ones: int) -> bool:
+def has_fewer_runs_of_ones(span: int, ones: int) -> bool:
     """Return whether runs of ones (`span - ones + 1`) are fewer than runs of zeros (`ones - 1`)."""
     return span + 2 < 2 * ones
 
 
-def text_of(mode: int, runs: Sequence[int]) -> bytes:
+def join_runs(mode: int, runs: Sequence[int]) -> bytes:
     """Return the bit text of runs."""
-    text = b"1".join(rice.zeros(runs))
+    text = b"1".join(rice.make_zeros(runs))
     if mode:
         return text.translate(_FLIP)
     return b"1%b1" % text if runs else b"1"
@@ -119,11 +119,11 @@ def check_runs(mode: int, span: int, ones: int, ends: bytes) -> None:
     """Raise DecodeError unless a window has these runs. `ends`: its first and last bit."""
     if ends != b"11":
         raise DecodeError("bit vector is not trimmed")
-    if fewer_runs_of_ones(span, ones) != bool(mode):
+    if has_fewer_runs_of_ones(span, ones) != bool(mode):
         raise DecodeError(f"bit vector has the wrong kind of runs: {ones} of {span} bits are set")
 
 
-def head(mode: int, low: int, runs: Sequence[int]) -> int:
+def make_head(mode: int, low: int, runs: Sequence[int]) -> int:
     """Return the first number of a nonempty window."""
     return (len(runs) + (not mode)) << 4 | mode | low
 
@@ -131,7 +131,7 @@ def head(mode: int, low: int, runs: Sequence[int]) -> int:
 def read_head(reader: Reader) -> tuple[int, int, int]:
     """Read (mode, parameter, number of runs); -1 runs: empty window. Raise DecodeError."""
     number = reader.varint()
-    mode, low, count = number & _ONES, number & MOST_LOW, number >> 4
+    mode, low, count = number & _ONES, number & MAX_RUN_PARAMETER, number >> 4
     if number and not count:
         raise DecodeError(f"empty bit vector has head {number}; expected 0")
     return mode, low, count - (not mode)

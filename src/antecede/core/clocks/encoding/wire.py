@@ -9,13 +9,13 @@ from __future__ import annotations
 from antecede.errors import DecodeError
 
 MAX_VARINT_BYTES = 10
-_SMALL = tuple(bytes((value,)) for value in range(0x80))
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
 
 
 def varint(value: int) -> bytes:
     """Encode an integer from 0 to 2**64 - 1 in 1 to 10 bytes."""
     if 0 <= value < 0x80:
-        return _SMALL[value]
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
@@ -28,7 +28,7 @@ def varints(*values: int) -> bytes:
     """Encode numbers one after another."""
     out = b""
     for value in values:
-        out += _SMALL[value] if 0 <= value < 0x80 else varint(value)
+        out += _ONE_BYTE[value] if 0 <= value < 0x80 else varint(value)
     return out
 
 

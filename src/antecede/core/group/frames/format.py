@@ -60,7 +60,7 @@ class Frame(NamedTuple):
     payload: bytes
 
 
-class Sizes(NamedTuple):
+class FrameSizes(NamedTuple):
     """Bytes of the parts of a frame. Sources count `control` only."""
 
     identity: int
@@ -77,28 +77,28 @@ def protocol_code(protocol: str) -> int:
 
 def pack(frame: Frame) -> bytes:
     """Return a frame as bytes."""
-    return b"".join(_parts(frame))
+    return b"".join(_pack_parts(frame))
 
 
-def sizes(wire: bytes) -> Sizes:
+def measure_parts(wire: bytes) -> FrameSizes:
     """Return the sizes of the parts of a frame. Raise DecodeError."""
-    frame = _unpacked("", wire)
-    names = len(_table(frame.names)) if frame.names else 0
+    frame = _unpack("", wire)
+    names = len(_pack_names(frame.names)) if frame.names else 0
     control = len(frame.control)
-    return Sizes(
+    return FrameSizes(
         len(wire) - names - control - len(frame.payload), names, control, len(frame.payload)
     )
 
 
-def counted(frame: Frame) -> int:
+def measure_limited(frame: Frame) -> int:
     """Return the bytes limited by `max_packet`: without what grows when encoded again."""
     view = None if frame.view is None else View(0, 0)
-    plain = head(frame._replace(by=Incarnation(0, 0), known=(), view=view))
-    table_size = len(_table(frame.names)) if frame.view is None else 0
+    plain = pack_head(frame._replace(by=Incarnation(0, 0), known=(), view=view))
+    table_size = len(_pack_names(frame.names)) if frame.view is None else 0
     return len(plain) + table_size + len(block(frame.control)) + len(frame.payload)
 
 
-def head(frame: Frame) -> bytes:
+def pack_head(frame: Frame) -> bytes:
     """Return the bytes before the name table: protocol, group, sender."""
     by, view = frame.by, frame.view
     restarted = by.generation > 0 or by.first > 1
@@ -116,45 +116,45 @@ def head(frame: Frame) -> bytes:
     return b"".join(parts)
 
 
-def _parts(frame: Frame) -> list[bytes]:
-    parts = [head(frame)]
+def _pack_parts(frame: Frame) -> list[bytes]:
+    parts = [pack_head(frame)]
     if frame.view is None:
-        parts.append(_table(frame.names))
+        parts.append(_pack_names(frame.names))
     if frame.known:
         parts.append(varint(len(frame.known)))
-        for name, one in frame.known:
-            parts += block(name.encode()), varint(one.generation)
-            parts += one.nonce.to_bytes(4, "little"), varint(one.first)
+        for name, incarnation in frame.known:
+            parts += block(name.encode()), varint(incarnation.generation)
+            parts += incarnation.nonce.to_bytes(4, "little"), varint(incarnation.first)
     return [*parts, block(frame.control), frame.payload]
 
 
-def _table(names: Mapping[int, str]) -> bytes:
-    return table([row(number, name) for number, name in names.items()])
+def _pack_names(names: Mapping[int, str]) -> bytes:
+    return pack_table([pack_row(number, name) for number, name in names.items()])
 
 
-def row(number: int, name: str) -> bytes:
+def pack_row(number: int, name: str) -> bytes:
     """Return a row of a name table."""
     return varint(number) + block(name.encode())
 
 
-def table(rows: Sequence[bytes]) -> bytes:
+def pack_table(rows: Sequence[bytes]) -> bytes:
     """Return a name table."""
     return varint(len(rows)) + b"".join(rows)
 
 
 def unpack(protocol: str, wire: bytes) -> Frame:
     """Return the frame of bytes. Raise DecodeError, or MismatchError for another protocol."""
-    return _unpacked(protocol, as_bytes(wire))
+    return _unpack(protocol, to_bytes(wire))
 
 
-def as_bytes(wire: object) -> bytes:
+def to_bytes(wire: object) -> bytes:
     """Return received data as bytes. Raise DecodeError for other types."""
     if not isinstance(wire, bytes | bytearray | memoryview):
         raise DecodeError(f"message is {type(wire).__name__}; expected bytes")
     return bytes(wire)
 
 
-def _unpacked(protocol: str, wire: bytes) -> Frame:
+def _unpack(protocol: str, wire: bytes) -> Frame:
     if len(wire) < 3 or wire[0] != MAGIC:
         raise DecodeError(f"{len(wire)} bytes are not a message of an antecede group")
     if protocol and wire[1] != protocol_code(protocol):
@@ -163,9 +163,9 @@ def _unpacked(protocol: str, wire: bytes) -> Frame:
     if flags & ~(WITH_NAMES | WITH_KNOWN | RESTARTED):
         raise DecodeError(f"unknown flags {flags:#04x}: the sender may run a newer version")
     reader = Reader(wire, 3)
-    room, options = _fixed(reader, 4), _fixed(reader, 2)
-    view = None if flags & WITH_NAMES else View(reader.varint(), _fixed(reader, 4))
-    nonce = _fixed(reader, 4)
+    room, options = _read_fixed(reader, 4), _read_fixed(reader, 2)
+    view = None if flags & WITH_NAMES else View(reader.varint(), _read_fixed(reader, 4))
+    nonce = _read_fixed(reader, 4)
     by = Incarnation(0, nonce)
     if flags & RESTARTED:
         by = Incarnation(reader.varint(), nonce, reader.varint())
@@ -174,19 +174,19 @@ def _unpacked(protocol: str, wire: bytes) -> Frame:
     return Frame(protocol, room, options, view, by, names, known, reader.block(), reader.rest())
 
 
-def _fixed(reader: Reader, count: int) -> int:
+def _read_fixed(reader: Reader, count: int) -> int:
     return int.from_bytes(reader.take(count), "little")
 
 
 def _read_names(reader: Reader) -> dict[int, str]:
     names: dict[int, str] = {}
-    taken: set[str] = set()
+    seen: set[str] = set()
     for _ in range(reader.varint()):
         number, name = reader.varint(), _read_name(reader)
-        if number in names or name in taken:
+        if number in names or name in seen:
             raise DecodeError(f"duplicate member {name!r} in the name table")
         names[number] = name
-        taken.add(name)
+        seen.add(name)
     return names
 
 
@@ -194,11 +194,11 @@ def _read_known(reader: Reader) -> tuple[tuple[str, Incarnation], ...]:
     known: list[tuple[str, Incarnation]] = []
     for _ in range(reader.varint()):
         name, generation = _read_name(reader), reader.varint()
-        life = Incarnation(generation, _fixed(reader, 4), reader.varint())
+        incarnation = Incarnation(generation, _read_fixed(reader, 4), reader.varint())
         before = (known[-1][0], known[-1][1].generation) if known else ("", 0)
         if not generation or (name, generation) <= before:
             raise DecodeError(f"incarnations of {name!r} are unordered or duplicate")
-        known.append((name, life))
+        known.append((name, incarnation))
     return tuple(known)
 
 
