@@ -80,11 +80,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "pass_time": {"readings": range(1, 9)},
     "said": {"wire": b"x"},
     "speak_as": {"wire": b"x"},
-    "last": {},
+    "last_seq": {},
     "thread": {"message": ("alice", 1)},
-    "knows": {"member": "alice", "of": "bob"},
-    "invite": {"newcomer": "dave"},
-    "join": {"newcomer": "dave"},
+    "known_seq": {"member": "alice", "of": "bob"},
+    "invite": {"name": "dave"},
+    "join": {"name": "dave"},
     "leave": {"member": "bob", "last": 0},
     "subscribe": {"member": "bob", "topics": ["news"]},
     "begin_at": {"frontier": {"bob": 0}},
@@ -96,7 +96,7 @@ CALLS: dict[str, dict[str, Any]] = {
 """A right call of each method that takes arguments, or one that only fails at its bytes."""
 BARE = (
     *("effects", "outgoing", "delivered", "blocked_on", "blocked_by_id", "missing", "stats"),
-    *("frontier", "held", "stable", "topics", "subscriptions", "snapshot", "log"),
+    *("frontier", "held", "stable_seqs", "topics", "subscriptions", "snapshot", "log"),
 )
 MADE = ("around", "options", "accept")
 ALLOWED = {("now", "float")}
