@@ -107,7 +107,7 @@ class SequenceError(RemoteError):
 
 
 class MismatchError(DecodeError):
-    """Bytes of another group: of another `differs`, such as "order", "room" or "members"."""
+    """Bytes of another group: of another `field`, such as "order", "room" or "members"."""
 
     def __init__(self, field: str, message: str) -> None:
         self.differs = field

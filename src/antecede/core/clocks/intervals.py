@@ -1,8 +1,8 @@
 """Sets of sequence numbers as intervals, for ordering lists and duplicate filters.
 
-Source: Bhavanasi and Iyer, section VI.B (IsPresentInOL, InsertInOL), with misprints repaired: a
-number is present if it is at or BELOW the high end of its node; a merge takes the SECOND node's
-high end; an extension writes `H[k-1]`; absent neighbours and duplicates are handled.
+Source: Bhavanasi and Iyer, section VI.B (IsPresentInOL, InsertInOL), with misprints repaired. A
+number is present if it is at or BELOW the high end of its node. A merge takes the SECOND node's
+high end. An extension writes `H[k-1]`. Absent neighbours and duplicates are handled.
 
 The nodes [L, H] of one member are one sorted list of bounds `[L0, H0 + 1, L1, H1 + 1, ...]`. A
 number is present if an odd number of bounds is at or below it. So lookup and insertion are one

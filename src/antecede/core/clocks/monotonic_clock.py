@@ -21,7 +21,7 @@ class OwnClock(NamedTuple):
     shift_ns: int = 0
 
     def onward(self, now: int | None) -> OwnClock | None:
-        """Return the clock after a reading without fall or offset; None: call `at`."""
+        """Return the clock after a reading without fall or offset; None: call `advance`."""
         read_ns, shift_ns = self
         if read_ns is None or shift_ns or type(now) is not int:
             return None
@@ -44,7 +44,7 @@ class OwnClock(NamedTuple):
     ) -> tuple[int, OwnClock]:
         """Return the effective reading and the clock after it.
 
-        `error_ns`: accuracy (None: no bound). `physical`: readings travel as physical time. Raises
+        `accuracy_ns`: None without bound. `is_physical`: readings travel as physical time. Raises
         LocalError if the reading is missing or invalid, or falls further than bounds allow.
         """
         shown = check_reading(now, user)

@@ -238,19 +238,19 @@ _LISTED = re.compile(r"(?<=others )(are )?\((\d+(?:, \d+)*),?\)")
 def insert_names(text: str, names: Mapping[int, str]) -> str:
     """Return a text with names in place of member numbers."""
 
-    def named(found: re.Match[str]) -> str:
-        numbers = [int(number) for number in found.groups() if number is not None]
+    def replace_pair(match: re.Match[str]) -> str:
+        numbers = [int(number) for number in match.groups() if number is not None]
         if not all(number in names for number in numbers):
-            return found[0]
+            return match[0]
         return " and ".join(repr(names[number]) for number in numbers)
 
-    def listed(found: re.Match[str]) -> str:
-        numbers = [int(number) for number in found[2].split(",")]
+    def replace_list(match: re.Match[str]) -> str:
+        numbers = [int(number) for number in match[2].split(",")]
         if not all(number in names for number in numbers):
-            return found[0]
-        return (found[1] or "") + ", ".join(repr(names[number]) for number in numbers)
+            return match[0]
+        return (match[1] or "") + ", ".join(repr(names[number]) for number in numbers)
 
-    return _LISTED.sub(listed, _NUMBERED.sub(named, text))
+    return _LISTED.sub(replace_list, _NUMBERED.sub(replace_pair, text))
 
 
 def is_id(value: Any) -> bool:

@@ -111,7 +111,7 @@ class Cuts:
         channels: Mapping[Channel, Collection[str]] | None = None,
         recipients: Mapping[str, Collection[str]] | None = None,
     ) -> bool:
-        """Return whether a cut is a consistent global state; see `why_not`."""
+        """Return whether a cut is a consistent global state; see `find_contradiction`."""
         return self.why_not(cut, channels, recipients) is None
 
     def why_not(
@@ -134,7 +134,7 @@ class Cuts:
         channels: Mapping[Channel, Collection[str]] | None = None,
         recipients: Mapping[str, Collection[str]] | None = None,
     ) -> Iterator[Witness]:
-        """Yield all contradictions of a cut; see `why_not`."""
+        """Yield all contradictions of a cut; see `find_contradiction`."""
         self._check_arguments(cut, channels)
         yield from self._find_clock_violations(cut)
         yield from self._find_unsent(cut)

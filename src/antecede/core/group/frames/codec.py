@@ -240,7 +240,7 @@ class FrameCodec:
             return None
         names = parts.names if state.is_open else state.roster.names
 
-        def named(number: int) -> str:
+        def get_name(number: int) -> str:
             if number not in names:
                 raise UnknownMemberError(f"own message mentions unknown member {number}")
             return names[number]
@@ -249,12 +249,12 @@ class FrameCodec:
         if state.by_reply:
             parents = protocol.causes(message)
             arguments = arguments._replace(
-                reply_to=tuple((named(p.sender), p.seq) for p in parents)
+                reply_to=tuple((get_name(p.sender), p.seq) for p in parents)
             )
         # Tsuneizumi et al. send each receiver other bytes, without a list.
         to = getattr(message, "to", None)
         if protocol.addressing is Addressing.MEMBERS and to and set(to) != set(protocol.others()):
-            arguments = arguments._replace(to=tuple(map(named, to)))
+            arguments = arguments._replace(to=tuple(map(get_name, to)))
         if protocol.addressing is Addressing.TOPICS:
             arguments = arguments._replace(topics=message.topics)
         return arguments
