@@ -4,8 +4,8 @@
     ├── InputError            a file, a table or an argument from outside is not usable
     │   ├── FormatError       the file format is unknown, or the text violates it
     │   ├── CycleError        declared causes form a cycle
-    │   ├── ScenarioError     a scenario of the simulator is invalid
-    │   ├── ScriptError       a script of the checker is invalid
+    │   ├── ScenarioError     a simulation config is invalid
+    │   ├── ScriptError       a scenario of the checker is invalid
     │   └── OptionError       a protocol has no such option, or its text has the wrong type
     ├── ProtocolError         a rule of message exchange was violated ...
     │   ├── LocalError        ... by the caller (h11: LocalProtocolError)
@@ -63,11 +63,11 @@ class CycleError(InputError):
 
 
 class ScenarioError(InputError):
-    """A scenario of the simulator does not parse, or describes an impossible run."""
+    """A simulation config does not parse, or describes an impossible run."""
 
 
 class ScriptError(InputError):
-    """A script of the checker does not parse, or describes an impossible run."""
+    """A scenario of the checker does not parse, or describes an impossible run."""
 
 
 class OptionError(InputError):

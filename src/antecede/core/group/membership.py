@@ -76,15 +76,15 @@ class GroupMembership(Receiving):
         state.record("join", name)
         return delivered + self._process_newer_view()
 
-    def _check_new(self, newcomer: str) -> str:
-        name = check_name(newcomer)
+    def _check_new(self, member: str) -> str:
+        name = check_name(member)
         roster = self._state.roster
         if name in roster.numbers or name in roster.forgotten:
             raise LocalError(f"{name!r} is or was in the group; use another name")
         return name
 
-    def _check_silent(self, newcomer: str) -> str:
-        name, state = check_name(newcomer), self._state
+    def _check_silent(self, member: str) -> str:
+        name, state = check_name(member), self._state
         number = state.number(name)
         heard = state.incarnations.find_highest_seq(name) or state.protocol.delivered_runs().get(
             number

@@ -53,20 +53,19 @@ class Queries(GroupPart):
         return described
 
     def missing(self) -> list[Missing]:
-        """Return the missing messages that held ones depend on, by sender. O(held messages and
-        members).
+        """Return the missing messages that held ones depend on, by sender.
 
         Held messages are not included; members are, if any message of theirs is awaited (orders by
-        clocks). A gap is one entry (`first` to `seq`) if all messages of a sender come here in
-        order.
+        clocks). A gap is one entry (`first` to `seq`) if all messages of a sender arrive in order.
+        O(held messages and members).
         """
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
-        here = {protocol.identity(entry.message) for entry in blocked}
+        held_ids = {protocol.identity(entry.message) for entry in blocked}
         messages = Counter(chain.from_iterable(entry.missing for entry in blocked))
         members = Counter(chain.from_iterable(entry.silent for entry in blocked))
-        absent = [entry for entry in messages if entry not in here]
-        first = self._find_gap_starts(absent, here) if absent else {}
+        absent = [entry for entry in messages if entry not in held_ids]
+        first = self._find_gap_starts(absent, held_ids) if absent else {}
         roots = [
             Missing(name(entry.sender), entry.seq, messages[entry], first.get(entry))
             for entry in absent
@@ -75,24 +74,24 @@ class Queries(GroupPart):
         return sorted(roots, key=lambda root: (root.sender, root.seq or 0))
 
     def _find_gap_starts(
-        self, named: Sequence[MessageId], here: set[MessageId]
+        self, absent: Sequence[MessageId], held_ids: set[MessageId]
     ) -> dict[tuple[int, int], int]:
         protocol = self._state.protocol
         every = protocol.addressing is Addressing.ALL and not self._state.renumbers
         if not every or protocol.guarantee.relation not in _BY_NUMBER:
             return {}
-        known: dict[int, list[int]] = {sender: [0] for sender, _ in named}
+        known: dict[int, list[int]] = {sender: [0] for sender, _ in absent}
         for member, bounds in protocol.delivered_runs().items():
             if member in known:
                 known[member] += (stop - 1 for stop in bounds[1::2])
-        for sender, seq in here:
+        for sender, seq in held_ids:
             if sender in known:
                 known[sender].append(seq)
         for numbers in known.values():
             numbers.sort()
         begins = (
             (entry, known[entry[0]][bisect_left(known[entry[0]], entry[1]) - 1] + 1)
-            for entry in named
+            for entry in absent
         )
         return {(sender, seq): begin for (sender, seq), begin in begins if begin < seq}
 

@@ -361,7 +361,7 @@ class Receiving(GroupPart):
     # -- frames of newer views ----------------------------------------------------------------
 
     def _hold_newer_view(
-        self, wire: bytes, parts: Frame, lacking: int, now: int | None
+        self, wire: bytes, parts: Frame, unknown_joins: int, now: int | None
     ) -> list[Message]:
         """Hold a frame whose sender knows of joins not reported here."""
         state = self._state
@@ -378,7 +378,7 @@ class Receiving(GroupPart):
             shown = Message(state.roster.name(message.sender), 0, parts.payload)
         else:
             shown = Message(*state.to_message(message)[:3])
-        state.newer_view_frames[wire] = shown, len(state.roster.joins) + lacking, now
+        state.newer_view_frames[wire] = shown, len(state.roster.joins) + unknown_joins, now
         return []
 
     def _check_timeless(self) -> None:
