@@ -4,7 +4,7 @@
     group.send(snapshots.wrap(b"pay 5"))             # instead of group.send(b"pay 5")
     for message in group.receive(wire):
         result = snapshots.unwrap(message.sender, message.payload)
-        ...result.payload (None: no application message), result.send, result.complete
+        ...result.payload (None: no application message), result.to_send, result.global_states
 
 Every payload goes to all members. `chandy-lamport` needs an order that is FIFO ("fifo", "causal",
 ...); `lai-yang` works with any.
