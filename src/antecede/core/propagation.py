@@ -194,11 +194,11 @@ class ContextPropagator:
                 f"headers have {present[0]} of another message: pass them to `receive` or "
                 "`handle`, and `strip_context(headers)` here"
             )
-        stamp = self.create_message(id)
-        ours = {ID: stamp.id, CAUSES: ",".join(stamp.causes)}
+        message = self.create_message(id)
+        added = {ID: message.id, CAUSES: ",".join(message.causes)}
         if isinstance(headers, Mapping):
-            return {**dict(others), **ours}
-        return [*others, *((name, text.encode("ascii")) for name, text in ours.items())]
+            return {**dict(others), **added}
+        return [*others, *((name, text.encode("ascii")) for name, text in added.items())]
 
     def create_message(self, id: str | None = None) -> Stamp:
         """Return id and causes of a new message, for transports without headers.
@@ -206,8 +206,8 @@ class ContextPropagator:
         `id`: existing id, such as `id.token` of a live message. Raises LocalError unless it is
         valid and new.
         """
-        past = self._context.get()
-        if id is not None and (not _is_token(id) or id in past.frontier or id in past.before):
+        context = self._context.get()
+        if id is not None and (not _is_token(id) or id in context.frontier or id in context.before):
             raise LocalError(f"{_shorten(id)} is not a valid id, or the id of a cause")
         with self._lock:
             if os.getpid() != self._process:
@@ -216,9 +216,9 @@ class ContextPropagator:
             if id is None:
                 self._numbered += 1
                 id = f"{self._service}:{self._incarnation}:{self._numbered}"
-            stamp = Stamp(id, past.frontier)
-        self._context.set(Past((stamp.id,), past.frontier))
-        return stamp
+            message = Stamp(id, context.frontier)
+        self._context.set(Past((message.id,), context.frontier))
+        return message
 
     def received(self, headers: Headers) -> Stamp | None:
         """Add a received message to the context: later messages of this thread of control follow
@@ -229,7 +229,7 @@ class ContextPropagator:
         send.
         """
         try:
-            stamp = read(headers)
+            message = read(headers)
         except DecodeError as error:
             with self._lock:
                 self._bad += 1
@@ -237,14 +237,14 @@ class ContextPropagator:
             if self._counts_bad:
                 return None
             raise
-        if stamp is not None:
-            self._context.set(self._follow(self._context.get(), stamp))
+        if message is not None:
+            self._context.set(self._follow(self._context.get(), message))
         with self._lock:
-            if stamp is None:
+            if message is None:
                 self._without_headers += 1
             else:
                 self._received += 1
-        return stamp
+        return message
 
     @contextmanager
     def handling(self, headers: Headers) -> Iterator[Stamp | None]:

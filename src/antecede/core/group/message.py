@@ -107,13 +107,13 @@ class Missing(NamedTuple):
     receivers."""
 
     def __str__(self) -> str:
-        sender = f"of {self.sender}"
+        of_sender = f"of {self.sender}"
         wait = f"{self.dependents} held message(s) wait for"
         if self.seq is None:
-            return f"a new message {sender} is missing; {wait} it"
+            return f"a new message {of_sender} is missing; {wait} it"
         if self.first is None:
-            return f"message {self.seq} {sender} is missing; {wait} it"
-        return f"messages {self.first} to {self.seq} {sender} are missing; {wait} them"
+            return f"message {self.seq} {of_sender} is missing; {wait} it"
+        return f"messages {self.first} to {self.seq} {of_sender} are missing; {wait} them"
 
     def __repr__(self) -> str:
         return f"<{self}>"
