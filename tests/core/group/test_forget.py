@@ -27,7 +27,7 @@ def test_present_members_count_towards_the_limit(order: str) -> None:
     assert hub.members == ("hub",)
     for number in (20, 21):
         hub.receive(Group(f"client {number}", order=order).send(b"hi"))
-    with pytest.raises(LimitError, match="would be member 4, and max_members=3"):
+    with pytest.raises(LimitError, match="would be member 4; the limit is max_members=3"):
         hub.receive(Group("one more", order=order).send(b"hi"))
 
 

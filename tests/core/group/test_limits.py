@@ -117,7 +117,7 @@ def test_a_refusal_at_the_limit_costs_no_snapshot(
     monkeypatch.setattr(kind, "snapshot", costly)
     monkeypatch.setattr(kind, "restore", costly)
     for wire in wires[6:]:
-        with pytest.raises(LimitError, match="5 messages are held back"):
+        with pytest.raises(LimitError, match="5 messages are held"):
             carol.receive(wire, now=START_S + 21)
     monkeypatch.undo()
     carol.receive(wires[0], now=START_S + 22)

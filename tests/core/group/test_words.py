@@ -143,7 +143,7 @@ def test_the_sequencer_is_named_as_members_are() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ("zoe", "sequencer is 'zoe', who is not in the list of members"),
+        ("zoe", "sequencer='zoe': unknown member"),
         (7, "sequencer=7: expected a member name, or its number"),
         (True, "sequencer is True; it is the name of a member"),
         ([], r"sequencer=\[\]: expected a member name"),
