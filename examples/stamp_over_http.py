@@ -66,7 +66,7 @@ def main() -> list[Stamp]:
     with serving(stock) as stock_at, serving(till) as till_at, shop.beginning():
         reserved = ask(shop, stock_at)
         paid = ask(shop, till_at)
-        receipt = shop.sent()
+        receipt = shop.create_message()
     return [*reserved, *paid, receipt]
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C is heard while work runs that does not hear it."""
+"""Ctrl-C interrupts compiled work."""
 
 from __future__ import annotations
 

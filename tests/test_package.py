@@ -1,4 +1,4 @@
-"""What is promised and shipped: public names, one version, the wheel's own check."""
+"""Public names, one version, and the check of the wheel."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""antecede: messages in the order their causes demand.
+"""Causal delivery of messages, and causal order of traces and tables.
 
 `Group` gives causal delivery over any transport; `help(Group)` lists the options of each order.
-`Bounds` and `Subscriptions` are options of orders by clocks and topics, and `antecede.errors` holds
-the errors. `ContextPropagator` puts causes into the headers of other transports.
+`Bounds` and `Subscriptions` are options of clock and topic orders. `antecede.errors` has the
+errors. `ContextPropagator` puts causes into message headers of other transports.
 
-`read`, `audit`, `order_table` and `causality` work on recorded traces and tables; they need
-`antecede[trace]` and are imported when they are first asked for. `antecede.spark` does the same on
-Spark, in batch and in streams.
+`read`, `audit`, `order_table` and `causality` work on traces and tables. They need
+`antecede[trace]` and are imported on first use. `antecede.spark` does the same on Spark, in batch
+and streams.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from antecede.core.clocks import Bounds
 from antecede.core.group import Blocked, Envelope, Group, GroupEffect, Message, Packet, Thread
-from antecede.core.group.message import Missing, Said, Sent, Stats
+from antecede.core.group.message import Missing, SendArguments, Sent, Stats
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import (
     AntecedeError,
@@ -60,7 +60,7 @@ __all__ = [
     "Packet",
     "ProtocolError",
     "RemoteError",
-    "Said",
+    "SendArguments",
     "Sent",
     "SequenceError",
     "Stats",
@@ -74,7 +74,7 @@ __all__ = [
     "read",
 ]
 
-_HOME = {
+_MODULES = {
     "ContextPropagator": "antecede.core.propagation",
     "OrderSpec": "antecede.tables.order.spec",
     "audit": "antecede.tables.audit",
@@ -86,9 +86,9 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name == "causality":
         return importlib.import_module("antecede.tables.causality")
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m antecede`."""
+"""Entry point of `python -m antecede`."""
 
 import sys
 

@@ -1,41 +1,40 @@
-"""Every error that antecede raises on purpose.
+"""Exceptions of antecede.
 
     AntecedeError
     ├── InputError            a file, a table or an argument from outside is not usable
-    │   ├── FormatError       the format cannot be told, or the text does not follow it
+    │   ├── FormatError       the file format is unknown, or the text violates it
     │   ├── CycleError        declared causes form a cycle
-    │   ├── ScenarioError     a scenario of the simulator does not parse or asks for the impossible
-    │   ├── ScriptError       the same of a script of the checker
+    │   ├── ScenarioError     a simulation config is invalid
+    │   ├── ScriptError       a scenario of the checker is invalid
     │   └── OptionError       a protocol has no such option, or its text has the wrong type
-    ├── ProtocolError         a rule of message exchange was broken ...
-    │   ├── LocalError        ... by the caller: our own code called us wrongly
-    │   │   └── EarlyError        ... too early: a newcomer must wait before its first message
-    │   └── RemoteError       ... by the other side: what arrived is malformed or impossible
+    ├── ProtocolError         a rule of message exchange was violated ...
+    │   ├── LocalError        ... by the caller (h11: LocalProtocolError)
+    │   │   └── EarlyError        ... a joining member must wait before its first message
+    │   └── RemoteError       ... by another member (h11: RemoteProtocolError)
     │       ├── DecodeError           bytes do not decode
-    │       │   └── MismatchError     ... of another room, order, options or list of members
+    │       │   └── MismatchError     ... they are of another room, order, options or member list
     │       ├── UnknownMemberError    control information names a member not in the group
-    │       ├── SequenceError         a sequence number that cannot be (too far, after a leave)
-    │       │   ├── IncarnationError  ... its sender began anew, and numbers of two lives meet
-    │       │   └── ConflictError     ... it is known, with other content
-    │       └── LimitError            it would exceed a limit of the group; nothing was taken in
-    ├── StoreError            what a live peer keeps cannot be written, or read, or is another's
-    ├── PeerError             a live peer cannot go on: put out, refused, or without a majority
-    └── SetupError            something this machine would need is not there
+    │       ├── SequenceError         impossible sequence number (too far, after a leave)
+    │       │   ├── IncarnationError  ... numbers of two incarnations of the sender overlap
+    │       │   └── ConflictError     ... it is known with other content
+    │       └── LimitError            the message would exceed a limit of the group
+    ├── StoreError            the store of a live peer is unusable
+    ├── PeerError             a live peer was evicted, rejected, or is in a minority
+    └── SetupError            this machine lacks a requirement
         └── MissingExtraError     an optional dependency is not installed
 
-A `RemoteError` never changes the state of the protocol that raises it: the message is
-refused whole, and good messages go on.
+A `RemoteError` rejects the whole message and leaves the protocol's state unchanged.
 """
 
 from __future__ import annotations
 
 
 class AntecedeError(Exception):
-    """Base of all errors raised on purpose by antecede."""
+    """Base class of all errors of antecede."""
 
 
 class InputError(AntecedeError):
-    """Input from outside is not usable; says where (path, line, id) and what to do."""
+    """Unusable input: a file, a table or an argument. Names path, line and id."""
 
     def __init__(
         self,
@@ -56,38 +55,35 @@ class InputError(AntecedeError):
 
 
 class FormatError(InputError):
-    """The format of a file cannot be told, or its text does not follow that format."""
+    """The file format is unknown, or the text violates it."""
 
 
 class CycleError(InputError):
-    """Declared causes form a cycle: no order puts every cause before its effect."""
+    """Declared causes form a cycle."""
 
 
 class ScenarioError(InputError):
-    """A scenario of the simulator does not parse, or asks for something that cannot happen."""
+    """A simulation config does not parse, or describes an impossible run."""
 
 
 class ScriptError(InputError):
-    """A script of the checker does not parse, or asks for something that cannot happen."""
+    """A scenario of the checker does not parse, or describes an impossible run."""
 
 
 class OptionError(InputError):
-    """A protocol has no such option, or the text of an option is not of its type."""
+    """A protocol has no such option, or the text of an option has the wrong type."""
 
 
 class ProtocolError(AntecedeError):
-    """A rule of the message exchange was broken."""
+    """A rule of message exchange was violated."""
 
 
 class LocalError(ProtocolError):
-    """Our own side called a protocol in a way that it does not allow."""
+    """The caller violated a rule."""
 
 
 class EarlyError(LocalError):
-    """A newcomer sends too early; `from_ns` is the reading of its clock from which on it may.
-
-    None: the group was told no time yet.
-    """
+    """A joining member sends too early; allowed from clock reading `from_ns` on (None: unknown)."""
 
     def __init__(self, message: str, *, from_ns: int | None = None) -> None:
         self.from_ns = from_ns
@@ -95,38 +91,31 @@ class EarlyError(LocalError):
 
 
 class RemoteError(ProtocolError):
-    """What arrived from another member is malformed or impossible."""
+    """Another member violated a rule: its message is malformed or impossible."""
 
 
 class DecodeError(RemoteError):
-    """Bytes from another member do not decode."""
+    """Bytes of another member do not decode."""
 
 
 class UnknownMemberError(RemoteError):
-    """Control information from another member names a member that is not in the group."""
+    """Control information names a member that is not in the group."""
 
 
 class SequenceError(RemoteError):
-    """A sequence number from another member that cannot be."""
+    """A sequence number of another member is impossible."""
 
 
 class MismatchError(DecodeError):
-    """Bytes of another group or sender.
+    """Bytes of another group: of another `field`, such as "order", "room" or "members"."""
 
-    `differs` is "order", "room", "options", "group", "members", "kind" or "sender".
-    """
-
-    def __init__(self, differs: str, message: str) -> None:
-        self.differs = differs
+    def __init__(self, field: str, message: str) -> None:
+        self.differs = field
         super().__init__(message)
 
 
 class IncarnationError(SequenceError):
-    """Messages of two lives of one member meet: it was restored from too old a snapshot, or anew.
-
-    Nothing of it is taken for something else; the text says which member and which numbers.
-    `member`: that member.
-    """
+    """Messages of two incarnations of `member` overlap: it was restored from too old a snapshot."""
 
     def __init__(self, message: str, member: str = "") -> None:
         self.member = member
@@ -134,35 +123,32 @@ class IncarnationError(SequenceError):
 
 
 class ConflictError(SequenceError):
-    """A message with a number that is known, and with other content."""
+    """A message has a known number and other content."""
 
 
 class LimitError(RemoteError):
-    """A message that would exceed a limit: offer it again later, or raise the limit.
-
-    It was not taken in, and nothing that is here was given up for it.
-    """
+    """A message would exceed a limit and was not accepted: retry later, or raise the limit."""
 
 
 class StoreError(AntecedeError):
-    """A live peer's store cannot be opened, written or read; says which file and what to do."""
+    """The store of a live peer cannot be opened, written or read."""
 
 
 class PeerError(AntecedeError):
-    """A live peer is in no group, was refused or put out, or is cut off from the majority."""
+    """A live peer is in no group, was rejected or evicted, or is in a minority partition."""
 
 
 class BufferFullError(PeerError):
-    """A peer keeps as many bytes of unsent or unacknowledged messages as its `memory` allows."""
+    """Unsent or unacknowledged messages of a peer exceed its `memory`."""
 
 
 class SetupError(AntecedeError):
-    """Something that this machine would need is not there; says how to get it."""
+    """This machine lacks a requirement. The text has the remedy."""
 
 
 class MissingExtraError(SetupError):
-    """An optional dependency is not installed; names the extra that brings it."""
+    """An optional dependency is not installed; `extra` provides it."""
 
-    def __init__(self, what: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str) -> None:
         self.extra = extra
-        super().__init__(f"{what} needs an extra: pip install 'antecede[{extra}]'")
+        super().__init__(f"{feature} needs an extra: pip install 'antecede[{extra}]'")

@@ -1,4 +1,4 @@
-"""Numbers, durations and tables in words, for terminals and pages; values in errors."""
+"""Text formatting of numbers, durations, tables and error values."""
 
 from __future__ import annotations
 
@@ -17,36 +17,33 @@ _UNITS = (
 )
 
 
-def shown(value: object, most: int = 60) -> str:
-    """Return a value as Python writes it, for an error's text: cut where it is longer than `most`.
-
-    What cannot be written (a number of thousands of digits, a broken `__repr__`) is told by type.
-    """
+def shown(value: object, max_length: int = 60) -> str:
+    """Return the repr of a value, at most `max_length` characters; its type if the repr fails."""
     try:
         text = repr(value)
     except Exception:
         kind = type(value).__name__
-        return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind} that cannot be written out"
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+        return f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind} without a repr"
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
 def count_and_part(count: int, total: int) -> str:
-    """Return a count with its part of the whole, as in "41 (2.8 %)"."""
+    """Return a count with its percentage, such as "41 (2.8 %)"."""
     return f"{count:,} ({count / total:.1%})" if count and total else f"{count:,}"
 
 
-def counted(number: int, thing: str, things: str | None = None) -> str:
-    """Return a number of things, as in "1 peer", "2,000 peers"; `things`: the plural, if no "s"."""
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a count with its noun, such as "1 peer", "2,000 peers"; `plural`: if irregular."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def were(number: int) -> str:
-    """Return the verb after a count."""
+    """Return the verb for a count."""
     return "was" if number == 1 else "were"
 
 
 def duration(milliseconds: float | None) -> str:
-    """Return a duration in the unit that reads best, as in "84 ms", "2.1 h"; a dash for None."""
+    """Return a duration in the best unit, such as "84 ms" or "2.1 h"; a dash for None."""
     if milliseconds is None:
         return "–"
     if milliseconds == 0:
@@ -57,7 +54,7 @@ def duration(milliseconds: float | None) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
-    """Return aligned columns: the first to the left, all others to the right."""
+    """Return aligned columns: the first left, all others right."""
     lines = [header, *rows]
     words = [k == 0 for k in range(len(header))]
     return "\n".join(aligned(lines, words, indent=indent))
@@ -65,33 +62,31 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = " 
 
 def aligned(
     lines: Sequence[Sequence[str]],
-    words: Sequence[bool],
+    left_aligned: Sequence[bool],
     *,
     indent: str = "",
     within: int | None = None,
 ) -> Iterator[str]:
-    """Yield lines of cells [lines, columns] as columns: words to the left, the rest to the right.
-
-    Columns stand two blanks apart, or one where they would be wider than `within` characters.
-    """
+    """Yield lines of cells as columns, left or right aligned; narrower gaps beyond `max_width`."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     wide = within is not None and sum(widths) + 2 * (len(widths) - 1) + len(indent) > within
     gap = " " if wide else "  "
     for line in lines:
         cells = (
             cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(line, widths, words, strict=True)
+            for cell, width, left in zip(line, widths, left_aligned, strict=True)
         )
         yield (indent + gap.join(cells)).rstrip()
 
 
-_MOVING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 
 
 def harmless(text: str) -> str:
-    """Spell out what moves a terminal's cursor or turns its text: names in a log may hold it.
+    """Escape control characters and text direction marks.
 
-    >>> print(harmless("a\\x1b[2J"))
-    a\\x1b[2J
+    >>> print(harmless("a\\x1b[2J")) a\\x1b[2J
     """
-    return _MOVING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

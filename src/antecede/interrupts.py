@@ -1,8 +1,7 @@
-"""Work that can be interrupted: Ctrl-C is heard while compiled code runs, and what is half done
-is cleaned up, too, where the process is asked to end.
+"""Interruption of long work by Ctrl-C and SIGTERM.
 
-Python hands a signal to the main thread between two of its own instructions, so a compiled loop
-of minutes would be deaf. In a thread of its own it leaves the main thread free to hear.
+Python delivers signals to the main thread between two bytecode instructions. So a compiled loop
+runs in another thread.
 """
 
 from __future__ import annotations
@@ -14,45 +13,42 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-Made = TypeVar("Made")
-LOOK_S = 0.1
+Result = TypeVar("Made")
+POLL_S = 0.1
 
 
-def interruptible(work: Callable[[], Made]) -> Made:
-    """Return what `work` gives, or raise what it raises.
+def interruptible(work: Callable[[], Result]) -> Result:
+    """Run `work` in a thread, and return its result or raise its error.
 
-    KeyboardInterrupt is raised at once; the work then goes on only until the process ends, so it
-    must be of a kind that leaves nothing half done.
+    Ctrl-C raises KeyboardInterrupt at once. The thread continues, so `work` must tolerate an abort.
     """
-    made: list[Made] = []
-    failed: list[BaseException] = []
+    results: list[Result] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            made.append(work())
+            results.append(work())
         except BaseException as error:
-            failed.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     while thread.is_alive():
-        thread.join(LOOK_S)  # with a time limit, so that signals are heard everywhere
-    if failed:
-        raise failed[0]
-    return made[0]
+        thread.join(POLL_S)  # without a timeout some platforms delay signals
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM) while something half done had to be cleaned up."""
+    """SIGTERM arrived during work that needs cleanup."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Within it, SIGTERM raises Terminated, so that drafts and the like are removed on the way out.
+    """Raise Terminated on SIGTERM in the block, so that temporary files are removed.
 
-    Elsewhere it ends the process at once, as it is: compiled code could not hear it. A handler of
-    the program around stays; so does the signal in other threads, which can set none. A second
-    SIGTERM does not disturb the cleaning up.
+    Does nothing in other threads, or if the program has a handler. A second SIGTERM is ignored.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -1,4 +1,4 @@
-"""Names of a package that are imported from its modules when they are first asked for."""
+"""Lazy import of package names from their modules."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Any
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str]
+    package: str, exports: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package.
-
-    `homes`: the names of each module, separated by blanks; modules are relative to the package.
-    """
-    modules = {name: module for module, names in homes.items() for name in names.split()}
+    """Return `__getattr__` and `__dir__` of a package; `exports`: module -> names, by blanks."""
+    modules = {name: module for module, names in exports.items() for name in names.split()}
 
     def get(name: str) -> Any:
         if name not in modules:

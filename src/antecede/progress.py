@@ -1,8 +1,4 @@
-"""One line on the terminal that says how far long work is.
-
-Standard library only, because the light core uses it too. Writes to stderr, and only when that
-is a terminal: logs and pipes stay clean.
-"""
+"""Progress line on a terminal's stderr, with the standard library only."""
 
 from __future__ import annotations
 
@@ -16,10 +12,7 @@ REDRAW_S = 0.1
 
 
 class Progress:
-    """A context that shows `label` with a bar (part done known) or a count (unknown).
-
-    Call it with the part done, 0 to 1, or with a count and a unit's name.
-    """
+    """Bar or count after `label`. Call it with the fraction done, or a count and its unit."""
 
     def __init__(self, label: str, stream: TextIO | None = None) -> None:
         self.label = label

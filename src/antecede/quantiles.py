@@ -1,7 +1,7 @@
-"""Quantiles of values, by the nearest rank, and of Student's t distribution.
+"""Quantiles of values by nearest rank, and of Student's t distribution.
 
-The quantile p of n values is the ceil(p * n)-th smallest, and the smallest at p = 0: the least
-value that a part p of them does not exceed (Hyndman and Fan 1996, their definition 1).
+The quantile p of n values is the ceil(p * n)-th smallest, and the smallest at p = 0 (Hyndman and
+Fan 1996, definition 1).
 """
 
 from __future__ import annotations
@@ -13,25 +13,22 @@ from typing import Protocol, TypeVar
 Value = TypeVar("Value", covariant=True)
 
 
-class Ascending(Protocol[Value]):
-    """Values in ascending order: a sequence or an array of one dimension."""
+class SortedValues(Protocol[Value]):
+    """Values in ascending order: a sequence or a one-dimensional array."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, at: int, /) -> Value: ...
 
 
-def nearest_rank(part: float, count: int) -> int:
-    """Return which of `count` values in ascending order is the quantile, from 1 to `count`.
-
-    `part` is from 0 to 1, taken as the decimal it is written as: 0.07 of 100 is the 7th.
-    """
-    return max(1, ceil(Fraction(str(part)) * count))
+def nearest_rank(fraction: float, count: int) -> int:
+    """Return the rank of a quantile of `count` values; `fraction` 0.07 of 100 values is 7."""
+    return max(1, ceil(Fraction(str(fraction)) * count))
 
 
-def quantile(ascending: Ascending[Value], part: float) -> Value:
-    """Return the quantile of one value or more, in ascending order; see the module."""
-    return ascending[nearest_rank(part, len(ascending)) - 1]
+def quantile(values: SortedValues[Value], fraction: float) -> Value:
+    """Return the quantile of one or more values in ascending order; see the module."""
+    return values[nearest_rank(fraction, len(values)) - 1]
 
 
 _T95 = (
@@ -42,8 +39,5 @@ _T95 = (
 
 
 def student_t(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t, for two-sided 95 % intervals.
-
-    `degrees` is 1 or more. Above 30 it is the quantile of 30, so that intervals are too wide.
-    """
+    """Return the 97.5 % quantile of Student's t; above 30 degrees that of 30."""
     return _T95[min(degrees, len(_T95)) - 1]

@@ -261,7 +261,7 @@ def test_options_may_be_written_as_in_scenarios(written: str, value: object) -> 
 
 
 def test_an_option_that_a_protocol_lacks_is_named_in_a_sentence() -> None:
-    with pytest.raises(Exception, match=r"order 'bss' has no option 'colour'; its options are"):
+    with pytest.raises(Exception, match=r"order 'bss' has no option 'colour'; choose from"):
         Group("a", ["a", "b"], order="bss", colour=1)
 
 

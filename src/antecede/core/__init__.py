@@ -1,1 +1,1 @@
-"""Clocks, protocols, groups and the oracle, on the standard library alone."""
+"""Clocks, protocols, groups and the oracle, with the standard library only."""

@@ -1,12 +1,8 @@
-"""Model of a space-time diagram, apart from its drawing.
+"""Model of a space-time diagram, independent of its drawing.
 
-Theory of operation
--------------------
-A `Diagram` has one lane a member, marks on lanes (sent, delivered, ...), arrows from a
-sending to an arrival, and holds: stretches of a lane from the arrival of a message to its
-delivery. `lab.diagram.scenario_diagram` makes one of a script (time counts steps),
-`lab.diagram.trace_window` of a recorded trace (time is milliseconds); `lab.diagram.text` and
-`lab.diagram.svg` draw it.
+A `Diagram` has one timeline per member, marks on it (sent, delivered, ...), arrows from a send to
+an arrival, and holds from the arrival of a message to its delivery. Packages `lab.diagram` and
+`lab.play` build and draw it.
 """
 
 from __future__ import annotations
@@ -25,7 +21,7 @@ SEND, DELIVER, HOLD, RELEASE, DISCARD, LOSE, JOIN, LEAVE, RECORD, LOCAL = (
     "record",
     "local",
 )
-"""Kinds of marks. HOLD: a message arrives that must wait; LOSE: one that is lost would arrive."""
+"""Kinds of marks. HOLD: a message arrives and must wait. LOSE: a lost message would arrive."""
 
 
 MEANING = {
@@ -40,40 +36,37 @@ MEANING = {
     RECORD: "records its state",
     LOCAL: "event",
 }
-"""Kinds in the words of a legend."""
-EARLY = "delivered before its cause"
-"""A mark that is wrong, in these words."""
+VIOLATION = "delivered before its cause"
 
 
 class Lane(NamedTuple):
-    """The time line of one member."""
+    """Timeline of one member."""
 
     name: str
     begin: float | None = None
-    """When it joined; None: it was there from the start."""
+    """Time of the join; None: present from the start."""
     end: float | None = None
-    """When it left; None: it stayed."""
+    """Time of the departure; None: never."""
     forwards: bool = False
     """True for a super peer, which neither sends nor delivers."""
 
 
 class Mark(NamedTuple):
-    """Something that happened on a lane at one time."""
+    """Event on a timeline."""
 
     lane: int
     at: float
     kind: str
     label: str
     note: str = ""
-    """A few words on the reason."""
     wrong: bool = False
-    """The delivery came before a cause: a violation."""
+    """True if the delivery came before a cause."""
     faint: bool = False
-    """Not what the diagram is about; drawn small and without its name."""
+    """True for an event off topic, drawn small and without name."""
 
 
 class Arrow(NamedTuple):
-    """One copy of a message, from its sending (or forwarding) to its arrival."""
+    """One copy of a message, from send (or relay) to arrival."""
 
     label: str
     source: int
@@ -82,22 +75,22 @@ class Arrow(NamedTuple):
     arrived: float
     faint: bool = False
     flying: bool = False
-    """It has not arrived: `arrived` is when the picture ends."""
+    """True if it has not arrived: `arrived` is the end of the diagram."""
 
 
 class Held(NamedTuple):
-    """A message that is held back on a lane from its arrival on."""
+    """A held message on a timeline, from its arrival."""
 
     lane: int
     label: str
     begin: float
     end: float | None
-    """When it was delivered; None: it is held to the end."""
+    """Time of delivery; None: held to the end."""
     waits_for: tuple[str, ...] = ()
 
 
 class State(NamedTuple):
-    """What a member's protocol keeps after something happened there, as it is to be written."""
+    """Text of a member's protocol state after an event."""
 
     lane: int
     at: float
@@ -105,14 +98,14 @@ class State(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A time with its label, for the axis."""
+    """Labelled time on the axis."""
 
     at: float
     label: str
 
 
 class Diagram(NamedTuple):
-    """Everything that is drawn, from `begin` to `end`; an arrow may have been sent before."""
+    """Everything drawn from `begin` to `end`. An arrow may start earlier."""
 
     title: str
     lanes: tuple[Lane, ...]
@@ -122,12 +115,10 @@ class Diagram(NamedTuple):
     begin: float
     end: float
     unit: str
-    """What the time axis counts: "step" or "ms"."""
+    """Unit of the time axis: "step" or "ms"."""
     ticks: tuple[Tick, ...]
-    wrong_means: str = EARLY
-    """What a mark that is wrong means."""
+    wrong_means: str = VIOLATION
     states: tuple[State, ...] = ()
-    """Written below the lanes."""
 
     def bare_arrivals(self) -> tuple[Arrow, ...]:
         """Return the arrows that end without a mark, as at a super peer or in a trace."""
@@ -135,7 +126,7 @@ class Diagram(NamedTuple):
         return tuple(a for a in self.arrows if not a.flying and (a.target, a.arrived) not in marked)
 
     def words(self) -> str:
-        """Return the diagram in a sentence, for readers who do not see it."""
+        """Return the diagram as one sentence, for screen readers."""
         wrong = [mark for mark in self.marks if mark.wrong]
         sent = sum(mark.kind == SEND for mark in self.marks)
         names = ", ".join(lane.name for lane in self.lanes)

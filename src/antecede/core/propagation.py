@@ -1,36 +1,28 @@
-"""Causes in the headers of other transports: an id for each message, and what came before it.
+"""Context propagation: message ids and causes in headers of other transports.
 
-    stamp = ContextPropagator("payments")
-    with stamp.handling(message.headers()):                 # Kafka: pairs of text and bytes
-        producer.produce(topic, value, headers=stamp.outgoing())
+    propagator = ContextPropagator("payments")
+    with propagator.handle(message.headers()):                  # Kafka: pairs of text and bytes
+        producer.produce(topic, value, headers=propagator.inject(headers))
 
 Two headers, the same on every transport:
 
     antecede-id       payments:6f1c2a...:42      service, incarnation, number; or any other token
-    antecede-causes   orders:9b1d...:7,shipping:e4...:3      direct causes; empty: there are none
+    antecede-causes   orders:9b1d...:7,shipping:e4...:3      direct causes; may be empty
 
 Theory of operation
 -------------------
-Happened-before is that of Lamport (1978), where a *thread of control* is what he calls a process:
-a block `with stamp.handling(...)`, a thread, an asyncio task. Its past is kept as the frontier: ids
-that nothing else in it is known to follow. A message names the frontier as its causes and then
-is the frontier itself, so causes are direct ones and all others follow from them. A message
-that is received takes the place of what it names as its own causes, and what is already known
-to stand before the frontier is not put into it again: that much is reduced transitively, with
-no memory beyond the bound. A cause too many is harmless, one too few never happens.
+A *thread of control* is a process in the sense of Lamport (1978): a `handle` block, a thread, an
+asyncio task. Its causal context is a frontier: ids that no other known id follows. A message has
+the frontier as its direct causes, and then is the frontier. A received message replaces its own
+causes there. Ids that precede the frontier are remembered and not added again. So a superfluous
+cause is possible and harmless, a missing one is not.
 
-The past lies in a context variable: a task starts with a copy of it (a fork), and what it does
-later is its own. `past`, `resuming` and `join` carry it to where context variables do not go (a
-thread, a pool, a row in a database) and back. Blocks at the top, as in a consumer's loop, do not
-follow each other; blocks within a block do, since they are the same thread of control.
+The context is a context variable. A task starts with a copy (a fork). `causal_context`,
+`use_context` and `join` carry it across a thread, a pool or a database row. Top-level blocks, as in
+a consumer loop, are independent; nested blocks belong to the outer one.
 
-Bound: a context holds at most `max_causes` ids of its frontier and as many that stand before
-it, each of at most MAX_ID characters. Beyond that a message is refused with LimitError and
-nothing is forgotten in silence: send a message (a marker will do), which stands for all of them.
-
-Ids are unique over restarts as long as the incarnation is. By default a random one is made with
-the `ContextPropagator`, and again in a forked process. Nothing else here is random; no clock, no
-socket.
+A context holds at most `max_causes` ids of its frontier and as many that precede it. Beyond that a
+received message raises LimitError. Sending any message replaces the frontier by one id.
 """
 
 from __future__ import annotations
@@ -54,101 +46,98 @@ __all__ = [
     "TOKEN",
     "ContextPropagator",
     "Past",
+    "PropagationStats",
     "Stamp",
-    "Stats",
     "read",
-    "unstamped",
+    "strip_context",
 ]
 
 ID = "antecede-id"
-"""Header that holds a message's id."""
 CAUSES = "antecede-causes"
-"""Header that holds the ids of its direct causes, with commas between them."""
 MAX_ID = 200
-"""Most characters of an id."""
 
 Value = str | bytes
 Headers = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 OnBad = Literal["raise", "count"]
 
 TOKEN = rf"[!#-+\--:<-\[\]-~]{{1,{MAX_ID}}}"
-"""Regular expression of an id: visible ASCII but comma, semicolon, quotation mark, backslash."""
-_TOKEN = re.compile(TOKEN)
-_INCARNATION = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+"""Regular expression of an id: visible ASCII except comma, semicolon, quotation mark, backslash."""
+_ID_REGEX = re.compile(TOKEN)
+_INCARNATION_REGEX = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 
 class Stamp(NamedTuple):
-    """What the headers of one message say."""
+    """Id and direct causes of a message, from its headers."""
 
     id: str
     causes: tuple[str, ...]
 
 
 class Past(NamedTuple):
-    """What a thread of control follows: frozen, may be kept and handed to another."""
+    """Causal context of a thread of control; immutable, and valid in any other thread."""
 
     frontier: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
-    """Ids known to stand before the frontier; not complete, and need not be."""
+    """Known ids that precede the frontier; may be incomplete."""
 
 
-_NOTHING = Past()
+_EMPTY = Past()
 
 
-class Stats(NamedTuple):
-    """Counts since the ContextPropagator was made; messages, not bytes."""
+class PropagationStats(NamedTuple):
+    """Message counts of a ContextPropagator."""
 
     sent: int
     received: int
-    unstamped: int
-    """Messages received without either header."""
+    without_headers: int
     bad: int
-    """Messages whose headers were no stamp: their causes are not known."""
-    last_bad: str | None
-    """What was wrong with the last of these."""
+    """Messages received with invalid headers; their causes are unknown."""
+    last_error: str | None
 
 
 def read(headers: Headers) -> Stamp | None:
-    """Return the stamp in the headers of a message; None when they bear none.
-
-    Names count without regard to case, values are text or bytes. Raises DecodeError when one of
-    the two is missing or there twice, or when a value is no id or no list of ids.
-    """
-    found: dict[str, str] = {}
-    for name, value in _pairs(headers):
+    """Return id and causes from message headers; None if both are absent. Raise DecodeError."""
+    values: dict[str, str] = {}
+    for name, value in _list_pairs(headers):
         key = name.lower() if isinstance(name, str) else name
         if key in (ID, CAUSES):
-            text = _text(key, value)
-            if found.setdefault(key, text) != text:
-                both = f"{_short(found[key])} and {_short(text)}"
-                raise DecodeError(f"header {key} is there twice: {both}")
-    if not found:
+            text = _decode_value(key, value)
+            if values.setdefault(key, text) != text:
+                both = f"{_shorten(values[key])} and {_shorten(text)}"
+                raise DecodeError(f"duplicate header {key}: {both}")
+    if not values:
         return None
-    for key, other in ((ID, CAUSES), (CAUSES, ID)):
-        if key not in found:
-            raise DecodeError(f"header {other} is there without {key}: one of them got lost")
-    causes = tuple(dict.fromkeys(found[CAUSES].split(","))) if found[CAUSES] else ()
-    for token in (found[ID], *causes):
-        if not _TOKEN.fullmatch(token):
-            raise DecodeError(f"{_short(token)} in {ID} or {CAUSES} is no id of a message")
-    if found[ID] in causes:
-        raise DecodeError(f"message {found[ID]} names itself as its cause")
-    return Stamp(found[ID], causes)
+    for key, partner in ((ID, CAUSES), (CAUSES, ID)):
+        if key not in values:
+            raise DecodeError(f"header {partner} without {key}; expected both or none")
+    causes = tuple(dict.fromkeys(values[CAUSES].split(","))) if values[CAUSES] else ()
+    for token in (values[ID], *causes):
+        if not _ID_REGEX.fullmatch(token):
+            raise DecodeError(f"{_shorten(token)} in {ID} or {CAUSES} is not a valid id")
+    if values[ID] in causes:
+        raise DecodeError(f"message {values[ID]} names itself as its cause")
+    return Stamp(values[ID], causes)
 
 
-def unstamped(headers: Headers) -> list[tuple[str, Any]]:
-    """Return headers without the stamp, as pairs: what a forwarded message may keep."""
-    return [(name, value) for name, value in _pairs(headers) if name.lower() not in (ID, CAUSES)]
+def strip_context(headers: Headers) -> list[tuple[str, Any]]:
+    """Return headers without id and causes, as pairs, to forward a message."""
+    return [
+        (name, value) for name, value in _list_pairs(headers) if name.lower() not in (ID, CAUSES)
+    ]
 
 
 class ContextPropagator:
-    """Gives the messages of one service their ids and causes; make one for a process.
+    """Adds ids and causes to the messages of one service; one per process.
 
-    `service` is any name; `incarnation` tells one life of it from the next (default: random),
-    letters, digits and "._~-". `max_causes` bounds what is remembered and named (see the module).
-    `on_bad`: "raise" DecodeError for headers that are no stamp, or "count" them and go on without.
-    Safe under threads and asyncio. Raises InputError for names that cannot stand in an id and
-    unknown options.
+    **Parameters:**
+
+    - `service`: name of the service.
+    - `incarnation`: part of all ids of this process: letters, digits and "._~-". (default: random)
+    - `max_causes`: maximum causes in a message and in the context. (default: 64)
+    - `on_bad`: "raise" DecodeError for invalid headers, or "count" and ignore them. (default:
+      "raise")
+
+    Safe for threads and asyncio. Raises InputError for invalid parameters.
     """
 
     def __init__(
@@ -159,27 +148,27 @@ class ContextPropagator:
         max_causes: int = 64,
         on_bad: OnBad = "raise",
     ) -> None:
-        self._name = _service(service)
-        self._given = incarnation
-        if incarnation is not None and not _INCARNATION.fullmatch(incarnation):
+        self._service = _quote_service(service)
+        self._fixed_incarnation = incarnation
+        if incarnation is not None and not _INCARNATION_REGEX.fullmatch(incarnation):
             raise InputError(
-                f'an incarnation is of letters, digits and "._~-", not {incarnation!r}'
+                f'incarnation={incarnation!r}: expected up to 64 letters, digits and "._~-"'
             )
         if isinstance(max_causes, bool) or not isinstance(max_causes, int) or max_causes < 1:
-            raise InputError(f"max_causes must be a whole number of at least 1, not {max_causes!r}")
+            raise InputError(f"max_causes={max_causes!r}: expected an integer of 1 or more")
         if on_bad not in ("raise", "count"):
-            raise InputError(f"on_bad must be raise or count, not {on_bad!r}")
+            raise InputError(f"unknown on_bad={on_bad!r}; choose from raise, count")
         self.max_causes = max_causes
         self._counts_bad = on_bad == "count"
-        self._past: ContextVar[Past] = ContextVar("antecede-past", default=_NOTHING)
-        self._inside: ContextVar[bool] = ContextVar("antecede-inside", default=False)
+        self._context: ContextVar[Past] = ContextVar("antecede-past", default=_EMPTY)
+        self._in_block: ContextVar[bool] = ContextVar("antecede-inside", default=False)
         self._lock = threading.Lock()
-        self._last_bad: str | None = None
-        self._begin()
+        self._last_error: str | None = None
+        self._reset()
 
     @property
     def incarnation(self) -> str:
-        """The part of all ids that tells this life of the service from others."""
+        """Incarnation part of all ids."""
         return self._incarnation
 
     @overload
@@ -192,202 +181,198 @@ class ContextPropagator:
     def outgoing(
         self, headers: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), *, id: str | None = None
     ) -> dict[str, Any] | list[tuple[str, Any]]:
-        """Return the headers of a new message: those given, its id and its causes.
+        """Return headers of a new message: the given ones, its id and its causes.
 
-        A mapping gives a dict, ours in text (HTTP, trace context); pairs give a list of pairs,
-        ours in bytes (Kafka, AMQP). Each call is one message: send a copy to several receivers
-        with the headers of one call. `id`: as in `sent`. Raises LocalError when the headers bear a
-        stamp already.
+        A mapping returns a dict with text values (HTTP, trace context), pairs return pairs with
+        bytes values (Kafka, AMQP). Each call is a new message. Raises LocalError if the headers
+        have an id.
         """
-        others = list(_pairs(headers))
-        taken = [name for name, _ in others if name.lower() in (ID, CAUSES)]
-        if taken:
+        others = list(_list_pairs(headers))
+        present = [name for name, _ in others if name.lower() in (ID, CAUSES)]
+        if present:
             raise LocalError(
-                f"the headers bear {taken[0]} of another message: tell `received` or `handling` of "
-                "them, and pass on `unstamped(headers)`"
+                f"headers have {present[0]} of another message: pass them to `receive` or "
+                "`handle`, and `strip_context(headers)` here"
             )
-        stamp = self.sent(id)
-        ours = {ID: stamp.id, CAUSES: ",".join(stamp.causes)}
+        message = self.create_message(id)
+        added = {ID: message.id, CAUSES: ",".join(message.causes)}
         if isinstance(headers, Mapping):
-            return {**dict(others), **ours}
-        return [*others, *((name, text.encode("ascii")) for name, text in ours.items())]
+            return {**dict(others), **added}
+        return [*others, *((name, text.encode("ascii")) for name, text in added.items())]
 
-    def sent(self, id: str | None = None) -> Stamp:
-        """Make the stamp of a new message, for transports that have other places than headers.
+    def create_message(self, id: str | None = None) -> Stamp:
+        """Return id and causes of a new message, for transports without headers.
 
-        `id`: what the message is called already, where it has an id of another source (a live
-        message's `id.token`); None: it gets one. Raises LocalError for what is no id, or is that of
-        a message which this one follows.
+        `id`: existing id, such as `id.token` of a live message. Raises LocalError unless it is
+        valid and new.
         """
-        past = self._past.get()
-        if id is not None and (not _is_token(id) or id in past.frontier or id in past.before):
-            raise LocalError(f"{_short(id)} is no id, or is that of a message before this one")
+        context = self._context.get()
+        if id is not None and (not _is_token(id) or id in context.frontier or id in context.before):
+            raise LocalError(f"{_shorten(id)} is not a valid id, or the id of a cause")
         with self._lock:
             if os.getpid() != self._process:
-                self._forked()
+                self._handle_fork()
             self._sent += 1
             if id is None:
                 self._numbered += 1
-                id = f"{self._name}:{self._incarnation}:{self._numbered}"
-            stamp = Stamp(id, past.frontier)
-        self._past.set(Past((stamp.id,), past.frontier))
-        return stamp
+                id = f"{self._service}:{self._incarnation}:{self._numbered}"
+            message = Stamp(id, context.frontier)
+        self._context.set(Past((message.id,), context.frontier))
+        return message
 
     def received(self, headers: Headers) -> Stamp | None:
-        """Learn from the headers of a message: what this thread of control sends follows it.
+        """Add a received message to the context: later messages of this thread of control follow
+        it.
 
-        Returns its stamp, None when it has none (both are counted). Raises DecodeError for
-        headers that are no stamp, unless they are counted, and LimitError when more than
-        `max_causes` messages came since the last one was sent; nothing is learnt then.
+        Returns its id and causes, None without headers. Raises DecodeError for invalid headers
+        unless they are counted, and LimitError for more than `max_causes` messages since the last
+        send.
         """
         try:
-            stamp = read(headers)
+            message = read(headers)
         except DecodeError as error:
             with self._lock:
                 self._bad += 1
-                self._last_bad = str(error)
+                self._last_error = str(error)
             if self._counts_bad:
                 return None
             raise
-        if stamp is not None:
-            self._past.set(self._followed(self._past.get(), stamp))
+        if message is not None:
+            self._context.set(self._follow(self._context.get(), message))
         with self._lock:
-            if stamp is None:
-                self._unstamped += 1
+            if message is None:
+                self._without_headers += 1
             else:
                 self._received += 1
-        return stamp
+        return message
 
     @contextmanager
     def handling(self, headers: Headers) -> Iterator[Stamp | None]:
-        """Handle a message: what is sent in the block follows it, what is sent after does not.
-
-        Within another block it goes on with that one: the message is received, and all that comes
-        after in the outer block follows. Raises what `received` does.
-        """
-        if self._inside.get():
+        """Receive a message in a new context for the block; a nested block uses the outer one."""
+        if self._in_block.get():
             yield self.received(headers)
             return
-        with self._block(self._past.get()):
+        with self._enter_block(self._context.get()):
             yield self.received(headers)
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Begin something that follows nothing, as a customer's request does."""
-        with self._block(_NOTHING):
+        """Use an empty context in the block, for work without a cause such as a user's request."""
+        with self._enter_block(_EMPTY):
             yield
 
     @contextmanager
-    def resuming(self, past: Past) -> Iterator[None]:
-        """Go on where `past` was taken. Raises LimitError for more than `max_causes` ids."""
-        if len(self._checked(past).frontier) > self.max_causes:
+    def resuming(self, context: Past) -> Iterator[None]:
+        """Continue a context in the block. Raise LimitError for more than `max_causes` ids."""
+        if len(self._check_context(context).frontier) > self.max_causes:
             raise LimitError(
-                f"a past of {len(past.frontier)} messages, more than max_causes={self.max_causes}: "
-                "raise the bound"
+                f"context of {len(context.frontier)} messages exceeds "
+                f"max_causes={self.max_causes}; raise it"
             )
-        with self._block(past):
+        with self._enter_block(context):
             yield
 
     @property
     def past(self) -> Past:
-        """What this thread of control follows now."""
-        return self._past.get()
+        """Causal context of this thread of control."""
+        return self._context.get()
 
-    def join(self, past: Past) -> None:
-        """Follow `past` of another thread of control too. Raises LimitError as `received`."""
-        self._past.set(self._joined(self._past.get(), self._checked(past)))
+    def join(self, context: Past) -> None:
+        """Add the causal context of another thread of control. Raise LimitError."""
+        self._context.set(self._merge(self._context.get(), self._check_context(context)))
 
-    def stats(self) -> Stats:
+    def stats(self) -> PropagationStats:
         """Return the counts so far."""
         with self._lock:
-            return Stats(self._sent, self._received, self._unstamped, self._bad, self._last_bad)
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._incarnation = self._given or uuid.uuid4().hex
-        self._sent = self._numbered = self._received = self._unstamped = self._bad = 0
-        self._last_bad = None
-
-    def _forked(self) -> None:
-        if self._given is not None:
-            raise LocalError(
-                f"this ContextPropagator was made before a fork, with incarnation {self._given!r}: "
-                "two processes would give one id twice. Make one in each process"
+            return PropagationStats(
+                self._sent, self._received, self._without_headers, self._bad, self._last_error
             )
-        self._begin()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._incarnation = self._fixed_incarnation or uuid.uuid4().hex
+        self._sent = self._numbered = self._received = self._without_headers = self._bad = 0
+        self._last_error = None
+
+    def _handle_fork(self) -> None:
+        if self._fixed_incarnation is not None:
+            raise LocalError(
+                f"ContextPropagator with incarnation {self._fixed_incarnation!r} was created "
+                "before a fork, so ids would repeat; create one in each process"
+            )
+        self._reset()
 
     @contextmanager
-    def _block(self, past: Past) -> Iterator[None]:
-        outer, inside = self._past.set(past), self._inside.set(True)
+    def _enter_block(self, context: Past) -> Iterator[None]:
+        outer, inside = self._context.set(context), self._in_block.set(True)
         try:
             yield
         finally:
-            self._inside.reset(inside)
-            self._past.reset(outer)
+            self._in_block.reset(inside)
+            self._context.reset(outer)
 
-    def _followed(self, past: Past, stamp: Stamp) -> Past:
-        if stamp.id in past.frontier or stamp.id in past.before:
-            return past
-        return self._joined(past, Past((stamp.id,), stamp.causes))
+    def _follow(self, context: Past, message: Stamp) -> Past:
+        if message.id in context.frontier or message.id in context.before:
+            return context
+        return self._merge(context, Past((message.id,), message.causes))
 
-    def _joined(self, past: Past, other: Past) -> Past:
-        """Return both pasts as one; what stands before the other's frontier is in neither."""
-        behind = {*past.before, *other.before}
-        both = dict.fromkeys((*past.frontier, *other.frontier))
-        # All is behind only where headers lie (each before the other): then keep them all.
+    def _merge(self, context: Past, other: Past) -> Past:
+        """Merge two contexts; ids that precede either frontier are not in the new one."""
+        behind = {*context.before, *other.before}
+        both = dict.fromkeys((*context.frontier, *other.frontier))
+        # All ids precede each other only with false headers: then keep them all.
         frontier = tuple(name for name in both if name not in behind) or tuple(both)
         if len(frontier) > self.max_causes:
             raise LimitError(
-                f"{len(frontier)} messages came since the last one was sent, more than max_causes="
-                f"{self.max_causes}: send one (it will stand for all of them), or raise the bound"
+                f"{len(frontier)} messages received since the last send exceed max_causes="
+                f"{self.max_causes}: send a message, which replaces them, or raise max_causes"
             )
         replaced = (name for name in both if name in behind)
-        before = dict.fromkeys((*replaced, *other.before, *past.before))
+        before = dict.fromkeys((*replaced, *other.before, *context.before))
         return Past(frontier, tuple(before)[: self.max_causes])
 
-    def _checked(self, past: Past) -> Past:
-        parts = (past.frontier, past.before) if isinstance(past, Past) else (None,)
+    def _check_context(self, context: Past) -> Past:
+        parts = (context.frontier, context.before) if isinstance(context, Past) else (None,)
         for part in parts:
             if not isinstance(part, tuple) or not all(_is_token(name) for name in part):
                 raise LocalError(
-                    f"a past comes from `ContextPropagator.past`; this is {_short(past)}"
+                    "expected a context of `ContextPropagator.causal_context`, got "
+                    f"{_shorten(context)}"
                 )
-        return past
+        return context
 
 
 def _is_token(name: object) -> bool:
-    return isinstance(name, str) and _TOKEN.fullmatch(name) is not None
+    return isinstance(name, str) and _ID_REGEX.fullmatch(name) is not None
 
 
-def _service(name: str) -> str:
+def _quote_service(name: str) -> str:
     if not isinstance(name, str) or not name:
-        raise InputError(f"a service needs a name, as text, not {name!r}")
+        raise InputError(f"service={name!r}: expected a name")
     quoted = quote(name, safe="")
     if len(quoted) > MAX_ID - 90:
-        raise InputError(
-            f"the service's name takes {len(quoted)} characters, at most {MAX_ID - 90}"
-        )
+        raise InputError(f"service name has {len(quoted)} characters; the limit is {MAX_ID - 90}")
     return quoted
 
 
-def _pairs(headers: Headers) -> Sequence[tuple[str, Any]]:
+def _list_pairs(headers: Headers) -> Sequence[tuple[str, Any]]:
     if headers is None:
         return ()
     items = getattr(headers, "items", None)
     return list(items() if items is not None else headers)
 
 
-def _text(name: str, value: object) -> str:
+def _decode_value(name: str, value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         try:
             return bytes(value).decode("ascii").strip(" \t")
         except UnicodeDecodeError as error:
-            raise DecodeError(f"header {name} holds bytes that are no ASCII: {error}") from error
+            raise DecodeError(f"header {name} is not ASCII: {error}") from error
     if not isinstance(value, str):
-        raise DecodeError(f"header {name} is {type(value).__name__}, neither text nor bytes")
+        raise DecodeError(f"header {name} is {type(value).__name__}; expected text or bytes")
     return value.strip(" \t")
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -51,7 +51,7 @@ def test_writes_every_row_and_says_what_never_came(
         assert f"{status:<11} {statuses.count(status)}\n" in printed
     assert "lacking     ann:1 never came to dan; " in printed
     assert printed.count("lacking") == 1
-    assert "refused     1: 5 bytes that are not a message of an antecede group" in printed
+    assert "refused     1: 5 bytes are not a message of an antecede group" in printed
     assert "note " not in printed
 
 

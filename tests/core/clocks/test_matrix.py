@@ -128,10 +128,9 @@ A, B, C, D = range(4)
 
 
 def updated(reached: list[int], report: list[int]) -> tuple[MatrixClock, int]:
-    """D's update reaches A and `reached`; then `report` names who tells whom, up to A.
+    """Return A's clock and Tsu, the number of an update of D that reaches A and `reached`.
 
-    C has another event of its own where the update did not reach it. Returns A's clock and Tsu,
-    the number of the update.
+    `report` is the path of messages to A. C has another own event if the update did not reach it.
     """
     clocks = [MatrixClock.zero(4) for _ in range(4)]
     clocks[D] = clocks[D].event(D)

@@ -1,4 +1,4 @@
-"""The own clock never falls; what counts by it goes on after a restart."""
+"""Monotonic local clock: it never falls, and time-outs continue after a restart."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_fall_that_no_bound_allows_is_refused_and_changes_nothing() -> None:
         lambda: member.tick(s(99)),
     ]
     for call in calls:
-        with pytest.raises(LocalError, match=r"less than before: with an accuracy of 0\.1 s"):
+        with pytest.raises(LocalError, match=r"twice the accuracy of 0\.1 s"):
             call()
     assert member.snapshot() == before
     assert member.send("m", now=s(99.8))

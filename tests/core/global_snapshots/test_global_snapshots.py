@@ -53,7 +53,7 @@ def test_markers_need_channels_that_keep_their_order() -> None:
 
 
 class Forgetful(ChandyLamport):
-    """Records and tells nobody."""
+    """Records without markers."""
 
     def _record(self, number: int) -> list[Any]:
         return [one for one in super()._record(number) if not isinstance(one, Tell)]
@@ -62,23 +62,23 @@ class Forgetful(ChandyLamport):
 class Late(LaiYang):
     """Records at a marker alone."""
 
-    def arrive(self, sender: str, stamp: int, message: Any) -> Any:
+    def arrive(self, sender: str, snapshot_number: int, message: Any) -> Any:
         return super().arrive(sender, 0, message)
 
 
 class Deaf(ChandyLamport):
     """Keeps nothing of what comes."""
 
-    def arrive(self, sender: str, stamp: int, message: Any) -> Any:
+    def arrive(self, sender: str, snapshot_number: int, message: Any) -> Any:
         return ()
 
 
 class Hasty(LaiYang):
     """Takes channels to be empty."""
 
-    def _closed(self, number: int, sender: str) -> list[Any]:
-        del self._open[number][sender]
-        return [Content(number, sender, ()), *self._completed(number)]
+    def _close_if_complete(self, number: int, sender: str) -> list[Any]:
+        del self._open_channels[number][sender]
+        return [Content(number, sender, ()), *self._complete_if_closed(number)]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_an_algorithm_goes_on_from_its_state(data: st.DataObject) -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(LocalError, match="not among the members"):
+    with pytest.raises(LocalError, match="lacks this member"):
         LaiYang("x", NAMES)
     for kind in (ChandyLamport, LaiYang):
         algorithm = kind("a", NAMES)
@@ -156,7 +156,7 @@ def test_what_cannot_be_is_refused() -> None:
         algorithm.marker("b", Marker(1))
         with pytest.raises(RemoteError):
             algorithm.marker("b", Marker(1))
-    with pytest.raises(RemoteError, match="does not keep its order, or one was lost"):
+    with pytest.raises(RemoteError, match="is not FIFO, or a marker was lost"):
         ChandyLamport("a", NAMES).marker("b", Marker(2))
 
 
@@ -191,8 +191,8 @@ class Bank:
             to, amount = told.payload.decode().split()
             if to == name:
                 self.money[name] += int(amount)
-        self.found += told.complete
-        return told.send
+        self.found += told.global_states
+        return told.to_send
 
 
 def total(state: Any) -> int:
@@ -244,7 +244,7 @@ def run_over_groups(algorithm: str, order: str, fifo: bool, seed: int) -> Any:
     assert [state.number for state in bank.found] == [1, 1, 1]
     assert all(total(state) == 300 for state in bank.found)
     assert bank.found[0] == bank.found[1] == bank.found[2]
-    assert not bank.snapshots["b"].under_way
+    assert not bank.snapshots["b"].pending
     return bank.found[0]
 
 
@@ -298,9 +298,9 @@ def test_any_bytes_are_taken_or_refused(data: bytes) -> None:
 
 
 def test_arguments_that_cannot_be() -> None:
-    with pytest.raises(LocalError, match="algorithm= is one of chandy-lamport, lai-yang"):
+    with pytest.raises(LocalError, match="choose from chandy-lamport, lai-yang"):
         Snapshots("a", NAMES, "magic", lambda: b"")
-    with pytest.raises(LocalError, match="state= returns bytes, not str"):
+    with pytest.raises(LocalError, match="state= returned str; expected bytes"):
         Snapshots("a", NAMES, "lai-yang", lambda: "text").begin()  # type: ignore[arg-type, return-value]
 
 
@@ -388,12 +388,12 @@ def test_queues_of_bytes_are_not_needed() -> None:
     while there or back:
         if there:
             told = other.unwrap("a", there.popleft())
-            back.extend(told.send)
-            found += told.complete
+            back.extend(told.to_send)
+            found += told.global_states
         if back:
             told = one.unwrap("b", back.popleft())
-            there.extend(told.send)
-            found += told.complete
+            there.extend(told.to_send)
+            found += told.global_states
     assert [state.states for state in found] == [{"a": b"s", "b": b"s"}] * 2
 
 

@@ -87,16 +87,16 @@ def test_events_go_to_who_subscribes() -> None:
 
 def test_what_an_order_does_not_take_is_refused_before_anything_is_numbered() -> None:
     causal = Group("alice", NAMES)
-    with pytest.raises(LocalError, match="with order 'idr' nobody is chosen by to="):
+    with pytest.raises(LocalError, match="order 'idr' does not support to="):
         causal.send(b"x", to=["bob"])
     with pytest.raises(LocalError, match="nobody subscribes"):
         causal.subscribe("bob", ["news"])
     ses = Group("alice", NAMES, order="ses")
-    with pytest.raises(LocalError, match="nobody is chosen by topics="):
+    with pytest.raises(LocalError, match="does not support topics="):
         ses.send(b"x", topics=["news"])
     with pytest.raises(LocalError, match="lists of names"):
         ses.send(b"x", to="bob")
-    with pytest.raises(LocalError, match="a message to oneself"):
+    with pytest.raises(LocalError, match="to= has this member"):
         ses.send(b"x", to=["alice"])
     with pytest.raises(LocalError, match="'dave' is not in the group"):
         ses.send(b"x", to=["dave"])

@@ -1,4 +1,4 @@
-"""What is the same, however it is written, makes the same group; what is not, another."""
+"""Group identity: equivalent options agree in any notation, other options are rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def met(order: str, one: dict[str, Any], two: dict[str, Any]) -> None:
     Raises MismatchError, or LocalError for the latter.
     """
     how: dict[str, Any] = {"topics": ("news",)} if order.startswith(("tv", "htbc")) else {}
-    if order != "htbc":  # where nobody subscribes to anything
+    if order != "htbc":  # without subscriptions
         wire = group(order, "alice", one).post(b"x", now=1000.0, **how)
         for packet in wire:
             group(order, "bob", two).receive(packet.wire, now=1000.5)

@@ -1,4 +1,4 @@
-"""Groups that begin behind messages that never come: at a frontier, or at the first one heard."""
+"""Groups that start from a frontier, or from the first message heard."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_earlier_numbers_count_as_delivered(kind: str, lanes: bool) -> None:
     wires = [said(s, b"%d" % n, kind, n) for n in range(1, 8)]
     d.begin_at({"s": 5, "d": 0})
     assert d.frontier()["s"] == ((1, 5),)
-    assert d.last("s") == 5
+    assert d.last_seq("s") == 5
     assert heard(d, wires[5:], 20) == [b"6", b"7"]
     assert heard(d, [wires[1], wires[4]], 40) == []
     assert d.stats().duplicates == 2
@@ -90,7 +90,7 @@ def test_causes_behind_the_frontier_are_waited_for(kind: str) -> None:
     d.begin_at({"s": 1})
     assert d.receive(answer) == []
     assert [str(one) for one in d.missing()] == [
-        "message 2 of s is not here; 1 held message(s) wait for it"
+        "message 2 of s is missing; 1 held message(s) wait for it"
     ]
     assert [one.payload for one in d.receive(question)] == [b"question", b"answer"]
 

@@ -1,4 +1,4 @@
-"""What reviewers broke at the doors of `Group`: each call refuses, or does what it says."""
+"""Regressions of `Group` found in reviews: each call rejects its arguments or works."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_restoration_that_is_refused_changes_nothing(
     group, stored = restored_from()
     with unchanged(group), pytest.raises(error):
         group.restore(stored, **how)
-    assert group.last() == 2
+    assert group.last_seq() == 2
 
 
 def test_topics_are_a_list_of_names() -> None:
@@ -115,7 +115,7 @@ def test_names_may_come_from_a_generator() -> None:
     wire = group.send(b"for bob", to=(name for name in ["bob"]))  # type: ignore[arg-type]
     again = Group("alice", NAMES, order="ses")
     again.restore(stored, group.log())
-    assert again.last() == 1
+    assert again.last_seq() == 1
     assert Group("bob", NAMES, order="ses").receive(wire)[0].payload == b"for bob"
     with pytest.raises(LocalError, match="lists of names"):
         group.send(b"x", to=5)  # type: ignore[arg-type]
@@ -123,6 +123,8 @@ def test_names_may_come_from_a_generator() -> None:
 
 def test_a_payload_is_measured_in_bytes() -> None:
     group = Group("alice", NAMES, max_packet=100)
-    with pytest.raises(LocalError, match="a payload of 96 bytes, and 22 beside it: max_packet=100"):
+    with pytest.raises(
+        LocalError, match="payload of 96 bytes with 22 bytes of overhead exceeds max_packet=100"
+    ):
         group.send(memoryview(bytes(96)).cast("Q"))  # type: ignore[arg-type]
-    assert group.last() == 0
+    assert group.last_seq() == 0

@@ -37,7 +37,7 @@ def system(ack_after: int = 1) -> dict[str, Group]:
 
 
 class Network:
-    """Copies under way between groups that talk in bytes; rows for the oracle."""
+    """Messages in transit between groups as bytes; rows for the oracle."""
 
     def __init__(self, groups: Mapping[str, Group], seed: int) -> None:
         self.groups = dict(groups)
@@ -136,12 +136,12 @@ def test_calls_that_a_role_cannot_serve_change_nothing() -> None:
     with pytest.raises(LocalError, match="several roles"):
         groups["p10"].invite("p30")
     assert groups["p10"].snapshot() == before
-    with pytest.raises(LocalError, match="a snapshot of 'p0'; this is the group of 'p1'"):
+    with pytest.raises(LocalError, match="snapshot is of 'p0'; this is the group of 'p1'"):
         groups["p1"].restore(groups["p0"].snapshot())
 
 
 def test_every_address_has_a_name_of_its_own() -> None:
-    with pytest.raises(LocalError, match=r"without one: \[10\]"):
+    with pytest.raises(LocalError, match=r"missing addresses: \[10\]"):
         Group.around(role("p0"), {k: v for k, v in NAMES.items() if k != 10}, order="hierarchical")
     with pytest.raises(LocalError, match="a name of its own"):
         Group.around(role("p0"), {**NAMES, 1: "p0"}, order="hierarchical")

@@ -1,4 +1,4 @@
-"""`Group` against bytes that no member writes: names, numbers and states that make work or harm."""
+"""Messages to a `Group` that no member encodes: costly or harmful names, numbers and states."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def state(group: Group) -> tuple[Any, ...]:
 
 
 def of_sent(members: int) -> bytes:
-    """Return a message for nobody whose control information speaks of so many members."""
+    """Return a message without receivers whose control information mentions this many members."""
     sender = Rst(0, range(members))
     sender.send(b"x")
     (effect,) = sender.send(b"y", to=[1])
@@ -57,7 +57,7 @@ def test_names_of_whom_nothing_is_said_are_refused(order: str) -> None:
     parts = frame.unpack(alice.order, honest)
     names = {**parts.names, 7: "ghost"}
     before = state(bob)
-    with pytest.raises(DecodeError, match="'ghost', of whom nothing is said"):
+    with pytest.raises(DecodeError, match="'ghost', which is not mentioned"):
         bob.receive(forged_frame(bob, parts.control, b"x", names))
     assert state(bob) == before
     bob.receive(honest)
@@ -115,7 +115,7 @@ def test_a_leave_that_cannot_be_lets_nobody_in() -> None:
 def test_an_empty_list_of_receivers_is_not_everybody(order: str) -> None:
     group = Group("alice", ["alice", "bob"], order=order)
     before = state(group)
-    with pytest.raises(LocalError, match="a message to nobody"):
+    with pytest.raises(LocalError, match="to= is empty"):
         group.send(b"secret", to=[])
     assert state(group) == before
 
@@ -221,7 +221,7 @@ def test_two_lives_of_one_generation_in_one_frame_are_refused() -> None:
     alice, bob = Group("alice", names), Group("bob", names)
     parts = frame.unpack(alice.order, alice.send(b"x"))
     told = tuple(("carol", frame.Incarnation(1, nonce)) for nonce in (1, 2))
-    with pytest.raises(DecodeError, match="out of order or twice"):
+    with pytest.raises(DecodeError, match="unordered or duplicate"):
         bob.receive(frame.pack(parts._replace(known=told)))
 
 

@@ -1,4 +1,4 @@
-"""Whom a member speaks with: rooms, options, lists, joins and lives that do not agree are named."""
+"""Errors for other rooms, options, member lists, joins and incarnations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antecede import Group
 from antecede.core.clocks.bounds import Bounds
-from antecede.core.group.frames.format import sizes
+from antecede.core.group.frames.format import measure_parts
 from antecede.core.group.message import Message
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import (
@@ -52,8 +52,8 @@ def test_another_room_is_refused_by_name(members: tuple[str, ...] | None) -> Non
 def test_members_made_with_other_lists_are_refused_by_name() -> None:
     two, three = ["alice", "bob"], ["alice", "bob", "zoe"]
     bob = Group("bob", three)
-    refused(bob, Group("alice", two).send(b"x"), "another list of members.*alice, bob, zoe")
-    refused(Group("alice", two), Group("zoe", three).send(b"x"), "another list of members")
+    refused(bob, Group("alice", two).send(b"x"), "another member list.*alice, bob, zoe")
+    refused(Group("alice", two), Group("zoe", three).send(b"x"), "another member list")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_other_options_are_refused_by_name(order: str, ours: dict, theirs: dict)
         Group("alice", NAMES, order=order, **theirs),
         Group("bob", NAMES, order=order, **ours),
     )
-    refused(bob, alice.send(b"x", now=5.0), f"a group of {order} that was made with other options")
+    refused(bob, alice.send(b"x", now=5.0), f"a group of {order} with other options")
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_a_frame_of_a_later_view_waits_for_the_join() -> None:
     assert carol.receive(hello) == [], "a copy"
     assert carol.stats().ahead == 2
     assert [str(blocked) for blocked in carol.blocked_on()] == [
-        "bob's message 1 waits for 1 join(s) that were not told here",
-        "#3's message 1 waits for 1 join(s) that were not told here",
+        "bob's message 1 waits for 1 join(s) that were not reported here",
+        "#3's message 1 waits for 1 join(s) that were not reported here",
     ]
     again = Group("carol", NAMES)
     again.restore(carol.snapshot(), resume=True)
@@ -191,7 +191,7 @@ def test_a_stale_snapshot_is_refused_by_name_and_not_swallowed() -> None:
     stale = alice.snapshot()
     bob.receive(alice.send(b"2"))
     again = restored(stale)
-    words = "alice was restored from a snapshot that is too old: it begins anew with message 2"
+    words = "alice was restored from a snapshot that is too old: it restarts with message 2"
     refused(bob, again.send(b"other"), words, IncarnationError)
     refused(bob, again.send(b"and more"), words, IncarnationError)
 
@@ -240,7 +240,7 @@ def test_what_depends_on_a_superseded_message_is_refused() -> None:
     answer = carol.send(b"answers the lost one")
     again = restored(stale)
     assert texts(bob.receive(again.send(b"new"))) == [b"new"]
-    refused(bob, answer, "depends on alice's message 1 as it was before", IncarnationError)
+    refused(bob, answer, "depends on alice's message 1 from before", IncarnationError)
     seen = bob.send(b"answers the new one")
     refused(carol, seen, "bob says that alice was restored", IncarnationError)
 
@@ -262,7 +262,7 @@ def test_a_known_number_with_other_content_is_reported() -> None:
     one, two = (Group("alice", NAMES, incarnation=1) for _ in range(2))
     bob.receive(one.send(b"one"))
     refused(bob, two.send(b"two"), "message 1 of alice is known with other content", ConflictError)
-    assert bob.stats().refused == {"ConflictError": 1}
+    assert bob.stats().rejected == {"ConflictError": 1}
     assert bob.stats().duplicates == 0
 
 
@@ -275,9 +275,9 @@ def test_somebody_who_speaks_in_ones_own_name_is_named() -> None:
 
 def test_a_snapshot_made_with_other_options_or_another_list_is_refused() -> None:
     state = Group("alice", NAMES, order="bss").snapshot()
-    with pytest.raises(LocalError, match="made with other options"):
+    with pytest.raises(LocalError, match="with other options"):
         Group("alice", NAMES, order="bss", differences=True).restore(state)
-    with pytest.raises(LocalError, match="another list of members"):
+    with pytest.raises(LocalError, match="another member list"):
         Group("alice", ("alice", "bob"), order="bss").restore(state)
     with pytest.raises(LocalError, match="another room"):
         Group("alice", NAMES, order="bss", room="cellar").restore(state)
@@ -295,7 +295,7 @@ def test_incarnations_make_bytes_that_are_the_same_every_time() -> None:
 def test_identity_is_no_control_information(members: tuple[str, ...] | None) -> None:
     alice = Group("alice", members)
     wire = alice.send(b"payload")
-    counted = sizes(wire)
+    counted = measure_parts(wire)
     assert sum(counted) == len(wire)
     assert (counted.control, counted.payload) == (3, 7)
     assert counted.identity <= 20
@@ -346,7 +346,7 @@ def test_forged_views_and_lives_are_refused() -> None:
     bob = Group("bob", NAMES)
     wire = bytearray(forged_frame(bob, bytes((0, 1, 0)), b"x"))
     wire[10] ^= 1  # the digest of the list
-    refused(bob, bytes(wire), "another list of members")
+    refused(bob, bytes(wire), "another member list")
 
 
 def test_a_head_that_was_read_before_is_read_alike() -> None:
@@ -393,7 +393,7 @@ def test_messages_from_before_a_restart_may_come_after_those_from_after_it(order
     bob.receive(after)
     for wire in reversed(before):
         bob.receive(wire)
-    assert bob.last("alice") == 4
+    assert bob.last_seq("alice") == 4
     assert not bob.missing() or order == "total-agreed"
 
 

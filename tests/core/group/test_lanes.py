@@ -1,4 +1,4 @@
-"""Groups whose host carries lanes: what each member sends, whole and in order, to everybody."""
+"""Groups with sender logs: the host delivers each sender's complete log to every member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`max_held`: what is refused at the limit, that nothing changes by it, and what it costs."""
+"""`max_held`: rejections at the limit, their effect and their cost."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_quick_look_refuses_what_a_trial_would(order: str, seed: int, most: 
 
 
 class _Without:
-    """A protocol without the quick look: the snapshot decides."""
+    """Protocol without `would_hold`: the snapshot decides."""
 
     def __init__(self, inner: Protocol) -> None:
         self.inner = inner
@@ -117,13 +117,13 @@ def test_a_refusal_at_the_limit_costs_no_snapshot(
     monkeypatch.setattr(kind, "snapshot", costly)
     monkeypatch.setattr(kind, "restore", costly)
     for wire in wires[6:]:
-        with pytest.raises(LimitError, match="5 messages are held back"):
+        with pytest.raises(LimitError, match="5 messages are held"):
             carol.receive(wire, now=START_S + 21)
     monkeypatch.undo()
     carol.receive(wires[0], now=START_S + 22)
     assert carol.stats().held <= 6, "what all that is held waits for is taken in"
     assert carol.missing() == [] or carol.missing()[0].seq is None
-    assert carol.stats().refused == {"LimitError": 6}
+    assert carol.stats().rejected == {"LimitError": 6}
 
 
 # -- max_packet: the whole message counts, before it has a number -------------------------------
@@ -189,7 +189,7 @@ def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts:
             stored, group = group.snapshot(), fresh(order, name)
             group.restore(stored, incarnation=k)
             groups[name] = group
-        most = group._frames.most_beside(0, how.get("topics", ()))
+        most = group._codec.estimate_overhead(0, how.get("topics", ()))
         for packet in group.post(b"", now=now, **how):
             assert most is not None
             assert len(packet.wire) < most
@@ -207,7 +207,7 @@ def test_the_estimate_holds_in_a_large_group(order: str) -> None:
     groups = [Group(name, names, order=order, incarnation=1, **options) for name in names]
     for turn in range(2):
         for group in groups:
-            most = group._frames.most_beside(0, ())
+            most = group._codec.estimate_overhead(0, ())
             packets = group.post(b"", now=START_S + turn)
             assert most is not None
             assert all(len(packet.wire) < most for packet in packets)
@@ -236,14 +236,14 @@ def test_half_is_left_where_messages_are_made_anew_on_their_way() -> None:
     group._state.limits = group._state.limits._replace(max_packet=100)
     with (
         unchanged(group),
-        pytest.raises(LocalError, match=r"a payload of 51 bytes; 50 can be \(half of max_packet="),
+        pytest.raises(LocalError, match=r"payload of 51 bytes exceeds 50 \(half of max_packet="),
     ):
         group.post(bytes(51))
     assert group.post(bytes(50))
 
 
 class NoWalk(dict[Any, Any]):
-    """A table that nobody may walk through."""
+    """Table that must not be iterated."""
 
     def __iter__(self) -> Any:
         raise AssertionError("O(members)")
@@ -271,7 +271,7 @@ def test_who_forgets_the_time_is_told_so_at_the_limit_too() -> None:
     alice, carol = fresh("linear", "alice"), limited("linear", 1)
     wires = [alice.send(b"%d" % k, now=START_S + k) for k in range(3)]
     carol.receive(wires[1], now=START_S + 5)
-    with pytest.raises(LocalError, match="goes by the clock"):
+    with pytest.raises(LocalError, match="needs the local clock"):
         carol.receive(wires[2])
 
 
@@ -360,4 +360,4 @@ def test_what_a_frame_may_tell_of_lives_is_bounded_too() -> None:
     alice = Group("alice", NAMES, max_packet=100)
     with pytest.raises(LimitError, match="max_packet=100"):
         alice.receive(bytes(30_000_000))
-    assert alice.stats().refused == {"LimitError": 1}
+    assert alice.stats().rejected == {"LimitError": 1}

@@ -1,4 +1,4 @@
-"""The walk of one message through the files of the package, as docs/design/house.md tells it."""
+"""Path of one message through the package, as in docs/design/house.md."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def walked(call: Callable[[], Any]) -> tuple[Walk, Any]:
 
 
 def group_at_work(order: str, *, closed: bool) -> dict[str, Group]:
-    """Three members of whom each has heard each: what is done once is done."""
+    """Return three members that have received messages of each other, with warm caches."""
     members = {name: Group(name, NAMES if closed else None, order=order) for name in NAMES}
     for _ in range(3):
         for name in NAMES:

@@ -1,4 +1,4 @@
-"""A newcomer waits before its first message, where times of the network keep the order."""
+"""Waiting time of a joining member before its first message, in orders by network times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored bytes: what they name, what version 1 of them is, and what forged ones do."""
+"""Stored bytes: content, version 1, and forged ones."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def nested(depth: int) -> bytes:
         (b"\x06" + block(b"\xff\xfe"), "not UTF-8"),
         (b"\x63", "tag 99"),
         (b"", "announced"),
-        (b"\x00\x00", "left over"),
+        (b"\x00\x00", "after the end"),
         (b"\x03\x01", "another kind"),
     ],
 )
@@ -182,7 +182,7 @@ def test_states_of_other_versions_are_told_apart() -> None:
 
 
 def changed(value: Any, rng: random.Random) -> Any:
-    """Return nested tuples with one thing of them changed for something else."""
+    """Return nested tuples with one value replaced."""
     odd = rng.choice(
         (None, -1, 2**70, 10**9, 3, "x", b"x", 0.5, float("inf"), (), ((1, 2),), True, "\x00")
     )
@@ -198,8 +198,8 @@ def changed(value: Any, rng: random.Random) -> Any:
 @pytest.mark.parametrize("order", EVERY)
 @given(seed=st.integers(0, 2**32))
 @example(seed=135)  # linear: a number sent to a member that was not given out yet
-@example(seed=437588)  # physical: a negative number of one's own
-@example(seed=242819)  # external: a held message of a stranger
+@example(seed=437588)  # physical: a negative own number
+@example(seed=242819)  # external: a held message of an unknown member
 @example(seed=625)  # sb: the same
 @example(seed=8420)  # sb: lists as printed that lack members
 @example(seed=2097151)  # total-agreed: a table of times without a member
@@ -240,7 +240,7 @@ def test_a_changed_invitation_is_refused_or_serves(order: str, seed: int) -> Non
 
 
 def _use(group: Group, wires: list[bytes], order: str) -> None:
-    """Nothing but a typed error may come of using what was accepted."""
+    """Use an accepted group; only typed errors may follow."""
     for wire in wires:
         with contextlib.suppress(RemoteError):
             group.receive(wire, now=START_S + 20.0)
@@ -296,7 +296,7 @@ def test_a_bad_record_of_the_log_is_named_and_changes_nothing() -> None:
     for log, number in (([b"junk"], 1), ([good[0], b"", good[1]], 2), ([*good, b"\0" * 9], 3)):
         with (
             unchanged(again),
-            pytest.raises(DecodeError, match=f"^record {number} of the log of inputs: "),
+            pytest.raises(DecodeError, match=f"^record {number} of the log is invalid: "),
         ):
             again.restore(state, log)
     with pytest.raises(DecodeError, match=r"^not a stored state"):
@@ -309,7 +309,7 @@ def test_a_bad_record_of_the_log_is_named_and_changes_nothing() -> None:
 
 
 def with_a_hole(value: Any) -> Iterator[Any]:
-    """Yield nested tuples with one item of a plain tuple left out, in every way."""
+    """Yield nested tuples with one item of a plain tuple removed, in every way."""
     if not isinstance(value, tuple):
         return
     for place, item in enumerate(value):
@@ -321,7 +321,7 @@ def with_a_hole(value: Any) -> Iterator[Any]:
 
 
 def swapped(value: Any, one: int, other: int) -> Iterator[Any]:
-    """Yield nested tuples with a number in place of another, in every way."""
+    """Yield nested tuples with one number replaced, in every way."""
     if value == one and type(value) is int:
         yield other
     if not isinstance(value, tuple):

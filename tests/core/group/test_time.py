@@ -1,4 +1,4 @@
-"""`Group.pass_time`: the same as tick by tick, from a group that was told no time yet, too."""
+"""Ranges of ticks: equal to single ticks, also from a group without a clock reading."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def untold(order: str) -> Group:
 
 
 def ticked(group: Group, readings: range) -> int:
-    """Tick at one reading after the other until something happens; return the last."""
+    """Tick at one reading after another until an effect; return the last."""
     for reading in readings:
         group.tick(now_ns=reading)
         if group.effects():
@@ -72,7 +72,7 @@ def test_a_gap_is_asked_for_as_if_it_were_ticked() -> None:
 @pytest.mark.parametrize("wrong", [None, 5, [1, 2], (1, 2), "12", b"12", object(), range])
 def test_readings_are_a_range(wrong: Any) -> None:
     group = untold("linear")
-    with unchanged(group), pytest.raises(LocalError, match="readings are a range of nanoseconds"):
+    with unchanged(group), pytest.raises(LocalError, match="expected a range of nanoseconds"):
         group.pass_time(wrong)
 
 

@@ -6,7 +6,14 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from antecede.core.oracle.channels import CAUSAL, FIFO, NON_FIFO, Overtaken, arrivals, deliveries
+from antecede.core.oracle.channels import (
+    CAUSAL,
+    FIFO,
+    NON_FIFO,
+    OrderViolation,
+    arrivals,
+    deliveries,
+)
 from antecede.core.oracle.history import History
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
@@ -25,12 +32,12 @@ def test_001_a_queue_keeps_the_order_of_sending() -> None:
 
 def test_001_a_set_is_emptied_in_any_order() -> None:
     found = arrivals(rows("P!a P!b Q?b Q?a"))
-    assert (found.name, found.witness) == (NON_FIFO, Overtaken("a", "Q", "b"))
+    assert (found.name, found.witness) == (NON_FIFO, OrderViolation("a", "Q", "b"))
 
 
 def test_001_fifo_does_not_imply_causal() -> None:
     found = arrivals(rows("P!a Q?a Q!b R?b R?a"))
-    assert (found.name, found.fifo, found.witness) == (FIFO, (), Overtaken("a", "R", "b"))
+    assert (found.name, found.fifo, found.witness) == (FIFO, (), OrderViolation("a", "R", "b"))
 
 
 @given(executions())
@@ -71,13 +78,13 @@ def test_deliveries_go_by_what_was_delivered_not_by_what_had_arrived() -> None:
 
 def test_what_is_never_delivered_is_overtaken() -> None:
     run = rows("P!a P!b Q?b Q?a Q.b")
-    assert deliveries(run).witness == Overtaken("a", "Q", "b", never=True)
+    assert deliveries(run).witness == OrderViolation("a", "Q", "b", never=True)
 
 
 def test_a_lost_message_counts_where_the_addressees_are_known() -> None:
     run = rows("P!a P!b Q?b")
     assert arrivals(run).name == CAUSAL
-    assert arrivals(run, {"a": "Q", "b": "Q"}).witness == Overtaken("a", "Q", "b", never=True)
+    assert arrivals(run, {"a": "Q", "b": "Q"}).witness == OrderViolation("a", "Q", "b", never=True)
     assert arrivals(run, {"a": "R", "b": "Q"}).name == CAUSAL
 
 

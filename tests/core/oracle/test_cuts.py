@@ -61,7 +61,7 @@ def test_messages_in_the_channels_of_a_cut() -> None:
         Channel("A", "B"): ["c"],
         Channel("A", "C"): ["a", "c"],
     }
-    assert cuts.in_channels({"A": 1}, addressed={"a": ["B"]}) == {Channel("A", "B"): ["a"]}
+    assert cuts.in_channels({"A": 1}, recipients={"a": ["B"]}) == {Channel("A", "B"): ["a"]}
 
 
 def test_the_greatest_cut_falls_back_as_far_as_it_must() -> None:
@@ -203,7 +203,7 @@ def test_a_log_of_clocks_is_judged_by_its_clocks() -> None:
     [
         ([clocked("A", "a1", A=2), clocked("A", "a2", A=2)], "counts 2 of A's own events"),
         ([clocked("A", "a1", B=2)], "counts 0 of A's own events"),
-        ([clocked("A", "a1", A=1), Event(id="a2", member="A")], "some rows of A"),
+        ([clocked("A", "a1", A=1), Event(id="a2", member="A")], "rows of A with and without"),
         ([Event(id="a1", member="A"), clocked("A", "a2", A=1)], "without one"),
         ([row("A", SEND, "a"), row("B", SEND, "a")], "sent twice"),
     ],

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.core.oracle.history import STUCK, TWICE, UNNECESSARY, UNSENT, Early, Fault, History
+from antecede.core.oracle.history import (
+    STUCK,
+    TWICE,
+    UNNECESSARY,
+    UNSENT,
+    CausalViolation,
+    Fault,
+    History,
+)
 from antecede.errors import CycleError, InputError
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 
@@ -39,7 +47,7 @@ def test_receipt_and_delivery_are_two_relations() -> None:
     assert history.pasts("delivery")["b"] == frozenset()
     assert history.pasts("receipt")["b"] == {"a"}
     assert history.early("delivery") == []
-    assert history.early("receipt") == [Early("b", "C", frozenset({"a"}))]
+    assert history.early("receipt") == [CausalViolation("b", "C", frozenset({"a"}))]
 
 
 def test_what_a_newcomer_takes_over_counts_as_arrived() -> None:
@@ -53,7 +61,7 @@ def test_what_a_newcomer_takes_over_counts_as_arrived() -> None:
         """)
     )
     assert history.pasts("receipt")["c"] == {"a"}
-    assert history.early("receipt") == [Early("c", "B", frozenset({"a"}))]
+    assert history.early("receipt") == [CausalViolation("c", "B", frozenset({"a"}))]
 
 
 def test_by_topic_only_messages_that_share_what_the_receiver_reads_must_come_first() -> None:
@@ -68,7 +76,7 @@ def test_by_topic_only_messages_that_share_what_the_receiver_reads_must_come_fir
     for read, early in (("y", True), ("x", False), ("z", False), ("xz", False), ("xyz", True)):
         history = History(rows, None, topics, {"C": tuple(read)})
         assert history.pasts("topic")["b"] == {"a"}
-        found = [Early("b", "C", frozenset({"a"}))] if early else []
+        found = [CausalViolation("b", "C", frozenset({"a"}))] if early else []
         assert history.early("topic") == found, read
     away = History(rows, {"a": ("B",), "b": ("C",)}, topics, {"C": ("y",)})
     assert away.early("topic") == []
@@ -87,8 +95,8 @@ def test_pasts_are_transitive_through_members_that_only_pass_on() -> None:
     )
     assert history.pasts("delivery")["c"] == {"a", "b"}
     assert history.early("delivery") == [
-        Early("b", "C", frozenset({"a"})),
-        Early("c", "D", frozenset({"a", "b"})),
+        CausalViolation("b", "C", frozenset({"a"})),
+        CausalViolation("c", "D", frozenset({"a", "b"})),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The examples of stamps over HTTP and with trace context do what they say."""
+"""Examples of context propagation over HTTP and with trace context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stamps in headers: shapes, blocks, threads, tasks, forks, bounds, and headers that are none."""
+"""Context propagation in headers: forms, blocks, threads, tasks, forks, bounds, invalid headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from antecede.core.propagation import (
     Past,
     Stamp,
     read,
-    unstamped,
+    strip_context,
 )
 from antecede.errors import DecodeError, InputError, LimitError, LocalError
 
@@ -70,17 +70,17 @@ def test_reads_what_transports_give() -> None:
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ({ID: "a"}, "without antecede-id|is there without"),
-        ({CAUSES: "a"}, "got lost"),
-        ([(ID, b"a"), (ID, b"b"), (CAUSES, b"")], "twice"),
-        (stamped("a b"), "no id"),
-        (stamped(""), "no id"),
-        (stamped("a", "b", "", "c"), "no id"),
-        (stamped("x" * (MAX_ID + 1)), "no id"),
+        ({ID: "a"}, "without antecede-causes"),
+        ({CAUSES: "a"}, "expected both or none"),
+        ([(ID, b"a"), (ID, b"b"), (CAUSES, b"")], "duplicate"),
+        (stamped("a b"), "not a valid id"),
+        (stamped(""), "not a valid id"),
+        (stamped("a", "b", "", "c"), "not a valid id"),
+        (stamped("x" * (MAX_ID + 1)), "not a valid id"),
         (stamped("a", "a"), "itself"),
-        ([(ID, b"\xff"), (CAUSES, b"")], "no ASCII"),
-        ([(ID, None), (CAUSES, b"")], "neither text nor bytes"),
-        ([(ID, 7), (CAUSES, b"")], "neither text nor bytes"),
+        ([(ID, b"\xff"), (CAUSES, b"")], "not ASCII"),
+        ([(ID, None), (CAUSES, b"")], "expected text or bytes"),
+        ([(ID, 7), (CAUSES, b"")], "expected text or bytes"),
     ],
 )
 def test_headers_that_are_no_stamp_are_refused_or_counted(headers: Any, said: str) -> None:
@@ -93,8 +93,8 @@ def test_headers_that_are_no_stamp_are_refused_or_counted(headers: Any, said: st
     assert strict.past == Past()
     assert counting.received(headers) is None
     assert counting.stats().bad == 1
-    assert counting.stats().last_bad == strict.stats().last_bad
-    assert counting.sent().causes == ()
+    assert counting.stats().last_error == strict.stats().last_error
+    assert counting.create_message().causes == ()
 
 
 def test_what_is_not_stamped_is_counted() -> None:
@@ -111,20 +111,20 @@ def test_headers_of_another_message_are_not_given_out_again() -> None:
     with pytest.raises(LocalError, match="another message"):
         stamp.outgoing(other)
     assert stamp.stats().sent == 0
-    assert unstamped(other) == [("K", b"v")]
-    assert read(stamp.outgoing(unstamped(other))) == Stamp("pay:one:1", ())
+    assert strip_context(other) == [("K", b"v")]
+    assert read(stamp.outgoing(strip_context(other))) == Stamp("pay:one:1", ())
 
 
 def test_blocks_at_the_top_do_not_follow_each_other() -> None:
     stamp = stamper()
     with stamp.handling(stamped("a")):
-        assert stamp.sent().causes == ("a",)
-        assert stamp.sent().causes == ("pay:one:1",)
+        assert stamp.create_message().causes == ("a",)
+        assert stamp.create_message().causes == ("pay:one:1",)
     with stamp.handling(stamped("b")):
-        assert stamp.sent().causes == ("b",)
-    assert stamp.sent().causes == ()
+        assert stamp.create_message().causes == ("b",)
+    assert stamp.create_message().causes == ()
     with stamp.handling(stamped("c")):
-        assert stamp.sent().causes == ("pay:one:4", "c")
+        assert stamp.create_message().causes == ("pay:one:4", "c")
 
 
 def test_a_block_in_a_block_is_the_same_thread_of_control() -> None:
@@ -132,12 +132,12 @@ def test_a_block_in_a_block_is_the_same_thread_of_control() -> None:
     with stamp.handling(stamped("a")):
         with stamp.handling(stamped("b")) as inner:
             assert inner == Stamp("b", ())
-            assert stamp.sent().causes == ("a", "b")
-        assert stamp.sent().causes == ("pay:one:1",)
+            assert stamp.create_message().causes == ("a", "b")
+        assert stamp.create_message().causes == ("pay:one:1",)
         with stamp.beginning():
-            assert stamp.sent().causes == ()
-        assert stamp.sent().causes == ("pay:one:2",)
-    assert stamp.sent().causes == ()
+            assert stamp.create_message().causes == ()
+        assert stamp.create_message().causes == ("pay:one:2",)
+    assert stamp.create_message().causes == ()
 
 
 def test_a_block_ends_where_an_error_ends_it() -> None:
@@ -147,7 +147,7 @@ def test_a_block_ends_where_an_error_ends_it() -> None:
     assert stamp.past == Past()
     with stamp.handling(stamped("b")):
         pass
-    assert stamp.sent().causes == ()
+    assert stamp.create_message().causes == ()
 
 
 def test_causes_of_causes_are_left_out_in_either_order() -> None:
@@ -155,17 +155,17 @@ def test_causes_of_causes_are_left_out_in_either_order() -> None:
         stamp = stamper()
         for name in names:
             stamp.received(stamped(name, *("a" if name == "b" else "")))
-        assert stamp.sent().causes == ("b",)
+        assert stamp.create_message().causes == ("b",)
         stamp.received(stamped("b", "a"))  # once more
         stamp.received(stamped("pay:one:1", "b"))  # our own comes back
-        assert stamp.sent().causes == ("pay:one:1",)
+        assert stamp.create_message().causes == ("pay:one:1",)
 
 
 def test_causes_that_lie_about_each_other_are_kept() -> None:
     stamp = stamper()
     stamp.received(stamped("a", "b"))
     stamp.join(Past(("b",), ("a",)))
-    assert set(stamp.sent().causes) == {"a", "b"}
+    assert set(stamp.create_message().causes) == {"a", "b"}
 
 
 def test_the_bound_refuses_and_forgets_nothing() -> None:
@@ -177,13 +177,13 @@ def test_the_bound_refuses_and_forgets_nothing() -> None:
     with pytest.raises(LimitError):
         stamp.join(Past(("m4",)))
     stamp.received(stamped("m5", "m0", "m1"))  # takes the place of two
-    assert stamp.sent().causes == ("m2", "m5")
+    assert stamp.create_message().causes == ("m2", "m5")
     assert stamp.stats().received == 4
     for k in range(50):
         stamp.received(stamped(f"n{k}", *(f"x{k}-{j}" for j in range(9))))
         assert len(stamp.past.frontier) <= 3
         assert len(stamp.past.before) <= 3
-        stamp.sent()
+        stamp.create_message()
 
 
 def test_threads_have_pasts_of_their_own_and_no_id_twice() -> None:
@@ -196,14 +196,14 @@ def test_threads_have_pasts_of_their_own_and_no_id_twice() -> None:
         ready.wait()
         for n in range(200):
             with stamp.handling(stamped(f"t{k}-{n}")):
-                sent = stamp.sent()
+                sent = stamp.create_message()
                 assert sent.causes == (f"t{k}-{n}",)
                 ids.append(sent.id)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     assert len(set(ids)) == 1600 == stamp.stats().sent
-    assert stamp.sent().causes == ("main",)
+    assert stamp.create_message().causes == ("main",)
 
 
 def test_a_past_goes_into_a_thread_and_comes_back() -> None:
@@ -211,14 +211,14 @@ def test_a_past_goes_into_a_thread_and_comes_back() -> None:
 
     def work(past: Past) -> Past:
         with stamp.resuming(past):
-            assert stamp.sent().causes == ("a",)
+            assert stamp.create_message().causes == ("a",)
             return stamp.past
 
     with stamp.handling(stamped("a")), ThreadPoolExecutor(1) as pool:
         done = pool.submit(work, stamp.past).result()
-        assert stamp.sent().causes == ("a",)
+        assert stamp.create_message().causes == ("a",)
         stamp.join(done)
-        assert stamp.sent().causes == ("pay:one:2", "pay:one:1")
+        assert stamp.create_message().causes == ("pay:one:2", "pay:one:1")
 
 
 def test_tasks_fork_and_do_not_disturb_each_other() -> None:
@@ -228,22 +228,22 @@ def test_tasks_fork_and_do_not_disturb_each_other() -> None:
         with stamp.handling(stamped(name)):
             await asyncio.sleep(0)
             child = asyncio.create_task(later(name))
-            own = stamp.sent()
+            own = stamp.create_message()
             await asyncio.sleep(0)
             assert await child == (name,)
-            assert stamp.sent().causes == (own.id,)
+            assert stamp.create_message().causes == (own.id,)
             return own.causes
 
     async def later(name: str) -> tuple[str, ...]:
         await asyncio.sleep(0)
-        return stamp.sent().causes
+        return stamp.create_message().causes
 
     async def main() -> None:
         names = [f"m{k}" for k in range(50)]
         assert await asyncio.gather(*map(handle, names)) == [(name,) for name in names]
 
     asyncio.run(main())
-    assert stamp.sent().causes == ()
+    assert stamp.create_message().causes == ()
 
 
 def _in_child(make: Callable[[], str], answer: Any) -> None:
@@ -258,9 +258,9 @@ def _in_child(make: Callable[[], str], answer: Any) -> None:
 def test_a_forked_process_gives_no_id_twice() -> None:
     context = multiprocessing.get_context("fork")
     for stamp in (ContextPropagator("s"), ContextPropagator("s", incarnation="given")):
-        stamp.sent()
+        stamp.create_message()
         here, there = context.Pipe()
-        child = context.Process(target=_in_child, args=(lambda: stamp.sent().id, there))  # noqa: B023
+        child = context.Process(target=_in_child, args=(lambda: stamp.create_message().id, there))  # noqa: B023
         child.start()
         said = here.recv()
         child.join()
@@ -272,7 +272,7 @@ def test_a_forked_process_gives_no_id_twice() -> None:
 
 
 def test_names_that_cannot_stand_in_an_id() -> None:
-    assert stamper("Zahlung, neu: 1").sent().id == "Zahlung%2C%20neu%3A%201:one:1"
+    assert stamper("Zahlung, neu: 1").create_message().id == "Zahlung%2C%20neu%3A%201:one:1"
     assert read(stamper("ä" * 18).outgoing()) is not None
     bad: list[dict[str, Any]] = [
         {"service": ""},
@@ -285,7 +285,7 @@ def test_names_that_cannot_stand_in_an_id() -> None:
     for options in bad:
         with pytest.raises(InputError):
             ContextPropagator(**options)
-    assert ContextPropagator("s").sent() != ContextPropagator("s").sent()
+    assert ContextPropagator("s").create_message() != ContextPropagator("s").create_message()
     with pytest.raises(LocalError, match="comes from"), stamper().resuming(("a",)):  # type: ignore[arg-type]
         pass
     with pytest.raises(LocalError):
@@ -303,19 +303,21 @@ def test_a_message_that_has_an_id_already_keeps_it() -> None:
     with stamp.beginning():
         stamp.received(stamped("b:x:1"))
         assert stamp.outgoing({}, id="ann~00000000:7") == stamped("ann~00000000:7", "b:x:1")
-        assert stamp.sent() == Stamp("pay:one:1", ("ann~00000000:7",)), "numbers have no gaps"
+        assert stamp.create_message() == Stamp("pay:one:1", ("ann~00000000:7",)), (
+            "numbers have no gaps"
+        )
         for wrong in ("pay:one:1", "ann~00000000:7", "a,b", "", "x" * (MAX_ID + 1), 5):
-            with pytest.raises(LocalError, match="is no id, or is that of a message before"):
-                stamp.sent(wrong)  # type: ignore[arg-type]
+            with pytest.raises(LocalError, match="is not a valid id, or the id of a cause"):
+                stamp.create_message(wrong)  # type: ignore[arg-type]
     assert stamp.stats().sent == 2
 
 
 def test_a_past_beyond_the_bound_is_not_resumed() -> None:
     stamp = stamper(max_causes=2)
     with (
-        pytest.raises(LimitError, match="a past of 3 messages, more than max_causes=2"),
+        pytest.raises(LimitError, match="context of 3 messages exceeds max_causes=2"),
         stamp.resuming(Past(("a:1", "b:1", "c:1"))),
     ):
         pass
     with stamp.resuming(Past(("a:1", "b:1"))):
-        assert stamp.sent().causes == ("a:1", "b:1")
+        assert stamp.create_message().causes == ("a:1", "b:1")

@@ -1,4 +1,4 @@
-"""Stamps over NATS, which runs here, and in the messages of RabbitMQ, which does not."""
+"""Context propagation over NATS, which runs here, and in messages of RabbitMQ, which does not."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def test_in_a_message_of_rabbitmq_the_stamp_is_in_the_table_of_headers() -> None
         assert stamp == Stamp("a:i:1", ())
         answer = properties_of(receiver)
     assert answer.headers == {"antecede-id": "b:i:1", "antecede-causes": "a:i:1"}
-    with pytest.raises(DecodeError, match="neither text nor bytes"):
+    with pytest.raises(DecodeError, match="expected text or bytes"):
         receiver.received({**answer.headers, "antecede-id": 5})
     assert receiver.received(BasicProperties().headers) is None

@@ -148,7 +148,7 @@ members A B C
         ("bounds A", "write 'bounds accuracy=S least=S most=S'"),
         ("bounds accuracy=far", "write 'bounds"),
         ("bounds speed=3", "write 'bounds"),
-        ("bounds least=3 most=2", "the least comes first"),
+        ("bounds least=3 most=2", "expected 0 <= least <= most"),
         ("clock A", "write 'clock MEMBER SECONDS'"),
         ("clock A soon", "write 'clock MEMBER SECONDS'"),
         ("clock Z 1", "a clock is set for Z"),

@@ -117,7 +117,7 @@ def test_a_page_that_is_closed_meanwhile_is_no_error(capfd: pytest.CaptureFixtur
 def test_a_port_that_is_taken_is_said() -> None:
     serving = Serving(Fixed())
     try:
-        with pytest.raises(InputError, match="cannot be had"):
+        with pytest.raises(InputError, match="is not available"):
             Serving(Fixed(), serving.port)
     finally:
         serving.given_up()

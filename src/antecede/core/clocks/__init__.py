@@ -1,4 +1,4 @@
-"""The structures of control information: packed vectors, windows, intervals, their bytes."""
+"""Clock data structures: packed vectors, matrices, bit windows, intervals, bounds and time."""
 
 from typing import TYPE_CHECKING
 
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
         LONGEST_NS,
         NS,
         Seconds,
+        check_reading,
         down_ns,
         exact,
-        group_reading,
-        reading_of,
+        parse_reading,
         seconds_text,
         signed_text,
         span_ns,
@@ -95,7 +95,7 @@ else:
             ),
             "monotonic_clock": "OwnClock",
             "nanoseconds": (
-                "LONGEST_NS NS Seconds down_ns exact group_reading reading_of seconds_text "
+                "LONGEST_NS NS Seconds down_ns exact check_reading parse_reading seconds_text "
                 "signed_text span_ns up_ns"
             ),
         },

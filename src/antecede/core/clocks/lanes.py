@@ -1,13 +1,11 @@
-"""Vectors of counters packed into one Python integer, compared in one machine-speed pass.
+"""Vector clocks packed into one Python integer.
 
-A vector clock over 300 members as a Python list costs 3 to 13 us to compare. Packed into one
-big integer with `LANE_BITS` bits a member it costs a few subtractions on 1.5 kB. Member
-number k has bits `[k * LANE_BITS, (k + 1) * LANE_BITS)`; the top bit of each lane is a
-guard that stays clear in every vector, so that a subtraction in one lane never borrows
-from the next. An absent member reads 0, and a vector grows by itself when a member joins.
+Comparing 300 counters costs 3 to 13 us as a list, and a few subtractions on 1.5 kB as one integer.
+Member k has the lane `[k * LANE_BITS, (k + 1) * LANE_BITS)`. The top bit of a lane is a guard bit
+that is 0 in every vector, so that subtraction never borrows from the next lane. An absent member
+reads as 0.
 
-`guards(n)` is the mask of guard bits for n lanes; the functions take it as an argument so
-that callers compute it once and not once a message.
+`guards(n)` is the mask of the guard bits of n lanes. Callers compute it once and pass it on.
 """
 
 from __future__ import annotations
@@ -19,40 +17,39 @@ from itertools import compress
 LANE_BITS = 40
 VALUE_BITS = LANE_BITS - 1
 MAX_VALUE = (1 << VALUE_BITS) - 1
-"""Largest counter a lane holds: 5.5e11, 17 years at a thousand messages a second."""
+"""Largest counter of a lane: 5.5e11, 17 years at a thousand messages a second."""
 MAX_MEMBER = (1 << 16) - 1
-"""Highest member number that decoders of values accept: a vector is at most 328 kB."""
+"""Highest member number that decoders accept, for vectors of at most 328 kB."""
 
 _CHUNK_LANES = 128
 _SPARSE = 8
-"""With more lanes than so many a counter, counters are put in one by one."""
 
 
 def guards(lanes: int) -> int:
-    """Return the mask of guard bits for members 0 .. lanes - 1."""
+    """Return the mask of guard bits of members 0 .. lanes - 1."""
     if lanes <= 0:
         return 0
     return (((1 << (lanes * LANE_BITS)) - 1) // ((1 << LANE_BITS) - 1)) << VALUE_BITS
 
 
 def get(vector: int, member: int) -> int:
-    """Return the counter of one member."""
+    """Return the counter of a member."""
     return (vector >> (member * LANE_BITS)) & MAX_VALUE
 
 
 def put(vector: int, member: int, value: int) -> int:
-    """Return the vector with one member's counter replaced."""
+    """Return the vector with the counter of one member replaced."""
     shift = member * LANE_BITS
     return vector + ((value - ((vector >> shift) & MAX_VALUE)) << shift)
 
 
 def unit(member: int, value: int = 1) -> int:
-    """Return the vector that has `value` for one member and 0 for all others."""
+    """Return the vector with `value` for one member and 0 for all others."""
     return value << (member * LANE_BITS)
 
 
 def dominates(a: int, b: int, guard: int) -> bool:
-    """Tell whether a[k] >= b[k] for every member k below the guard's length."""
+    """Return whether a[k] >= b[k] for every member k that the guard covers."""
     return ((a | guard) - b) & guard == guard
 
 
@@ -64,12 +61,12 @@ def merge(a: int, b: int, guard: int) -> int:
 
 
 def items(vector: int) -> Iterator[tuple[int, int]]:
-    """Yield (member, counter) for every counter that is not 0, by member number."""
+    """Yield (member, counter) of all counters above 0, by member."""
     width = _CHUNK_LANES * LANE_BITS // 8
     if vector.bit_length() <= _CHUNK_LANES * LANE_BITS:
         yield from _items(vector, 0)
         return
-    # In parts, because every shift copies all that is left: of 65,536 lanes 4 s in all.
+    # A shift copies the whole remaining integer: 4 s for 65,536 lanes without chunks.
     raw = vector.to_bytes((vector.bit_length() + 7) // 8, "little")
     for part, start in enumerate(range(0, len(raw), width)):
         yield from _items(int.from_bytes(raw[start : start + width], "little"), part * _CHUNK_LANES)
@@ -85,7 +82,7 @@ def _items(vector: int, member: int) -> Iterator[tuple[int, int]]:
 
 
 def pack(pairs: Iterable[tuple[int, int]]) -> int:
-    """Return the vector of (member, counter) pairs; members must be distinct."""
+    """Return the vector of (member, counter) pairs with distinct members."""
     width = LANE_BITS // 8
     pairs = list(pairs)
     if not pairs:
@@ -97,14 +94,14 @@ def pack(pairs: Iterable[tuple[int, int]]) -> int:
 
 
 def unpack(vector: int, lanes: int) -> tuple[int, ...]:
-    """Return the counters of members 0 .. lanes - 1 as a tuple of length `lanes`."""
+    """Return the counters of members 0 .. lanes - 1, a tuple of length `lanes`."""
     width = LANE_BITS // 8
     raw = vector.to_bytes(max(lanes * width, (vector.bit_length() + 7) // 8), "little")
     return tuple(int.from_bytes(raw[k * width : (k + 1) * width], "little") for k in range(lanes))
 
 
 def columns(vector: int) -> tuple[list[int], list[int]]:
-    """Return members and counters of all lanes that are not 0, by member: `items`, fast."""
+    """Return members and counters of all counters above 0. Faster than `items`."""
     width = LANE_BITS // 8
     count = -(-vector.bit_length() // LANE_BITS)
     raw = vector.to_bytes(count * width, "little")
@@ -115,8 +112,8 @@ def columns(vector: int) -> tuple[list[int], list[int]]:
     return list(compress(range(count), values)), list(filter(None, values))
 
 
-def from_columns(members: Sequence[int], values: Sequence[int]) -> int:
-    """Return the vector with these counters, of members ascending: `pack`, fast."""
+def pack_columns(members: Sequence[int], values: Sequence[int]) -> int:
+    """Return the vector of these counters, members ascending. Faster than `pack`."""
     if not members:
         return 0
     count = members[-1] + 1

@@ -1,29 +1,27 @@
-"""The own clock as a protocol goes by it: it never falls, and it goes on after a restart.
+"""Monotonic local clock that continues after a restart.
 
-A synchronized clock may be set back inside its accuracy lambda (condition (1) of Tsuneizumi et
-al. allows it): it then shows up to 2 lambda less than before, and the last reading stands until
-it has caught up. More than that no clock that keeps its bounds does: where readings travel as
-physical time the call is refused. Where only differences of one's own readings count (time-outs),
-such a fall is a clock that began again, as a monotonic one does in a new process: it goes on from
-the last reading.
+A synchronized clock may be set back within its accuracy lambda (condition (1) of Tsuneizumi et
+al.). It then shows up to 2 lambda less, and the last reading stays valid until the clock catches
+up. A larger fall breaks the bounds. Readings that travel as physical time are then rejected.
+Readings that only measure time-outs continue from the last one, as after a restart of a process.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from antecede.core.clocks.nanoseconds import LONGEST_NS, reading_of, seconds_text
+from antecede.core.clocks.nanoseconds import LONGEST_NS, check_reading, seconds_text
 from antecede.errors import LocalError
 
 
 class OwnClock(NamedTuple):
-    """What was read last, and what is added to readings since the clock began again."""
+    """Last reading, and offset of readings since the clock restarted, ns."""
 
     read_ns: int | None = None
     shift_ns: int = 0
 
     def onward(self, now: int | None) -> OwnClock | None:
-        """Return the clock after a reading that needs no judging; None where `at` is to judge."""
+        """Return the clock after a reading without fall or offset; None: call `advance`."""
         read_ns, shift_ns = self
         if read_ns is None or shift_ns or type(now) is not int:
             return None
@@ -32,25 +30,24 @@ class OwnClock(NamedTuple):
         return OwnClock(now) if read_ns < now <= LONGEST_NS else None
 
     def corrected(self, now: int) -> OwnClock:
-        """Return a clock that was ahead, from `now` on. Raises LocalError unless it is less."""
-        shown = reading_of(now, "correct_clock")
-        if self.read_ns is None or shown + self.shift_ns >= self.read_ns:
+        """Return a clock that was ahead, reset to `now`. Raise LocalError unless `now` is lower."""
+        given = check_reading(now, "correct_clock")
+        if self.read_ns is None or given + self.shift_ns >= self.read_ns:
             raise LocalError(
-                f"the clock shows {seconds_text(shown)} s, which is not less than before: it needs "
-                "no correction"
+                f"correct_clock: reading {seconds_text(given)} s is not below the last one; "
+                "no correction is needed"
             )
-        return OwnClock(shown + self.shift_ns, self.shift_ns)
+        return OwnClock(given + self.shift_ns, self.shift_ns)
 
     def at(
-        self, now: int | None, whose: str, *, error_ns: int | None = None, physical: bool = False
+        self, now: int | None, user: str, *, error_ns: int | None = None, physical: bool = False
     ) -> tuple[int, OwnClock]:
-        """Return the reading to go by and the clock after it.
+        """Return the effective reading and the clock after it.
 
-        `error_ns`: the accuracy of the clock, None where none is promised. `physical`: readings
-        travel as physical time. Raises LocalError when the time is not told (`whose` needs it), is
-        no reading, or falls by more than bounds allow.
+        `accuracy_ns`: None without bound. `is_physical`: readings travel as physical time. Raises
+        LocalError if the reading is missing or invalid, or falls further than bounds allow.
         """
-        shown = reading_of(now, whose)
+        shown = check_reading(now, user)
         reading = shown + self.shift_ns
         last = reading if self.read_ns is None else self.read_ns
         if reading >= last:
@@ -60,10 +57,9 @@ class OwnClock(NamedTuple):
             return last, self
         if physical:
             raise LocalError(
-                f"the clock shows {seconds_text(shown)} s, {seconds_text(fall)} s less than "
-                f"before: with an accuracy of {seconds_text(error_ns or 0)} s it can fall by twice "
-                "that at most. If it is wrong now, set it right. If it was ahead before, messages "
-                f"may carry that time: go on when it shows {seconds_text(last - self.shift_ns)} s, "
-                "or call correct_clock()"
+                f"clock reading {seconds_text(shown)} s is {seconds_text(fall)} s below the last "
+                f"one, more than twice the accuracy of {seconds_text(error_ns or 0)} s; set the "
+                "clock, or if it was ahead before, call correct_clock() or wait until it shows "
+                f"{seconds_text(last - self.shift_ns)} s"
             )
         return last, OwnClock(last, self.shift_ns + fall)

@@ -1,8 +1,7 @@
-"""Global states recorded while a program runs: snapshot algorithms as state machines.
+"""Global snapshots: algorithms that record a consistent global state of a running program.
 
-`ChandyLamport` (1985) for channels that keep their order, `LaiYang` (1987, with the counting of
-Mattern 1993) for any. `Snapshots` puts either around the payloads of a `Group` or of a live `Peer`.
-No input and output here: `antecede.lab.check.global_states` explores and judges them.
+`ChandyLamport` (1985) needs FIFO channels, `LaiYang` (1987, with Mattern's counting, 1993) does
+not. `Snapshots` piggybacks either on payloads of a `Group` or a live `Peer`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from antecede.core.global_snapshots.piggyback import (
     ALGORITHMS,
     GlobalState,
     Snapshots,
-    Unwrapped,
+    UnwrapResult,
 )
 
 __all__ = [
@@ -40,5 +39,5 @@ __all__ = [
     "Record",
     "Snapshots",
     "Tell",
-    "Unwrapped",
+    "UnwrapResult",
 ]

@@ -1,9 +1,9 @@
-"""Snapshot algorithm: a state machine told of the events on a member's channels.
+"""Interface of global-snapshot algorithms: an event-driven state machine per member.
 
-A snapshot has a number, 1, 2, ... in the whole group. Each member *records* its own state once for
-each, and of every channel that leads to it what was under way: sent before its sender recorded, and
-here after oneself did. States and channels together are a global state that can have been (Chandy
-and Lamport 1985): sent after means received after.
+Snapshots are numbered 1, 2, ... in the whole group. For each, every member records its own state
+once. It also records the messages in transit on each incoming channel: sent before the sender
+recorded, received after this member recorded. States and channels form a consistent global state
+(Chandy and Lamport 1985).
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Any, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
-AHEAD = 64
-"""By how many snapshots another member may be ahead."""
+MAX_AHEAD = 64
+"""Maximum number of snapshots that another member may be ahead."""
 
 
 class Marker(NamedTuple):
-    """A control message: its sender has recorded this snapshot."""
+    """Control message: the sender has recorded this snapshot."""
 
     number: int
     sent: int = 0
-    """How many messages its sender had sent on this channel until then (Lai and Yang)."""
+    """Number of messages sent on this channel before (Lai and Yang)."""
 
 
 class Record(NamedTuple):
-    """Record the own state now, before anything else is done."""
+    """Record the own state now, before anything else."""
 
     number: int
 
 
 class Tell(NamedTuple):
-    """Send a marker on the channel to a member, before anything else goes there."""
+    """Send a marker to a member, before any other message."""
 
     to: str
     marker: Marker
 
 
 class Content(NamedTuple):
-    """What was under way on the channel from a member is known."""
+    """Messages in transit on the channel from a member, now complete."""
 
     number: int
     source: str
@@ -48,7 +48,7 @@ class Content(NamedTuple):
 
 
 class Complete(NamedTuple):
-    """The own part of a snapshot is known: state and all channels."""
+    """All of this member's part is recorded: state and channels."""
 
     number: int
 
@@ -57,49 +57,42 @@ Effect = Record | Tell | Content | Complete
 
 
 class Algorithm(ABC):
-    """One member's end. `me` and `members`: names; every member has a channel to every other.
-
-    Messages are whatever stands for them: only put into `Content`. Raises LocalError for a list of
-    members without `me`.
-    """
+    """One member's state machine. Raises LocalError if `members` lacks `me`."""
 
     needs_fifo = True
-    """Whether channels must keep their order."""
+    """True if channels must be FIFO."""
     stamped = False
-    """Whether messages of the application carry a number."""
+    """True if application messages carry a number."""
 
     def __init__(self, me: str, members: Iterable[str]) -> None:
         self.me, self.members = me, tuple(sorted({*members}))
         if me not in self.members:
-            raise LocalError(f"{me!r} is not among the members")
+            raise LocalError(f"members= lacks this member, {me!r}")
         self.others = tuple(name for name in self.members if name != me)
         self.number = 0
-        """Of the newest snapshot that was recorded here."""
-        self._open: dict[int, dict[str, Any]] = {}
-        """Snapshot -> channel on which something may lack -> what has come of it."""
+        """Newest snapshot recorded here."""
+        self._open_channels: dict[int, dict[str, Any]] = {}
+        """Snapshot -> channel that may have messages in transit -> messages so far."""
 
     def begin(self) -> Sequence[Effect]:
-        """Begin a snapshot here; of several who begin the same one at once, all begin that one."""
+        """Begin a snapshot. Members that begin concurrently begin the same one."""
         return self._record_up_to(self.number + 1)
 
     @abstractmethod
     def send(self, to: str) -> int:
-        """Return the stamp that travels with the application's next message to a member."""
+        """Return the snapshot number to attach to the next application message to a member."""
 
     @abstractmethod
-    def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
-        """Take note of the application's next message from a member, before that is handed over.
-
-        Raises UnknownMemberError, SequenceError for what cannot be.
-        """
+    def arrive(self, sender: str, snapshot_number: int, message: Hashable) -> Sequence[Effect]:
+        """Record an application message first. Raise UnknownMemberError or SequenceError."""
 
     @abstractmethod
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
-        """Take in a marker. Raises UnknownMemberError, SequenceError for one that cannot be."""
+        """Process a marker. Raise UnknownMemberError or SequenceError."""
 
     def open_channels(self, number: int) -> tuple[str, ...]:
-        """Return from whom something may still be under way of a snapshot recorded here."""
-        return tuple(self._open.get(number, ()))
+        """Return the members with messages possibly in transit for a snapshot recorded here."""
+        return tuple(self._open_channels.get(number, ()))
 
     @abstractmethod
     def snapshot(self) -> Hashable:
@@ -107,7 +100,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def restore(self, state: Hashable) -> None:
-        """Become what `snapshot` returned."""
+        """Restore a state of `snapshot`."""
 
     @abstractmethod
     def _record(self, number: int) -> list[Effect]:
@@ -120,21 +113,20 @@ class Algorithm(ABC):
             effects += self._record(self.number)
         return effects
 
-    def _completed(self, number: int) -> list[Effect]:
-        if self._open[number]:
+    def _complete_if_closed(self, number: int) -> list[Effect]:
+        if self._open_channels[number]:
             return []
-        del self._open[number]
+        del self._open_channels[number]
         return [Complete(number)]
 
     def _check(self, sender: str, number: int) -> None:
         if sender not in self.others:
-            raise UnknownMemberError(f"{sender!r} is not another member")
-        if not 0 <= number <= self.number + AHEAD:
+            raise UnknownMemberError(f"unknown sender {sender!r}; choose from {list(self.others)}")
+        if not 0 <= number <= self.number + MAX_AHEAD:
             raise SequenceError(
-                f"snapshot {number} of {sender}; {self.number} is the newest here, and at most "
-                f"{AHEAD} more can be under way"
+                f"snapshot {number} of {sender} is too far ahead: {self.number} is the newest "
+                f"here, and the limit is {MAX_AHEAD} more"
             )
 
 
 Make: TypeAlias = type[Algorithm]
-"""A class of algorithms: makes one member's end."""

@@ -1,17 +1,17 @@
-"""Snapshots around the payloads of a `Group` or a live `Peer`: what goes through is bytes.
+"""Global snapshots for any transport: markers and numbers are piggybacked on payload bytes.
 
     snapshots = Snapshots("alice", names, "chandy-lamport", state=lambda: pickled)
     group.send(snapshots.wrap(b"pay 5"))             # instead of group.send(b"pay 5")
     for message in group.receive(wire):
-        told = snapshots.unwrap(message.sender, message.payload)
-        ...told.payload (None: it was no message of the application), told.send, told.complete
+        result = snapshots.unwrap(message.sender, message.payload)
+        ...result.payload (None: no application message), result.to_send, result.global_states
 
-Everything is for everybody, as in a broadcast group. The order must keep each sender's own ("fifo",
-"causal", ...) for `chandy-lamport`; `lai-yang` goes over any.
+Every payload goes to all members. `chandy-lamport` needs an order that is FIFO ("fifo", "causal",
+...); `lai-yang` works with any.
 
-    0 stamp payload             a message of the application
-    1 number (sent a member)    a marker, with a count for each member in the order of names
-    2 number block(state) channels   a member's part: block(name), how many, block(payload) ...
+    0 stamp payload                  application message with its snapshot number
+    1 number (sent per member)       marker, with a count for each member in the order of names
+    2 number block(state) channels   part of a member: block(name), count, block(payload) ...
 """
 
 from __future__ import annotations
@@ -36,28 +36,27 @@ from antecede.errors import DecodeError, LocalError
 
 MESSAGE, MARKER, PART = range(3)
 ALGORITHMS: dict[str, Make] = {"chandy-lamport": ChandyLamport, "lai-yang": LaiYang}
-"""By name; the first needs channels that keep their order."""
+"""Algorithms by name. The first needs FIFO channels."""
 
 
 class GlobalState(NamedTuple):
-    """A global state that can have been."""
+    """Consistent global state."""
 
     number: int
     states: dict[str, bytes]
-    """Member -> what its `state` returned."""
     channels: dict[tuple[str, str], tuple[bytes, ...]]
-    """(sender, receiver) -> payloads under way; channels with nothing left out."""
+    """(sender, receiver) -> payloads in transit; empty channels are omitted."""
 
 
-class Unwrapped(NamedTuple):
-    """What came of a payload."""
+class UnwrapResult(NamedTuple):
+    """Result of a received payload."""
 
     payload: bytes | None
-    """For the application; None: it was of the snapshots alone."""
-    send: tuple[bytes, ...] = ()
+    """Application payload; None: the message belongs to a snapshot."""
+    to_send: tuple[bytes, ...] = ()
     """Payloads to send now, before anything else."""
-    complete: tuple[GlobalState, ...] = ()
-    """Snapshots of which all parts are here."""
+    global_states: tuple[GlobalState, ...] = ()
+    """Snapshots that are now complete."""
 
 
 class _Part(NamedTuple):
@@ -66,91 +65,88 @@ class _Part(NamedTuple):
 
 
 class Snapshots:
-    """One member's end. `state` is asked for the own state, as bytes, when it is to be recorded.
-
-    Raises LocalError for an algorithm that does not exist, and a list of members without `me`.
-    """
+    """One member's snapshots; `state` returns the state to record. Raises LocalError."""
 
     def __init__(
         self, me: str, members: Iterable[str], algorithm: str, state: Callable[[], bytes]
     ) -> None:
         if algorithm not in ALGORITHMS:
-            raise LocalError(f"algorithm= is one of {', '.join(ALGORITHMS)}, not {algorithm!r:.40}")
+            raise LocalError(
+                f"unknown algorithm {algorithm!r:.40}; choose from {', '.join(ALGORITHMS)}"
+            )
         self._algorithm: Algorithm = ALGORITHMS[algorithm](me, members)
         self._own_state = state
         self._own: dict[int, _Part] = {}
-        """Snapshot -> what is recorded of one's own part."""
         self._parts: dict[int, dict[str, _Part]] = {}
-        """Snapshot -> member -> its part."""
 
     @property
-    def under_way(self) -> tuple[int, ...]:
-        """Numbers of the snapshots whose parts are not all here."""
+    def pending(self) -> tuple[int, ...]:
+        """Numbers of snapshots with missing parts."""
         return tuple(sorted({*self._own, *self._parts}))
 
     def begin(self) -> tuple[bytes, ...]:
-        """Begin a snapshot; returns the payloads to send now."""
-        return self._done(self._algorithm.begin()).send
+        """Begin a snapshot; return the payloads to send now."""
+        return self._carry_out(self._algorithm.begin()).to_send
 
     def wrap(self, payload: bytes) -> bytes:
-        """Return a message of the application as it is to be sent to all others."""
+        """Return an application payload as it is sent to all others."""
         stamps = [self._algorithm.send(name) for name in self._algorithm.others]
         return bytes((MESSAGE,)) + varint(max(stamps, default=0)) + payload
 
-    def unwrap(self, sender: str, data: bytes) -> Unwrapped:
-        """Take in a payload of another member, after recording. Raises a RemoteError."""
+    def unwrap(self, sender: str, data: bytes) -> UnwrapResult:
+        """Process a payload of another member. Raise RemoteError."""
         reader = Reader(data)
         kind = reader.take(1)[0]
         if kind == MESSAGE:
             stamp = reader.varint()
             payload = reader.rest()
-            return self._done(self._algorithm.arrive(sender, stamp, payload), payload)
+            return self._carry_out(self._algorithm.arrive(sender, stamp, payload), payload)
         if kind == MARKER:
             number = reader.varint()
             counts = [reader.varint() for _ in self._algorithm.members]
             reader.finish()
             mine = counts[self._algorithm.members.index(self._algorithm.me)]
-            return self._done(self._algorithm.marker(sender, Marker(number, mine)))
+            return self._carry_out(self._algorithm.marker(sender, Marker(number, mine)))
         if kind == PART:
-            return self._done((), None, self._part(sender, reader))
-        raise DecodeError(f"a payload of an unknown kind, {kind}")
+            return self._carry_out((), None, self._read_part(sender, reader))
+        raise DecodeError(f"unknown kind of payload, {kind}; expected 0 to {PART}")
 
-    # -- what is to be done --------------------------------------------------------------------
+    # -- effects -------------------------------------------------------------------------------
 
-    def _done(
+    def _carry_out(
         self, effects: Sequence[Effect], payload: bytes | None = None, number: int | None = None
-    ) -> Unwrapped:
+    ) -> UnwrapResult:
         send: list[bytes] = []
         touched = [] if number is None else [number]
         markers: dict[int, dict[str, int]] = {}
         for effect in effects:
             if isinstance(effect, Record):
-                self._own[effect.number] = _Part(self._recorded(), {})
+                self._own[effect.number] = _Part(self._read_own_state(), {})
             elif isinstance(effect, Tell):
                 markers.setdefault(effect.marker.number, {})[effect.to] = effect.marker.sent
             elif isinstance(effect, Content):
-                kept = tuple(one for one in effect.messages if isinstance(one, bytes))
-                self._own[effect.number].channels[effect.source] = kept
+                messages = tuple(one for one in effect.messages if isinstance(one, bytes))
+                self._own[effect.number].channels[effect.source] = messages
             elif isinstance(effect, Complete):
                 part = self._own.pop(effect.number)
                 self._parts.setdefault(effect.number, {})[self._algorithm.me] = part
                 send.append(_pack_part(effect.number, part))
                 touched.append(effect.number)
         first = [self._pack_marker(number, sent) for number, sent in markers.items()]
-        whole = [state for one in touched if (state := self._whole(one)) is not None]
-        return Unwrapped(payload, (*first, *send), tuple(whole))
+        complete = [state for one in touched if (state := self._assemble(one)) is not None]
+        return UnwrapResult(payload, (*first, *send), tuple(complete))
 
-    def _recorded(self) -> bytes:
+    def _read_own_state(self) -> bytes:
         state = self._own_state()
         if type(state) is not bytes:
-            raise LocalError(f"state= returns bytes, not {type(state).__name__}")
+            raise LocalError(f"state= returned {type(state).__name__}; expected bytes")
         return state
 
     def _pack_marker(self, number: int, sent: dict[str, int]) -> bytes:
         counts = (varint(sent.get(name, 0)) for name in self._algorithm.members)
         return bytes((MARKER,)) + varint(number) + b"".join(counts)
 
-    def _part(self, sender: str, reader: Reader) -> int:
+    def _read_part(self, sender: str, reader: Reader) -> int:
         number, state = reader.varint(), reader.block()
         channels = {}
         for _ in range(min(reader.varint(), len(self._algorithm.members))):
@@ -159,11 +155,11 @@ class Snapshots:
         reader.finish()
         known = self._parts.get(number, {})
         if sender in known or not 1 <= number <= self._algorithm.number:
-            raise DecodeError(f"a part of snapshot {number} of {sender} that cannot be")
+            raise DecodeError(f"part {number} of {sender} is a duplicate or of an unknown snapshot")
         self._parts.setdefault(number, {})[sender] = _Part(state, channels)
         return number
 
-    def _whole(self, number: int) -> GlobalState | None:
+    def _assemble(self, number: int) -> GlobalState | None:
         parts = self._parts.get(number, {})
         if len(parts) < len(self._algorithm.members):
             return None
@@ -172,18 +168,18 @@ class Snapshots:
             number,
             {name: part.state for name, part in sorted(parts.items())},
             {
-                (source, name): kept
+                (source, name): messages
                 for name, part in sorted(parts.items())
-                for source, kept in sorted(part.channels.items())
-                if kept
+                for source, messages in sorted(part.channels.items())
+                if messages
             },
         )
 
 
 def _pack_part(number: int, part: _Part) -> bytes:
     channels = [
-        block(source.encode()) + varint(len(kept)) + b"".join(map(block, kept))
-        for source, kept in part.channels.items()
+        block(source.encode()) + varint(len(messages)) + b"".join(map(block, messages))
+        for source, messages in part.channels.items()
     ]
     head = bytes((PART,)) + varint(number) + block(part.state) + varint(len(channels))
     return head + b"".join(channels)

@@ -1,4 +1,4 @@
-"""`Group` and its parts: a protocol, names and bytes for builders (docs/design/group.md)."""
+"""Groups: a protocol with member names, bytes and limits (docs/design/group.md)."""
 
 from typing import TYPE_CHECKING
 

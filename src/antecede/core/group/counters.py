@@ -1,4 +1,4 @@
-"""Counters of a group, kept as things happen: what `Group.stats` answers without looking around."""
+"""Counters of a `Group`, updated per event so that `Group.stats` takes O(1)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from antecede.core.protocols import DUPLICATE, OWN, MessageId
 from antecede.core.protocols.serialization import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
 from antecede.errors import MismatchError, RemoteError
 
-MOST_REASONS = 64
-"""Different reasons that are counted apart; further ones are "other"."""
+MAX_REASONS = 64
+"""Reasons counted separately. Further ones count as "other"."""
 OTHER = "other"
 
 SHAPE: Shape = (
@@ -18,65 +18,68 @@ SHAPE: Shape = (
     Many((TEXT, NUMBER)),
     Many(((NUMBER, NUMBER), OneOf(None, SIGNED))),
 )
-"""Of what `Tallies.state` returns."""
 
 
-class Tallies:
-    """What happened so far, and since when each held message is held."""
+class GroupCounters:
+    """Event counters, and when each held message arrived."""
 
     def __init__(self) -> None:
-        self.sent = self.delivered = self.released = self.duplicates = 0
+        self.sent = self.delivered = self.delivered_incomplete = self.duplicates = 0
         self.discarded: dict[str, int] = {}
-        self.refused: dict[str, int] = {}
-        self.since: OrderedDict[MessageId, int | None] = OrderedDict()
-        """Held message -> the reading when it came, in the order of their arrival."""
+        self.rejected: dict[str, int] = {}
+        self.held_since: OrderedDict[MessageId, int | None] = OrderedDict()
+        """Held message -> reading at its arrival, in order of arrival."""
 
-    def wait(self, key: MessageId, now: int | None) -> None:
-        """Note since when a message is held."""
-        self.since.setdefault(key, now)
+    def record_hold(self, key: MessageId, now: int | None) -> None:
+        """Record when a message is held first."""
+        self.held_since.setdefault(key, now)
 
-    def discard(self, key: MessageId, reason: str) -> None:
-        """Count what came and will not be delivered; a copy is no loss."""
+    def record_discard(self, key: MessageId, reason: str) -> None:
+        """Count a discarded message. Duplicates count separately."""
         if reason in (DUPLICATE, OWN):
             self.duplicates += 1
             return
-        self.since.pop(key, None)
-        self.drop(reason)
+        self.held_since.pop(key, None)
+        self.count_discard(reason)
 
-    def drop(self, reason: str) -> None:
+    def count_discard(self, reason: str) -> None:
         """Count a message that will not be delivered."""
-        _add(self.discarded, reason)
+        _increment(self.discarded, reason)
 
-    def refuse(self, error: RemoteError) -> None:
-        """Count a message that was not taken in."""
+    def count_rejection(self, error: RemoteError) -> None:
+        """Count a rejected message."""
         what = type(error).__name__
-        _add(self.refused, f"{what}: {error.differs}" if isinstance(error, MismatchError) else what)
-
-    def state(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples, but for refusals: what was refused changed nothing."""
-        return (
-            (self.sent, self.delivered, self.released, self.duplicates),
-            tuple(self.discarded.items()),
-            tuple((tuple(key), since) for key, since in self.since.items()),
+        _increment(
+            self.rejected, f"{what}: {error.differs}" if isinstance(error, MismatchError) else what
         )
 
-    def copy(self) -> Tallies:
-        """Return the same, to be changed alone."""
-        made = Tallies.of(self.state())
-        made.refused = dict(self.refused)
-        return made
+    def state(self) -> tuple[Any, ...]:
+        """Return a serializable state, without rejections: those changed nothing."""
+        return (
+            (self.sent, self.delivered, self.delivered_incomplete, self.duplicates),
+            tuple(self.discarded.items()),
+            tuple((tuple(key), since) for key, since in self.held_since.items()),
+        )
+
+    def copy(self) -> GroupCounters:
+        """Return an independent copy."""
+        counters = GroupCounters.from_state(self.state())
+        counters.rejected = dict(self.rejected)
+        return counters
 
     @classmethod
-    def of(cls, state: Any) -> Tallies:
-        """Return what `state` returned, of shape `SHAPE`."""
-        made = cls()
+    def from_state(cls, state: Any) -> GroupCounters:
+        """Return the counters of a `state`."""
+        counters = cls()
         counts, discarded, since = state
-        made.sent, made.delivered, made.released, made.duplicates = counts
-        made.discarded = dict(discarded)
-        made.since = OrderedDict((MessageId(*key), at) for key, at in since)
-        return made
+        counters.sent, counters.delivered, counters.delivered_incomplete, counters.duplicates = (
+            counts
+        )
+        counters.discarded = dict(discarded)
+        counters.held_since = OrderedDict((MessageId(*key), at) for key, at in since)
+        return counters
 
 
-def _add(table: dict[str, int], reason: str) -> None:
-    key = reason if reason in table or len(table) < MOST_REASONS else OTHER
+def _increment(table: dict[str, int], reason: str) -> None:
+    key = reason if reason in table or len(table) < MAX_REASONS else OTHER
     table[key] = table.get(key, 0) + 1

@@ -1,84 +1,50 @@
-"""`Group`: an ordering protocol for people who build on a transport of their own.
-
-    group = Group("alice", order="causal")
-    wire = group.send(b"hi")                    # bytes, for every other member
-    for message in group.receive(wire_from_bob):
-        print(message.sender, message.payload)  # in causal order; maybe none, maybe several
-    group.blocked_on()                          # what is held back, and what it waits for
-
-A group opens no socket and reads no clock. The transport owes every member each message once
-or more, in any order; duplicates are dropped here.
-
-Receivers: every other member, unless the order lets them be chosen. `send(..., to=["bob"])` with
-"ses", "sent" and the clock orders, `send(..., topics=["news"])` with the topic orders. The
-transport carries the bytes to the members that the packet names.
-
-Own messages count as delivered when they are sent, and `receive` does not return them. Only a total
-order ("total", "total-agreed") returns them, in their turn: from the calls that return messages, or
-from `delivered()` where that turn has come with the sending.
-
-Time: orders by clocks ("linear", "physical", "tv", ...) need the own clock's reading, `now=` in
-seconds or `now_ns=` as `time.time_ns()`, and `tick` with one of them now and then.
-
-Open and closed groups
-----------------------
-Without `members` the group is open: whoever speaks is a member, names travel with the messages, and
-every member starts from the first message of every other. With `members` it is closed: all agree on
-the list, control information names members by number, and a change goes through `invite`, `join`
-and `leave`, one change after the other.
-
-Identity and limits
--------------------
-Every frame names its room, order, options, list of members, and the life in which its sender speaks
-(`antecede.core.group.incarnations`). Frames of another group, or of a member that was restored from
-too old a snapshot, are refused by name: `MismatchError`, `IncarnationError`, `ConflictError`.
-
-A message of others that would exceed `max_held`, `max_members` or `max_packet` is refused with
-`LimitError` and not taken in. `send` refuses an own one above `max_packet` before it has a number.
-Each member goes by its own limits, so give all the same.
-"""
+"""`Group`: causal, FIFO or total order of messages over any transport."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from antecede.core.group.clock import Time
+from antecede.core.group.clock import TickHandler
 from antecede.core.group.effects import Effects
-from antecede.core.group.frames.codec import Frames
+from antecede.core.group.frames.codec import FrameCodec
 from antecede.core.group.frames.format import Incarnation
-from antecede.core.group.incarnations import Roster, agreeing, canonical, checked_nonce
-from antecede.core.group.membership import Membership, accepted
-from antecede.core.group.message import Envelope, GroupEffect, Message, Packet, Said
+from antecede.core.group.incarnations import (
+    Roster,
+    canonicalize,
+    check_nonce,
+    collect_shared_options,
+)
+from antecede.core.group.membership import GroupMembership, accept_invitation
+from antecede.core.group.message import Envelope, GroupEffect, Message, Packet, SendArguments
 from antecede.core.group.options import (
     ALIASES,
-    by_number,
     can_be_open,
-    checked,
-    limits_of,
-    list_of,
-    made,
+    check_members,
+    check_name,
+    make_protocol,
+    number_member_options,
     options_code,
-    resolved,
+    resolve_order,
     room_code,
+    split_limits,
 )
-from antecede.core.group.queries import Questions
-from antecede.core.group.sender import Sending
+from antecede.core.group.queries import Queries
+from antecede.core.group.sender import Sender
 from antecede.core.group.state import NO_CALL, GroupState
-from antecede.core.group.state_store import Storing
+from antecede.core.group.state_store import StateStore
 from antecede.core.protocols import ENTRIES, Addressing, Guarantee, Protocol, flat_class
 from antecede.core.protocols.options import check_flags
 from antecede.errors import LocalError
 from antecede.formatting import shown
 
 
-class _Documented(type):
-    # Puts the options of every order behind the text of `help(Group)`, from their signatures:
-    # when it is asked for, since every protocol is loaded for it.
+class _OptionDocs(type):
+    # Appends the options of every order to `help(Group)`. Lazy, since it imports all protocols.
     @property
     def __doc__(cls) -> str:  # type: ignore[override]
         lines = ["Options of each order (see docs/protocols):", ""]
-        for name in (*ALIASES, *(name for name, one in ENTRIES.items() if one.flat)):
+        for name in (*ALIASES, *(name for name, entry in ENTRIES.items() if entry.flat)):
             options = ", ".join(f"{k}={v}" for k, v in Group.options(name).items())
             lines.append(f"{name}: {options or 'none'}")
         import inspect
@@ -86,19 +52,57 @@ class _Documented(type):
         return inspect.cleandoc(vars(cls)["__doc__"]) + "\n\n" + "\n".join(lines)
 
 
-class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented):
-    """One member's end of a group: names and bytes around one protocol.
+class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass=_OptionDocs):
+    """One member's endpoint of a group, over any transport.
 
-    `order` is "causal", "fifo", "reply", "none" or a protocol's name ("bss", "idr", "sb", ...);
-    further options go to the protocol; `bounds` and `subscriptions` speak of members by name, and
-    `sequencer` (order "total") names one.
-    `room` tells groups apart that share a transport. `max_members` (open groups), `max_held`,
-    `max_packet` and `threads` (order "reply") are the fields of `Limits`. `keep_log`: keep the
-    inputs since the last snapshot for `log`. `incarnation`: a number for this life of the member,
-    drawn from the system when it is not given. `lanes`: for hosts that carry what each member sends
-    as one lane, every message in its order, to everybody from a frontier on (`begin_at`). Raises
-    LocalError for an unknown order, an option that is wrong, missing or never used, a name that is
-    empty, too long or there twice, or a closed list that lacks oneself.
+        group = Group("alice", order="causal")
+        wire = group.send(b"hi")                    # bytes for every other member
+        for message in group.receive(wire_from_bob):
+            print(message.sender, message.payload)  # in causal order; none, one or several
+        group.blocked()                             # held messages and their missing causes
+
+    A group opens no socket and reads no clock. The transport passes every message to each of its
+    receivers at least once, in any order. Duplicates are dropped.
+
+    **Parameters:**
+
+    - `name`: name of this member.
+    - `members`: names of all members, this one included. None: an open group, see below.
+    - `order`: "causal", "fifo", "reply", "none" or a protocol name such as "bss" or "sb". (default:
+      "causal")
+    - `room`: distinguishes groups that share a transport.
+    - `incarnation`: nonce of this incarnation, 0 to 2**32 - 1. (default: random)
+    - `keep_log`: record inputs since the last snapshot for `take_log`. (default: False)
+    - `sender_logs`: the host delivers the complete log of each sender in order, to every member,
+      from the frontier of `start_from` on. (default: False)
+    - `max_members`, `max_held`, `max_packet`, `threads`: limits, see `GroupLimits`.
+    - Other options belong to the order, see below. `bounds`, `subscriptions` and `sequencer` refer
+      to members by name.
+
+    **Receivers.** A message goes to every other member. The orders "ses", "sent" and those by
+    clocks accept `send(..., to=["bob"])`, topic orders `send(..., topics=["news"])`.
+
+    **Own messages** count as delivered when sent, and `receive` does not return them. Only total
+    orders ("total", "total-agreed") return them in turn. If that turn comes with `send`,
+    `take_own_deliveries` or the next call returns them.
+
+    **Time.** Orders by clocks ("linear", "physical", "tv", ...) need the local clock reading in
+    each call: `now=` in seconds, or `now_ns=` as `time.time_ns()`. They also need a regular `tick`.
+
+    **Membership.** An open group has no member list: every sender is a member, and messages contain
+    names. A closed group has a list that all members share. It changes by `invite`, `join` and
+    `leave`, one change at a time.
+
+    **Identity.** Every message contains room, order, options, member list and the incarnation of
+    its sender. Messages of another group raise `MismatchError`. Messages of a member that was
+    restored from too old a snapshot raise `IncarnationError` or `ConflictError`.
+
+    **Limits.** A received message beyond `max_held`, `max_members` or `max_packet` raises
+    `LimitError` and changes nothing. `send` rejects a message above `max_packet`. Use the same
+    limits at all members.
+
+    Raises LocalError for an unknown order, an invalid, missing or unused option, an invalid or
+    duplicate name, or a list without `name`.
     """
 
     def __init__(
@@ -114,18 +118,18 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         **options: Any,
     ) -> None:
         check_flags(keep_log=keep_log, lanes=lanes)
-        names = list_of(name, members)
-        protocol_name = resolved(order)
+        names = check_members(name, members)
+        protocol_name = resolve_order(order)
         numbers = {member: number for number, member in enumerate(names)}
-        limits, options = limits_of(options, protocol_name, members is None)
-        options = by_number(protocol_name, options, numbers)
-        protocol = made(protocol_name, numbers[name], numbers, options)
+        limits, options = split_limits(options, protocol_name, members is None)
+        options = number_member_options(protocol_name, options, numbers)
+        protocol = make_protocol(protocol_name, numbers[name], numbers, options)
         if lanes:
             protocol.carry_in_lanes()
         if members is None and not can_be_open(protocol):
-            raise LocalError(f"{protocol_name} needs a closed group: give members=")
-        common, by_member = agreeing(protocol, options)
-        roster = Roster(dict(enumerate(names)), extra=canonical(by_member))
+            raise LocalError(f"order {protocol_name!r} needs a closed group: pass members=")
+        common, by_member = collect_shared_options(protocol, options)
+        roster = Roster(dict(enumerate(names)), extra=canonicalize(by_member))
         state = GroupState(
             *(protocol_name, protocol, roster, members is None),
             room=room_code(room),
@@ -137,9 +141,9 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
 
     def _set_up(self, state: GroupState, incarnation: int | None) -> None:
         self._state = state
-        self._frames = Frames(state)
-        self._effects = Effects(state, self._frames)
-        state.begin(Incarnation(0, checked_nonce(incarnation)))
+        self._codec = FrameCodec(state)
+        self._effects = Effects(state, self._codec)
+        state.start_incarnation(Incarnation(0, check_nonce(incarnation)))
 
     @classmethod
     def around(
@@ -151,23 +155,23 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         room: str = "",
         incarnation: int | None = None,
     ) -> Group:
-        """Return a closed group around a protocol object made by hand.
+        """Return a closed group for an existing protocol object, such as a hierarchical role.
 
-        `names` maps every address to a name. This is how the roles of the hierarchical
-        protocol become groups; a super peer's group delivers nothing and forwards through
-        `outgoing`. Raises LocalError when a member has no name, or two have the same.
+        `names`: address -> name. Raises LocalError for missing or duplicate names.
         """
         if not isinstance(protocol, Protocol):
-            raise LocalError(f"a group is around a protocol object, not {shown(protocol)}")
+            raise LocalError(f"protocol is {shown(protocol)}; expected a Protocol object")
         if not isinstance(names, Mapping):
-            raise LocalError(f"names are a table from addresses to names, not {shown(names)}")
+            raise LocalError(f"names= is {shown(names)}; expected a mapping of address to name")
         if not isinstance(order, str):
-            raise LocalError(f"order= is the name of an order, not {shown(order)}")
+            raise LocalError(f"order= is {shown(order)}; expected the name of an order")
         unnamed = sorted(set(protocol.members) - names.keys())
-        if unnamed or len(set(map(checked, names.values()))) < len(names):
-            raise LocalError(f"every address has a name of its own; without one: {unnamed}")
+        if unnamed or len(set(map(check_name, names.values()))) < len(names):
+            raise LocalError(
+                f"names= must have a unique name for every address; missing addresses: {unnamed}"
+            )
         codes = room_code(room), options_code(order, {})
-        texts = {number: checked(name) for number, name in names.items()}
+        texts = {number: check_name(name) for number, name in names.items()}
         state = GroupState(order, protocol, Roster(texts), False, room=codes[0], options=codes[1])
         group = cls.__new__(cls)
         group._set_up(state, incarnation)
@@ -175,18 +179,15 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
 
     @staticmethod
     def options(order: str) -> dict[str, str]:
-        """Return the options of an order, with their defaults as Python writes them.
-
-        Where an option is a member, its default is followed by words that say so.
-        """
+        """Return the options of an order, with defaults as Python text."""
         import inspect
 
-        kind = flat_class(resolved(order))
+        kind = flat_class(resolve_order(order))
         parameters = inspect.signature(kind.__init__).parameters
         found = {
-            name: "(needed)" if one.default is one.empty else repr(one.default)
-            for name, one in parameters.items()
-            if one.kind is one.KEYWORD_ONLY
+            name: "(needed)" if parameter.default is parameter.empty else repr(parameter.default)
+            for name, parameter in parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
         }
         for name in kind.member_options:
             found[name] += " (or a member: its name or number)"
@@ -199,16 +200,16 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
             f"{f', {held} held' if held else ''}>"
         )
 
-    # -- what it is ---------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """One's own name."""
+        """Name of this member."""
         return self._state.name
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of the current members, oneself included, by member number."""
+        """Names of the current members, this one included, by member number."""
         names = self._state.roster.names
         return tuple([names[number] for number in self._state.protocol.members])
 
@@ -219,54 +220,52 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
 
     @property
     def open(self) -> bool:
-        """Whether whoever speaks is a member."""
-        return self._state.open
+        """True if the group has no member list: every sender is a member."""
+        return self._state.is_open
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the protocol promises under the options of this group."""
+        """Guarantees of the protocol under the options of this group."""
         return self._state.protocol.guarantee
 
     @property
     def addressing(self) -> Addressing:
-        """What `send` takes to say whom a message is for: nothing, `to=` or `topics=`."""
+        """Argument of `send` that chooses receivers: none, `to=` or `topics=`."""
         return self._state.protocol.addressing
 
     @property
     def has_notes(self) -> bool:
-        """Whether the protocol sends notes of its own accord beside the application's messages."""
-        return self._state.has_notes
+        """True if the protocol sends control messages of its own."""
+        return self._state.has_control
 
     @property
     def application(self) -> bool:
-        """False for roles that only forward (super peers): they neither send nor deliver."""
+        """False for forwarding roles (super peers), which neither send nor deliver."""
         return self._state.protocol.application
 
     @property
     def heeds_time(self) -> bool:
-        """Whether the passing of time alone may change something: then `tick` is to be called."""
+        """True if time alone can change something, so that `tick` must be called."""
         return type(self._state.protocol).tick is not Protocol.tick
 
     # -- sending and receiving --------------------------------------------------------------
 
     def inspect(self, wire: bytes) -> Envelope:
-        """Return what the bytes of a message contain, without taking it in.
-
-        Causes where the control information names them. Raises RemoteError for bytes that are none.
+        """Return the content of a message without processing it. Raise RemoteError for invalid
+        bytes.
         """
-        return self._frames.inspect(wire)
+        return self._codec.inspect(wire)
 
     def effects(self) -> list[GroupEffect]:
-        """Return what the last call brought about, message by message, in order.
+        """Return the effects of the last call, by message, in order; none if it raised.
 
-        That is the last `receive`, `post`, `send`, `tick`, `pass_time`, `join`, `leave`,
-        `subscribe`, `release` or `invite`; nothing when it was refused. Beside what it delivered:
-        what it holds, and discards, and for what reason.
+        They include messages held and discarded, with reasons. Calls with effects receive, send,
+        advance time, or change membership.
         """
-        return self._effects.told()
+        return self._effects.list_effects()
 
     def outgoing(self) -> list[Packet]:
-        """Return, once, what the protocol wants sent beside the application's messages."""
+        """Return control messages to send, and clear the queue."""
         state = self._state
         packets, state.outbox = state.outbox, []
         if packets:
@@ -274,35 +273,28 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         return packets
 
     def delivered(self) -> list[Message]:
-        """Return, once, own messages whose turn has come with their sending (total order).
-
-        Whoever does not ask gets them from the next call that returns messages, in front.
-        """
+        """Return own messages delivered when they were sent (total order), and clear the queue."""
         state = self._state
         messages, state.inbox = state.inbox, []
         if messages:
             state.record("delivered")
         return messages
 
-    # -- replaying what was logged -------------------------------------------------------------
+    # -- replay of a log ----------------------------------------------------------------------
 
-    def said(self, wire: bytes) -> Said | None:
-        """Return what was given to `post` for these bytes of one's own, as far as they tell.
-
-        None for what the protocol sends by itself. Raises DecodeError or another RemoteError for
-        bytes that this member cannot have sent.
+    def said(self, wire: bytes) -> SendArguments | None:
+        """Return the `send_packets` arguments in own bytes; None: a control message. Raise
+        RemoteError.
         """
-        return self._frames.said(wire)
+        return self._codec.decode_own(wire)
 
     def speak_as(self, wire: bytes) -> None:
-        """Go on in the life of these own bytes, to replay a log. Raises DecodeError."""
-        state, life = self._state, self._frames.unpack(wire)[0].by
-        if life != state.life:
+        """Continue the incarnation in which these own bytes were sent. Raise DecodeError."""
+        state, incarnation = self._state, self._codec.unpack(wire)[0].by
+        if incarnation != state.incarnation:
             if not state.sent:
-                state.lives.chains.pop(state.name)
-            state.begin(life)
-
-    # -- what is here, what is not -----------------------------------------------------------
+                state.incarnations.by_member.pop(state.name)
+            state.start_incarnation(incarnation)
 
     # -- membership -------------------------------------------------------------------------
 
@@ -319,27 +311,30 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         by_channel: bool = False,
         **options: Any,
     ) -> Group:
-        """As newcomer: begin from a sponsor's invitation, with the options of the group.
+        """Return the group of a joining member from its sponsor's invitation.
 
-        `bounds` are those that the group began with, beside the newcomer's own; `subscriptions`
-        too, or the newcomer's own alone where no first member's were changed since. `by_channel`:
-        the invitation came over the channels that the bounds are of. Otherwise, in orders that go
-        by times of the network (physical time, delivery "bound", topics), `send` raises EarlyError
-        until the least delay has passed since the first reading: call `tick` after `accept`. With
-        `lanes` the host sees to that.
+        **Parameters:**
 
-        Raises DecodeError for bytes that are no invitation, MismatchError for one to another room
-        or to a group with other options, and LocalError for options that cannot be.
+        - `bounds`: those of the group's first members, and the joining member's own.
+        - `subscriptions`: the same; its own alone if no first member changed its own since.
+        - `by_channel`: True if the invitation arrived over a channel of `bounds`. Otherwise `send`
+          raises EarlyError until the least delay has passed, in orders by network times (physical
+          time, delivery "bound", topics); call `tick` after `accept`. With `sender_logs` the host
+          ensures that.
+        - Others as in `Group`.
+
+        Raises DecodeError for an invalid invitation, MismatchError for another room or other
+        options, and LocalError for invalid options.
         """
         check_flags(keep_log=keep_log, lanes=lanes, by_channel=by_channel)
         group = cls.__new__(cls)
-        state = accepted(name, invitation, room, keep_log, options, lanes=lanes)
+        state = accept_invitation(name, invitation, room, keep_log, options, sender_logs=lanes)
         if not (lanes or by_channel):
             state.protocol.enter()
         group._set_up(state, incarnation)
         return group
 
-    # -- snapshot ---------------------------------------------------------------------------
+    # -- restart ----------------------------------------------------------------------------
 
     def restore(
         self,
@@ -349,14 +344,18 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         resume: bool = False,
         incarnation: int | None = None,
     ) -> None:
-        """Become what `snapshot` returned, in a group made with the same arguments.
+        """Restore a `snapshot` into a group that was created with the same arguments.
 
-        `log`: the inputs since then, which are done again; what they deliver was delivered before.
-        From here on a new life of the member begins (see the module text), whose nonce is
-        `incarnation`. `resume=True` goes on with the old one, which is safe only where nothing was
-        sent, nor could be, since state and log were written. Raises DecodeError for bytes that are
-        no snapshot or a record that is no input (its number is named, from 1), LocalError for one
-        of another group or member, or made with other options.
+        **Parameters:**
+
+        - `state`: result of `snapshot`.
+        - `log`: inputs since then, which are replayed. Their deliveries were returned before.
+        - `resume`: continue the incarnation. Safe only if nothing was or could be sent since the
+          last record. (default: False, a new incarnation)
+        - `incarnation`: nonce of the new incarnation. (default: random)
+
+        Raises DecodeError for an invalid snapshot or record (the error has its number, from 1), and
+        LocalError for a snapshot of another group, member or other options.
         """
         check_flags(resume=resume)
         doors: dict[str, Callable[..., Any]] = {
@@ -367,7 +366,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
             "tick": lambda now: self.tick(now_ns=now),
             "correct_clock": lambda now: self.correct_clock(now_ns=now),
             "forget": self.forget,
-            "begin_at": self._begin_at_pairs,
+            "begin_at": self._start_from_pairs,
             "join": self.join,
             "leave": lambda member, last, force=False: self.leave(member, last, force=force),
             "subscribe": self.subscribe,
@@ -376,4 +375,4 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
             "delivered": self.delivered,
         }
         self._restore(state, log, doors, resume, incarnation)
-        self._state.call = NO_CALL
+        self._state.last_call = NO_CALL

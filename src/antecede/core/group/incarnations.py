@@ -1,26 +1,21 @@
-"""Identity of groups, and of the lives of their members. No protocol knows of it.
+"""Identity of groups, and incarnations of their members; independent of the protocol.
 
-Theory of operation
--------------------
-**Group.** A fingerprint of `room=`, one of the order and the options that must agree, and a view.
-The table of names of a closed group only grows, and numbers are never given out twice. So a view
-is a number of joins since the first list, with a hash over the list and these joins. A member that
-knows as many joins or more has that hash too, and compares. Bounds and subscriptions by member
-belong to the list.
+**Group.** A frame contains fingerprints of `room=` and of the order with its shared options, and a
+view. The member table of a closed group only grows, and numbers are never reused. So a view is the
+number of joins since the first list, with a hash of that list and these joins. Bounds and
+subscriptions by member belong to the list.
 
-**Life.** A member that is restored from a snapshot may have said more than the snapshot knows, and
-would give out numbers again. So each life of a member is an `Incarnation`: its generation, one more
-at each restore, a nonce, and the first number that it gives out. A receiver keeps for each member
-the lives that it has heard of and the highest number, and then
+**Incarnation.** A member that is restored from a snapshot may have sent more than the snapshot
+contains, and would reuse numbers. So each restore begins an `Incarnation`: generation, nonce, and
+first sequence number. A receiver keeps the incarnations of each member and the highest number:
 
-- a new life begins above every number that was heard; otherwise it is refused, by name;
-- a message belongs to its life: one of an older life, numbered at or above the first of a newer
-  one, is refused;
-- two lives of one generation cannot both be: the second that is heard is refused.
+- A new incarnation must begin above every known number; otherwise it is rejected.
+- A message of an older incarnation with a number at or above the first of a newer one is rejected.
+- Of two incarnations of one generation, the second to arrive is rejected.
 
-Frames also carry lives, from generation 1 on, as their sender knows them: those of the causes of
-the message, and the newest of every member while they are few; all of them where messages are for
-chosen receivers. So a message that depends on a superseded one is refused as well.
+Frames list incarnations from generation 1 on, as the sender knows them: those of the causes, and
+the newest of every member while they are few. With chosen receivers, frames list all. So a message
+that depends on a superseded one is rejected as well.
 """
 
 from __future__ import annotations
@@ -42,52 +37,52 @@ from antecede.core.protocols.serialization import NUMBER, TEXT, Many, Shape
 from antecede.errors import DecodeError, IncarnationError, LocalError, MismatchError
 from antecede.formatting import shown
 
-FEW = 64
-"""So many members that began anew are named in every frame; beyond, causes alone."""
-Told: TypeAlias = tuple[tuple[str, Incarnation], ...]
-"""(name, life) of members that began anew, as a frame carries them."""
-MOST_FORGOTTEN = 4096
-"""Members that were forgotten whose names are kept, to know late mentions of them."""
-MAX_LIVES = 64
-"""Lives of one member that are remembered; the oldest are forgotten."""
+MAX_LISTED = 64
+"""Number of restarted members up to which every frame lists all; beyond, only those of causes."""
+KnownIncarnations: TypeAlias = tuple[tuple[str, Incarnation], ...]
+"""(name, incarnation) of restarted members, as in a frame."""
+MAX_FORGOTTEN = 4096
+"""Names of forgotten members that are kept, to recognize late mentions."""
+MAX_INCARNATIONS = 64
+"""Incarnations kept per member; the oldest are dropped."""
 
 
 def fingerprint(data: bytes, size: int = 4) -> int:
-    """Return a short hash as a number."""
-    import hashlib  # with its libraries it would be a twentieth of `import antecede`
+    """Return a short hash as an integer."""
+    import hashlib  # lazy: 5 % of the time of `import antecede`
 
     return int.from_bytes(hashlib.blake2s(data, digest_size=size).digest(), "little")
 
 
-def new_nonce() -> int:
-    """Return a nonce from the system."""
+def draw_nonce() -> int:
+    """Return a random nonce."""
     return int.from_bytes(os.urandom(4), "little")
 
 
 # -- options --------------------------------------------------------------------------------
 
 
-def canonical(value: Any) -> str:
-    """Return a value of an option as text that does not depend on order or on addresses."""
+def canonicalize(value: Any) -> str:
+    """Return an option value as text, independent of order and object addresses."""
     if isinstance(value, Mapping):
-        pairs = sorted((canonical(key), canonical(item)) for key, item in value.items())
+        pairs = sorted((canonicalize(key), canonicalize(item)) for key, item in value.items())
         return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     if isinstance(value, set | frozenset):
-        return "{" + ", ".join(sorted(map(canonical, value))) + "}"
+        return "{" + ", ".join(sorted(map(canonicalize, value))) + "}"
     if isinstance(value, list | tuple):
-        return "(" + ", ".join(map(canonical, value)) + ")"
+        return "(" + ", ".join(map(canonicalize, value)) + ")"
     if hasattr(value, "__dataclass_fields__"):
         fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
-        return canonical(fields)
+        return canonicalize(fields)
     if isinstance(value, str):
         return repr(plain(value))
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):
-        return _number(value)
+        return _canonicalize_number(value)
     return repr(value)
 
 
-def _number(value: Any) -> str:
-    """Return a number as text that goes by its value: 1, 1.0 and Decimal("1.00") are one."""
+def _canonicalize_number(value: Any) -> str:
+    """Return a number as text by value: 1, 1.0 and Decimal("1.00") are equal."""
     if isinstance(value, Integral):
         return str(int(value))
     try:
@@ -97,41 +92,40 @@ def _number(value: Any) -> str:
     return str(exact)
 
 
-def _words(value: Any) -> Any:
-    """Return words, in whatever collection and order they were given, in one writing."""
+def _normalize_words(value: Any) -> Any:
     return value if value is None else tuple(sorted({plain(word) for word in value}))
 
 
-def _by_member(value: Any) -> bool:
-    """Tell whether an option speaks of members by name."""
+def _is_by_member(value: Any) -> bool:
     return hasattr(value, "numbered")
 
 
-def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
-    """Return seconds as the whole nanoseconds that a protocol made of them, where it says so."""
+def _resolve_seconds(protocol: Protocol, name: str, value: Any) -> Any:
+    """Return seconds as the protocol rounded them, if it has the option in nanoseconds."""
     settled = getattr(protocol, f"{name.removesuffix('_s')}_ns", None)
     if not name.endswith("_s") or type(settled) is not int or not isinstance(value, Real | Decimal):
         return value
     return Fraction(settled, NS)
 
 
-def agreeing(
+def collect_shared_options(
     protocol: Protocol, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that must agree, with defaults, of the group, and by member.
-
-    `options` made the new `protocol`. Options that mean the same are the same here.
-    """
+    """Return the shared options with defaults: of the group, and by member. Equal if equivalent."""
     known = options_of(type(protocol))
-    whole = {name: one.default for name, one in known.items() if not one.needed}
-    whole |= protocol.settled(options)
-    agree = {name: value for name, value in whole.items() if name not in protocol.own_options}
+    all_options = {name: option.default for name, option in known.items() if not option.needed}
+    all_options |= protocol.settled(options)
+    shared = {
+        name: value for name, value in all_options.items() if name not in protocol.own_options
+    }
     common: dict[str, Any] = {}
     members: dict[str, Any] = {}
-    for name, value in agree.items():
-        if not _by_member(value):
-            value = _settled_seconds(protocol, name, value)
-            common[name] = _words(value) if is_word_set(known[name].hint) else plain(value)
+    for name, value in shared.items():
+        if not _is_by_member(value):
+            value = _resolve_seconds(protocol, name, value)
+            common[name] = (
+                _normalize_words(value) if is_word_set(known[name].hint) else plain(value)
+            )
             continue
         value = value.in_one_writing()
         fields = {field: getattr(value, field) for field in value.__dataclass_fields__}
@@ -145,299 +139,323 @@ def agreeing(
 
 
 class Roster:
-    """Names by number, and the fingerprint of the table after each join."""
+    """Member table: names by number, and a fingerprint after each join."""
 
-    def __init__(self, names: Mapping[int, str], first: int | None = None, extra: str = "") -> None:
+    def __init__(
+        self, names: Mapping[int, str], first_digest: int | None = None, extra: str = ""
+    ) -> None:
         self.names = dict(names)
         self.numbers = {name: number for number, name in self.names.items()}
-        rows = b"".join(_row(number, name) for number, name in sorted(self.names.items()))
-        start = fingerprint(rows + extra.encode()) if first is None else first
+        rows = b"".join(_pack_row(number, name) for number, name in sorted(self.names.items()))
+        start = fingerprint(rows + extra.encode()) if first_digest is None else first_digest
         self.digests = [start]
-        self.joined: list[int] = []
-        """Numbers that were given out since the first list, in order."""
+        self.joins: list[int] = []
         self.version = object()
-        """Another one after each change: what was worked out from the table holds no longer."""
+        """New object after each change, for caches."""
         self.forgotten: dict[str, int] = {}
-        """The newest members that left and were forgotten: names and numbers."""
-        self.given = max(self.names, default=-1)
-        """The greatest number that was given out."""
+        """Newest forgotten members: name -> number."""
+        self.highest_number = max(self.names, default=-1)
 
-    def table(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples; with two more where somebody was forgotten."""
-        table = tuple(self.names.items()), self.digests[0], tuple(self.joined)
+    def state(self) -> tuple[Any, ...]:
+        """Return a serializable state, with two more fields if members were forgotten."""
+        table = tuple(self.names.items()), self.digests[0], tuple(self.joins)
         if not self.forgotten:
             return table
-        return *table, (tuple(self.digests), self.given), tuple(self.forgotten.items())
+        return *table, (tuple(self.digests), self.highest_number), tuple(self.forgotten.items())
 
     def copy(self) -> Roster:
-        """Return the same table, to be changed alone."""
-        made = Roster(self.names, self.digests[0])
-        made.digests, made.joined = list(self.digests), list(self.joined)
-        made.forgotten, made.given = dict(self.forgotten), self.given
-        return made
+        """Return an independent copy."""
+        table = Roster(self.names, self.digests[0])
+        table.digests, table.joins = list(self.digests), list(self.joins)
+        table.forgotten, table.highest_number = dict(self.forgotten), self.highest_number
+        return table
 
     def forget(self, number: int) -> None:
-        """Drop the name of a member that left. Its number is not given out again."""
+        """Drop the name of a departed member. Its number is not reused."""
         self.version = object()
         name = self.names.pop(number)
         del self.numbers[name]
         self.forgotten[name] = number
-        while len(self.forgotten) > MOST_FORGOTTEN:
+        while len(self.forgotten) > MAX_FORGOTTEN:
             del self.forgotten[next(iter(self.forgotten))]
 
     def is_forgotten(self, number: int) -> bool:
-        """Tell whether a number was given out to a member that is forgotten."""
-        return bool(self.forgotten) and 0 <= number <= self.given and number not in self.names
+        """Return whether a number belonged to a forgotten member."""
+        return (
+            bool(self.forgotten) and 0 <= number <= self.highest_number and number not in self.names
+        )
 
     def add(self, number: int, name: str) -> None:
-        """Give a newcomer its number."""
+        """Add a joining member."""
         self.version = object()
-        self.given = max(self.given, number)
+        self.highest_number = max(self.highest_number, number)
         self.names[number] = name
         self.numbers[name] = number
-        self.joined.append(number)
+        self.joins.append(number)
         before = self.digests[-1].to_bytes(4, "little")
-        self.digests.append(fingerprint(before + _row(number, name)))
+        self.digests.append(fingerprint(before + _pack_row(number, name)))
 
     def drop(self, number: int) -> None:
-        """Take back the newest `add`."""
+        """Undo the latest `add`."""
         self.version = object()
         del self.numbers[self.names.pop(number)]
-        assert self.joined.pop() == number
-        self.given -= 1
+        assert self.joins.pop() == number
+        self.highest_number -= 1
         self.digests.pop()
 
     @property
     def next_number(self) -> int:
-        """The number that the next newcomer gets."""
-        return self.given + 1
+        """Number of the next joining member."""
+        return self.highest_number + 1
 
     @property
     def view(self) -> View:
-        """What a frame says of the table as it is now."""
-        return View(len(self.joined), self.digests[-1])
+        """View for frames."""
+        return View(len(self.joins), self.digests[-1])
 
     def name(self, number: int) -> str:
-        """Return a member's name, or its number where there is none."""
+        """Return a member's name, or "#" and its number."""
         name = self.names.get(number)
         return f"#{number}" if name is None else name
 
     def check(self, view: View) -> int:
-        """Return how many joins were not told here. Raises MismatchError for another table."""
+        """Return the number of a view's joins that are unknown here. Raise MismatchError."""
         joins, digest = view
         if joins >= len(self.digests):
-            return joins - len(self.joined)
+            return joins - len(self.joins)
         if digest == self.digests[joins]:
             return 0
         if not view.joins:
             raise MismatchError(
                 "members",
-                "a message of a group made with another list of members, or with other bounds or "
-                f"subscriptions of theirs; here the list began with {self._first()}",
+                "message of a group with another member list, or other bounds or subscriptions; "
+                f"here the list began with {self._describe_first()}",
             )
-        newest = self.name(self.joined[view.joins - 1])
+        newest = self.name(self.joins[view.joins - 1])
         raise MismatchError(
             "members",
-            f"a message whose sender was told of other joins; here the last of them was {newest!r}:"
-            " were there two sponsors at once, or joins in another order?",
+            f"sender knows other joins; here the last of them was {newest!r}: two sponsors at "
+            "once, or joins in another order",
         )
 
-    def _first(self) -> str:
-        first = [name for number, name in sorted(self.names.items()) if number not in self.joined]
+    def _describe_first(self) -> str:
+        first = [name for number, name in sorted(self.names.items()) if number not in self.joins]
         return ", ".join(first[:5]) + (f" and {len(first) - 5} more" if len(first) > 5 else "")
 
 
-def _row(number: int, name: str) -> bytes:
+def _pack_row(number: int, name: str) -> bytes:
     return varint(number) + block(name.encode())
 
 
 # -- lives ----------------------------------------------------------------------------------
 
 
-class Lives:
-    """The incarnations of every member that is known here, and the highest number of each."""
+class IncarnationTable:
+    """Incarnations of every member, and the highest sequence number of each."""
 
     SHAPE: ClassVar[Shape] = (
         Many((TEXT, Many((NUMBER, NUMBER, NUMBER)))),
         Many((TEXT, Many((NUMBER, NUMBER)))),
     )
-    """Of what `state` returns."""
 
     def __init__(self) -> None:
-        self.chains: dict[str, list[Incarnation]] = {}
-        """By name, by generation."""
-        self.tops: dict[str, dict[int, int]] = {}
-        """By name, by generation: the highest number that is known to be of it."""
-        self.restarted: set[str] = set()
-        """Members of which a life of generation 1 or above is known."""
+        self.by_member: dict[str, list[Incarnation]] = {}
+        """Name -> incarnations by generation."""
+        self.highest_seqs: dict[str, dict[int, int]] = {}
+        """Name -> generation -> highest known sequence number."""
+        self.restarted_members: set[str] = set()
 
     def state(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples."""
-        chains = tuple((name, tuple(map(tuple, one))) for name, one in sorted(self.chains.items()))
-        tops = tuple((name, tuple(sorted(one.items()))) for name, one in sorted(self.tops.items()))
+        """Return a serializable state."""
+        chains = tuple(
+            (name, tuple(map(tuple, entries))) for name, entries in sorted(self.by_member.items())
+        )
+        tops = tuple(
+            (name, tuple(sorted(entries.items())))
+            for name, entries in sorted(self.highest_seqs.items())
+        )
         return chains, tops
 
     @classmethod
-    def of_state(cls, state: Any) -> Lives:
-        """Return what `state` returned. Raises DecodeError for what cannot be."""
-        made = cls()
+    def from_state(cls, state: Any) -> IncarnationTable:
+        """Return the table of a `state`. Raise DecodeError."""
+        table = cls()
         for name, chain in state[0]:
-            lives = [Incarnation(*life) for life in chain]
-            if not lives or lives != sorted(set(lives)) or any(x.nonce >= 1 << 32 for x in lives):
-                raise DecodeError(f"stored lives of {name!r:.40} that cannot be")
-            made.chains[name] = lives
-            if lives[-1].generation:
-                made.restarted.add(name)
-        made.tops = {name: dict(one) for name, one in state[1]}
-        return made
+            incarnations = [Incarnation(*fields) for fields in chain]
+            if (
+                not incarnations
+                or incarnations != sorted(set(incarnations))
+                or any(x.nonce >= 1 << 32 for x in incarnations)
+            ):
+                raise DecodeError(f"invalid stored incarnations of {name!r:.40}")
+            table.by_member[name] = incarnations
+            if incarnations[-1].generation:
+                table.restarted_members.add(name)
+        table.highest_seqs = {name: dict(seqs) for name, seqs in state[1]}
+        return table
 
-    def heard(self, name: str) -> int:
-        """Return the highest number of a member that is known here; 0: none."""
-        return max(self.tops.get(name, {}).values(), default=0)
+    def find_highest_seq(self, name: str) -> int:
+        """Return the highest known number of a member; 0: none."""
+        return max(self.highest_seqs.get(name, {}).values(), default=0)
 
     def forget(self, name: str) -> None:
-        """Drop what is known of a member that left."""
-        self.chains.pop(name, None)
-        self.tops.pop(name, None)
-        self.restarted.discard(name)
+        """Drop a departed member."""
+        self.by_member.pop(name, None)
+        self.highest_seqs.pop(name, None)
+        self.restarted_members.discard(name)
 
-    def learn(self, name: str, life: Incarnation) -> None:
-        """Remember a life, which `check` has let pass."""
-        chain = self.chains.setdefault(name, [])
-        if life not in chain:
-            chain.append(life)
+    def add(self, name: str, incarnation: Incarnation) -> None:
+        """Add an incarnation that passed `check`."""
+        chain = self.by_member.setdefault(name, [])
+        if incarnation not in chain:
+            chain.append(incarnation)
             chain.sort()
-            del chain[:-MAX_LIVES]
-        if life.generation:
-            self.restarted.add(name)
+            del chain[:-MAX_INCARNATIONS]
+        if incarnation.generation:
+            self.restarted_members.add(name)
 
-    def hear(self, name: str, life: Incarnation, seq: int) -> None:
-        """Remember a message that was taken in."""
-        chain, tops = self.chains.get(name), self.tops.get(name)
-        if chain is None or chain[-1] != life:
-            self.learn(name, life)
+    def record_message(self, name: str, incarnation: Incarnation, seq: int) -> None:
+        """Record an accepted message."""
+        chain, tops = self.by_member.get(name), self.highest_seqs.get(name)
+        if chain is None or chain[-1] != incarnation:
+            self.add(name, incarnation)
         if tops is None:
-            tops = self.tops[name] = {}
-        if seq > tops.get(life.generation, 0):
-            tops[life.generation] = seq
+            tops = self.highest_seqs[name] = {}
+        if seq > tops.get(incarnation.generation, 0):
+            tops[incarnation.generation] = seq
 
-    def hear_of(self, causes: Iterable[Id], told: Told) -> None:
-        """Remember numbers that a held message depends on: their senders gave them out."""
+    def record_causes(self, causes: Iterable[Id], known: KnownIncarnations) -> None:
+        """Record the numbers of a held message's causes."""
         for name, seq in causes:
-            tops = self.tops.get(name)
+            tops = self.highest_seqs.get(name)
             if tops is None:
-                tops = self.tops[name] = {}
-            generation = _generation(told, name, seq) if told else 0
+                tops = self.highest_seqs[name] = {}
+            generation = _find_generation(known, name, seq) if known else 0
             if seq > tops.get(generation, 0):
                 tops[generation] = seq
 
-    def of(self, name: str, seq: int) -> Incarnation:
-        """Return the life in which a member gave out a number, as known here (else the first)."""
-        for life in reversed(self.chains.get(name, [])):
-            if life.first <= seq:
-                return life
+    def find_incarnation(self, name: str, seq: int) -> Incarnation:
+        """Return the incarnation that used a sequence number, by default the first."""
+        for incarnation in reversed(self.by_member.get(name, [])):
+            if incarnation.first <= seq:
+                return incarnation
         return Incarnation(0, 0)
 
-    def told(self, causes: Iterable[Id], *, all_lives: bool = False) -> Told:
-        """Return the lives of a frame: those of its causes, and the newest while they are few.
-
-        `all_lives`: every life, where causes are what the receiver makes of a message.
-        """
-        if all_lives:
-            every = {(name, life) for name in self.restarted for life in self.chains[name]}
-            return tuple(sorted((name, life) for name, life in every if life.generation))
-        found = {(n, self.of(n, seq)) for n, seq in causes if n in self.restarted}
-        if len(self.restarted) <= FEW:
-            found |= {(name, self.chains[name][-1]) for name in self.restarted}
-        return tuple(sorted((name, life) for name, life in found if life.generation))
-
-    def check(self, name: str, life: Incarnation, seq: int | None, said_by: str = "") -> bool:
-        """Judge a message, or what another member's frame contains about an incarnation.
-
-        `seq` is None for a control message and for another member's word.
-        False: of an older life, to be dropped. Raises IncarnationError where lives meet.
-        """
-        chain = self.chains.get(name, ())
-        if seq is not None and seq < life.first:
-            raise IncarnationError(
-                f"message {seq} of {name}, in a life of it that began with {life.first}", name
+    def collect_known(
+        self, causes: Iterable[Id], *, include_all: bool = False
+    ) -> KnownIncarnations:
+        """Return the incarnations of a frame: those of causes or all, and the newest while few."""
+        if include_all:
+            every = {
+                (name, incarnation)
+                for name in self.restarted_members
+                for incarnation in self.by_member[name]
+            }
+            return tuple(
+                sorted((name, incarnation) for name, incarnation in every if incarnation.generation)
             )
-        if chain and life == chain[-1]:  # as nearly always
+        known = {
+            (n, self.find_incarnation(n, seq)) for n, seq in causes if n in self.restarted_members
+        }
+        if len(self.restarted_members) <= MAX_LISTED:
+            known |= {(name, self.by_member[name][-1]) for name in self.restarted_members}
+        return tuple(
+            sorted((name, incarnation) for name, incarnation in known if incarnation.generation)
+        )
+
+    def check(
+        self, name: str, incarnation: Incarnation, seq: int | None, reporter: str = ""
+    ) -> bool:
+        """Return whether a message, or a report (`seq` None), is of no older incarnation.
+
+        Raises IncarnationError if incarnations overlap.
+        """
+        chain = self.by_member.get(name, ())
+        if seq is not None and seq < incarnation.first:
+            raise IncarnationError(
+                f"message {seq} of {name} precedes its incarnation, which began with "
+                f"{incarnation.first}",
+                name,
+            )
+        if chain and incarnation == chain[-1]:  # fast path
             return True
-        if life not in chain:
-            self._check_new(name, life, said_by)
-        newer = [one.first for one in chain if one.generation > life.generation]
+        if incarnation not in chain:
+            self._check_new(name, incarnation, reporter)
+        newer = [older.first for older in chain if older.generation > incarnation.generation]
         if newer and seq is not None and seq >= min(newer):
             raise IncarnationError(
-                f"message {seq} of {name} is superseded: {name} was restored and began anew with "
+                f"message {seq} of {name} is superseded: {name} was restored and restarted with "
                 f"message {min(newer)}",
                 name,
             )
         return seq is not None or not newer
 
-    def _check_new(self, name: str, life: Incarnation, said_by: str) -> None:
-        whose = f"{said_by} says that {name}" if said_by else name
-        tops = self.tops.get(name, {})
-        known = max((top for g, top in tops.items() if g < life.generation), default=0)
-        if known >= life.first:
+    def _check_new(self, name: str, incarnation: Incarnation, reporter: str) -> None:
+        whose = f"{reporter} reports that {name}" if reporter else name
+        tops = self.highest_seqs.get(name, {})
+        known = max((top for g, top in tops.items() if g < incarnation.generation), default=0)
+        if known >= incarnation.first:
             raise IncarnationError(
-                f"{whose} was restored from a snapshot that is too old: it begins anew with "
-                f"message {life.first}, and message {known} of it is known here. Restore it from "
-                "a newer snapshot (or with the log of inputs), or let it join under another name",
+                f"{whose} was restored from a snapshot that is too old: it restarts with message "
+                f"{incarnation.first}, but message {known} is known here; restore it from a newer "
+                "snapshot (or with the log of inputs), or let it join under another name",
                 name,
             )
-        if any(one.generation == life.generation for one in self.chains.get(name, ())):
+        if any(one.generation == incarnation.generation for one in self.by_member.get(name, ())):
             how = (
                 "was started without its state"
-                if not life.generation
+                if not incarnation.generation
                 else "was restored twice from one snapshot"
             )
             raise IncarnationError(
-                f"{whose} {how}: another life of it is known here, with messages up to "
-                f"{tops.get(life.generation, 0)}. Restore it from its newest snapshot, or let it "
-                "join under another name",
+                f"{whose} {how}: another incarnation is known here, with messages up to "
+                f"{tops.get(incarnation.generation, 0)}; restore it from its newest snapshot, or "
+                "let it join under another name",
                 name,
             )
 
-    def check_told(self, told: Told, said_by: str, me: str) -> None:
-        """Judge what a frame says of members that began anew. Raises IncarnationError."""
-        for name, life in told:
-            own = self.chains.get(name, ())
-            if life in own:
+    def check_known(self, known: KnownIncarnations, reporter: str, me: str) -> None:
+        """Check the restarted members of a frame. Raise IncarnationError."""
+        for name, incarnation in known:
+            own = self.by_member.get(name, ())
+            if incarnation in own:
                 continue
             if name == me:
                 raise IncarnationError(
-                    f"{said_by} knows a life of {name} that is not this one", name
+                    f"{reporter} reports another incarnation of {name} than this one", name
                 )
-            self.check(name, life, None, said_by)
+            self.check(name, incarnation, None, reporter)
 
-    def check_causes(self, causes: Iterable[Id], told: Told, said_by: str) -> None:
-        """Refuse a message that depends on a number of another life than the one known here."""
-        names = self.restarted.union(name for name, _ in told)
+    def check_causes(self, causes: Iterable[Id], known: KnownIncarnations, sender: str) -> None:
+        """Reject a message that depends on a number of another incarnation than the known one."""
+        names = self.restarted_members.union(name for name, _ in known)
         for name, seq in causes:
             if name not in names:
                 continue
-            theirs = _generation(told, name, seq)
-            ours = max(theirs, self.of(name, seq).generation)
+            theirs = _find_generation(known, name, seq)
+            ours = max(theirs, self.find_incarnation(name, seq).generation)
             if theirs != ours:
                 raise IncarnationError(
-                    f"a message of {said_by} depends on {name}'s message {seq} as it was before "
-                    f"{name} began anew with message {self.of(name, seq).first}",
+                    f"message of {sender} depends on {name}'s message {seq} from before "
+                    f"{name} restarted with message {self.find_incarnation(name, seq).first}",
                     name,
                 )
 
 
-def _generation(told: Told, name: str, seq: int) -> int:
-    """Return the generation in which a member gave out a number, by what a frame says."""
-    lives = [life.generation for other, life in told if other == name and life.first <= seq]
-    return max(lives, default=0)
+def _find_generation(known: KnownIncarnations, name: str, seq: int) -> int:
+    generations = [
+        incarnation.generation
+        for member, incarnation in known
+        if member == name and incarnation.first <= seq
+    ]
+    return max(generations, default=0)
 
 
-def checked_nonce(value: int | None) -> int:
-    """Return the nonce of a new incarnation. Raises LocalError for what is none."""
+def check_nonce(value: int | None) -> int:
+    """Return the nonce of a new incarnation. Raise LocalError."""
     if value is None:
-        return new_nonce()
+        return draw_nonce()
     value = plain(value)
     if type(value) is not int or not 0 <= value < 1 << 32:
-        raise LocalError(f"incarnation={shown(value)}: a whole number from 0 to 2**32 - 1, or None")
+        raise LocalError(f"incarnation={shown(value)}: expected 0 to 2**32 - 1, or None")
     return value

@@ -1,4 +1,4 @@
-"""Questions to a group: what waits and for what, what was delivered, what others have."""
+"""Queries of a `Group`: held and missing messages, frontier, threads, stability."""
 
 from __future__ import annotations
 
@@ -9,119 +9,121 @@ from itertools import chain
 from typing import Any
 
 from antecede.core.clocks import contains
-from antecede.core.group.effects import Part
+from antecede.core.group.effects import GroupPart
 from antecede.core.group.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
-from antecede.core.group.options import with_names
+from antecede.core.group.options import insert_names
 from antecede.core.protocols import Addressing, Held, MessageId, Relation
 from antecede.errors import LocalError
 from antecede.formatting import shown
 
 _BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
-"""Promises of which it is part that a sender's messages come by number."""
 
 
-class Questions(Part):
-    """Answers from the state alone; asking changes nothing."""
+class Queries(GroupPart):
+    """Read-only queries of the state."""
 
     def blocked_on(self) -> list[Blocked]:
-        """Return every held-back message with what it waits for."""
+        """Return every held message with what it waits for."""
         state = self._state
-        joins = len(state.roster.joined)
-        held = self._all_blocked(state.protocol.blocked_on())
-        return held + [Blocked(m, (), (), None, at - joins) for m, at, _ in state.ahead.values()]
+        joins = len(state.roster.joins)
+        held = self._name_blocked(state.protocol.blocked_on())
+        return held + [
+            Blocked(m, (), (), None, at - joins) for m, at, _ in state.newer_view_frames.values()
+        ]
 
     def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
-        """Return what the protocol holds back, by the `id` that `effects` names it with."""
+        """Return what the protocol holds, by the `id` of `effects`."""
         protocol = self._state.protocol
         held = protocol.blocked_on()
-        ids = (protocol.identity(one.message) for one in held)
-        shown = self._all_blocked(held)
-        return {(key.sender, key.seq): one for key, one in zip(ids, shown, strict=True)}
+        ids = (protocol.identity(entry.message) for entry in held)
+        described = self._name_blocked(held)
+        return {(key.sender, key.seq): entry for key, entry in zip(ids, described, strict=True)}
 
-    def _all_blocked(self, held: Sequence[Held]) -> list[Blocked]:
-        """Return what is held by names; thousands of messages may wait for one and the same."""
-        state, found = self._state, []
+    def _name_blocked(self, held: Sequence[Held]) -> list[Blocked]:
+        state, described = self._state, []
         missing: tuple[MessageId, ...] | None = None
         waits_for: tuple[Id, ...] = ()
-        for one in held:
-            if one.missing is not missing:
-                missing, waits_for = one.missing, state.named(one.missing)
-            silent = tuple([state.roster.name(k) for k in one.silent]) if one.silent else ()
-            message = state.message(one.message)
-            reason = with_names(one.reason, state.roster.names) if one.reason else ""
-            found.append(Blocked(message, waits_for, silent, one.until_ns, 0, reason))
-        return found
+        for entry in held:
+            if entry.missing is not missing:
+                missing, waits_for = entry.missing, state.name_ids(entry.missing)
+            silent = tuple([state.roster.name(k) for k in entry.silent]) if entry.silent else ()
+            message = state.to_message(entry.message)
+            reason = insert_names(entry.reason, state.roster.names) if entry.reason else ""
+            described.append(Blocked(message, waits_for, silent, entry.until_ns, 0, reason))
+        return described
 
     def missing(self) -> list[Missing]:
-        """Return what is not here at all and is waited for: the root causes, by sender.
+        """Return the missing messages that held ones depend on, by sender.
 
-        A held message that others wait for is no root; members from whom anything new would help
-        are (orders by clocks). Where a sender's messages are for all and come by number, one entry
-        has the whole gap (`first` to `seq`). O(held messages and members).
+        Held messages are not included; members are, if any message of theirs is awaited (orders by
+        clocks). A gap is one entry (`first` to `seq`) if all messages of a sender arrive in order.
+        O(held messages and members).
         """
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
-        here = {protocol.identity(one.message) for one in blocked}
-        messages = Counter(chain.from_iterable(one.missing for one in blocked))
-        members = Counter(chain.from_iterable(one.silent for one in blocked))
-        named = [one for one in messages if one not in here]
-        first = self._firsts(named, here) if named else {}
-        roots = [Missing(name(one.sender), one.seq, messages[one], first.get(one)) for one in named]
+        held_ids = {protocol.identity(entry.message) for entry in blocked}
+        messages = Counter(chain.from_iterable(entry.missing for entry in blocked))
+        members = Counter(chain.from_iterable(entry.silent for entry in blocked))
+        absent = [entry for entry in messages if entry not in held_ids]
+        first = self._find_gap_starts(absent, held_ids) if absent else {}
+        roots = [
+            Missing(name(entry.sender), entry.seq, messages[entry], first.get(entry))
+            for entry in absent
+        ]
         roots += [Missing(name(member), None, count) for member, count in members.items()]
         return sorted(roots, key=lambda root: (root.sender, root.seq or 0))
 
-    def _firsts(
-        self, named: Sequence[MessageId], here: set[MessageId]
+    def _find_gap_starts(
+        self, absent: Sequence[MessageId], held_ids: set[MessageId]
     ) -> dict[tuple[int, int], int]:
-        """Return where gaps begin, where every number is for everybody and they come in order."""
         protocol = self._state.protocol
         every = protocol.addressing is Addressing.ALL and not self._state.renumbers
         if not every or protocol.guarantee.relation not in _BY_NUMBER:
             return {}
-        known: dict[int, list[int]] = {sender: [0] for sender, _ in named}
+        known: dict[int, list[int]] = {sender: [0] for sender, _ in absent}
         for member, bounds in protocol.delivered_runs().items():
             if member in known:
                 known[member] += (stop - 1 for stop in bounds[1::2])
-        for sender, seq in here:
+        for sender, seq in held_ids:
             if sender in known:
                 known[sender].append(seq)
         for numbers in known.values():
             numbers.sort()
-        begins = ((one, known[one[0]][bisect_left(known[one[0]], one[1]) - 1] + 1) for one in named)
+        begins = (
+            (entry, known[entry[0]][bisect_left(known[entry[0]], entry[1]) - 1] + 1)
+            for entry in absent
+        )
         return {(sender, seq): begin for (sender, seq), begin in begins if begin < seq}
 
     def stats(self) -> Stats:
         """Return the counters, in O(1)."""
         state = self._state
-        tally = state.tally
-        oldest = next(iter(tally.since), None)
+        tally = state.counters
+        oldest = next(iter(tally.held_since), None)
         return Stats(
             members=len(state.protocol.members),
             sent=tally.sent,
             delivered=tally.delivered,
-            released=tally.released,
+            released=tally.delivered_incomplete,
             held=state.protocol.held_count(),
-            ahead=len(state.ahead),
-            oldest=None if oldest is None else state.named([oldest])[0],
-            held_since_ns=None if oldest is None else tally.since[oldest],
+            ahead=len(state.newer_view_frames),
+            oldest=None if oldest is None else state.name_ids([oldest])[0],
+            held_since_ns=None if oldest is None else tally.held_since[oldest],
             duplicates=tally.duplicates,
             discarded=dict(tally.discarded),
-            refused=dict(tally.refused),
+            rejected=dict(tally.rejected),
         )
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """Return the numbers delivered here of each member that ever was, as (first, last) runs.
+        """Return the sequence numbers delivered here by member, as (first, last) ranges.
 
-        One's own are those sent, or delivered in their turn (total order). After `accept` this is
-        what the sponsor had: the transport owes the newcomer every other message. Where messages
-        are for chosen receivers, a run goes up to the newest and says nothing of those that were
-        not for this member. Raises LocalError in the hierarchical roles, which number messages anew
-        on their way.
+        Own numbers are those sent, or delivered in turn (total order). With chosen receivers a
+        range includes numbers that were not for this member. Raises LocalError in hierarchical
+        roles.
         """
         if self._state.renumbers:
             raise LocalError(
-                f"order {self._state.order!r} numbers messages anew on their way, and keeps no "
-                "numbers of their senders: what was delivered of whom cannot be told by them"
+                f"order {self._state.order!r} renumbers messages, so it has no frontier by sender"
             )
         runs: dict[str, tuple[tuple[int, int], ...]] = {}
         for member, bounds in sorted(self._state.protocol.delivered_runs().items()):
@@ -129,56 +131,52 @@ class Questions(Part):
             runs[self._state.roster.name(member)] = tuple((a, stop - 1) for a, stop in pairs)
         return runs
 
-    def last(self, member: str | None = None) -> int:
-        """Return the highest number that is known of a member, held or delivered; 0: none.
+    def last_seq(self, member: str | None = None) -> int:
+        """Return the highest known number of a member, held or delivered; 0: none.
 
-        None and the own name give the number of sent messages: the others pass it to `leave` when
-        this member departs. A departed member has the number that `leave` was given. Raises
-        LocalError for a name that never was in the group.
+        For this member (default) it is the number sent, which the others pass to `leave`. For a
+        departed one it is that number. Raises LocalError for an unknown name.
         """
         state = self._state
         name = state.name if member is None else member
         number = state.number(name)
         if state.renumbers and (name != state.name or not state.protocol.application):
             raise LocalError(
-                f"order {state.order!r} numbers messages anew on their way: no number of {name} is "
-                "known here. Who sends knows its own: last() in its own group"
+                f"order {state.order!r} renumbers messages, so numbers of {name} are unknown here; "
+                f"call last_seq() in the group of {name}"
             )
-        told = state.protocol.departed().get(number)
-        if told is not None:
-            return told
+        departed_last = state.protocol.departed().get(number)
+        if departed_last is not None:
+            return departed_last
         bounds = () if state.renumbers else state.protocol.delivered_runs().get(number, ())
-        # What counts as delivered may never have been heard (`begin_at`).
-        heard = max(state.lives.heard(name), bounds[-1] - 1 if bounds else 0)
-        return max(heard, state.sent) if name == state.name else heard  # one's own to nobody too
+        # Messages that count as delivered may never have arrived (`start_from`).
+        heard = max(state.incarnations.find_highest_seq(name), bounds[-1] - 1 if bounds else 0)
+        # Own messages without receivers count too.
+        return max(heard, state.sent) if name == state.name else heard
 
     def held(self) -> list[Packet]:
-        """Return the held messages as packets for nobody yet.
-
-        As sponsor: what a newcomer needs beside its invitation.
-        """
+        """Return held messages as packets without receivers, for a joining member."""
         state = self._state
-        wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]
-        return [Packet((), wire) for wire in (*wires, *state.ahead)]
+        wires = [self._codec.encode(entry.message) for entry in state.protocol.blocked_on()]
+        return [Packet((), wire) for wire in (*wires, *state.newer_view_frames)]
 
     def thread(self, message: Message | Sent | Id) -> Thread:
-        """Return the thread of a message as a tree, from where it begins (order "reply").
+        """Return the tree of replies around a message, from its first message (order "reply").
 
-        Delivered and own messages are remembered, at most `threads` of them. Raises LocalError in
-        other orders, and for a message that is not (or no longer) known.
+        Raises LocalError in other orders, and for an unknown message.
         """
         state = self._state
         if not state.by_reply:
-            raise LocalError(f"order {state.order!r} keeps no answers, so it has no threads")
-        named = state.answered(message, "a thread's message")
+            raise LocalError(f"order {state.order!r} has no threads; use order 'reply'")
+        named = state.check_reply_to(message, "a thread's message")
         if len(named) != 1:
             raise LocalError(
-                f"a thread is that of one message, not of {len(named)}: give one delivered "
-                "Message, what send returned, or (sender, number)"
+                f"a thread has one message, got {len(named)}; pass one delivered Message, the "
+                "result of send, or (sender, number)"
             )
         (one,) = named
         if one not in state.threads:
-            raise LocalError(f"{one[0]}'s message {shown(one[1])} is not (or no longer) known here")
+            raise LocalError(f"unknown message {shown(one[1])} of {one[0]}: never here, or dropped")
         runs = state.protocol.delivered_runs()
 
         def was_here(message: Id) -> bool:
@@ -187,40 +185,36 @@ class Questions(Part):
 
         return state.threads.tree(state.threads.root(one), was_here)
 
-    def knows(self, member: str, of: str) -> int:
-        """Return the number of `of`'s last message that `member` is known to have.
+    def known_seq(self, member: str, of: str) -> int:
+        """Return the last number of `of` that `member` is known to have. Only in order "matrix"."""
+        return int(
+            self._get_matrix_method("knows")(self._state.number(member), self._state.number(of))
+        )
 
-        Orders with matrix clocks ("matrix"). Raises LocalError in others.
-        """
-        return int(self._matrix("knows")(self._state.number(member), self._state.number(of)))
+    def stable_seqs(self) -> dict[str, int]:
+        """Return by member the last number that all are known to have. Only in order "matrix"."""
+        seqs = self._get_matrix_method("stable")()
+        return {self._state.roster.name(number): count for number, count in sorted(seqs.items())}
 
-    def stable(self) -> dict[str, int]:
-        """Return for each member the number of its last message that all are known to have.
-
-        Orders with matrix clocks ("matrix"). Raises LocalError in others.
-        """
-        found = self._matrix("stable")()
-        return {self._state.roster.name(number): count for number, count in sorted(found.items())}
-
-    def _matrix(self, method: str) -> Any:
-        found = getattr(self._state.protocol, method, None)
-        if found is None:
+    def _get_matrix_method(self, method: str) -> Any:
+        function = getattr(self._state.protocol, method, None)
+        if function is None:
             raise LocalError(
-                f"order {self._state.order!r} does not know what others have: use 'matrix'"
+                f"order {self._state.order!r} does not track what other members have; use 'matrix'"
             )
-        return found
+        return function
 
     def topics(self) -> tuple[str, ...]:
-        """Return every topic that anybody subscribes to, sorted. Raises LocalError without any."""
+        """Return all topics with a subscriber, sorted. Raise LocalError if the order has none."""
         subscriptions = getattr(self._state.protocol, "subscriptions", None)
         if subscriptions is None:
-            raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
+            raise LocalError(f"order {self._state.order!r} has no topics; use a topic order")
         return tuple(subscriptions.all_topics())
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """Return topics by member, also of those who left. Raises LocalError without topics."""
+        """Return topics by member, also of departed ones. Raise LocalError if there are none."""
         self.topics()
         state = self._state
-        known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - of topic orders alone
+        known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - topic orders only
         names = state.roster.names
         return {names[number]: tuple(sorted(own)) for number, own in known.items() if own}

@@ -1,18 +1,18 @@
-"""Receiving: whose bytes these are, whether they can be right, and then the protocol's turn."""
+"""Receiving of messages: identity checks, limits, and the protocol's decision."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from antecede.core.clocks import OwnClock, Seconds, group_reading
+from antecede.core.clocks import OwnClock, Seconds, parse_reading
 from antecede.core.group.assumptions import Assumptions
-from antecede.core.group.effects import Part
+from antecede.core.group.effects import GroupPart
 from antecede.core.group.frames import format as frame
 from antecede.core.group.frames.format import Frame
-from antecede.core.group.incarnations import MAX_LIVES, Told
+from antecede.core.group.incarnations import MAX_INCARNATIONS, KnownIncarnations
 from antecede.core.group.message import Id, Message
-from antecede.core.group.state import NO_CALL, RECENT
+from antecede.core.group.state import MAX_RECENT, NO_CALL
 from antecede.core.protocols import Effect, Hold, Protocol
 from antecede.errors import (
     ConflictError,
@@ -26,13 +26,12 @@ from antecede.errors import (
 )
 from antecede.formatting import shown
 
-LIFE_BYTES = frame.MAX_NAME_BYTES + 32
-"""More than a frame takes to tell of one life."""
-SUPERSEDED = "of a life of its sender that is over"
+INCARNATION_BYTES = frame.MAX_NAME_BYTES + 32
+SUPERSEDED = "superseded by a newer incarnation of its sender"
 
 
-class Receiving(Part):
-    """Takes bytes in, or refuses them and leaves the group as it was."""
+class Receiving(GroupPart):
+    """Accepts messages, or rejects them without a change."""
 
     def receive(
         self,
@@ -43,130 +42,150 @@ class Receiving(Part):
         said_by: Id | None = None,
         meet: Collection[str] | None = None,
     ) -> list[Message]:
-        """Take in bytes from another member; return what can be delivered now, in order.
+        """Process a message of another member; return messages that become deliverable, in order.
 
-        `now` (seconds) or `now_ns` is what one's own clock shows. For transports that know with
-        whom they speak: `said_by`, the sender and number that it vouches for (0: a note between
-        protocols); `meet`, in an open group, the only strangers of whom the message may speak.
+        **Parameters:**
+
+        - `wire`: bytes of the message.
+        - `now`, `now_ns`: local clock reading in seconds or ns, for orders by clocks.
+        - `expected_id`: sender and number that the transport vouches for (0: a control message).
+        - `allowed_members`: unknown members that the message may mention, in an open group.
+
         Raises DecodeError or another RemoteError for bytes that no member of this group can have
-        sent, MismatchError for those of another group or sender, UnknownMemberError for those that
-        speak of other strangers, IncarnationError and ConflictError where numbers of two lives of a
-        member meet, LimitError at a limit, and LocalError where an order by clocks is not told the
-        time; the group is then as it was, but for the counters of `stats`.
+        sent, MismatchError for another group or sender, UnknownMemberError for members not allowed,
+        IncarnationError and ConflictError for overlapping incarnations, LimitError at a limit, and
+        LocalError if the clock reading is missing. An error changes only the counters of `stats`.
         """
-        self._state.call = NO_CALL
-        reading = None if now is now_ns is None else group_reading(now, now_ns)
+        self._state.last_call = NO_CALL
+        reading = None if now is now_ns is None else parse_reading(now, now_ns)
         try:
-            delivered = self._take_in(wire, reading, said_by, meet)
+            delivered = self._process(wire, reading, said_by, meet)
         except RemoteError as error:
-            self._state.call = NO_CALL
-            self._state.tally.refuse(error)
+            self._state.last_call = NO_CALL
+            self._state.counters.count_rejection(error)
             raise
         if self._state.keep_log:
             self._state.record("receive", bytes(wire), reading)
         return delivered
 
-    def _take_in(
+    def _process(
         self,
         wire: bytes,
         now: int | None,
-        said_by: Id | None = None,
-        meet: Collection[str] | None = None,
+        expected_id: Id | None = None,
+        allowed_members: Collection[str] | None = None,
     ) -> list[Message]:
         state = self._state
         if not isinstance(wire, bytes):
-            wire = frame.as_bytes(wire)
+            wire = frame.to_bytes(wire)
         most = state.limits.max_packet
-        large = len(wire) > most
-        if large:
-            self._check_size(len(wire), most + self._room_for_lives())
-        parts, lacking = self._frames.unpack(wire)
-        if large:
-            self._check_size(frame.counted(parts), most)
+        is_large = len(wire) > most
+        if is_large:
+            self._check_size(len(wire), most + self._estimate_incarnation_bytes())
+        parts, unknown_joins = self._codec.unpack(wire)
+        if is_large:
+            self._check_size(frame.measure_limited(parts), most)
         if state.roster.forgotten:
             parts = parts._replace(
-                known=tuple(one for one in parts.known if one[0] not in state.roster.forgotten)
+                known=tuple(
+                    entry for entry in parts.known if entry[0] not in state.roster.forgotten
+                )
             )
-        if state.open:
-            return self._from_open(parts, now, said_by, meet)
-        if lacking and said_by is None:
-            return self._keep_ahead(bytes(wire), parts, lacking, now)
+        if state.is_open:
+            return self._process_open(parts, now, expected_id, allowed_members)
+        if unknown_joins and expected_id is None:
+            return self._hold_newer_view(bytes(wire), parts, unknown_joins, now)
         try:
-            message = self._frames.decoded(parts)
+            message = self._codec.decode(parts)
             if state.roster.forgotten:
                 if state.roster.is_forgotten(message.sender):
-                    return self._drop_copy()
+                    return self._count_duplicate()
                 message = state.protocol.without(message, state.roster.is_forgotten)
-            if said_by is not None:
-                self._check_said_by(said_by, message, state.roster.names)
-            if lacking:
-                return self._keep_ahead(bytes(wire), parts, lacking, now)
-            return self._judged(message, parts, now, vouched=said_by is not None)
+            if expected_id is not None:
+                self._check_expected_id(expected_id, message, state.roster.names)
+            if unknown_joins:
+                return self._hold_newer_view(bytes(wire), parts, unknown_joins, now)
+            return self._judged(message, parts, now, vouched=expected_id is not None)
         except ProtocolError as error:
-            state.say_names(error)
+            state.insert_names(error)
             raise
 
-    def _drop_copy(self) -> list[Message]:
-        """Count a late copy of a message whose sender left and is forgotten."""
-        self._state.tally.duplicates += 1
+    def _count_duplicate(self) -> list[Message]:
+        self._state.counters.duplicates += 1
         return []
 
-    def _room_for_lives(self) -> int:
-        """Return more bytes than an honest frame has of what `frame.counted` leaves out."""
+    def _estimate_incarnation_bytes(self) -> int:
         state = self._state
-        return (len(state.roster.numbers) + state.limits.max_members) * MAX_LIVES * LIFE_BYTES
+        return (
+            (len(state.roster.numbers) + state.limits.max_members)
+            * MAX_INCARNATIONS
+            * INCARNATION_BYTES
+        )
 
     def _check_size(self, size: int, at_most: int) -> None:
         if size > at_most:
             most = self._state.limits.max_packet
-            raise LimitError(f"a message of {size} bytes; max_packet={most} is the most")
+            raise LimitError(f"message of {size} bytes exceeds max_packet={most}")
 
-    def _check_said_by(self, said_by: Id, message: Any, names: Mapping[int, str]) -> None:
-        """Refuse a message of somebody else than the transport vouches for."""
+    def _check_expected_id(self, expected_id: Id, message: Any, names: Mapping[int, str]) -> None:
         state = self._state
-        number = 0 if state.is_note(message) else message.seq
-        found = names.get(message.sender), number
-        if found != said_by:
+        number = 0 if state.is_control(message) else message.seq
+        actual = names.get(message.sender), number
+        if actual != expected_id:
             raise MismatchError(
-                "sender", f"{_named(said_by)} was announced, and this is {_named(found)}"
+                "sender", f"expected {_describe_id(expected_id)}, got {_describe_id(actual)}"
             )
 
     # -- open groups: names in every frame ----------------------------------------------------
 
-    def _from_open(
-        self, parts: Frame, now: int | None, said_by: Id | None, meet: Collection[str] | None
+    def _process_open(
+        self,
+        parts: Frame,
+        now: int | None,
+        expected_id: Id | None,
+        allowed_members: Collection[str] | None,
     ) -> list[Message]:
         state = self._state
-        with state.named_errors(parts.names):
+        with state.translate_errors(parts.names):
             message = state.protocol.decode(parts.control, parts.payload)
         mentioned = set(state.protocol.mentions(message))
         if unnamed := mentioned - parts.names.keys():
-            raise DecodeError(f"control information speaks of member {min(unnamed)} without a name")
-        if idle := parts.names.keys() - mentioned:
-            raise DecodeError(f"a name for {parts.names[min(idle)]!r}, of whom nothing is said")
-        if said_by is not None:
-            self._check_said_by(said_by, message, parts.names)
+            raise DecodeError(f"control information names member {min(unnamed)} without a name")
+        if unmentioned := parts.names.keys() - mentioned:
+            raise DecodeError(
+                f"name table has {parts.names[min(unmentioned)]!r}, which is not mentioned"
+            )
+        if expected_id is not None:
+            self._check_expected_id(expected_id, message, parts.names)
         if forgotten := state.roster.forgotten:
-            gone = {number for number, name in parts.names.items() if name in forgotten}
-            if message.sender in gone:
-                return self._drop_copy()
-            message = state.protocol.without(message, gone.__contains__)
-            names = {number: name for number, name in parts.names.items() if number not in gone}
+            forgotten_numbers = {
+                number for number, name in parts.names.items() if name in forgotten
+            }
+            if message.sender in forgotten_numbers:
+                return self._count_duplicate()
+            message = state.protocol.without(message, forgotten_numbers.__contains__)
+            names = {
+                number: name
+                for number, name in parts.names.items()
+                if number not in forgotten_numbers
+            }
             parts = parts._replace(names=names)
         known = state.roster.numbers
         new = [name for name in parts.names.values() if name not in known]
-        vouched = said_by is not None
+        vouched = expected_id is not None
         if not new:
-            return self._renumbered(message, parts, now, vouched)
-        if meet is not None and (strangers := set(new).difference(meet)):
-            raise UnknownMemberError(f"a message that speaks of {min(strangers)!r}, a stranger")
+            return self._renumber_and_accept(message, parts, now, vouched)
+        if allowed_members is not None and (unknown := set(new).difference(allowed_members)):
+            raise UnknownMemberError(f"message mentions unknown member {min(unknown)!r}")
         if type(state.protocol).unjoin is Protocol.unjoin:
-            with state.unchanged_by_errors():
-                return self._meet(new) + self._renumbered(message, parts, now, vouched)
+            with state.rollback_on_error():
+                return self._add_members(new) + self._renumber_and_accept(
+                    message, parts, now, vouched
+                )
         first = state.roster.next_number
-        met = self._meet(new)
+        delivered = self._add_members(new)
         try:
-            return met + self._renumbered(message, parts, now, vouched)
+            return delivered + self._renumber_and_accept(message, parts, now, vouched)
         except Exception:
             numbers = range(first, first + len(new))
             state.protocol.unjoin(numbers)
@@ -174,226 +193,230 @@ class Receiving(Part):
                 state.roster.drop(number)
             raise
 
-    def _renumbered(
+    def _renumber_and_accept(
         self, message: Any, parts: Frame, now: int | None, vouched: bool
     ) -> list[Message]:
         state, known = self._state, self._state.roster.numbers
         numbers = {theirs: known[name] for theirs, name in parts.names.items()}
         message = state.protocol.renumber(message, numbers)
-        with state.named_errors():
+        with state.translate_errors():
             return self._judged(message, parts, now, vouched)
 
-    def _meet(self, names: Sequence[str]) -> list[Message]:
-        """Let in all whom a message names for the first time, at once. Raises LimitError."""
+    def _add_members(self, names: Sequence[str]) -> list[Message]:
         state = self._state
         most = state.limits.max_members
-        left = most - len(state.protocol.members)
-        if len(names) > left:
+        free = most - len(state.protocol.members)
+        if len(names) > free:
             raise LimitError(
-                f"{names[max(left, 0)]!r} would be member {most + 1}, and max_members={most}"
+                f"{names[max(free, 0)]!r} would be member {most + 1}; the limit is "
+                f"max_members={most}"
             )
         new = dict(enumerate(names, start=state.roster.next_number))
         try:
             effects = state.protocol.join_all(tuple(new))
-        except LocalError as error:  # the protocol's own limit; the peer's doing all the same
-            raise UnknownMemberError(f"a message that names {names[-1]!r}: {error}") from error
-        met = self._effects.carry_out(effects, None)
+        except LocalError as error:  # the protocol's own limit, exceeded by the sender
+            raise UnknownMemberError(f"message mentions {names[-1]!r}: {error}") from error
+        delivered = self._effects.carry_out(effects, None)
         for number, name in new.items():
             state.roster.add(number, name)
-        return met
+        return delivered
 
-    # -- whose message it is ------------------------------------------------------------------
+    # -- incarnations and content -------------------------------------------------------------
 
     def _judged(
         self, message: Any, parts: Frame, now: int | None, vouched: bool = False
     ) -> list[Message]:
-        """Take in a message of this group: judge whose it is, then give it to the protocol.
+        """Check incarnations and content of a message, then pass it to the protocol.
 
-        `vouched`: the transport tells who said it, and brings all that everybody said in order.
-        Then a frame counts for the sender's own life alone. False lives of a third member would be
-        relayed from here, and that member refused.
+        `vouched`: the transport authenticates senders. Then a frame counts only for its sender,
+        since a false report about a third member would be relayed, and that member rejected.
         """
-        state, lives = self._state, self._state.lives
+        state, incarnations = self._state, self._state.incarnations
         known = () if vouched else parts.known
         name = state.roster.names.get(message.sender)
-        note = state.has_notes and state.protocol.is_note(message)
+        note = state.has_control and state.protocol.is_note(message)
         if name is None or (state.renumbers and note):
-            return self._effects.carry_out(self._within_limits(message, now), now)
+            return self._effects.carry_out(self._receive_within_limits(message, now), now)
         if state.renumbers:
-            return self._numbered_anew(message, now)
+            return self._accept_by_origin(message, now)
         seq = None if note else message.seq
-        # Total orders go by every note, and refuse one that contradicts what they know.
-        if not lives.check(name, parts.by, seq) and not state.is_total:
-            state.tally.drop(SUPERSEDED)
+        # Total orders need every control message, and reject contradictions themselves.
+        if not incarnations.check(name, parts.by, seq) and not state.is_total:
+            state.counters.count_discard(SUPERSEDED)
             return []
         if known:
-            self._check_told(known, name)
-        if (known or lives.restarted) and not (note or vouched):
-            lives.check_causes(state.causes(message), known, name)
-        digest = 0 if note else self._digest((name, message.seq), message)
-        if state.assumptions is not None and state.assumptions.listens:
-            effects = self._listened(message, now, state.assumptions)
+            self._check_known(known, name)
+        if (known or incarnations.restarted_members) and not (note or vouched):
+            incarnations.check_causes(state.find_causes(message), known, name)
+        digest = 0 if note else self._check_digest((name, message.seq), message)
+        if state.assumptions is not None and state.assumptions.starts_at_first_heard:
+            effects = self._receive_first_heard(message, now, state.assumptions)
         else:
-            effects = self._within_limits(message, now)
-        for other, life in known:
-            lives.learn(other, life)
-        lives.hear(name, parts.by, seq or 0)
+            effects = self._receive_within_limits(message, now)
+        for member, incarnation in known:
+            incarnations.add(member, incarnation)
+        incarnations.record_message(name, parts.by, seq or 0)
         for effect in effects:
             if isinstance(effect, Hold) and not vouched:
-                lives.hear_of(state.causes(effect.message), known)
+                incarnations.record_causes(state.find_causes(effect.message), known)
         if not note:
             self._remember((name, message.seq), digest)
         return self._effects.carry_out(effects, now)
 
-    def _check_told(self, known: Told, said_by: str) -> None:
-        """Refuse lives that cannot be, and those of strangers: each is kept and handed on."""
+    def _check_known(self, known: KnownIncarnations, reporter: str) -> None:
+        """Reject invalid incarnations and those of unknown members: all are kept and relayed."""
         state = self._state
-        numbers, lives, most = state.roster.numbers, state.lives, state.limits.max_members
-        told = {name for name, _ in known}
-        strangers = told - numbers.keys()
-        if strangers and not state.open:
+        numbers, incarnations, most = (
+            state.roster.numbers,
+            state.incarnations,
+            state.limits.max_members,
+        )
+        reported = {name for name, _ in known}
+        unknown = reported - numbers.keys()
+        if unknown and not state.is_open:
             raise UnknownMemberError(
-                f"{said_by} speaks of a life of {min(strangers)!r}, who is not in the group"
+                f"{reporter} reports an incarnation of unknown member {min(unknown)!r}"
             )
-        unmet = (lives.chains.keys() | told) - numbers.keys()
-        if strangers and len(state.protocol.members) + len(unmet) > most:
+        unknown_in_all = (incarnations.by_member.keys() | reported) - numbers.keys()
+        if unknown and len(state.protocol.members) + len(unknown_in_all) > most:
             raise LimitError(
-                f"{said_by} speaks of lives of {len(strangers)} members that are not met here; "
-                f"max_members={most}"
+                f"{reporter} reports incarnations of {len(unknown)} unknown members; the limit "
+                f"is max_members={most}"
             )
-        lives.check_told(known, said_by, state.name)
+        incarnations.check_known(known, reporter, state.name)
 
-    def _numbered_anew(self, message: Any, now: int | None) -> list[Message]:
-        """Take in a message that its way numbers anew: contents are compared, not lives."""
+    def _accept_by_origin(self, message: Any, now: int | None) -> list[Message]:
+        """Accept a message that relays renumber: only its content is compared."""
         state = self._state
         sender, seq = state.protocol.identity(message)
         key = state.roster.name(sender), seq
-        digest = self._digest(key, message)
-        effects = self._within_limits(message, now)
+        digest = self._check_digest(key, message)
+        effects = self._receive_within_limits(message, now)
         self._remember(key, digest)
         return self._effects.carry_out(effects, now)
 
-    def _digest(self, key: Id, message: Any) -> int:
-        """Return a hash of a message. Raises ConflictError where its number is another one's."""
+    def _check_digest(self, key: Id, message: Any) -> int:
+        """Return a hash of a message. Raise ConflictError if its number has other content."""
         digest = hash(message)
         if self._state.recent.get(key, digest) != digest:
             raise ConflictError(
-                f"message {key[1]} of {key[0]} is known with other content: its number was "
-                "given out twice, or somebody speaks in its name"
+                f"message {key[1]} of {key[0]} is known with other content: it used the number "
+                "twice, or another member sends in its name"
             )
         return digest
 
     def _remember(self, key: Id, digest: int) -> None:
         recent = self._state.recent
         recent[key] = digest
-        if len(recent) > RECENT:
+        if len(recent) > MAX_RECENT:
             recent.popitem(last=False)
 
     # -- limits -------------------------------------------------------------------------------
 
-    def _within_limits(self, message: Any, now: int | None) -> Sequence[Effect]:
-        """Give a message to the protocol. At the limit, undo it when one more would be held."""
+    def _receive_within_limits(self, message: Any, now: int | None) -> Sequence[Effect]:
+        """Pass a message to the protocol. At the limit, undo it if one more message is held."""
         state = self._state
         protocol, most = state.protocol, state.limits.max_held
-        state.call = message, state.call[1]
-        if protocol.held_count() + len(state.ahead) < most:
+        state.last_call = message, state.last_call[1]
+        if protocol.held_count() + len(state.newer_view_frames) < most:
             return protocol.receive(message, now=now)
         if protocol.would_hold(message, now):
-            raise self._full()
+            raise self._make_limit_error()
         if protocol.comes_first(message):
             return protocol.receive(message, now=now)
         before = protocol.snapshot()
         effects = protocol.receive(message, now=now)
         if state.held > most:
             protocol.restore(before)
-            raise self._full()
+            raise self._make_limit_error()
         return effects
 
-    def _listened(
+    def _receive_first_heard(
         self, message: Any, now: int | None, assumptions: Assumptions
     ) -> Sequence[Effect]:
-        """Give a message to the protocol in a group that began at the first message heard."""
         protocol = self._state.protocol
-        if message.sender == protocol.me or self._state.is_note(message):
-            return self._within_limits(message, now)
-        protocol.would_hold(message, now)  # raises what `receive` would raise
-        floors, assumed = assumptions.begin(protocol, message)
+        if message.sender == protocol.me or self._state.is_control(message):
+            return self._receive_within_limits(message, now)
+        protocol.would_hold(message, now)  # raises the errors of `receive`
+        floors, assumed = assumptions.find_assumed(protocol, message)
         before = protocol.snapshot() if floors else None
         try:
             if before is not None:
                 protocol.begin_at(floors)
-            effects = self._within_limits(message, now)
+            effects = self._receive_within_limits(message, now)
         except ProtocolError:
             if before is not None:
                 protocol.restore(before)
             raise
-        assumptions.note(message, floors, assumed, effects)
+        assumptions.record(message, floors, assumed, effects)
         return effects
 
-    def _full(self) -> LimitError:
+    def _make_limit_error(self) -> LimitError:
         most = self._state.limits.max_held
         return LimitError(
-            f"{most} messages are held back, and max_held={most}: offer this one again when "
-            "what they wait for has come (missing() names it)"
+            f"{most} messages are held, the limit is max_held={most}: retry when their causes "
+            "have arrived (see missing())"
         )
 
-    # -- frames of later views ----------------------------------------------------------------
+    # -- frames of newer views ----------------------------------------------------------------
 
-    def _keep_ahead(
-        self, wire: bytes, parts: Frame, lacking: int, now: int | None
+    def _hold_newer_view(
+        self, wire: bytes, parts: Frame, unknown_joins: int, now: int | None
     ) -> list[Message]:
-        """Keep a frame whose sender knows of joins that were not told here."""
+        """Hold a frame whose sender knows of joins not reported here."""
         state = self._state
-        if wire in state.ahead:
-            state.tally.duplicates += 1
+        if wire in state.newer_view_frames:
+            state.counters.duplicates += 1
             return []
         most = state.limits.max_held
         if state.held >= most:
-            raise LimitError(f"{most} messages are held back, and max_held={most}")
+            raise LimitError(f"{most} messages are held, the limit is max_held={most}")
         if now is None:
             self._check_timeless()
-        message = self._frames.decoded(parts)
-        if state.is_note(message):
+        message = self._codec.decode(parts)
+        if state.is_control(message):
             shown = Message(state.roster.name(message.sender), 0, parts.payload)
         else:
-            shown = Message(*state.message(message)[:3])
-        state.ahead[wire] = shown, len(state.roster.joined) + lacking, now
+            shown = Message(*state.to_message(message)[:3])
+        state.newer_view_frames[wire] = shown, len(state.roster.joins) + unknown_joins, now
         return []
 
     def _check_timeless(self) -> None:
-        """Raise LocalError where the order goes by the clock: a join must not find that out."""
+        """Raise LocalError if the order needs a clock reading, before the join does."""
         before = self._state.protocol.snapshot()
         try:
             self._state.protocol.tick(None)  # type: ignore[arg-type]
         finally:
             self._state.protocol.restore(before)
 
-    def _decoded_ahead(self) -> list[Any]:
-        """Return the messages of the frames that wait for a join."""
-        return [self._frames.decoded(self._frames.unpack(wire)[0]) for wire in self._state.ahead]
+    def _decode_newer_view(self) -> list[Any]:
+        return [
+            self._codec.decode(self._codec.unpack(wire)[0])
+            for wire in self._state.newer_view_frames
+        ]
 
-    def _take_in_ahead(self) -> list[Message]:
-        """Take in the frames that waited for a join which has been told."""
+    def _process_newer_view(self) -> list[Message]:
         state, delivered = self._state, list[Message]()
-        told = len(state.roster.joined)
-        for wire in [wire for wire, (_, joins, _) in state.ahead.items() if joins <= told]:
-            now = self._onward(state.ahead.pop(wire)[2])
+        known_joins = len(state.roster.joins)
+        for wire in [
+            wire for wire, (_, joins, _) in state.newer_view_frames.items() if joins <= known_joins
+        ]:
+            now = self._latest_reading(state.newer_view_frames.pop(wire)[2])
             try:
-                delivered += self._take_in(wire, now)
+                delivered += self._process(wire, now)
             except RemoteError as error:
-                state.tally.refuse(error)
+                state.counters.count_rejection(error)
         return delivered
 
-    def _onward(self, now: int | None) -> int | None:
-        """Return a reading of a while ago, or the newest since then: clocks do not go back."""
+    def _latest_reading(self, now: int | None) -> int | None:
+        """Return the later of an old reading and the clock's last one."""
         clock = getattr(self._state.protocol, "own_clock", None)
         if now is None or not isinstance(clock, OwnClock) or clock.read_ns is None:
             return now
         return max(now, clock.read_ns - clock.shift_ns)
 
 
-def _named(message: tuple[str | None, int]) -> str:
-    """Return what a message is called in an error."""
+def _describe_id(message: tuple[str | None, int]) -> str:
     sender, number = message
-    what = f"message {number}" if number else "a note"
-    return f"{what} of {shown(sender) if sender is not None else 'nobody in the group'}"
+    what = f"message {number}" if number else "a control message"
+    return f"{what} of {shown(sender) if sender is not None else 'an unknown member'}"

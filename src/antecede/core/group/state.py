@@ -1,13 +1,7 @@
-"""State that all parts of a `Group` share.
+"""Shared state of the parts of a `Group`, and its log of inputs.
 
-It names things: members by number, messages of the protocol as the application sees them, errors.
-It decides nothing; `core.group.receiver`, `core.group.sender` and their neighbours do.
-
-The log of a group's inputs: what has come in since a snapshot, as small records.
-
-A protocol is deterministic, so a snapshot and the inputs since then are the state. A record is
-written for each call that changed something, and holds what the call was given: its cost does not
-grow with the state, where a snapshot with a thousand held messages does.
+A protocol is deterministic, so a snapshot and the inputs since then determine the state. Each call
+with a change is a record of its arguments, whose size does not grow with the state.
 """
 
 from __future__ import annotations
@@ -19,11 +13,11 @@ from typing import Any
 
 from antecede.core.clocks.encoding import Reader
 from antecede.core.group.assumptions import Assumptions
-from antecede.core.group.counters import Tallies
+from antecede.core.group.counters import GroupCounters
 from antecede.core.group.frames.format import Incarnation
-from antecede.core.group.incarnations import Lives, Roster
+from antecede.core.group.incarnations import IncarnationTable, Roster
 from antecede.core.group.message import Id, Message, Packet, Sent, Thread
-from antecede.core.group.options import Limits, is_id, with_names
+from antecede.core.group.options import Limits, insert_names, is_id
 from antecede.core.protocols import NOTHING, Effect, MessageId, Protocol, Relation
 from antecede.core.protocols.serialization import (
     BOOL,
@@ -43,62 +37,66 @@ from antecede.formatting import shown
 
 
 class Threads:
-    """The links of at most `most` messages, the oldest forgotten first."""
+    """Reply relations of at most `max_messages` messages; the oldest are dropped."""
 
-    def __init__(self, most: int, links: Iterable[tuple[Id, tuple[Id, ...]]] = ()) -> None:
-        self.most = most
+    def __init__(self, max_messages: int, links: Iterable[tuple[Id, tuple[Id, ...]]] = ()) -> None:
+        self.max_messages = max_messages
         self.parents: OrderedDict[Id, tuple[Id, ...]] = OrderedDict()
-        """By message, in the order of their delivery."""
-        self.answers: dict[Id, list[Id]] = {}
+        """Message -> answered messages, in order of delivery."""
+        self.replies: dict[Id, list[Id]] = {}
         for message, parents in links:
             self.add(message, parents)
 
     def add(self, message: Id, parents: tuple[Id, ...]) -> None:
-        """Remember a message that was delivered or sent."""
-        if not self.most or message in self.parents:
+        """Add a delivered or sent message."""
+        if not self.max_messages or message in self.parents:
             return
         self.parents[message] = parents
         for parent in parents:
-            self.answers.setdefault(parent, []).append(message)
-        if len(self.parents) > self.most:
+            self.replies.setdefault(parent, []).append(message)
+        if len(self.parents) > self.max_messages:
             oldest, above = self.parents.popitem(last=False)
             for parent in above:
-                self.answers[parent].remove(oldest)
-                if not self.answers[parent]:
-                    del self.answers[parent]
+                self.replies[parent].remove(oldest)
+                if not self.replies[parent]:
+                    del self.replies[parent]
 
     def root(self, message: Id) -> Id:
-        """Return where a thread begins, as far as remembered; of several parents the first."""
+        """Return the first known message of a thread, following the first parent."""
         while parents := self.parents.get(message):
             message = parents[0]
         return message
 
     def tree(self, root: Id, was_here: Callable[[Id], bool] | None = None) -> Thread:
-        """Return a message with everything below it; without recursion, as threads can be deep.
-
-        `was_here`: whether a message that is not remembered was delivered or sent here (unknown).
-        """
+        """Return a message with all replies, without recursion; `was_here` marks forgotten ones."""
         order = [root]
-        for one in order:
-            order += [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
+        for message in order:
+            order += [
+                answer
+                for answer in self.replies.get(message, ())
+                if self._is_child(answer, message)
+            ]
         done: dict[Id, Thread] = {}
-        for one in reversed(order):
-            below = [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
-            here = one in self.parents
+        for message in reversed(order):
+            below = [
+                answer
+                for answer in self.replies.get(message, ())
+                if self._is_child(answer, message)
+            ]
+            is_known = message in self.parents
             answers = tuple(done[answer] for answer in below)
-            forgotten = not here and was_here is not None and was_here(one)
-            done[one] = Thread(one, here, answers, forgotten)
+            forgotten = not is_known and was_here is not None and was_here(message)
+            done[message] = Thread(message, is_known, answers, forgotten)
         return done[root]
 
-    def _under(self, answer: Id, parent: Id) -> bool:
-        """Tell whether an answer stands below this parent: the first that it names."""
+    def _is_child(self, answer: Id, parent: Id) -> bool:
         return self.parents[answer][0] == parent
 
     def __contains__(self, message: object) -> bool:
-        return message in self.parents or message in self.answers
+        return message in self.parents or message in self.replies
 
     def state(self) -> tuple[tuple[Id, tuple[Id, ...]], ...]:
-        """Return the links as plain tuples."""
+        """Return a serializable state."""
         return tuple(self.parents.items())
 
 
@@ -106,7 +104,7 @@ READING: Shape = OneOf(None, SIGNED)
 IDS: Shape = Many((TEXT, NUMBER))
 NAMES: Shape = Many(TEXT)
 
-KINDS: dict[str, Shape] = {
+INPUT_SHAPES: dict[str, Shape] = {
     "receive": (BYTES, READING),
     "post": (BYTES, OneOf(None, NAMES), NAMES, IDS, READING),
     "tick": (SIGNED,),
@@ -120,38 +118,38 @@ KINDS: dict[str, Shape] = {
     "outgoing": (),
     "delivered": (),
 }
-"""What a record of each kind holds, version 1."""
+"""Schemas of the records by kind, version 1."""
 
 
-def input_record(kind: str, *values: Any) -> bytes:
-    """Return one input as bytes."""
+def encode_input(kind: str, *values: Any) -> bytes:
+    """Return an input as bytes."""
     return pack_state((kind, values))
 
 
-def replay_input(data: bytes, doors: Mapping[str, Callable[..., Any]]) -> None:
-    """Do again what a record says, through the door of its kind. Raises DecodeError."""
+def replay_input(data: bytes, handlers: Mapping[str, Callable[..., Any]]) -> None:
+    """Call the handler of a record. Raise DecodeError."""
     kind, values = unpack_state(data, 2)
-    if misfit(kind, TEXT) or kind not in KINDS:
-        raise DecodeError(f"a record of an unknown kind: {kind!r:.40}")
-    if where := misfit(values, KINDS[kind]):
-        raise DecodeError(f"a record of {kind!r} that cannot be: {where}")
-    doors[kind](*values)
+    if misfit(kind, TEXT) or kind not in INPUT_SHAPES:
+        raise DecodeError(f"unknown kind of record: {kind!r:.40}")
+    if where := misfit(values, INPUT_SHAPES[kind]):
+        raise DecodeError(f"invalid record of {kind!r}: {where}")
+    handlers[kind](*values)
 
 
 NO_CALL: tuple[Any, Sequence[Effect]] = None, NOTHING
-"""Where a call begins, and what is left of one that was refused."""
-RECENT = 4096
-"""Messages whose content is remembered, to tell a copy from another message with its number."""
+"""Value at the start of a call, and after an error."""
+MAX_RECENT = 4096
+"""Messages whose digest is kept, to detect a number used twice."""
 
 
 class GroupState:
-    """One protocol, names and numbers, what waits here, and in which life the member speaks."""
+    """State of a group: protocol, member table, incarnations, counters and queues."""
 
     def __init__(
         self,
         order: str,
         protocol: Protocol,
-        roster: Roster,
+        members: Roster,
         is_open: bool,
         *,
         room: int,
@@ -159,8 +157,8 @@ class GroupState:
         limits: Limits | None = None,
         keep_log: bool = False,
     ) -> None:
-        self.order, self.open = order, is_open
-        self.protocol, self.roster = protocol, roster
+        self.order, self.is_open = order, is_open
+        self.protocol, self.roster = protocol, members
         self.room, self.options = room, options
         self.limits, self.keep_log = limits or Limits(), keep_log
         relation = protocol.guarantee.relation
@@ -168,138 +166,136 @@ class GroupState:
         self.by_reply = relation is Relation.BY_REPLY
         self.is_total = relation is Relation.TOTAL
         self.names_causes = type(protocol).causes is not Protocol.causes
-        """Whether control information says what must come before."""
-        self.has_notes = type(protocol).is_note is not Protocol.is_note
+        self.has_control = type(protocol).is_note is not Protocol.is_note
         self.records: list[bytes] = []
-        self.life = Incarnation(0, 0)
-        self.lives = Lives()
-        self.tally = Tallies()
+        self.incarnation = Incarnation(0, 0)
+        self.incarnations = IncarnationTable()
+        self.counters = GroupCounters()
         self.threads = Threads(self.limits.threads)
         self.recent: OrderedDict[tuple[str, int], int] = OrderedDict()
-        self.ahead: dict[bytes, tuple[Message, int, int | None]] = {}
-        """Frames of later views -> what they hold, the joins they need, the reading then."""
-        self.call: tuple[Any, Sequence[Effect]] = NO_CALL
-        """Of the last call: the message that its bytes carried, and what came of it."""
+        self.newer_view_frames: dict[bytes, tuple[Message, int, int | None]] = {}
+        """Frame of a newer view -> message, joins needed, clock reading."""
+        self.last_call: tuple[Any, Sequence[Effect]] = NO_CALL
+        """Received message and effects of the last call."""
         self.assumptions: Assumptions | None = None
-        """Causes that count as delivered and never came, where there may be any."""
+        """Causes that count as delivered; None: there are none."""
         self.sent = 0
         self.outbox: list[Packet] = []
         self.inbox: list[Message] = []
-        """Own messages whose turn came when they were sent (total order)."""
 
-    def begin(self, life: Incarnation) -> None:
-        """Speak as this incarnation from now on."""
-        self.life = life
-        self.lives.learn(self.name, life)
+    def start_incarnation(self, incarnation: Incarnation) -> None:
+        """Use this incarnation from now on."""
+        self.incarnation = incarnation
+        self.incarnations.add(self.name, incarnation)
 
     def record(self, kind: str, *values: Any) -> None:
-        """Keep an input for the log, where one is kept."""
+        """Append an input to the log, if there is one."""
         if self.keep_log:
-            self.records.append(input_record(kind, *values))
+            self.records.append(encode_input(kind, *values))
 
     @property
     def held(self) -> int:
-        """How many messages wait, for causes or for a join."""
-        return self.protocol.held_count() + len(self.ahead)
+        """Number of messages that wait for causes or a join."""
+        return self.protocol.held_count() + len(self.newer_view_frames)
 
     # -- names ------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """One's own name."""
+        """Name of this member."""
         return self.roster.names[self.protocol.me]
 
     def number(self, name: str) -> int:
-        """Return a member's number. Raises LocalError for who never was in the group."""
+        """Return a member's number. Raise LocalError for an unknown name."""
         numbers = self.roster.numbers
         try:
             return numbers[name]
-        except (KeyError, TypeError, ValueError):  # what cannot be hashed is no name either
-            raise LocalError(f"{shown(name)} is not in the group {list(numbers)}") from None
+        except (KeyError, TypeError, ValueError):  # unhashable values are unknown too
+            raise LocalError(f"unknown member {shown(name)}; choose from {list(numbers)}") from None
 
-    def named(self, ids: Iterable[MessageId]) -> tuple[Id, ...]:
+    def name_ids(self, ids: Iterable[MessageId]) -> tuple[Id, ...]:
         """Return ids with names in place of numbers."""
         return tuple([(self.roster.name(sender), seq) for sender, seq in ids])
 
-    def message(self, message: Any) -> Message:
-        """Return a message of the protocol as the application sees it. Raises DecodeError."""
+    def to_message(self, message: Any) -> Message:
+        """Return a protocol message as a `Message`. Raise DecodeError."""
         if self.renumbers:
-            return _original(message.payload)
+            return _read_original(message.payload)
         name = self.roster.name(message.sender)
         if self.by_reply:
-            answered = self.named(self.protocol.causes(message))
+            answered = self.name_ids(self.protocol.causes(message))
             return Message(name, message.seq, message.payload, (), answered)
         return Message(name, message.seq, message.payload)
 
-    def is_note(self, message: Any) -> bool:
-        """Tell whether a message is between protocols only."""
-        return self.has_notes and self.protocol.is_note(message)
+    def is_control(self, message: Any) -> bool:
+        """Return whether a message is a control message."""
+        return self.has_control and self.protocol.is_note(message)
 
-    def causes(self, message: Any) -> tuple[Id, ...]:
-        """Return what a message says it needs, by name; nothing where it names no causes."""
-        return self.named(self.protocol.causes(message)) if self.names_causes else ()
+    def find_causes(self, message: Any) -> tuple[Id, ...]:
+        """Return the causes that a message names, by name."""
+        return self.name_ids(self.protocol.causes(message)) if self.names_causes else ()
 
-    def answered(self, reply_to: Any, what: str = "reply_to") -> tuple[Id, ...]:
-        """Return the ids in `reply_to` (`what`: its name). Raises LocalError for no message."""
-        parents = self.ids(reply_to, what)
+    def check_reply_to(self, reply_to: Any, what: str = "reply_to") -> tuple[Id, ...]:
+        """Return the ids in `reply_to` (`what`: its name). Raise LocalError."""
+        parents = self.check_ids(reply_to, what)
         if parents and not self.by_reply:
-            raise LocalError(f"order {self.order!r} keeps no answers: leave out reply_to=")
+            raise LocalError(f"order {self.order!r} does not support reply_to=; omit it")
         return parents
 
-    def ids(self, reply_to: Any, what: str) -> tuple[Id, ...]:
-        """Return the ids that an argument names, each once; raises LocalError."""
+    def check_ids(self, reply_to: Any, what: str) -> tuple[Id, ...]:
+        """Return the distinct ids of an argument. Raise LocalError."""
         if isinstance(reply_to, Message | Sent) or is_id(reply_to):
             reply_to = (reply_to,)
         if isinstance(reply_to, str | bytes) or not isinstance(reply_to, Iterable):
             raise LocalError(
-                f"{what} is a delivered Message, what send returned, (sender, number), "
-                f"or a list of these, not {type(reply_to).__name__}"
+                f"{what} is {type(reply_to).__name__}; expected a delivered Message, a result of "
+                "send, (sender, number), or a list of these"
             )
         parents = []
-        for one in reply_to:
-            key = one.id if isinstance(one, Message | Sent) else one
+        for item in reply_to:
+            key = item.id if isinstance(item, Message | Sent) else item
             if not is_id(key):
-                raise LocalError(f"{what} has {shown(one)}, which names no message")
+                raise LocalError(f"{what} has {shown(item)}; expected a message id")
             parents.append((key[0], key[1]))
         return tuple(dict.fromkeys(parents))
 
     # -- errors -----------------------------------------------------------------------------
 
-    def say_names(self, error: ProtocolError, names: Mapping[int, str] | None = None) -> None:
-        """Let an error of the protocol say names instead of members' numbers."""
+    def insert_names(self, error: ProtocolError, names: Mapping[int, str] | None = None) -> None:
+        """Replace member numbers in an error of the protocol by names."""
         if error.args and isinstance(error.args[0], str):
             table = self.roster.names if names is None else names
-            error.args = (with_names(error.args[0], table), *error.args[1:])
+            error.args = (insert_names(error.args[0], table), *error.args[1:])
 
     @contextmanager
-    def named_errors(self, names: Mapping[int, str] | None = None) -> Iterator[None]:
-        """Let errors of the protocol say names, in what follows."""
+    def translate_errors(self, names: Mapping[int, str] | None = None) -> Iterator[None]:
+        """Replace member numbers in errors of the block."""
         try:
             yield
         except ProtocolError as error:
-            self.say_names(error, names)
+            self.insert_names(error, names)
             raise
 
     @contextmanager
-    def unchanged_by_errors(self) -> Iterator[None]:
-        """Become what the group was before, when what follows raises anything."""
+    def rollback_on_error(self) -> Iterator[None]:
+        """Restore the group's state if the block raises."""
         protocol, roster = self.protocol.snapshot(), self.roster
-        tally, outbox, inbox = self.tally.copy(), list(self.outbox), list(self.inbox)
+        tally, outbox, inbox = self.counters.copy(), list(self.outbox), list(self.inbox)
         self.roster = roster.copy()
         try:
             yield
         except Exception:
             self.protocol.restore(protocol)
             self.roster, self.outbox, self.inbox = roster, outbox, inbox
-            self.tally = tally
+            self.counters = tally
             raise
 
 
-def _original(payload: bytes) -> Message:
-    """Return the message inside one that a protocol renumbers: `Frames.wrapped` read back."""
+def _read_original(payload: bytes) -> Message:
+    """Return the message inside a renumbered one; inverse of `FrameCodec.wrap_original`."""
     reader = Reader(payload)
     try:
         sender, seq = reader.block().decode(), reader.varint()
     except UnicodeDecodeError as error:
-        raise DecodeError("the name of the original sender is not UTF-8") from error
+        raise DecodeError("name of the original sender is not UTF-8") from error
     return Message(sender, seq, reader.rest())

@@ -1,4 +1,4 @@
-"""Storing: the whole state as bytes, the log of inputs since then, and the way back."""
+"""Snapshots of a `Group`, its log of inputs, and restore."""
 
 from __future__ import annotations
 
@@ -7,40 +7,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from antecede.core.group.assumptions import Assumptions
-from antecede.core.group.counters import Tallies
-from antecede.core.group.effects import Part
+from antecede.core.group.counters import GroupCounters
+from antecede.core.group.effects import GroupPart
 from antecede.core.group.frames.format import Incarnation
-from antecede.core.group.incarnations import Lives, Roster, checked_nonce
+from antecede.core.group.incarnations import IncarnationTable, Roster, check_nonce
 from antecede.core.group.message import Message, Packet
-from antecede.core.group.options import SNAPSHOT, roster_of
+from antecede.core.group.options import SNAPSHOT_SHAPE, read_member_table
 from antecede.core.group.state import Threads, replay_input
 from antecede.core.protocols.serialization import misfit, pack_state, unpack_state
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown
 
-Doors = Mapping[str, Callable[..., Any]]
-_BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
-"""What a protocol raises when it is given a state or an input that cannot be."""
+InputHandlers = Mapping[str, Callable[..., Any]]
+_INVALID = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
+"""Errors of a protocol for an invalid state or input."""
 
 
-class Storing(Part):
-    """Writes a group's state, and becomes what was written."""
+class StateStore(GroupPart):
+    """Saves and restores a group's state."""
 
     def snapshot(self) -> bytes:
-        """Return the whole state as bytes, to go on after a restart. The log begins anew."""
+        """Return the whole state as bytes for a restart, and clear the log."""
         state = self._state
         state.records = []
         assumptions = state.assumptions
         return pack_state(
             (
-                (state.order, state.open, state.room, state.options),
+                (state.order, state.is_open, state.room, state.options),
                 state.name,
-                state.roster.table(),
-                (state.sent, tuple(state.life), state.lives.state()),
+                state.roster.state(),
+                (state.sent, tuple(state.incarnation), state.incarnations.state()),
                 tuple((packet.to, bytes(packet.wire)) for packet in state.outbox),
                 tuple(tuple(message) for message in state.inbox),
-                tuple((w, *shown[:3], at, now) for w, (shown, at, now) in state.ahead.items()),
-                state.tally.state(),
+                tuple(
+                    (w, *content[:3], at, now)
+                    for w, (content, at, now) in state.newer_view_frames.items()
+                ),
+                state.counters.state(),
                 state.threads.state(),
                 state.protocol.snapshot(),
                 *(() if assumptions is None else (assumptions.state(),)),
@@ -48,14 +51,13 @@ class Storing(Part):
         )
 
     def log(self) -> list[bytes]:
-        """Return, once, the inputs since the last snapshot (or since `log` was asked before).
+        """Return inputs since the last snapshot or call, and clear the log.
 
-        Small records, to be appended to a file beside the snapshot; `restore` takes both. Raises
-        LocalError unless the group was made with `keep_log=True`.
+        `restore` takes them after the snapshot. Raises LocalError without `keep_log=True`.
         """
         state = self._state
         if not state.keep_log:
-            raise LocalError("inputs are not kept: make the group with keep_log=True")
+            raise LocalError("the group has no log; create it with keep_log=True")
         records, state.records = state.records, []
         return records
 
@@ -63,114 +65,118 @@ class Storing(Part):
         self,
         stored: bytes,
         log: Iterable[bytes],
-        doors: Doors,
+        handlers: InputHandlers,
         resume: bool,
         incarnation: int | None,
     ) -> None:
-        """See `Group.restore`; the records of the log go through `doors`."""
         from antecede.core.protocols.serialization import check_state
 
-        # Whatever can be refused is, before anything changes.
-        nonce = checked_nonce(incarnation)
-        records = _records(log)
-        most = len(SNAPSHOT) + 1  # the last field is there where something may be assumed
+        # Reject invalid input before anything changes.
+        nonce = check_nonce(incarnation)
+        records = _list_records(log)
+        most = len(SNAPSHOT_SHAPE) + 1  # the last field exists with assumptions
         fields = unpack_state(stored, most - 1, most)
-        shape = SNAPSHOT if len(fields) < most else (*SNAPSHOT, Assumptions.SHAPE)
+        shape = SNAPSHOT_SHAPE if len(fields) < most else (*SNAPSHOT_SHAPE, Assumptions.SHAPE)
         if where := misfit(fields, shape):
-            raise DecodeError(f"a snapshot of no group: {where}")
-        head, name, table, lives, outbox, inbox, ahead, tally, links, inner, *assumed = fields
+            raise DecodeError(f"invalid group snapshot: {where}")
+        head, name, table, identity, outbox, inbox, ahead, tally, links, inner, *assumed = fields
         state = self._state
         self._check_head(head, name)
-        roster = roster_of(table)
-        self._check_list(roster)
+        roster = read_member_table(table)
+        self._check_members(roster)
         check_state(state.protocol, inner, roster.names)
         before = state.protocol.snapshot(), dict(vars(state))
         try:
-            self._take_over(roster, inner)
-            state.sent, life, known = lives
-            state.life, state.lives = Incarnation(*life), Lives.of_state(known)
+            self._install(roster, inner)
+            state.sent, current, known = identity
+            state.incarnation, state.incarnations = (
+                Incarnation(*current),
+                IncarnationTable.from_state(known),
+            )
             state.outbox = [Packet(*packet) for packet in outbox]
             state.inbox = [Message(*message) for message in inbox]
-            state.ahead = {w: (Message(*shown), at, now) for w, *shown, at, now in ahead}
-            state.tally, state.recent = Tallies.of(tally), OrderedDict()
+            state.newer_view_frames = {
+                w: (Message(*content), at, now) for w, *content, at, now in ahead
+            }
+            state.counters, state.recent = GroupCounters.from_state(tally), OrderedDict()
             state.threads = Threads(state.limits.threads, links)
-            state.assumptions = Assumptions.of(assumed[0]) if assumed else None
-            if state.assumptions is not None and state.assumptions.listens:
+            state.assumptions = Assumptions.from_state(assumed[0]) if assumed else None
+            if state.assumptions is not None and state.assumptions.starts_at_first_heard:
                 state.protocol.check_listening()
-            if state.is_total:  # earlier versions did not note since when own messages wait
+            if state.is_total:  # earlier versions did not store when own messages were sent
                 for held in state.protocol.blocked_on():
-                    state.tally.wait(state.protocol.identity(held.message), None)
-        except _BROKEN as error:
-            self._go_back(before)
+                    state.counters.record_hold(state.protocol.identity(held.message), None)
+        except _INVALID as error:
+            self._roll_back(before)
             raise DecodeError(
-                f"a snapshot whose state is none of {state.order}: {error}"
+                f"snapshot has an invalid state for order {state.order}: {error}"
             ) from error
-        self._replay(records, doors, before)
+        self._replay(records, handlers, before)
         if not resume:
-            first = max(state.sent, state.lives.heard(state.name)) + 1
-            state.begin(Incarnation(state.life.generation + 1, nonce, first))
+            first = max(state.sent, state.incarnations.find_highest_seq(state.name)) + 1
+            state.start_incarnation(Incarnation(state.incarnation.generation + 1, nonce, first))
 
     def _check_head(self, head: Any, name: str) -> None:
         state = self._state
         order, is_open, room, options = head
-        if (order, is_open) != (state.order, state.open):
-            theirs, ours = ("open" if o else "closed" for o in (is_open, state.open))
+        if (order, is_open) != (state.order, state.is_open):
+            theirs, ours = ("open" if o else "closed" for o in (is_open, state.is_open))
             raise LocalError(
-                f"a snapshot of a {order} group, {theirs}; this is {state.order}, {ours}"
+                f"snapshot is of a {order} group, {theirs}; this is {state.order}, {ours}"
             )
         if name != state.name:
-            raise LocalError(f"a snapshot of {name!r}; this is the group of {state.name!r}")
+            raise LocalError(f"snapshot is of {name!r}; this is the group of {state.name!r}")
         if room != state.room:
-            raise LocalError("a snapshot of another room")
+            raise LocalError("snapshot is of another room")
         if options != state.options:
-            raise LocalError(f"a snapshot of a {order} group that was made with other options")
+            raise LocalError(f"snapshot is of a {order} group with other options")
 
-    def _check_list(self, roster: Roster) -> None:
-        """Refuse a snapshot of a list that cannot have become this one, where that can be told."""
+    def _check_members(self, members: Roster) -> None:
+        """Reject a snapshot of another first member list, if that is decidable."""
         ours = self._state.roster
-        same = ours.digests[0] == roster.digests[0]
-        if self._state.open or ours.joined or roster.joined or same:
+        same = ours.digests[0] == members.digests[0]
+        if self._state.is_open or ours.joins or members.joins or same:
             return
-        if ours.names == roster.names:
-            raise LocalError("a snapshot of a group with other bounds or subscriptions of members")
+        if ours.names == members.names:
+            raise LocalError("snapshot is of a group with other bounds or subscriptions of members")
         raise LocalError(
-            f"a snapshot of a group with another list of members: {sorted(roster.numbers)}"
+            f"snapshot is of a group with another member list: {sorted(members.numbers)}"
         )
 
-    def _take_over(self, roster: Roster, inner: Any) -> None:
-        """Become what was stored; raises ValueError and others when that cannot be."""
+    def _install(self, members: Roster, inner: Any) -> None:
+        """Install a stored state. Raise ValueError or another error of `_INVALID`."""
         state, protocol = self._state, self._state.protocol
         me = protocol.me
         protocol.restore(inner)
-        state.roster = roster
+        state.roster = members
         if protocol.snapshot() != inner or protocol.me != me or me not in protocol.members:
-            raise ValueError("it does not come back as it was stored")
+            raise ValueError("its restored state differs from the stored one")
         protocol.check_whole()
         for held in protocol.blocked_on():
             written = protocol.encode(held.message)
             if protocol.decode(written, held.message.payload) != held.message:
-                raise ValueError("a held message that nobody can have sent")
-            state.message(held.message)
+                raise ValueError("a held message has an impossible encoding")
+            state.to_message(held.message)
 
-    def _replay(self, log: Sequence[bytes], doors: Doors, before: tuple[Any, Any]) -> None:
-        """Do again what the log of inputs says, or go back and raise DecodeError."""
+    def _replay(
+        self, log: Sequence[bytes], handlers: InputHandlers, before: tuple[Any, Any]
+    ) -> None:
         state = self._state
         keep, state.keep_log = state.keep_log, False
         for number, record in enumerate(log, 1):
             try:
-                replay_input(record, doors)
-            except _BROKEN as error:
-                self._go_back(before)
-                raise DecodeError(f"record {number} of the log of inputs: {error}") from error
+                replay_input(record, handlers)
+            except _INVALID as error:
+                self._roll_back(before)
+                raise DecodeError(f"record {number} of the log is invalid: {error}") from error
         state.keep_log = keep
 
-    def _go_back(self, before: tuple[Any, Any]) -> None:
+    def _roll_back(self, before: tuple[Any, Any]) -> None:
         self._state.protocol.restore(before[0])
         vars(self._state).update(before[1])
 
 
-def _records(log: Iterable[bytes]) -> Sequence[bytes]:
-    """Read a whole log: where reading fails, nothing has changed yet."""
+def _list_records(log: Iterable[bytes]) -> Sequence[bytes]:
     if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
-        raise LocalError(f"a log is a list of records, as log() returns it, not {shown(log)}")
+        raise LocalError(f"log is {shown(log)}; expected records, as returned by take_log()")
     return list(log)

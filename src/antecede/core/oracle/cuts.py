@@ -1,15 +1,14 @@
-"""Global states of an execution: consistent cuts and the messages in their channels.
+"""Consistent cuts of an execution, and the messages in their channels.
 
-Source: Sahai et al. 2020, "Global State of a Distributed System", with the NOTs that its print
-lost: a channel SC_ij holds what is sent in LS_i and not received in LS_j; and for every message,
+Source: Sahai et al. 2020, "Global State of a Distributed System", with the NOTs lost in print
+restored. A channel SC_ij holds messages sent in LS_i and not received in LS_j. For every message,
 send not in LS_i implies message not in SC_ij and receive not in LS_j.
 
-A cut gives each member the number of its first events that are inside: its local state LS.
-Members that the cut does not name have position 0. The position of a receive is where the
-message arrived; where a log has no receive for a message, its delivery counts as the receive.
+A cut maps each member to the number of its events inside, its local state LS (default 0). A message
+without a receive event is received where it is delivered.
 
-Where rows carry vector clocks, these judge: no event inside may know of an event outside. Rows
-that are neither sends nor receives and carry no clock are local events.
+If rows have vector clocks, these decide: no event inside may count an event outside. Rows that are
+neither sends nor receives and have no clock are local events.
 """
 
 from __future__ import annotations
@@ -24,23 +23,22 @@ Cut = Mapping[str, int]
 
 
 class Channel(NamedTuple):
-    """The channel from one member to another."""
+    """Channel from one member to another."""
 
     source: str
     target: str
 
 
 class Witness(NamedTuple):
-    """Why a state is none: what is wrong with a message, or with an event of a member."""
+    """Contradiction in a cut: a message or an event that breaks a rule."""
 
     what: str
-    """One of the constants below."""
     id: str
-    """The message, or the event that knows too much."""
+    """Message, or event with the clock."""
     source: str
-    """Who sent it, or whose event outside is known; empty where nobody did."""
+    """Sender, or member of the event outside; empty if there is none."""
     target: str
-    """Where it is received, recorded or missed, or who knows it."""
+    """Receiver, or member of the event with the clock."""
 
 
 UNSENT_RECEIVED = "received inside, sent outside"
@@ -52,38 +50,35 @@ KNOWS_OUTSIDE = "its clock counts an event outside"
 
 
 class Cuts:
-    """The cuts of one execution; rows as in `core.oracle.history`, or with vector clocks.
-
-    Raises InputError for rows that cannot be judged, and own counters that do not grow.
-    """
+    """Cuts of one execution. Raises InputError for rows without member or with falling clocks."""
 
     def __init__(self, rows: Iterable[EventLike]) -> None:
         self.length: dict[str, int] = {}
         self.sent: dict[str, tuple[str, int]] = {}
         """Message -> (sender, position of the send among the sender's events, from 1)."""
         self.received: dict[tuple[str, str], int] = {}
-        """(message, receiver) -> position of its receive."""
+        """(message, receiver) -> position of the receive."""
         self._clocks: dict[str, list[tuple[str, Mapping[str, int]]]] = {}
         """Member -> (id, vector clock) of its events."""
         delivered: dict[tuple[str, str], int] = {}
         for row in rows:
             if row.member is None:
-                raise InputError("a row without a member is in no local state", record_id=row.id)
+                raise InputError("row has no member", record_id=row.id)
             position = self.length.get(row.member, 0) + 1
             self.length[row.member] = position
             if row.kind == SEND:
                 if row.id in self.sent:
-                    raise InputError("this message is sent twice", record_id=row.id)
+                    raise InputError("message is sent twice", record_id=row.id)
                 self.sent[row.id] = (row.member, position)
             elif row.kind == RECEIVE:
                 self.received.setdefault((row.id, row.member), position)
             elif row.kind == DELIVER:
                 delivered.setdefault((row.id, row.member), position)
-            self._note_clock(row, row.member, position)
+            self._record_clock(row, row.member, position)
         self.received = {**delivered, **self.received}
         self._check_clocks()
 
-    def _note_clock(self, row: EventLike, member: str, position: int) -> None:
+    def _record_clock(self, row: EventLike, member: str, position: int) -> None:
         if row.clock_members is None:
             return
         clock = dict(zip(row.clock_members, row.clock_counts or (), strict=False))
@@ -91,173 +86,176 @@ class Cuts:
         before = events[-1][1].get(member, 0) if events else 0
         if clock.get(member, 0) <= before:
             why = (
-                f"the clock counts {clock.get(member, 0)} of {member}'s own events, after {before}"
+                f"vector clock of {member} has own counter {clock.get(member, 0)} after {before}; "
+                "expected a larger one"
             )
             raise InputError(why, record_id=row.id)
         events.append((row.id, clock))
         if len(events) < position:
-            raise InputError("a clock after rows of this member without one", record_id=row.id)
+            raise InputError("vector clock after rows of this member without", record_id=row.id)
 
     def _check_clocks(self) -> None:
         if not self._clocks:
             return
         for member, length in self.length.items():
             if len(self._clocks.get(member, ())) < length:
-                raise InputError(f"some rows of {member} have no clock, and others have")
+                raise InputError(
+                    f"rows of {member} with and without vector clock; expected all or none"
+                )
 
-    # -- judgement --------------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
     def consistent(
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]] | None = None,
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
     ) -> bool:
-        """Tell whether a cut is a consistent global state; see `why_not`."""
-        return self.why_not(cut, channels, addressed) is None
+        """Return whether a cut is a consistent global state; see `find_contradiction`."""
+        return self.why_not(cut, channels, recipients) is None
 
     def why_not(
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]] | None = None,
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
     ) -> Witness | None:
-        """Return what contradicts a cut, with its recorded channels; None: it is consistent.
+        """Return the first contradiction of a cut and its channels; None: it is consistent.
 
-        Without `channels` only the local states are judged. With them every message sent inside
-        is received inside or in its channel, not both. `addressed` says whom a message is for;
-        where it does not, that is who receives it anywhere in the log or has it in a channel,
-        and at least one. Raises InputError for members that are not in the log, for positions
-        that are not, and for channels of a log that names no messages.
+        Without `channels` only local states are checked. With them, every message sent inside must
+        be received inside or in its channel, not both. `recipients`: by message (default: receivers
+        in the log or its channels). Raises InputError for unknown members and positions.
         """
-        return next(self.wrongs(cut, channels, addressed), None)
+        return next(self.wrongs(cut, channels, recipients), None)
 
     def wrongs(
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]] | None = None,
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
     ) -> Iterator[Witness]:
-        """Yield all that contradicts a cut: `why_not` gives the first of it."""
-        self._check_question(cut, channels)
-        yield from self._known_outside(cut)
-        yield from self._unsent(cut)
+        """Yield all contradictions of a cut; see `find_contradiction`."""
+        self._check_arguments(cut, channels)
+        yield from self._find_clock_violations(cut)
+        yield from self._find_unsent(cut)
         if channels is not None:
-            yield from self._in_wrong_place(cut, channels, addressed or {})
+            yield from self._find_channel_errors(cut, channels, recipients or {})
 
-    def _check_question(self, cut: Cut, channels: Mapping[Channel, Collection[str]] | None) -> None:
-        named = {*cut, *(member for channel in channels or () for member in channel)}
-        if strangers := sorted(named - self.length.keys()):
-            raise InputError(f"{strangers[0]} has no row in the log")
+    def _check_arguments(
+        self, cut: Cut, channels: Mapping[Channel, Collection[str]] | None
+    ) -> None:
+        mentioned = {*cut, *(member for channel in channels or () for member in channel)}
+        if unknown := sorted(mentioned - self.length.keys()):
+            raise InputError(f"unknown member {unknown[0]}: it has no row in the log")
         for member, position in cut.items():
             if not 0 <= position <= self.length[member]:
                 raise InputError(
-                    f"position {position} of {member}, who has {self.length[member]} rows"
+                    f"position {position} of {member} is outside 0 to {self.length[member]}"
                 )
         if self.length and not (self.sent or self.received or self._clocks):
-            raise InputError("rows without sends, receives or clocks: nothing tells what is before")
+            raise InputError("rows have no sends, receives or vector clocks; causality is unknown")
         if channels is not None and not (self.sent or self.received):
-            raise InputError("channels hold messages, and this log names none")
+            raise InputError("channels are given, but the log names no messages")
 
-    def _known_outside(self, cut: Cut) -> Iterator[Witness]:
-        """Yield the events inside whose clock counts an event outside."""
+    def _find_clock_violations(self, cut: Cut) -> Iterator[Witness]:
         for member, events in self._clocks.items():
             position = cut.get(member, 0)
             if position:
                 name, clock = events[position - 1]
-                for other in clock:
-                    if other != member and self._counts_outside(other, clock[other], cut):
-                        yield Witness(KNOWS_OUTSIDE, name, other, member)
+                for peer in clock:
+                    if peer != member and self._counts_outside(peer, clock[peer], cut):
+                        yield Witness(KNOWS_OUTSIDE, name, peer, member)
 
-    def _counts_outside(self, other: str, count: int, cut: Cut) -> bool:
-        events, position = self._clocks.get(other, []), cut.get(other, 0)
-        return position < len(events) and count >= events[position][1][other]
+    def _counts_outside(self, member: str, count: int, cut: Cut) -> bool:
+        events, position = self._clocks.get(member, []), cut.get(member, 0)
+        return position < len(events) and count >= events[position][1][member]
 
-    def _unsent(self, cut: Cut) -> Iterator[Witness]:
+    def _find_unsent(self, cut: Cut) -> Iterator[Witness]:
         for (message, receiver), position in self.received.items():
-            if position <= cut.get(receiver, 0) and not self._sent_in(message, cut):
+            if position <= cut.get(receiver, 0) and not self._is_sent(message, cut):
                 sender = self.sent.get(message, ("", 0))[0]
                 yield Witness(UNSENT_RECEIVED, message, sender, receiver)
 
-    def _in_wrong_place(
+    def _find_channel_errors(
         self,
         cut: Cut,
         channels: Mapping[Channel, Collection[str]],
-        addressed: Mapping[str, Collection[str]],
+        recipients: Mapping[str, Collection[str]],
     ) -> Iterator[Witness]:
         recorded: dict[str, set[str]] = {}
         for channel, content in channels.items():
             for message in content:
                 sender = self.sent.get(message, ("", 0))[0]
-                if not self._sent_in(message, cut):
+                if not self._is_sent(message, cut):
                     yield Witness(UNSENT_IN_CHANNEL, message, sender, channel.target)
                 elif sender != channel.source or channel.target == sender:
                     yield Witness(WRONG_CHANNEL, message, sender, channel.target)
-                elif self._received_in(message, channel.target, cut):
+                elif self._is_received(message, channel.target, cut):
                     yield Witness(TWICE, message, sender, channel.target)
                 recorded.setdefault(message, set()).add(channel.target)
         for message, (sender, position) in self.sent.items():
             if position <= cut.get(sender, 0):
-                there = recorded.get(message, set())
-                yield from self._lost(message, sender, there, cut, addressed.get(message))
+                channels_of_message = recorded.get(message, set())
+                yield from self._find_lost(
+                    message, sender, channels_of_message, cut, recipients.get(message)
+                )
 
-    def _lost(
+    def _find_lost(
         self,
         message: str,
         sender: str,
         recorded: set[str],
         cut: Cut,
-        addressed: Collection[str] | None,
+        recipients: Collection[str] | None,
     ) -> Iterator[Witness]:
-        targets = set(addressed or ())
-        if addressed is None:
-            targets = recorded | {to for what, to in self.received if what == message}
+        targets = set(recipients or ())
+        if recipients is None:
+            targets = recorded | {
+                to for sent_message, to in self.received if sent_message == message
+            }
             if not targets:
                 yield Witness(LOST, message, sender, "")
         for target in sorted(targets - {sender}):
-            if target not in recorded and not self._received_in(message, target, cut):
+            if target not in recorded and not self._is_received(message, target, cut):
                 yield Witness(LOST, message, sender, target)
 
     # -- channels and cuts ------------------------------------------------------------------
 
     def in_channels(
-        self, cut: Cut, addressed: Mapping[str, Collection[str]] | None = None
+        self, cut: Cut, recipients: Mapping[str, Collection[str]] | None = None
     ) -> dict[Channel, list[str]]:
-        """Return for each channel what is sent and not received in the cut, in order of sending.
-
-        Channels with nothing in them are left out. `addressed` as in `History`.
-        """
-        found: dict[Channel, list[str]] = {}
+        """Return the messages sent and not received in the cut, by nonempty channel, as sent."""
+        contents: dict[Channel, list[str]] = {}
         for message, (sender, position) in sorted(self.sent.items(), key=lambda item: item[1]):
             if position > cut.get(sender, 0):
                 continue
-            targets = self.length.keys() if addressed is None else addressed.get(message, ())
+            targets = self.length.keys() if recipients is None else recipients.get(message, ())
             for target in sorted(set(targets) - {sender}):
-                if not self._received_in(message, target, cut):
-                    found.setdefault(Channel(sender, target), []).append(message)
-        return found
+                if not self._is_received(message, target, cut):
+                    contents.setdefault(Channel(sender, target), []).append(message)
+        return contents
 
     def greatest_consistent(self, limit: Cut) -> dict[str, int]:
-        """Return the one greatest consistent cut at or below the positions of `limit`."""
+        """Return the greatest consistent cut at or below the positions of `limit`."""
         cut = {m: max(0, min(limit.get(m, 0), length)) for m, length in self.length.items()}
         lowered = True
         while lowered:
             lowered = False
             for (message, receiver), position in self.received.items():
-                if position <= cut[receiver] and not self._sent_in(message, cut):
+                if position <= cut[receiver] and not self._is_sent(message, cut):
                     cut[receiver] = position - 1
                     lowered = True
-            if (wrong := next(self._known_outside(cut), None)) is not None:
+            if (wrong := next(self._find_clock_violations(cut), None)) is not None:
                 cut[wrong.target] -= 1
                 lowered = True
         return cut
 
-    def _sent_in(self, message: str, cut: Cut) -> bool:
+    def _is_sent(self, message: str, cut: Cut) -> bool:
         if message not in self.sent:
             return False
         sender, position = self.sent[message]
         return position <= cut.get(sender, 0)
 
-    def _received_in(self, message: str, receiver: str, cut: Cut) -> bool:
+    def _is_received(self, message: str, receiver: str, cut: Cut) -> bool:
         position = self.received.get((message, receiver))
         return position is not None and position <= cut.get(receiver, 0)

@@ -1,4 +1,4 @@
-"""Events of an execution, as the oracle judges them, and their kinds."""
+"""Events of an execution, as input of the oracle."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ SEND = "send"
 RECEIVE = "receive"
 DELIVER = "deliver"
 EVENT = "event"
-"""None of the other kinds is known."""
+"""Event of unknown kind."""
 
 
 class EventLike(Protocol):
-    """An event with the fields that the oracle reads; rows of traces have them too."""
+    """Event with the fields that the oracle reads, such as a trace row."""
 
     @property
     def kind(self) -> str:
@@ -20,11 +20,11 @@ class EventLike(Protocol):
 
     @property
     def id(self) -> str:
-        """The message's identity."""
+        """Id of the message."""
 
     @property
     def member(self) -> str | None:
-        """The member of the event."""
+        """Member of the event."""
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ class EventLike(Protocol):
 
     @property
     def clock_members(self) -> tuple[str, ...] | None:
-        """Members of the event's vector clock, if it has one."""
+        """Members of the vector clock, if there is one."""
 
     @property
     def clock_counts(self) -> tuple[int, ...] | None:
@@ -40,7 +40,7 @@ class EventLike(Protocol):
 
 
 class Event(NamedTuple):
-    """One event."""
+    """Plain event."""
 
     kind: str = EVENT
     id: str = ""

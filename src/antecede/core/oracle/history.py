@@ -1,26 +1,24 @@
-"""Causal pasts of messages, and what a finished execution did wrong.
+"""Causal pasts of messages, and violations of a finished execution.
 
 Theory of operation
 -------------------
-An execution is a list of rows of kind send, receive and deliver. Only the
-order of the rows of ONE member means anything; rows of different members may be interleaved in
-any way. The causal past of a message is the least set that holds, for each message in it too,
-what its sender knew when it sent it:
+An execution is a list of rows of kind send, receive and deliver. Only the order of the rows of one
+member matters. The causal past of a message is the least set that contains its direct causes and,
+for each message in it, theirs. Direct causes depend on the relation:
 
-    fifo       its earlier messages
-    delivery   its earlier messages and all it had delivered        (Evropeytsev et al. 2016, Sahai
-    et al. 2020, Bhavanasi and Iyer's comparison) receipt    its earlier messages and all that had
-    arrived at it  (Tsuneizumi et al.); what a newcomer
-               takes over from its sponsor is delivered there without arriving, and counts
-    topic      the same; but a receiver needs a message of this past only where both have a
-               topic in common that it subscribes to                (Nakayama 2017)
-    reply      the declared parents                                 (Bhavanasi and Iyer)
-    total      as delivery; and all members deliver in one order, a sender its own messages too
+    fifo       earlier messages of the sender
+    delivery   fifo, and all messages delivered at the sender        (Evropeytsev et al. 2016,
+               Sahai et al. 2020, Bhavanasi and Iyer's comparison)
+    receipt    delivery, and all messages received at the sender     (Tsuneizumi et al.);
+               state transfer delivers without a receive, and counts
+    topic      as receipt; a receiver needs only causes that share a topic of its subscriptions
+               with the message                                      (Nakayama 2017)
+    reply      the declared parents                                  (Bhavanasi and Iyer)
+    total      as delivery; all members deliver in one order, own messages too
     none       nothing
 
-The names are the values of `protocols.base.Relation`. A message is addressed to every member
-but its sender unless the caller says otherwise; members need their own messages only in total
-order.
+Names are the values of `protocols.base.Relation`. By default a message is addressed to every other
+member. Members need their own messages only in total order.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ from antecede.errors import CycleError, InputError
 RELATIONS = ("none", "fifo", "delivery", "receipt", "topic", "reply", "total")
 
 
-class Early(NamedTuple):
-    """`message` was delivered at `member` although `missing`, of its past, had not been."""
+class CausalViolation(NamedTuple):
+    """Causal violation: `message` was delivered at `member` before its causes `missing`."""
 
     message: str
     member: str
@@ -43,7 +41,7 @@ class Early(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """`message` at `member` broke the rule `what` (one of the constants below)."""
+    """Broken rule `what`, one of the constants below, for `message` at `member`."""
 
     message: str
     member: str
@@ -57,17 +55,17 @@ UNNECESSARY = "held although its whole causal past was delivered"
 
 
 class History:
-    """One execution, ready to be asked; raises InputError when rows are unusable.
+    """Index of one execution. Raises InputError for unusable rows.
 
-    `addressed` names the receivers of a message where they are not all other members: a
-    member that joined later is not owed what its sponsor's frontier covered. `topics` of a
-    message and `subscriptions` of a member are needed for the relation "topic" alone.
+    `recipients`: recipients by message (default: all other members), without joining members whose
+    join state covers it. `topics` by message and `subscriptions` by member are for the relation
+    "topic".
     """
 
     def __init__(
         self,
         rows: Iterable[EventLike],
-        addressed: Mapping[str, Collection[str]] | None = None,
+        recipients: Mapping[str, Collection[str]] | None = None,
         topics: Mapping[str, Collection[str]] | None = None,
         subscriptions: Mapping[str, Collection[str]] | None = None,
     ) -> None:
@@ -75,27 +73,27 @@ class History:
         self.sends: dict[str, EventLike] = {}
         for row in rows:
             if row.member is None:
-                raise InputError("a row without a member cannot be judged", record_id=row.id)
+                raise InputError("row has no member", record_id=row.id)
             self.by_member.setdefault(row.member, []).append(row)
             if row.kind == SEND:
                 if row.id in self.sends:
-                    raise InputError("this message is sent twice", record_id=row.id)
+                    raise InputError("message is sent twice", record_id=row.id)
                 self.sends[row.id] = row
-        self._addressed = addressed
+        self._recipients = recipients
         self._topics = topics or {}
         self._subscriptions = subscriptions or {}
 
-    def receivers(self, message: str) -> set[str]:
-        """Return the members that the message is addressed to, never its sender."""
+    def find_recipients(self, message: str) -> set[str]:
+        """Return the recipients of a message, without its sender."""
         everyone = set(self.by_member)
-        if self._addressed is not None and message in self._addressed:
-            everyone = set(self._addressed[message])
+        if self._recipients is not None and message in self._recipients:
+            everyone = set(self._recipients[message])
         return everyone - {self.sends[message].member or ""}
 
     # -- causal past ------------------------------------------------------------------------
 
-    def known_at_send(self, message: str, relation: str) -> set[str]:
-        """Return what the message depends on directly: known to its sender when it was sent."""
+    def find_direct_past(self, message: str, relation: str) -> set[str]:
+        """Return the direct causes of a message."""
         send = self.sends[message]
         if relation == "reply":
             return {parent for parent in send.parents if parent in self.sends}
@@ -112,54 +110,54 @@ class History:
         return {row.id for row in earlier if row.kind in kinds and row.id in self.sends}
 
     def pasts(self, relation: str) -> dict[str, frozenset[str]]:
-        """Return the causal past of every message sent; raises CycleError."""
+        """Return the causal past of every message sent. Raise CycleError."""
         pasts: dict[str, frozenset[str]] = {}
-        direct = {message: self.known_at_send(message, relation) for message in self.sends}
+        direct = {message: self.find_direct_past(message, relation) for message in self.sends}
         while len(pasts) < len(direct):
             ready = [m for m, known in direct.items() if m not in pasts and known <= pasts.keys()]
             if not ready:
                 stuck = sorted(direct.keys() - pasts.keys())
-                raise CycleError(f"these messages are in their own past: {', '.join(stuck)}")
+                raise CycleError(f"causes form a cycle; affected messages: {', '.join(stuck)}")
             for message in ready:
                 pasts[message] = frozenset().union(
                     direct[message], *(pasts[known] for known in direct[message])
                 )
         return pasts
 
-    # -- judgement --------------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
-    def early(self, relation: str) -> list[Early]:
-        """Return every delivery that came before a message of its past addressed there."""
+    def early(self, relation: str) -> list[CausalViolation]:
+        """Return all deliveries before a cause that is addressed to the same member."""
         pasts = self.pasts(relation)
-        found = []
+        faults = []
         for member, rows in self.by_member.items():
             delivered: set[str] = set()
             for row in rows:
                 if row.kind == DELIVER and row.id in pasts:
                     missing = self.needed(row.id, pasts[row.id], member, relation) - delivered
                     if missing:
-                        found.append(Early(row.id, member, frozenset(missing)))
+                        faults.append(CausalViolation(row.id, member, frozenset(missing)))
                     delivered.add(row.id)
-        return found
+        return faults
 
     def faults(self, relation: str) -> list[Fault]:
-        """Return doubled and unsent deliveries, unnecessary waits and stuck messages.
+        """Return duplicate and unsent deliveries, unnecessary waits and stuck messages.
 
-        A wait is unnecessary when, after all that an arrival caused has happened, a message is
-        still held whose whole past addressed to that member is delivered. A message is stuck
-        when it has arrived, is addressed to the member, and is not delivered at the end.
+        A wait is unnecessary if a message stays held after all effects of an arrival although its
+        whole causal past for the member is delivered. A stuck message arrived and is never
+        delivered.
         """
         pasts = self.pasts(relation)
-        found: list[Fault] = []
+        faults: list[Fault] = []
         for member in self.by_member:
-            found += self._doubled_or_unsent(member)
-            found += self._unnecessary(member, pasts, relation)
-            found += self._stuck(member)
-        return found
+            faults += self._doubled_or_unsent(member)
+            faults += self._find_unnecessary_holds(member, pasts, relation)
+            faults += self._find_stuck(member)
+        return faults
 
     def needed(self, message: str, past: Iterable[str], member: str, relation: str) -> set[str]:
-        """Return what of a message's past the member must have delivered before it."""
-        needed = self._owed(past, member)
+        """Return the messages of a causal past that the member must deliver first."""
+        needed = self._select_addressed(past, member)
         if relation == "total":
             return needed | {cause for cause in past if self.sends[cause].member == member}
         if relation != "topic":
@@ -167,22 +165,22 @@ class History:
         shared = set(self._topics.get(message, ())) & set(self._subscriptions.get(member, ()))
         return {cause for cause in needed if shared & set(self._topics.get(cause, ()))}
 
-    def _owed(self, messages: Iterable[str], member: str) -> set[str]:
-        return {message for message in messages if member in self.receivers(message)}
+    def _select_addressed(self, messages: Iterable[str], member: str) -> set[str]:
+        return {message for message in messages if member in self.find_recipients(message)}
 
     def _doubled_or_unsent(self, member: str) -> list[Fault]:
-        found = []
+        faults = []
         delivered: set[str] = set()
         for row in self.by_member[member]:
             if row.kind == DELIVER:
                 if row.id in delivered:
-                    found.append(Fault(row.id, member, TWICE))
+                    faults.append(Fault(row.id, member, TWICE))
                 if row.id not in self.sends:
-                    found.append(Fault(row.id, member, UNSENT))
+                    faults.append(Fault(row.id, member, UNSENT))
                 delivered.add(row.id)
-        return found
+        return faults
 
-    def _unnecessary(
+    def _find_unnecessary_holds(
         self, member: str, pasts: Mapping[str, frozenset[str]], relation: str
     ) -> list[Fault]:
         rows = self.by_member[member]
@@ -195,15 +193,15 @@ class History:
             elif row.kind == DELIVER:
                 delivered.add(row.id)
             if following is None or following.kind != DELIVER:
-                held = self._owed(arrived & pasts.keys(), member) - delivered
+                held = self._select_addressed(arrived & pasts.keys(), member) - delivered
                 for message in sorted(held):
                     if self.needed(message, pasts[message], member, relation) <= delivered:
                         unnecessary[message] = None
         return [Fault(message, member, UNNECESSARY) for message in unnecessary]
 
-    def _stuck(self, member: str) -> list[Fault]:
+    def _find_stuck(self, member: str) -> list[Fault]:
         rows = self.by_member[member]
         arrived = {row.id for row in rows if row.kind == RECEIVE and row.id in self.sends}
         delivered = {row.id for row in rows if row.kind == DELIVER}
-        stuck = self._owed(arrived, member) - delivered
+        stuck = self._select_addressed(arrived, member) - delivered
         return [Fault(message, member, STUCK) for message in sorted(stuck)]

@@ -1,4 +1,4 @@
-"""Pages for the browser of this machine: one file of plain modules, and a local server."""
+"""Browser pages: bundles of script modules in one HTML file, and a local server."""
 
 from typing import TYPE_CHECKING
 

@@ -1,10 +1,10 @@
-"""A site handed out by this machine to its own browser.
+"""HTTP server for the browser of this machine.
 
-Bound to the loopback interface alone. Two more locks, since any page in the browser can send
-requests there: the address holds a random word that only whoever started the server knows, and a
-request must name this very host and port (a name that someone else's server resolves to 127.0.0.1
-does not). A site that takes in something is asked by POST alone, of which two more things are
-wanted: JSON by its type, which no form can send, and no other origin than the site's own.
+It listens on the loopback interface only. Any page in the browser can send requests there, so:
+
+- The URL contains a random token, known only to the process that started the server.
+- The Host header must name this host and port. So a foreign name that resolves to 127.0.0.1 fails.
+- Changes are POST requests with content type JSON, which no form can send, and from this origin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from antecede.errors import InputError
 
 HOST: Final = "127.0.0.1"
 MOST_BYTES: Final = 256 * 1024
-"""That a request may carry."""
 JSON: Final = "application/json"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -32,66 +31,66 @@ _HEADERS: Final = {
 
 
 class Answer(NamedTuple):
-    """What is sent back."""
+    """HTTP response."""
 
     status: int
-    kind: str
+    content_type: str
     body: bytes
     headers: Mapping[str, str] = {}
 
 
 def plain(status: int, text: str) -> Answer:
-    """Return an answer in words."""
+    """Return a text response."""
     return Answer(status, "text/plain", text.encode())
 
 
-NOTHING: Final = plain(404, "there is nothing of that name")
+NOTHING: Final = plain(404, "not found")
 
 
 class Site(Protocol):
-    """What is handed out; called from several threads."""
+    """Handler of requests; called from several threads."""
 
-    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
-        """Answer a GET of a path behind the word."""
+    def get(self, path: str, query: Mapping[str, str]) -> Answer:
+        """Return the response to a GET. `path` is the part after the token."""
 
-    def posted(self, path: str, body: bytes) -> Answer:
-        """Answer a POST of JSON."""
+    def post(self, path: str, body: bytes) -> Answer:
+        """Return the response to a POST of JSON."""
 
 
 class Guarded:
-    """A server of one site; `url` is where. Raises InputError where the port cannot be had."""
+    """Server of one site at `url`. Raises InputError if the port is not available."""
 
     def __init__(self, site: Site, port: int = 0) -> None:
         word = secrets.token_urlsafe(16)
         try:
             self._server = _Server((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
-            raise InputError(f"port {port} cannot be had: {error}") from error
-        self._server.site, self._server.word = site, word
+            raise InputError(f"port {port} is not available: {error}") from error
+        self._server.site, self._server.token = site, word
         self.port = int(self._server.server_address[1])
         self.url = f"http://{HOST}:{self.port}/{word}/"
 
     def serve(self) -> None:
-        """Answer requests until `close` is called from elsewhere, or the user interrupts."""
+        """Serve until `close` is called from another thread, or Ctrl-C."""
         self._server.serve_forever(poll_interval=0.2)
 
     def close(self) -> None:
-        """Stop, and give the port back."""
+        """Stop serving and release the port."""
         self._server.shutdown()
         self._server.server_close()
 
     def given_up(self) -> None:
-        """Give the port back of a server that serves no more."""
+        """Release the port of a server that has stopped serving."""
         self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):
     site: Site
-    word: str
+    token: str
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what went wrong, unless it is that the browser has gone."""
+        """Print the error, unless the browser disconnected."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -102,68 +101,70 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Answer the page, or what it asks for."""
-        path = self._path()
+        path = self._check_path()
         if path is not None:
-            asked = parse_qs(self.path.partition("#")[0].partition("?")[2])
-            self._answer(self.server.site.got(path, {key: of[-1] for key, of in asked.items()}))
+            query = parse_qs(self.path.partition("#")[0].partition("?")[2])
+            self._respond(
+                self.server.site.get(path, {key: values[-1] for key, values in query.items()})
+            )
 
     def do_POST(self) -> None:
-        """Answer what the page says."""
-        path = self._path()
+        path = self._check_path()
         if path is None:
             return
-        refusal = self._refusal()
+        refusal = self._check_post()
         if refusal is not None:
-            self.close_connection = True  # what it carries is not read
-            self._answer(refusal)
+            self.close_connection = True  # the body is not read
+            self._respond(refusal)
             return
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(self.server.site.posted(path, body))
+        self._respond(self.server.site.post(path, body))
 
-    def _names(self) -> set[str]:
+    def _list_own_hosts(self) -> set[str]:
         return {f"{name}:{self.server.server_address[1]}" for name in (HOST, "localhost")}
 
-    def _path(self) -> str | None:
-        """Return the path behind the word; None: it is refused already."""
+    def _check_path(self) -> str | None:
+        """Return the path after the token; None: the request was rejected."""
         refusal = None
         path = self.path.partition("#")[0].partition("?")[0]
         first, _, rest = path.removeprefix("/").partition("/")
-        if self.headers.get("Host") not in self._names():
-            refusal = plain(403, "this server answers its own name alone")
-        elif not secrets.compare_digest(first.encode(), self.server.word.encode()):
-            refusal = plain(404, "the address is not the one that was printed")
+        if self.headers.get("Host") not in self._list_own_hosts():
+            refusal = plain(403, "unexpected Host header; use the printed address")
+        elif not secrets.compare_digest(first.encode(), self.server.token.encode()):
+            refusal = plain(404, "unknown address; use the printed one")
         if refusal is None:
             return rest
         self.close_connection = True
-        self._answer(refusal)
+        self._respond(refusal)
         return None
 
-    def _refusal(self) -> Answer | None:
-        """Return why a POST is not looked at; None: it is."""
+    def _check_post(self) -> Answer | None:
+        """Return the rejection of a POST; None: it is valid."""
         origin = self.headers.get("Origin")
-        if origin is not None and origin not in {f"http://{name}" for name in self._names()}:
-            return plain(403, "this server answers its own page alone")
+        if origin is not None and origin not in {
+            f"http://{name}" for name in self._list_own_hosts()
+        }:
+            return plain(403, "requests from another origin are rejected")
         kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind != JSON:
-            return plain(415, f"what is sent has to be {JSON}")
+            return plain(415, f"expected content type {JSON}")
         length = self.headers.get("Content-Length", "")
         if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
-            return plain(411, "say how long it is")
+            return plain(411, "expected a Content-Length header")
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
-            return plain(413, f"more than {MOST_BYTES:,} bytes at once are not taken")
+            return plain(413, f"body exceeds {MOST_BYTES:,} bytes")
         return None
 
-    def _answer(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", f"{answer.kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(answer.body)))
+    def _respond(self, response: Answer) -> None:
+        self.send_response(response.status)
+        self.send_header("Content-Type", f"{response.content_type}; charset=utf-8")
+        self.send_header("Content-Length", str(len(response.body)))
         if self.close_connection:
             self.send_header("Connection", "close")
-        for name, value in {**_HEADERS, **answer.headers}.items():
+        for name, value in {**_HEADERS, **response.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(answer.body)
+        self.wfile.write(response.body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal belongs to the command."""
+        """Log nothing: the terminal belongs to the command."""

@@ -105,7 +105,7 @@ def test_damaged_bytes_are_one_spelling_or_refused(bits: int, where: float, byte
         (b"\x08\x05", "empty"),
         (b"\x11\x05", "no numbers"),  # a parameter for no runs
         (b"\x30\x05\x03\x00", "byte of 0"),
-        (b"\x30\x05\x07", "left over"),  # three runs, two announced
+        (b"\x30\x05\x07", "after the end"),  # three runs, two announced
         (b"\x30\x05\x08", "1 of 2"),
         (b"\x21\x05\x04", "too high"),  # 0b11 by one plane
         (b"\x20\x05\x40", "too low"),
@@ -185,10 +185,10 @@ def test_damaged_counters_are_one_spelling_or_refused(
 @pytest.mark.parametrize(
     ("data", "error", "words"),
     [
-        (b"\x12\x05\x07", DecodeError, "yet runs"),
-        (b"\x10\x05\x07\x00", DecodeError, "left over"),
+        (b"\x12\x05\x07", DecodeError, "have runs"),
+        (b"\x10\x05\x07\x00", DecodeError, "after the end"),
         (b"\x20\x05\x07\x00\x01", DecodeError, "2 members, 0 bits"),
-        (b"\x20\x05\x07\x00\x0f", DecodeError, "left over"),
+        (b"\x20\x05\x07\x00\x0f", DecodeError, "after the end"),
         (b"\x20\x05\x07\x00\x15", DecodeError, "mean"),  # 8 and 8, by a mean of 7
         (b"\x20\x05\x00\x00\x0b", DecodeError, "counter of -1"),
         (b"\x20\x05\x07\x41\x0f", DecodeError, "Rice codes of 65"),
@@ -222,7 +222,7 @@ def test_columns_are_the_items_of_packed_lanes(value: tuple[list[int], list[int]
     vector = lanes.pack(pairs)
     members, found = lanes.columns(vector)
     assert list(zip(members, found, strict=True)) == list(lanes.items(vector)) == pairs
-    assert lanes.from_columns(members, found) == vector
+    assert lanes.pack_columns(members, found) == vector
     assert counters.decode_lanes(counters.encode_lanes(vector)) == vector
 
 
@@ -234,7 +234,7 @@ def test_columns_are_the_items_of_packed_lanes(value: tuple[list[int], list[int]
 @example([2**64 - 1] * 3)
 def test_the_parameter_is_the_best_and_the_lowest_of_these(numbers: list[int]) -> None:
     bits = [len(numbers) * (low + 1) + sum(n >> low for n in numbers) for low in range(65)]
-    low = rice.parameter(numbers)
+    low = rice.choose_parameter(numbers)
     assert low == min(range(65), key=lambda low: (bits[low], low))
     text = rice.write(numbers, low)
     assert len(text) == bits[low]
@@ -244,7 +244,7 @@ def test_the_parameter_is_the_best_and_the_lowest_of_these(numbers: list[int]) -
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(0, 9))
 def test_every_other_parameter_is_refused(numbers: list[int], low: int) -> None:
     text = rice.write(numbers, low)
-    if low == rice.parameter(numbers):
+    if low == rice.choose_parameter(numbers):
         assert rice.read(text, len(numbers), low) == (numbers, b"")
     else:
         with pytest.raises(DecodeError, match="too"):

@@ -138,7 +138,7 @@ def test_a_group_names_the_sender_and_goes_on() -> None:
         bob.receive(wire, now=0)
     bob.receive(carol.send(b"y", now=0), now=0)
     assert [message.payload for message in carol.receive(bob.send(b"z", now=0), now=0)] == []
-    assert str(carol.blocked_on()[0]) == "bob's message 1 waits for a word from alice"
+    assert str(carol.blocked_on()[0]) == "bob's message 1 waits for any message from alice"
 
 
 def test_the_numbers_last_for_millions_of_forged_messages() -> None:

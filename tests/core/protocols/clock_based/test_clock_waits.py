@@ -28,7 +28,7 @@ def test_a_message_waits_for_those_who_were_not_heard_of() -> None:
     later = carol.send(b"later", now=1)
     assert not bob.receive(later, now=2)
     one = only(bob.blocked_on())
-    assert str(one) == "carol's message 1 waits for a word from alice, dave"
+    assert str(one) == "carol's message 1 waits for any message from alice, dave"
     assert bob.missing() == [Missing("alice", None, 1), Missing("dave", None, 1)]
     dave.receive(later, now=2)
     dave.tick(now=2)
@@ -49,7 +49,7 @@ def test_a_member_with_a_gap_is_not_silent_its_message_is_missing() -> None:
     assert not bob.receive(carol.send(b"3", now=1), now=2)
     assert [str(one) for one in bob.blocked_on()] == [
         "alice's message 2 waits for alice's message 1",
-        "carol's message 1 waits for alice's message 1 and a word from dave",
+        "carol's message 1 waits for alice's message 1 and any message from dave",
     ]
 
 
@@ -61,7 +61,7 @@ def test_a_message_waits_for_the_own_clock() -> None:
         one = only(members["bob"].blocked_on())
         assert one.until_ns == 12_500_000_001
         assert not one.silent
-        assert str(one) == "alice's message 1 waits for the clock to show 12500000001 ns"
+        assert str(one) == "alice's message 1 waits for clock reading 12500000001 ns"
         assert not members["bob"].tick(now_ns=one.until_ns - 1)
         assert members["bob"].tick(now_ns=one.until_ns)
         assert members["bob"].blocked_on() == []
@@ -80,7 +80,7 @@ def test_an_event_waits_for_the_own_clock() -> None:
     assert not bob.receive(alice.send(b"x", now=10, topics=["x"]), now=11)
     one = only(bob.blocked_on())
     assert one.until_ns is not None
-    assert str(one) == f"alice's message 1 waits for the clock to show {one.until_ns} ns"
+    assert str(one) == f"alice's message 1 waits for clock reading {one.until_ns} ns"
     assert not bob.tick(now_ns=one.until_ns - 1)
     assert bob.tick(now_ns=one.until_ns)
 

@@ -457,4 +457,4 @@ def test_a_stranger_in_a_closed_group_is_refused_by_name() -> None:
     table = pa.table({"observer": ["eve"], "wire": [b"x"], "time": [dt.datetime(2027, 1, 1)]})
     (row,) = deliver_table(table, DeliverSpec(order="bss", members=NAMES)).to_pylist()
     assert row["status"] == "refused"
-    assert "'eve' is not in the list of members" in row["reason"]
+    assert "lacks this member, 'eve'" in row["reason"]

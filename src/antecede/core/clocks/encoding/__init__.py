@@ -1,4 +1,4 @@
-"""Encodings of clocks as bytes."""
+"""Byte encodings of clocks, bit windows and numbers."""
 
 from typing import TYPE_CHECKING
 

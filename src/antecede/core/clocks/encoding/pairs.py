@@ -1,9 +1,8 @@
-"""Packed vectors on the wire: as (member, counter) pairs, or as a dense row of counters.
+"""Byte encoding of packed vectors: (member, counter) pairs, or a dense row of counters.
 
-Pairs are for sparse vectors (differences, immediate dependencies): a varint for the gap to
-the next member and one for its counter. A dense row is for whole vectors. Members above
-`lanes.MAX_MEMBER` are refused, so that memory does not follow a member's number; whether a
-member is in the group is for the receiver to say.
+Pairs are for sparse vectors: a varint gap to the next member and a varint counter. Decoders reject
+members above `lanes.MAX_MEMBER`, so that a received number does not determine memory use. The
+receiver checks that a member is in the group.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 
 def encode_pairs(vector: int) -> bytes:
-    """Encode the counters that are not 0: their number, then gap and counter of each."""
+    """Encode the count of nonzero counters, then gap and counter of each."""
     out = bytearray()
     before, count = -1, 0
     for member, value in lanes.items(vector):
@@ -26,16 +25,18 @@ def encode_pairs(vector: int) -> bytes:
 
 
 def read_pairs(reader: Reader) -> int:
-    """Read what `encode_pairs` wrote into a packed vector. Raises a RemoteError."""
+    """Read a packed vector of `encode_pairs`. Raise RemoteError."""
     data, at, end = reader.data, reader.offset, len(reader.data)
     count = reader.varint()
     if 2 * count > end - reader.offset:
-        raise DecodeError(f"{count} pairs announced at byte {at}, {end - reader.offset} bytes left")
+        raise DecodeError(
+            f"{count} pairs announced at byte {at}, but {end - reader.offset} bytes left"
+        )
     member = -1
     pairs = []
     for _ in range(count):
-        # Inlined from Reader.varint for gaps of one byte and counters of one or two: calls
-        # for some hundred numbers would cost more than all the rest.
+        # Reader.varint, inlined for gaps of one byte and counters of one or two: calls for some
+        # hundred numbers cost more than everything else here.
         at = reader.offset
         if at + 2 < end and data[at] < 0x80 and (data[at + 1] < 0x80 or 0 < data[at + 2] < 0x80):
             member += data[at] + 1
@@ -48,7 +49,7 @@ def read_pairs(reader: Reader) -> int:
             member += reader.varint() + 1
             value = reader.varint()
         if not value:
-            raise DecodeError(f"a counter of 0 for member {member} before byte {reader.offset}")
+            raise DecodeError(f"counter of 0 for member {member} before byte {reader.offset}")
         if value > MAX_VALUE:
             raise SequenceError(f"control information names message {value} of member {member}")
         pairs.append((member, value))
@@ -58,17 +59,19 @@ def read_pairs(reader: Reader) -> int:
 
 
 def encode_dense(vector: int) -> bytes:
-    """Encode the counters of members 0 .. the last one that is not 0, after their number."""
+    """Encode the number of lanes, then the counters up to the last nonzero one."""
     count = -(-vector.bit_length() // LANE_BITS)
     return varint(count) + b"".join(map(varint, lanes.unpack(vector, count)))
 
 
 def read_dense(reader: Reader) -> int:
-    """Read what `encode_dense` wrote. Raises as `read_pairs` does."""
+    """Read a packed vector of `encode_dense`. Raise as `read_pairs` does."""
     data, at, end = reader.data, reader.offset, len(reader.data)
     count = reader.varint()
     if count > end - reader.offset:
-        raise DecodeError(f"{count} counters announced at byte {at}, {end - reader.offset} left")
+        raise DecodeError(
+            f"{count} counters announced at byte {at}, but {end - reader.offset} bytes left"
+        )
     if count > MAX_MEMBER + 1:
         raise UnknownMemberError(f"control information names member {count - 1}")
     width = LANE_BITS // 8
@@ -89,5 +92,5 @@ def read_dense(reader: Reader) -> int:
             raise SequenceError(f"control information names message {value}, above {MAX_VALUE}")
         buffer[start : start + width] = value.to_bytes(width, "little")
     if not value:
-        raise DecodeError(f"a vector before byte {reader.offset} ends with a counter of 0")
+        raise DecodeError(f"vector before byte {reader.offset} ends with a counter of 0")
     return int.from_bytes(buffer, "little")

@@ -1,20 +1,17 @@
-"""Rice codes of many small numbers as one string of bits, without a Python loop per bit.
+"""Rice codes of many small numbers as one bit string, without a Python loop per bit.
 
-Theory of operation
--------------------
-With the parameter `low` a number v takes `low + 1 + (v >> low)` bits: its `low` lowest bits, and
-the rest in unary. The low bits of all numbers stand first, plane by plane (bit 0 of all, bit 1 of
-all, ...), then the unary parts: so many zeros, ended by a one. Python then cuts planes by slicing
-and unary parts by `split`, at the speed of C; the number of bits is that of the usual order.
+With parameter `low`, a number v takes `low + 1 + (v >> low)` bits: its `low` lowest bits, and the
+rest in unary (zeros ended by a one). First come the low bits of all numbers, plane by plane, then
+all unary parts. So Python cuts planes by slicing and unary parts by `split`, at the speed of C.
 
-The parameter is the one with the fewest bits; of two, the lower. From `low` to `low + 1` the bits
-change by `count - sum(ceil((v >> low) / 2))`, which never falls as `low` grows: so the best is the
-lowest where this sum is not above `count`. A decoder has that sum at `low` from the unary parts
-and at `low - 1` from these and the highest plane, and refuses any other parameter. So numbers
-have one spelling.
+The parameter with the fewest bits is used, of two the lower. From `low` to `low + 1` the size
+changes by `count - sum(ceil((v >> low) / 2))`, which never falls as `low` grows. So the best
+parameter is the lowest at which this sum is not above `count`. A decoder computes the sum at `low`
+from the unary parts, and at `low - 1` from these and the highest plane. It rejects any other
+parameter, so numbers have exactly one encoding.
 
-Bits are handled as text, bytes of "0" and "1", the first bit of the code first. As bytes, the
-first bit is the lowest of the first byte; the text ends with a one, so the last byte is not 0.
+Bits are text, bytes of "0" and "1", first bit first. In packed bytes the first bit is the lowest of
+the first byte. The text ends with a one, so the last byte is not 0.
 """
 
 from __future__ import annotations
@@ -23,31 +20,29 @@ from collections.abc import Sequence
 
 from antecede.errors import DecodeError, SequenceError
 
-MOST_LOW = 64
-"""Highest parameter for numbers below 2**64."""
+MAX_PARAMETER = 64
+"""Highest parameter, for numbers below 2**64."""
 _DIGITS = [bytes(48 + (byte >> bit & 1) for byte in range(256)) for bit in range(8)]
-"""Translates each byte to the digit of one of its bits."""
 _HALVES = [bytes((byte >> low) + 1 >> 1 for byte in range(256)) for low in range(8)]
 _SHIFTED = [bytes(byte >> low for byte in range(256)) for low in range(8)]
 _ZEROS = [b"0" * length for length in range(257)]
-_ENDED = [b"0" * length + b"1" for length in range(256)]
+_TERMINATED = [b"0" * length + b"1" for length in range(256)]
 
 
-def parameter(numbers: Sequence[int], most: int = MOST_LOW) -> int:
+def choose_parameter(numbers: Sequence[int], most: int = MAX_PARAMETER) -> int:
     """Return the best parameter up to `most`."""
     count, total = len(numbers), sum(numbers)
     low = 0
-    # The sum of halves is not above count when total <= count << low, and above it when
-    # total > 3 * count << low; only in between it is computed.
+    # total <= count << low: the sum is at most count. total > 3 * count << low: it is above.
+    # Only in between it is computed.
     while low < most and total > count << low:
-        if total <= 3 * count << low and _halves(numbers, low) <= count:
+        if total <= 3 * count << low and _sum_halves(numbers, low) <= count:
             break
         low += 1
     return low
 
 
-def _halves(numbers: Sequence[int], low: int) -> int:
-    """Return the sum of ceil((number >> low) / 2)."""
+def _sum_halves(numbers: Sequence[int], low: int) -> int:
     if low < 8:
         try:
             return sum(bytes(numbers).translate(_HALVES[low]))
@@ -57,15 +52,14 @@ def _halves(numbers: Sequence[int], low: int) -> int:
 
 
 def write(numbers: Sequence[int], low: int) -> bytes:
-    """Return the text of the numbers with this parameter."""
+    """Return the bit text of numbers under a parameter."""
     if not numbers:
         return b""
-    planes, above = _split(numbers, low) if low else ([], numbers)
-    return b"".join(planes) + b"1".join(zeros(above)) + b"1"
+    planes, above = _split_planes(numbers, low) if low else ([], numbers)
+    return b"".join(planes) + b"1".join(make_zeros(above)) + b"1"
 
 
-def _split(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]]:
-    """Return the planes of low bits as texts, and what is above them."""
+def _split_planes(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]]:
     if low < 8:
         try:
             small = bytes(numbers)
@@ -81,20 +75,20 @@ def _split(numbers: Sequence[int], low: int) -> tuple[list[bytes], Sequence[int]
     return planes, [number >> low for number in numbers]
 
 
-def zeros(lengths: Sequence[int]) -> list[bytes]:
-    """Return texts of so many zeros each."""
+def make_zeros(lengths: Sequence[int]) -> list[bytes]:
+    """Return texts of zeros of these lengths."""
     try:
         return [_ZEROS[length] for length in lengths]
     except IndexError:
         return [b"0" * length for length in lengths]
 
 
-def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[int], bytes]:
-    """Read so many numbers from the front; return them and the rest. Raises DecodeError."""
-    pieces, rest = _unary(text, count, low, most)
+def read(text: bytes, count: int, low: int, most: int = MAX_PARAMETER) -> tuple[list[int], bytes]:
+    """Read `count` numbers; return them and the rest of the text. Raise DecodeError."""
+    pieces, rest = _read_unary(text, count, low, most)
     numbers = list(map(len, pieces))
     for start in range(0, low, 8):
-        part = _columns(text, count, start, min(start + 8, low))
+        part = _read_planes(text, count, start, min(start + 8, low))
         if not start:
             numbers = [n << low | byte for n, byte in zip(numbers, part, strict=True)]
         else:
@@ -103,53 +97,50 @@ def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[
 
 
 def read_runs(text: bytes, count: int, low: int, most: int, span: int) -> tuple[bytes, bytes]:
-    """Read numbers as `read` does, with `low` from 1 to 8, as text: zeros ended by a one each.
-
-    Raises SequenceError when the text would be much longer than `span`.
+    """Read numbers, `low` from 1 to 8, as text. Raise SequenceError if it is much longer than
+    `span`.
     """
-    _, rest = _unary(text, count, low, most)
+    _, rest = _read_unary(text, count, low, most)
     mixed = [b""] * (2 * count)
     head, end = count * low, len(text) - len(rest)
     if (end - head - count) << low > span:
         raise SequenceError(f"{count} runs of bits span more than {span}")
     grown = text[head:end].replace(b"0", _ZEROS[1 << low])
     mixed[::2] = grown.split(b"1")[:-1]
-    mixed[1::2] = [_ENDED[byte] for byte in _columns(text, count, 0, low)]
+    mixed[1::2] = [_TERMINATED[byte] for byte in _read_planes(text, count, 0, low)]
     return b"".join(mixed), rest
 
 
-def _unary(text: bytes, count: int, low: int, most: int) -> tuple[list[bytes], bytes]:
-    """Return the zeros of each number's unary part, and what follows the last."""
+def _read_unary(text: bytes, count: int, low: int, most: int) -> tuple[list[bytes], bytes]:
+    """Return the zeros of each number's unary part, and the rest of the text."""
     if not count:
         if low:
-            raise DecodeError(f"no numbers with the Rice parameter {low}")
+            raise DecodeError(f"Rice parameter {low} without numbers")
         return [], text
     head = count * low
     if low > most or head + count > len(text):
-        raise DecodeError(f"{count} Rice codes of {low} bits each, {len(text)} bits are left")
+        raise DecodeError(f"{len(text)} bits left for {count} Rice codes of {low} bits or more")
     pieces = text[head:].split(b"1", count)
     if len(pieces) <= count:
-        raise DecodeError(f"{len(pieces) - 1} of {count} Rice codes are there")
+        raise DecodeError(f"truncated after {len(pieces) - 1} of {count} Rice codes")
     rest = pieces.pop()
     _check_parameter(text, len(text) - len(rest), count, low, most)
     return pieces, rest
 
 
 def _check_parameter(text: bytes, end: int, count: int, low: int, most: int) -> None:
-    """Refuse a parameter that is not the best; see the module for the rule."""
     head = count * low
     zeros = end - head - count
     if low < most:
-        # Two zeros side by side always belong to one number.
+        # Two adjacent zeros always belong to one number.
         odd = text[head:end].replace(b"00", b"").count(b"0")
         if (zeros + odd) // 2 > count:
-            raise DecodeError(f"the Rice parameter {low} is too low")
+            raise DecodeError(f"Rice parameter {low} is too low")
     if low and zeros + text.count(b"1", head - count, head) <= count:
-        raise DecodeError(f"the Rice parameter {low} is too high")
+        raise DecodeError(f"Rice parameter {low} is too high")
 
 
-def _columns(text: bytes, count: int, start: int, end: int) -> bytes:
-    """Return the bits `start` to `end`, 8 at most, of each number as a byte."""
+def _read_planes(text: bytes, count: int, start: int, end: int) -> bytes:
     units = int.from_bytes(b"\1" * count, "little")
     columns = 0
     for bit in range(start, end):
@@ -159,14 +150,14 @@ def _columns(text: bytes, count: int, start: int, end: int) -> bytes:
 
 
 def pack(text: bytes) -> bytes:
-    """Return the bytes of a text that is empty or ends with a one."""
+    """Return the bytes of a bit text that is empty or ends with a one."""
     return int(text[::-1], 2).to_bytes((len(text) + 7) // 8, "little") if text else b""
 
 
 def unpack(data: bytes) -> bytes:
-    """Return the text of bytes; raises DecodeError when they end with a byte of 0."""
+    """Return the bit text of bytes. Raise DecodeError if the last byte is 0."""
     if not data:
         return b""
     if not data[-1]:
-        raise DecodeError("bits that end with a byte of 0")
+        raise DecodeError("bit string ends with a byte of 0")
     return bin(int.from_bytes(data, "little"))[:1:-1].encode()

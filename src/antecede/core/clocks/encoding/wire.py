@@ -1,7 +1,7 @@
-"""The bytes of control information: unsigned LEB128 varints, length-prefixed bytes, bit vectors.
+"""Byte encoding of control information: unsigned LEB128 varints and length-prefixed blocks.
 
-Every decoder checks lengths before it allocates, so that memory never follows a number that
-an attacker wrote; what does not decode raises `DecodeError` with the offset.
+Decoders check lengths before they allocate, so that received numbers do not determine memory use.
+`DecodeError` names the byte offset.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from antecede.errors import DecodeError
 
 MAX_VARINT_BYTES = 10
-_SMALL = tuple(bytes((value,)) for value in range(0x80))
-"""What most numbers are: one byte, made once."""
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
 
 
 def varint(value: int) -> bytes:
-    """Encode a non-negative integer below 2**64 in 1 to 10 bytes."""
+    """Encode an integer from 0 to 2**64 - 1 in 1 to 10 bytes."""
     if 0 <= value < 0x80:
-        return _SMALL[value]
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
@@ -26,15 +25,15 @@ def varint(value: int) -> bytes:
 
 
 def varints(*values: int) -> bytes:
-    """Encode numbers one after the other, as `varint` does each."""
+    """Encode numbers one after another."""
     out = b""
     for value in values:
-        out += _SMALL[value] if 0 <= value < 0x80 else varint(value)
+        out += _ONE_BYTE[value] if 0 <= value < 0x80 else varint(value)
     return out
 
 
 def varint_size(value: int) -> int:
-    """Return the number of bytes that `varint(value)` has."""
+    """Return the number of bytes of `varint(value)`."""
     return max(1, (value.bit_length() + 6) // 7)
 
 
@@ -44,7 +43,7 @@ def block(data: bytes) -> bytes:
 
 
 class Reader:
-    """Reads what the functions above wrote, from a bytes object and an offset."""
+    """Cursor over encoded bytes."""
 
     __slots__ = ("data", "offset")
 
@@ -53,7 +52,7 @@ class Reader:
         self.offset = offset
 
     def varint(self) -> int:
-        """Read one varint; raise DecodeError when it is cut short or above 64 bits."""
+        """Read a varint. Raise DecodeError if it is truncated or above 64 bits."""
         data, offset = self.data, self.offset
         if offset < len(data) and data[offset] < 0x80:
             self.offset = offset + 1
@@ -61,46 +60,46 @@ class Reader:
         result = shift = 0
         for count in range(MAX_VARINT_BYTES):
             if offset >= len(data):
-                raise DecodeError(f"a number is cut short at byte {self.offset}")
+                raise DecodeError(f"varint at byte {self.offset} is truncated")
             byte = data[offset]
             offset += 1
             result |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if count and not byte:
-                    raise DecodeError(f"a number is padded with zeros at byte {self.offset}")
+                    raise DecodeError(f"varint at byte {self.offset} is padded with zeros")
                 if result >> 64:
                     break
                 self.offset = offset
                 return result
             shift += 7
-        raise DecodeError(f"a number at byte {self.offset} needs more than 64 bits")
+        raise DecodeError(f"varint at byte {self.offset} exceeds 64 bits")
 
     def take(self, count: int) -> bytes:
-        """Read `count` raw bytes; raise DecodeError when fewer are left."""
+        """Read `count` raw bytes. Raise DecodeError if fewer are left."""
         end = self.offset + count
         if end > len(self.data):
             left = len(self.data) - self.offset
-            raise DecodeError(f"{count} bytes announced at byte {self.offset}, {left} left")
+            raise DecodeError(f"{count} bytes announced at byte {self.offset}, but {left} left")
         chunk = self.data[self.offset : end]
         self.offset = end
         return chunk
 
     def block(self) -> bytes:
-        """Read bytes that carry their length in front."""
+        """Read length-prefixed bytes."""
         return self.take(self.varint())
 
     def rest(self) -> bytes:
-        """Read all that is left."""
+        """Read all remaining bytes."""
         return self.take(len(self.data) - self.offset)
 
     def finish(self) -> None:
-        """Raise DecodeError when bytes are left over."""
+        """Raise DecodeError if bytes are left."""
         if self.offset != len(self.data):
-            raise DecodeError(f"{len(self.data) - self.offset} bytes left over")
+            raise DecodeError(f"{len(self.data) - self.offset} bytes after the end")
 
 
 def read_varints(data: bytes, count: int) -> tuple[list[int], bytes]:
-    """Read so many varints from the front; return them and what is left. Raises DecodeError."""
+    """Read `count` varints; return them and the remaining bytes. Raise DecodeError."""
     numbers, offset, end = [], 0, len(data)
     for _ in range(count):
         if offset < end and data[offset] < 0x80:

@@ -1,4 +1,4 @@
-"""Frames of a group: messages of its protocol as bytes, and what bytes say."""
+"""Codec between protocol messages and frames."""
 
 from __future__ import annotations
 
@@ -8,274 +8,275 @@ from typing import Any
 from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.core.group.frames import format as frame
 from antecede.core.group.frames.format import Frame, Incarnation
-from antecede.core.group.incarnations import Told
-from antecede.core.group.message import Envelope, Packet, Said
+from antecede.core.group.incarnations import KnownIncarnations
+from antecede.core.group.message import Envelope, Packet, SendArguments
 from antecede.core.group.state import GroupState
 from antecede.core.protocols import Addressing, Transmit
 from antecede.errors import DecodeError, MismatchError, UnknownMemberError
 
-HEADS = 4096
-"""Beginnings of frames that are remembered."""
+MAX_CACHED_HEADS = 4096
 FIXED_BYTES = 256
-"""More than a frame and its control information take for what does not grow with the group."""
-PLAIN = 18
-"""Bytes before the control information in a frame of a closed group where no life began anew."""
+"""Upper bound of the bytes of a frame that do not grow with the group."""
+PLAIN_HEAD_BYTES = 18
+"""Bytes before control information in a closed group without restarted members."""
 NUMBER_BYTES = 10
-"""The longest that is written for a number."""
 
 
-class Frames:
-    """Writes and reads the frames of one group; it remembers only how frames begin."""
+class FrameCodec:
+    """Encodes and decodes the frames of one group. Caches heads of frames."""
 
     def __init__(self, state: GroupState) -> None:
         self._state = state
-        self._heads: dict[bytes, Frame] = {}
-        """First bytes of frames that were found to be of this group and view, read already."""
-        self._heads_under: object = None
-        """The state of the table of names when they were."""
-        self._roster: object = None
-        """The state of the table of names under which the next two hold."""
-        self._written: dict[Incarnation, bytes] = {}
-        """Life of a sender -> how a frame begins then, if it tells of no life that began anew."""
-        self._rows: dict[int, bytes] = {}
-        """Member -> its row in the tables of names of an open group."""
-        self._beside: int | None = None
-        """The most beside a payload, but for what `most_beside` adds; worked out with the next."""
-        self._to: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
-        """The newest receivers, by number and by name: mostly everybody, again and again."""
+        self._parsed_heads: dict[bytes, Frame] = {}
+        self._parsed_version: object = None
+        self._packed_version: object = None
+        self._packed_heads: dict[Incarnation, bytes] = {}
+        self._packed_rows: dict[int, bytes] = {}
+        self._fixed_overhead: int | None = None
+        self._newest_receivers: tuple[tuple[int, ...], tuple[str, ...]] = (), ()
 
     # -- writing ----------------------------------------------------------------------------
 
-    def packet(self, effect: Transmit) -> Packet:
-        """Return what is to be transmitted, as bytes."""
-        return Packet(self.receivers(effect.to), self.wire(effect.message))
+    def make_packet(self, effect: Transmit) -> Packet:
+        """Return a transmission as bytes with receivers."""
+        return Packet(self.name_receivers(effect.to), self.encode(effect.message))
 
     def _refresh(self) -> None:
-        """Forget what was worked out under another state of the table of names."""
-        if self._state.roster.version is not self._roster:
-            self._roster, self._written, self._to = self._state.roster.version, {}, ((), ())
-            self._rows = {}
-            self._beside = self._most_fixed()
+        if self._state.roster.version is not self._packed_version:
+            self._packed_version, self._packed_heads, self._newest_receivers = (
+                self._state.roster.version,
+                {},
+                ((), ()),
+            )
+            self._packed_rows = {}
+            self._fixed_overhead = self._estimate_fixed_overhead()
 
-    def _most_fixed(self) -> int | None:
-        """Return what `most_beside` returns, but for lives, answers and topics; O(members)."""
+    def _estimate_fixed_overhead(self) -> int | None:
         state = self._state
         names, power = state.roster.names, state.protocol.control_power
         if power is None:
             return None
         numbers: int = 2 * (max(names) + 2) ** power
-        table = sum(map(_most_bytes, names.values())) if state.open else 0
+        table = sum(map(_estimate_text_bytes, names.values())) if state.is_open else 0
         return FIXED_BYTES + NUMBER_BYTES * numbers + table
 
-    def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
-        """Return more bytes than the next own message has beside its payload; None: not told.
-
-        `parents`: how many messages it answers; `topics`: what it is about. O(texts, new lives).
-        """
+    def estimate_overhead(self, replied_to: int, topics: Iterable[str]) -> int | None:
+        """Return an upper bound of the next own message's bytes without payload; None: unknown."""
         self._refresh()
-        most, state = self._beside, self._state
+        most, state = self._fixed_overhead, self._state
         if most is None:
             return None
-        lives, protocol = state.lives, state.protocol
-        if lives.restarted:
-            most += sum(len(lives.chains[name]) * _most_bytes(name) for name in lives.restarted)
+        incarnations, protocol = state.incarnations, state.protocol
+        if incarnations.restarted_members:
+            most += sum(
+                len(incarnations.by_member[name]) * _estimate_text_bytes(name)
+                for name in incarnations.restarted_members
+            )
         if protocol.addressing is Addressing.TOPICS:
-            most += sum(map(_most_bytes, (*protocol.control_texts(), *topics)))
-        return most + 2 * NUMBER_BYTES * parents
+            most += sum(map(_estimate_text_bytes, (*protocol.control_texts(), *topics)))
+        return most + 2 * NUMBER_BYTES * replied_to
 
-    def receivers(self, to: tuple[int, ...]) -> tuple[str, ...]:
+    def name_receivers(self, to: tuple[int, ...]) -> tuple[str, ...]:
         """Return members' names."""
         self._refresh()
         roster = self._state.roster
-        if to != self._to[0]:
-            self._to = to, tuple([roster.names[number] for number in to])
-        return self._to[1]
+        if to != self._newest_receivers[0]:
+            self._newest_receivers = to, tuple([roster.names[number] for number in to])
+        return self._newest_receivers[1]
 
-    def wire(self, message: Any) -> bytes:
-        """Return a message as the bytes of a frame."""
+    def encode(self, message: Any) -> bytes:
+        """Return a message as frame bytes."""
         state = self._state
-        protocol, lives, life = state.protocol, state.lives, state.life
-        note = state.renumbers or (state.has_notes and protocol.is_note(message))
-        if not note and message.sender != protocol.me:  # a copy of somebody else's, handed on
-            life = lives.of(state.roster.names[message.sender], message.seq)
-        told: Told = ()
-        if lives.restarted:
-            causes = () if note else state.causes(message)
+        protocol, incarnations, incarnation = state.protocol, state.incarnations, state.incarnation
+        note = state.renumbers or (state.has_control and protocol.is_note(message))
+        if not note and message.sender != protocol.me:  # a relayed copy
+            incarnation = incarnations.find_incarnation(
+                state.roster.names[message.sender], message.seq
+            )
+        known: KnownIncarnations = ()
+        if incarnations.restarted_members:
+            causes = () if note else state.find_causes(message)
             chosen = not note and protocol.addressing is Addressing.MEMBERS
-            told = lives.told(causes, all_lives=chosen)
+            known = incarnations.collect_known(causes, include_all=chosen)
         control = protocol.encode(message)
-        if told:
-            return frame.pack(self._frame(life, told, message, control))
-        table = self._table(protocol.mentions(message)) if state.open else b""
-        return b"".join((self._head(life), table, block(control), message.payload))
+        if known:
+            return frame.pack(self._make_frame(incarnation, known, message, control))
+        table = self._pack_names(protocol.mentions(message)) if state.is_open else b""
+        return b"".join((self._pack_head(incarnation), table, block(control), message.payload))
 
-    def _table(self, numbers: Iterable[int]) -> bytes:
-        """Return the table of names in a frame of an open group."""
-        rows, names = self._rows, self._state.roster.names
+    def _pack_names(self, numbers: Iterable[int]) -> bytes:
+        rows, names = self._packed_rows, self._state.roster.names
         for number in numbers:
             if number not in rows:
-                rows[number] = frame.row(number, names[number])
-        return frame.table([rows[number] for number in dict.fromkeys(numbers)])
+                rows[number] = frame.pack_row(number, names[number])
+        return frame.pack_table([rows[number] for number in dict.fromkeys(numbers)])
 
-    def _head(self, life: Incarnation) -> bytes:
-        """Return how a frame begins that tells of no life that began anew."""
+    def _pack_head(self, incarnation: Incarnation) -> bytes:
         self._refresh()
-        written = self._written.get(life)
+        written = self._packed_heads.get(incarnation)
         if written is None:
-            if len(self._written) >= HEADS:
-                self._written.clear()
-            written = self._written[life] = frame.head(self._frame(life, (), None, b""))
+            if len(self._packed_heads) >= MAX_CACHED_HEADS:
+                self._packed_heads.clear()
+            written = self._packed_heads[incarnation] = frame.pack_head(
+                self._make_frame(incarnation, (), None, b"")
+            )
         return written
 
-    def _frame(self, life: Incarnation, told: Told, message: Any, control: bytes) -> Frame:
+    def _make_frame(
+        self, incarnation: Incarnation, known: KnownIncarnations, message: Any, control: bytes
+    ) -> Frame:
         state = self._state
         names = {}
-        if state.open and message is not None:
+        if state.is_open and message is not None:
             names = {n: state.roster.names[n] for n in state.protocol.mentions(message)}
         return Frame(
             order=state.order,
             room=state.room,
             options=state.options,
-            view=None if state.open else state.roster.view,
-            by=life,
+            view=None if state.is_open else state.roster.view,
+            by=incarnation,
             names=names,
-            known=told,
+            known=known,
             control=control,
             payload=b"" if message is None else message.payload,
         )
 
-    def wrapped(self, payload: bytes) -> bytes:
-        """Put the original sender and number in front, for a protocol that renumbers messages."""
+    def wrap_original(self, payload: bytes) -> bytes:
+        """Prepend the original sender and number, for a protocol that renumbers messages."""
         state = self._state
         return block(state.name.encode()) + varint(state.sent + 1) + payload
 
     # -- reading ----------------------------------------------------------------------------
 
     def unpack(self, wire: bytes) -> tuple[Frame, int]:
-        """Return a frame and how many joins that it counts were not told here.
-
-        Raises DecodeError and MismatchError.
+        """Return a frame, and the number of its joins unknown here. Raise DecodeError or
+        MismatchError.
         """
         roster = self._state.roster
-        if roster.version is not self._heads_under or len(self._heads) >= HEADS:
-            self._heads, self._heads_under = {}, roster.version
-        known = self._heads.get(wire[:PLAIN]) if isinstance(wire, bytes) else None
+        if (
+            roster.version is not self._parsed_version
+            or len(self._parsed_heads) >= MAX_CACHED_HEADS
+        ):
+            self._parsed_heads, self._parsed_version = {}, roster.version
+        known = self._parsed_heads.get(wire[:PLAIN_HEAD_BYTES]) if isinstance(wire, bytes) else None
         if known is not None:
-            return _with_body(known, wire), 0
+            return _attach_body(known, wire), 0
         parts = frame.unpack(self._state.order, wire)
         self._check(parts)
-        lacking = 0 if parts.view is None else roster.check(parts.view)
-        if not lacking and len(wire) > PLAIN and wire[2] == 0 and wire[9] < 0x80:
-            self._heads[bytes(wire[:PLAIN])] = parts._replace(control=b"", payload=b"")
-        return parts, lacking
+        unknown_joins = 0 if parts.view is None else roster.check(parts.view)
+        if not unknown_joins and len(wire) > PLAIN_HEAD_BYTES and wire[2] == 0 and wire[9] < 0x80:
+            self._parsed_heads[bytes(wire[:PLAIN_HEAD_BYTES])] = parts._replace(
+                control=b"", payload=b""
+            )
+        return parts, unknown_joins
 
     def _check(self, parts: Frame) -> None:
-        """Raise MismatchError for a frame of another group than this one."""
         state = self._state
-        if state.open and parts.view is not None:
+        if state.is_open and parts.view is not None:
             raise MismatchError(
-                "kind", "no table of names: the sender's group is closed, this one is open"
+                "kind", "no name table: the sender's group is closed, this one is open"
             )
-        if parts.view is None and not state.open:
+        if parts.view is None and not state.is_open:
             raise MismatchError(
-                "kind", "a table of names: the sender's group is open, this one is closed"
+                "kind", "unexpected name table: the sender's group is open, this one is closed"
             )
         if parts.room != state.room:
-            raise MismatchError("room", "a message of another room= than this group's")
+            raise MismatchError("room", "message has another room= than this group")
         if parts.options != state.options:
             raise MismatchError(
-                "options", f"a message of a group of {state.order} that was made with other options"
+                "options", f"message of a group of {state.order} with other options"
             )
 
-    def decoded(self, parts: Frame) -> Any:
-        """Return the protocol's message; its payload too is known to be sound from here on."""
+    def decode(self, parts: Frame) -> Any:
+        """Return the protocol's message of a frame. Raise DecodeError."""
         state = self._state
         message = state.protocol.decode(parts.control, parts.payload)
         if not state.renumbers:
             return message
         if not state.protocol.is_note(message):
-            origin = state.message(message)
+            origin = state.to_message(message)
             if not 0 < len(origin.sender.encode()) <= frame.MAX_NAME_BYTES or origin.seq < 1:
-                raise DecodeError(f"message {origin.seq} of {origin.sender[:20]!r} cannot be")
+                raise DecodeError(
+                    f"invalid original message id: {origin.seq} of {origin.sender[:20]!r}"
+                )
         return message
 
     def inspect(self, wire: bytes) -> Envelope:
-        """Return what bytes say: see `Group.inspect`."""
+        """Return the content of a message: see `Group.inspect`."""
         state = self._state
-        parts, lacking = self.unpack(wire)
-        if lacking:
-            raise UnknownMemberError("a message whose sender knows of joins not told here")
-        names = parts.names if state.open else state.roster.names
-        with state.named_errors(names):
-            message = self.decoded(parts)
-        if state.roster.forgotten and not state.open:
+        parts, unknown_joins = self.unpack(wire)
+        if unknown_joins:
+            raise UnknownMemberError("sender knows joins that were not reported here")
+        names = parts.names if state.is_open else state.roster.names
+        with state.translate_errors(names):
+            message = self.decode(parts)
+        if state.roster.forgotten and not state.is_open:
             message = state.protocol.without(message, state.roster.is_forgotten)
         causes = tuple(state.protocol.causes(message)) if state.names_causes else ()
         for number in (message.sender, *(cause.sender for cause in causes)):
             if number not in names:
-                raise UnknownMemberError(f"a message that speaks of member {number}, a stranger")
+                raise UnknownMemberError(f"message mentions unknown member {number}")
         named = tuple((names[cause.sender], cause.seq) for cause in causes)
-        sizes = frame.sizes(bytes(wire))
-        shown = names[message.sender], message.seq, parts.payload
+        sizes = frame.measure_parts(bytes(wire))
+        content = names[message.sender], message.seq, parts.payload
         if state.renumbers and not state.protocol.is_note(message):
-            shown = state.message(message)[:3]
+            content = state.to_message(message)[:3]
         return Envelope(
-            *(shown[0], shown[1], named, shown[2], named if state.by_reply else ()),
+            *(content[0], content[1], named, content[2], named if state.by_reply else ()),
             control_bytes=sizes.control,
             identity_bytes=sizes.identity + sizes.names,
         )
 
-    def said(self, wire: bytes) -> Said | None:
-        """Return what one's own bytes were made of: see `Group.said`."""
+    def decode_own(self, wire: bytes) -> SendArguments | None:
+        """Return the arguments of an own message: see `Group.decode_own`."""
         state = self._state
         parts, protocol = frame.unpack(state.order, wire), state.protocol
         if not protocol.application:
             return None
-        if state.renumbers:  # what one receives there looks different: only the payload tells
-            return _unwrapped(parts.payload)
+        if state.renumbers:  # own and received messages differ: only the payload has the origin
+            return _unwrap_original(parts.payload)
         message = protocol.decode(parts.control, parts.payload)
         if protocol.is_note(message):
             return None
-        names = parts.names if state.open else state.roster.names
+        names = parts.names if state.is_open else state.roster.names
 
-        def named(number: int) -> str:
+        def get_name(number: int) -> str:
             if number not in names:
-                raise UnknownMemberError(
-                    f"an own message that speaks of member {number}, a stranger"
-                )
+                raise UnknownMemberError(f"own message mentions unknown member {number}")
             return names[number]
 
-        said = Said(parts.payload)
+        arguments = SendArguments(parts.payload)
         if state.by_reply:
             parents = protocol.causes(message)
-            said = said._replace(reply_to=tuple((named(p.sender), p.seq) for p in parents))
-        # Tsuneizumi et al. give each receiver other bytes, without a list.
+            arguments = arguments._replace(
+                reply_to=tuple((get_name(p.sender), p.seq) for p in parents)
+            )
+        # Tsuneizumi et al. send each receiver other bytes, without a list.
         to = getattr(message, "to", None)
         if protocol.addressing is Addressing.MEMBERS and to and set(to) != set(protocol.others()):
-            said = said._replace(to=tuple(map(named, to)))
+            arguments = arguments._replace(to=tuple(map(get_name, to)))
         if protocol.addressing is Addressing.TOPICS:
-            said = said._replace(topics=message.topics)
-        return said
+            arguments = arguments._replace(topics=message.topics)
+        return arguments
 
 
-def _with_body(head: Frame, wire: bytes) -> Frame:
-    """Return the frame of bytes whose first `PLAIN` were read before. Raises DecodeError."""
-    size = wire[PLAIN] if len(wire) > PLAIN else 0
-    if 0 < size < 0x80 and PLAIN + size < len(wire):  # as mostly: its length is one byte
-        after = PLAIN + 1 + size
-        return Frame(*head[:7], wire[PLAIN + 1 : after], wire[after:])
-    reader = Reader(wire, PLAIN)
+def _attach_body(head: Frame, wire: bytes) -> Frame:
+    """Return the frame of bytes with a known head. Raise DecodeError."""
+    size = wire[PLAIN_HEAD_BYTES] if len(wire) > PLAIN_HEAD_BYTES else 0
+    if 0 < size < 0x80 and PLAIN_HEAD_BYTES + size < len(wire):  # fast path: a length of one byte
+        after = PLAIN_HEAD_BYTES + 1 + size
+        return Frame(*head[:7], wire[PLAIN_HEAD_BYTES + 1 : after], wire[after:])
+    reader = Reader(wire, PLAIN_HEAD_BYTES)
     return Frame(*head[:7], reader.block(), reader.rest())
 
 
-def _most_bytes(text: str) -> int:
-    """Return more bytes than a text takes, with its length and three numbers beside."""
+def _estimate_text_bytes(text: str) -> int:
     return 4 * len(text) + 4 * NUMBER_BYTES
 
 
-def _unwrapped(payload: bytes) -> Said | None:
+def _unwrap_original(payload: bytes) -> SendArguments | None:
     if not payload:
         return None
     reader = Reader(payload)
     reader.block(), reader.varint()
-    return Said(reader.rest())
+    return SendArguments(reader.rest())

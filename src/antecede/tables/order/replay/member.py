@@ -260,7 +260,7 @@ class ReplayedMember:
         own = self._in_turn and message.sender == self.group.name
         status = DeliverStatus.SENT if own else DeliverStatus.DELIVERED
         waits_for = waiting.waits_for
-        if effect.kind == "released":
+        if effect.kind == "delivered_incomplete":
             status, waits_for = DeliverStatus.RELEASED, _ids(effect.waits_for)
         position, self._delivered = self._delivered, self._delivered + 1
         said = waits_for, waiting.reason, *_shown(message)
