@@ -1,4 +1,4 @@
-"""Ordering protocols, one paper's protocol a file. Start with `base` and `fifo`."""
+"""Ordering protocols, one published protocol a file. Start with `base` and `basic.fifo`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,4 @@
-"""The built-in protocols by name: what each is called, where it comes from, its variants.
-
-Classes are imported when they are asked for, so that naming one protocol does not load all.
-"""
+"""Built-in protocols by name: title, source, variants and costs. Imports are lazy."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _NO_NULLS = "no-null-messages"
 
 
 class Entry(NamedTuple):
-    """One built-in protocol."""
+    """A built-in protocol."""
 
     name: str
     title: str
@@ -27,33 +24,31 @@ class Entry(NamedTuple):
     factory: str
     """Name in the module: the class, or the function that makes all processes of a system."""
     variants: Mapping[str, Mapping[str, Any]] = {}
-    """Name of a variant -> keyword arguments that choose it."""
+    """Variant name -> keyword arguments."""
     flat: bool = True
-    """One class, one role: factory(me, members, **options). False: several roles."""
+    """True: a class, `factory(me, members, **options)`. False: a function that makes all roles."""
     family: str = ""
-    """Entries of one family share most of their code, so its mutants are judged with all."""
+    """Family of entries that share code; mutants are checked with the whole family."""
     overhead: str = ""
     """Control information of a message, as O(): n members, l dependencies (see `SYMBOLS`)."""
     storage: str = ""
-    """What a member keeps for ordering, as O()."""
+    """Ordering state of a member, as O()."""
     errata: Mapping[str, str] = {}
-    """Variants that show a published defect, so that a check of them is meant to fail -> the
-    erratum, as docs/errata.md numbers them.
-    """
+    """Variants with a published defect: their check must fail -> erratum of docs/errata.md."""
     page: str = ""
-    """Page of docs/protocols, without .md; empty: the protocol's name."""
+    """Page of docs/protocols without .md; empty: the protocol's name."""
 
     @property
     def defective(self) -> tuple[str, ...]:
-        """Variants that are kept to show a published defect."""
+        """Variants that reproduce a published defect."""
         return tuple(self.errata)
 
     def load(self) -> Any:
-        """Return the class or function that makes processes of this protocol."""
+        """Return the class or function that makes the processes of this protocol."""
         return getattr(importlib.import_module(self.module), self.factory)
 
     def options(self, variant: str = "") -> Mapping[str, Any]:
-        """Return the keyword arguments of a variant; raises LocalError when there is none."""
+        """Return the keyword arguments of a variant. Raises LocalError for an unknown variant."""
         if not variant:
             return {}
         if variant not in self.variants:
@@ -74,7 +69,7 @@ SYMBOLS: Mapping[str, str] = {
     "d": "destinations of a message",
     "u": "messages not known to be with all",
 }
-"""What the letters of `Entry.overhead` and `Entry.storage` stand for."""
+"""Meaning of the letters in `Entry.overhead` and `Entry.storage`."""
 
 _P = "antecede.core.protocols."
 _BY_CLOCKS: Mapping[str, Mapping[str, Any]] = {
@@ -354,18 +349,18 @@ ORDERS: Mapping[str, str] = {
     "reply": "sb orders answers after what they answer (what Group(order='reply') runs)",
     "none": "unordered is each message once, as it comes (what Group(order='none') runs)",
 }
-"""Orders that several protocols keep, or that `Group` has a word for -> the protocols to name."""
+"""Orders of several protocols, or order names of `Group` -> the protocols to suggest."""
 
 
 def of_order(name: str) -> str:
-    """Return what to say of an order that is taken for a protocol's name; "" if it is none."""
+    """Return a hint if the name is that of an order instead of a protocol, else ""."""
     if name not in ORDERS:
         return ""
     return f"{name!r} is an order, not a protocol: {ORDERS[name]}; see docs/protocols/README.md"
 
 
 def entry(name: str) -> Entry:
-    """Return the protocol of that name; raises LocalError with the names there are."""
+    """Return the protocol of a name. Raises LocalError with the known names."""
     if name not in ENTRIES:
         known = of_order(name) or f"there are {', '.join(ENTRIES)}"
         raise LocalError(f"no protocol is called {name!r}; {known}")
@@ -373,7 +368,7 @@ def entry(name: str) -> Entry:
 
 
 def flat_class(name: str) -> type[Protocol]:
-    """Return the class of a protocol whose members are all alike; raises LocalError."""
+    """Return the class of a protocol with one role. Raises LocalError."""
     found = entry(name)
     if not found.flat:
         raise LocalError(f"{name} has several roles, not one class; see {found.module}")

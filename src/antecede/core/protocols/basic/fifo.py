@@ -1,12 +1,7 @@
-"""FIFO order: the messages of one sender are delivered in the order in which it sent them.
+"""FIFO order: messages of a sender are delivered in the order in which they were sent.
 
-Source: Sahai et al. 2020, "Message ordering", the FIFO model. Nothing is promised across senders.
-
-Theory of operation
--------------------
-The run 1 .. n at the start of a member's intervals is delivered. So a duplicate, the next message
-and the nearest gap are one look-up each, however many messages are held. The frontier for a
-newcomer is the number of the last delivered message of each member.
+Source: Sahai et al. 2020, "Message ordering", the FIFO model. There is no order across senders. The
+delivered numbers are the range 1 .. n at the start of a member's intervals.
 """
 
 from __future__ import annotations
@@ -33,7 +28,7 @@ from antecede.core.protocols.membership.lost_messages import pass_over
 
 
 class Fifo(NumberedProtocol):
-    """One member of a group with FIFO order; members may come and go."""
+    """Member of a group with FIFO order; members can join and leave."""
 
     guarantee: Guarantee = Guarantee(Relation.FIFO, joins=True, leaves=True)
 
@@ -42,7 +37,6 @@ class Fifo(NumberedProtocol):
         self.held: dict[MessageId, NumberedMessage] = {}
 
     def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the sender's next message, and the held ones that follow without a gap."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -72,7 +66,6 @@ class Fifo(NumberedProtocol):
         return effects
 
     def _missing(self, sender: int, seq: int) -> tuple[MessageId, ...]:
-        """Return the nearest message before this one that has not arrived, if any."""
         gap = intervals.nearest_gap(self.arrived[sender], seq)
         return (MessageId(sender, gap),) if gap else ()
 
@@ -81,7 +74,7 @@ class Fifo(NumberedProtocol):
         return bounds[1] - 1 if bounds and bounds[0] == 1 else 0
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages; the gap is looked up once for each run of numbers."""
+        """Return held messages; the gap is looked up once for each range of numbers."""
         found, held = [], self.held
         sender = stop = -1
         missing: tuple[MessageId, ...] = ()
@@ -96,20 +89,18 @@ class Fifo(NumberedProtocol):
         return len(self.held)
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the state in words; with what is held, where anything is."""
         held = ", ".join(str(self.held[key].payload) for key in sorted(self.held))
         return super().describe(names) | ({"held": held} if held else {})
 
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (member, delivered) of all who ever were, and (member, last) of those who left."""
+        """Return (member, delivered) of all members ever, and (member, last) of departed ones."""
         counts = {member: self.newest(member) for member in self.arrived}
         counts[self.me] = self.sent
         return tuple(sorted(counts.items())), tuple(sorted(self.last.items()))
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
         counts, last = frontier
         arrived = tuple((member, Intervals.up_to(count).bounds) for member, count in counts)
         super().adopt((arrived, last))
@@ -143,5 +134,4 @@ class Fifo(NumberedProtocol):
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member."""
         return INTEGER_BYTES * (len(self.arrived) + 1)

@@ -1,18 +1,19 @@
-"""Whole protocol around `clock_based.delivery`: options, promise, membership, sizes, bytes.
+"""Complete protocol of the clock orders: options, guarantee, membership, sizes and encoding.
 
-Source: Tsuneizumi et al., sections 2 (groups), 6 (fields, variables); the repairs of the errata.
+Source: Tsuneizumi et al., sections 2 (groups) and 6 (fields, variables), with the repairs of the
+errata. `clock_based.delivery` has the delivery rules.
 
 Theory of operation
 -------------------
-A member joins without anybody's messages: earlier ones name their receivers. It takes over the
-sponsor's linear time, so that its messages come after all that the sponsor knew. With physical time
-the same holds because an invitation takes the least delay of a channel like any message. Members
-that were sent other numbers before get a copy with another number before it. So a broadcast is two
-`Transmit`s after a join, once.
+A joining member needs no earlier messages, since these name their receivers. It takes over the
+sponsor's linear time, so that its messages come after everything that the sponsor knew. With
+physical time the same holds, because an invitation takes the least delay of a channel like any
+message. Each copy of a message names the previous number sent to its receivers. These differ after
+a join, so one broadcast then takes two `Transmit` effects.
 
-A member that left is waited for until its last number is here. With bounds the wait ends when its
-messages can no longer be under way; a selective group needs that, since the last number may have
-been for others.
+Messages wait for a departed member until its last number is here. With bounds the wait ends when
+its messages can no longer be in transit. A selective group needs that, since the last number may
+have been for other members.
 """
 
 from __future__ import annotations
@@ -44,15 +45,19 @@ PROMISE = Guarantee(
 
 
 class ClockOrdered(ClockDelivery):
-    """Base of the three protocols; subclasses say what they carry and compare.
+    """Base of the three protocols; subclasses define the carried times and the relation.
 
-    `bounds` of clocks and delays are needed for physical time and for delivery "bound".
-    `heartbeat_s`: silence after which a null message goes out, None: never. `retry_s`: recovery
-    is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
-    for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
-    messages held or ahead. `max_jump`: by how much a message's LT may be above one's own;
-    `max_ahead_s`: by how much its PT, beyond the accuracies (None: any). `printed`:
-    defects of Tsuneizumi et al. to show. Raises LocalError.
+    - `bounds`: accuracy of clocks and delays; required for physical time and for delivery "bound".
+    - `heartbeat_s`: silence after which a null message is sent; None: never.
+    - `retry_s`: turns recovery on; time between two requests.
+    - `recovery_s`: time for recovery in the wait of delivery "bound".
+    - `keep`: number of messages kept for retransmission; None: all.
+    - `buffer_limit`: number of messages held or after a gap.
+    - `max_clock_lead`: limit of a message's LT above the own one; None: no limit.
+    - `max_ahead_s`: limit of its PT above the own clock, beyond the accuracies; None: no limit.
+    - `as_published`: defects of Tsuneizumi et al. to reproduce.
+
+    Raises LocalError.
     """
 
     control_power: ClassVar[int | None] = 0
@@ -62,7 +67,6 @@ class ClockOrdered(ClockDelivery):
     misprints: ClassVar[frozenset[str]] = frozenset(
         {"dropped", "dseq", "exclusive-end", "no-null-messages"}
     )
-    """Words that `printed` may hold."""
 
     own_options: ClassVar[frozenset[str]] = frozenset(
         {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
@@ -116,12 +120,10 @@ class ClockOrdered(ClockDelivery):
 
     @property
     def heartbeat_ns(self) -> int | None:
-        """Nanoseconds of silence after which a null message goes out; None: never."""
         return self.channel.heartbeat_ns
 
     @property
     def retry_ns(self) -> int | None:
-        """Nanoseconds after which what is missing is asked for again; None: no recovery."""
         return self.channel.retry_ns
 
     def _check_options(self) -> None:
@@ -147,7 +149,7 @@ class ClockOrdered(ClockDelivery):
             channel.heartbeat_ns = None
 
     def _promise(self) -> Guarantee:
-        """Return what holds under these options; printed variants keep the source's claims."""
+        """Return the guarantee under these options; published variants keep the source's claims."""
         promise, keep = PROMISE, self.channel.keep
         recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
         if recovers:
@@ -177,7 +179,7 @@ class ClockOrdered(ClockDelivery):
         return promise
 
     def _relate(self, everybody: Iterable[int]) -> None:
-        """Set up the relation among all who ever were members; raises LocalError first."""
+        """Set the relation for all members ever known. Raises LocalError without a change."""
         refuse_former_name(self, "wait_s", "wait_ns")
         separation = Separation(self.bounds or Bounds[int](), everybody)
         self.relation = self.relate(separation)
@@ -187,14 +189,13 @@ class ClockOrdered(ClockDelivery):
 
     @abstractmethod
     def relate(self, separation: Separation) -> Relation:
-        """Return the relation to order by; raises LocalError when the bounds forbid it."""
+        """Return the relation to order by. Raises LocalError if the bounds do not allow it."""
 
     def carry_in_lanes(self) -> None:
-        """Number as if nobody joined late; wait as if there were always a third member."""
+        """Number messages as if no member joined late; wait as if there were a third member."""
         self.in_lanes = self.channel.in_lanes = True
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Regard messages up to these numbers as delivered; in lanes alone, and when new."""
         channel = self.channel
         if not self.in_lanes:
             raise LocalError(
@@ -210,10 +211,6 @@ class ClockOrdered(ClockDelivery):
                 self.delivered[member] = number
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        """Return the sender; raise LocalError without lanes.
-
-        Unnamed members may have spoken before: an open group could deliver too early.
-        """
         if not self.in_lanes:
             return super().mentions(message)
         return (message.sender,)
@@ -226,12 +223,10 @@ class ClockOrdered(ClockDelivery):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return LT, everybody who ever was a member, and (member, last) of those who left."""
         everybody = tuple(sorted((*self.channel.newest, self.me)))
         return self.linear_time, everybody, tuple(sorted(self.channel.last.items()))
 
     def adopt(self, frontier: Any) -> None:
-        """Begin with the sponsor's linear time and members. Only as a newcomer."""
         linear_time, everybody, last = frontier
         channel = self.channel
         changes.check_new(channel.sent, *channel.newest.values(), *channel.ahead.values())
@@ -245,7 +240,6 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
 
     def entry_wait_ns(self) -> int:
-        """Return the wait where times of the network keep the order: PT, or delivery "bound"."""
         if self.bounds is None or not (self.carries_pt or self.delivery == "bound"):
             return 0
         members = self.separation.members
@@ -281,11 +275,10 @@ class ClockOrdered(ClockDelivery):
         return effects
 
     def correct_clock(self, now: int) -> None:
-        """Go on from `now`; what is held waits by it. Raises LocalError where messages carry no PT.
+        """Continue from `now`. Raises LocalError if messages carry no PT.
 
-        Others refuse a PT further ahead than `max_ahead_s`, so nothing above that is taken in
-        anywhere. Up to that it may be. So nothing is sent before the clock is past it, or past
-        the last reading. What is kept to be sent again is stamped anew.
+        Others reject a PT that leads by more than `max_ahead_s`, but may have accepted one below
+        that. So sends are rejected until the clock is past it. Kept messages get a corrected PT.
         """
         if not self.carries_pt:
             super().correct_clock(now)
@@ -313,7 +306,7 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Give up numbers known to miss, and all before them: these may be for others."""
+        """Abandon missing numbers and all before them, which may be for other members."""
         channel, effects = self.channel, list[Effect]()
         for sender, seq in sorted(lost):
             gaps = channel.gaps(sender) if sender in channel.newest else []
@@ -330,7 +323,6 @@ class ClockOrdered(ClockDelivery):
         return self.me, *values, *self.entry
 
     def restore(self, state: Any) -> None:
-        """Raise ValueError if a member was sent a number that was not assigned yet."""
         self.me, self.members, *values = state
         parts = ((self.channel, Channel.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]
@@ -385,7 +377,7 @@ class ClockOrdered(ClockDelivery):
         return not isinstance(message, StampedMessage)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is held or ahead of a gap. O(held x members) under delivery "null"."""
+        """Return messages held or after a gap. O(held x members) with delivery "null"."""
         ahead = [one for member in self.channel.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
         return tuple(map(self.explained, every))
@@ -430,11 +422,10 @@ class ClockOrdered(ClockDelivery):
         return wire.decode(control, payload, lt=self.carries_lt, pt=self.carries_pt)
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 4 bytes for SEQ, 4 for LT, 8 for PT; 4 more where numbers are left out."""
+        """Return 4 bytes for SEQ, 4 for LT, 8 for PT; 4 more if numbers are skipped."""
         return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
 
     def storage_bytes(self) -> int:
-        """Return SEQ and LT; of each other member REQ, the number before, and its floor."""
         times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
         own = INTEGER_BYTES * (1 + self.carries_lt)
         return own + len(self.channel.newest) * (2 * INTEGER_BYTES + times)

@@ -1,22 +1,21 @@
 """Data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
 
-Source: Tsuneizumi et al., section 6, with the repairs of the errata: the message that reveals a
-gap is kept; recovery asks for REQ_j .. m.seq - 1, both included; null messages carry the last
-number, so that the loss of a last message is found.
+Source: Tsuneizumi et al., section 6, with the repairs of the errata. The message that reveals a gap
+is kept. Recovery requests REQ_j .. m.seq - 1, both included. Null messages carry the last number,
+so that the loss of a last message is detected.
 
 Theory of operation
 -------------------
-A message is next when the message before it (`before`, see `clock_based.messages`) is taken in. One
-that is next is taken in with all that is ahead and follows without a gap. Any other opens a gap, or
-lies in one.
+A message is next when the previous message to this member (`before`, see `clock_based.messages`) is
+accepted. It is accepted together with the messages that follow without a gap.
 
-Recovery (`retry_s`): a new gap is asked for at once, and all gaps again every `retry_s` seconds.
-The source sends again from what it keeps, and names what it keeps no longer. The receiver gives
-that up: the sender's next message is a `DeliverIncomplete` that names the newest number given up.
-Messages of others that depend on it cannot be told and are not marked.
+Recovery (`retry_s`): a new gap is requested at once, and all gaps again every `retry_s` seconds.
+The source retransmits the messages that it keeps, and names the others as unavailable. The receiver
+abandons these: the sender's next message is a `DeliverIncomplete` with the newest abandoned number.
+Dependents from other senders cannot be identified and are not marked.
 
-Null messages (`heartbeat_s`): a member that has sent nothing to another for so long tells its last
-number to it, and its times.
+Null messages (`heartbeat_s`): a member that has sent nothing to another one for so long sends its
+last number and its times.
 """
 
 from __future__ import annotations
@@ -37,33 +36,29 @@ from antecede.core.protocols.clock_based.messages import (
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 KEEP = 1 << 16
-"""Default of `keep`: messages of one's own kept to be sent again. Nobody acknowledges any."""
+"""Default of `keep`: own messages kept for retransmission. There are no acknowledgements."""
 OVERRUN = "receipt buffer overrun"
 GIVEN_UP = "duplicate, or given up before"
 
 
 Times: TypeAlias = tuple[int, int]
-"""LT and PT, 0 for what the protocol does not carry."""
 
 
 class Taken(NamedTuple):
-    """A message that is taken in, and the one before it where that was given up."""
+    """Accepted message, and the id of an abandoned message directly before it."""
 
     message: StampedMessage
     missing: tuple[MessageId, ...]
 
 
 class Channel:
-    """Numbers, requests, kept messages and answers of one `member`.
-
-    Raises LocalError for options that cannot be.
-    """
+    """Numbers, requests, kept messages and answers of one member. Raises LocalError."""
 
     state: ClassVar[tuple[str, ...]] = (
         *("sent", "before", "spoke_ns", "kept", "dropped"),
         *("newest", "ahead", "high", "asked_ns", "last", "given_up"),
     )
-    """Attributes that a snapshot holds; everything else is given to the constructor."""
+    """Attributes in a snapshot; all others are constructor arguments."""
 
     def __init__(
         self,
@@ -81,37 +76,30 @@ class Channel:
         self.retry_ns = None if retry_s is None else span_ns(retry_s, "retry_s")
         self.keep: int | None = plain(keep)
         self.exclusive_end = exclusive_end
-        """Whether answers to requests end as printed: one before the last that was asked for."""
+        """True if answers to requests end as printed: one before the last requested number."""
         self.in_lanes = False
-        """Whether all get all of my messages, those too who come later."""
+        """True if all members, later ones included, get all messages of this member."""
         self.sent = 0
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.begin(member.others())
 
     def begin(self, others: Sequence[int]) -> None:
-        """Set up what is kept of the others, who have sent nothing that is known."""
         self.before = dict.fromkeys(others, 0)
-        """Number of my last message to each present member."""
+        """Number of the last message to each current member."""
         self.spoke_ns: dict[int, int] = {}
-        """When I last sent my times to each, by my clock."""
         self.beat_ns = -LONGEST_NS
-        """Nobody is due a null message before this; derived."""
+        """Earliest reading at which a null message is due; derived."""
         self.kept: deque[tuple[tuple[int, ...], StampedMessage]] = deque()
         self.dropped = 0
-        """Numbers up to this are kept no longer."""
         self.newest = dict.fromkeys(others, 0)
         self.ahead: dict[int, dict[int, StampedMessage]] = {member: {} for member in others}
         self.high = dict.fromkeys(others, 0)
         self.asked_ns: dict[int, int] = {}
-        """When I last asked each member with a gap."""
         self.given_up: dict[int, int] = {}
-        """Highest number given up of a member."""
 
     # -- sending ----------------------------------------------------------------------------
 
     def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
-        """Return whom a message is for, sorted; raises LocalError."""
         if to is None:
             return self.member.others()
         chosen = tuple(sorted(set(to)))
@@ -125,7 +113,7 @@ class Channel:
     def number(
         self, payload: Any, targets: tuple[int, ...], times: Times, now: int
     ) -> Sequence[Effect]:
-        """Number a message with these times, keep it, and transmit it once a number before."""
+        """Number a message with these times, keep it, and transmit it per previous number."""
         self.sent += 1
         lt, pt_ns = times
         effects: list[Effect] = []
@@ -138,7 +126,7 @@ class Channel:
         return effects
 
     def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return (number before, targets); in lanes `newest` is before for everybody."""
+        """Return (previous number, targets); with sender logs `newest` is previous for all."""
         if self.in_lanes:
             return [(newest, tuple(targets))]
         groups: dict[int, list[int]] = {}
@@ -159,7 +147,7 @@ class Channel:
             self.spoke_ns.update(dict.fromkeys(targets, now))
 
     def heartbeats(self, times: Times, now: int) -> list[Effect]:
-        """Return null messages with these times, for whom nothing was sent to for `heartbeat_s`."""
+        """Return null messages for the members to which nothing was sent for `heartbeat_s`."""
         if self.heartbeat_ns is None or now < self.beat_ns:
             return []
         spoke_ns = self.spoke_ns
@@ -188,14 +176,13 @@ class Channel:
         return found
 
     def first_gap(self, member: int) -> MessageId | None:
-        """Return the last message of the first gap of a member, if there is one."""
+        """Return the last message of a member's first gap, if there is one."""
         if self.ahead[member]:
             return MessageId(member, min(self.ahead[member]))
         high = self.high[member]
         return MessageId(member, high) if high > self.done(member) else None
 
     def ask(self, member: int, gaps: Iterable[tuple[int, int]], now: int) -> list[Effect]:
-        """Return requests for these numbers, where recovery is on and the member is here."""
         if self.retry_ns is None or member not in self.before:
             return []
         self.asked_ns[member] = now
@@ -203,7 +190,7 @@ class Channel:
         return [Transmit((member,), Request(me, 0, note, first, last)) for first, last in gaps]
 
     def retries(self, now: int) -> list[Effect]:
-        """Return requests for all gaps that were asked for `retry_s` ago or longer."""
+        """Return requests for all gaps whose last request is `retry_s` ago."""
         effects: list[Effect] = []
         for member, asked_ns in sorted(self.asked_ns.items()):
             if self.first_gap(member) is None:
@@ -213,7 +200,6 @@ class Channel:
         return effects
 
     def answer(self, request: Request) -> Sequence[Effect]:
-        """Send again what a member asks for; say so of what is kept no longer."""
         first, last = request.first, request.last
         effects: list[Effect] = []
         if first <= self.dropped:
@@ -231,12 +217,12 @@ class Channel:
     # -- taking in ----------------------------------------------------------------------------
 
     def done(self, member: int) -> int:
-        """Return the number up to which all is taken in or given up (REQ_j - 1)."""
+        """Return the number up to which all is accepted or abandoned (REQ_j - 1)."""
         newest = self.newest[member]
         return max(newest, self.given_up.get(member, 0)) if self.given_up else newest
 
     def follow(self, member: int) -> list[Taken]:
-        """Take in what is ahead of a member and follows without a gap; return it in order."""
+        """Accept the messages after a gap that follow without a gap now; return them in order."""
         run = []
         ahead = self.ahead[member]
         while (at := self._next(member)) is not None:
@@ -251,7 +237,7 @@ class Channel:
         return run
 
     def _next(self, member: int) -> int | None:
-        """Return the number that the next message to take in follows, if that is here."""
+        """Return the number that precedes the next message to accept, if that is here."""
         ahead, newest = self.ahead[member], self.newest[member]
         if newest in ahead or not ahead:
             return newest if ahead else None
@@ -259,19 +245,18 @@ class Channel:
         return first if first <= self.done(member) else None
 
     def give_up(self, member: int, last: int) -> list[Taken]:
-        """Miss for good what is missing up to `last`; return what can be taken in now."""
+        """Skip the missing numbers up to `last`; return the messages that can now be accepted."""
         self.given_up[member] = max(last, self.given_up.get(member, 0))
         return self.follow(member)
 
     def is_old(self, message: StampedMessage) -> bool:
-        """Tell whether a message was here before, or comes after its giving up was passed on."""
+        """Return whether a message is a duplicate, or arrives after it was abandoned."""
         sender, seq, before = message.sender, message.seq, message.before
         return seq <= self.newest[sender] or before in self.ahead[sender]
 
     # -- what cannot be -----------------------------------------------------------------------
 
     def check(self, message: AnyMessage) -> None:
-        """Raise UnknownMemberError or SequenceError when a message can not be right."""
         sender = message.sender
         if sender not in self.newest:
             raise UnknownMemberError(f"a message from member {sender}, who is not in the group")
@@ -316,13 +301,11 @@ class Channel:
     # -- membership, snapshot -------------------------------------------------------------------
 
     def join(self, member: int) -> None:
-        """Send to a newcomer too, and expect its messages."""
         for table in (self.before, self.newest, self.high):
             table[member] = 0
         self.ahead[member] = {}
 
     def adopt(self, others: Sequence[int], last: dict[int, int]) -> None:
-        """As newcomer: expect nothing that was sent before, and nothing of those that left."""
         self.begin(others)
         self.last = last
         for gone in last:
@@ -331,7 +314,7 @@ class Channel:
         self.high.update(last)
 
     def leave(self, member: int, last: int) -> list[StampedMessage]:
-        """Stop sending to and asking a member that left; return what can not be right."""
+        """Stop sending to a departed member; return the impossible messages of it."""
         self.last[member] = last
         for table in (self.before, self.spoke_ns, self.asked_ns):
             table.pop(member, None)

@@ -1,14 +1,13 @@
-"""Limits on how far the times of one message may be above those known here.
+"""Limits of the lead of a message's times over those known here.
 
-Receivers take over linear times, topic counts and vector entries. One absurd number would let the
-numbers of the whole group run out. A message that waits by a physical time far in the future is
-held for ever. Neither paper limits them (Tsuneizumi et al., Nakayama 2017); these limits are ours.
+Receivers take over linear times, topic counts and vector entries. One absurd number could exhaust
+the numbers of the whole group, and a far physical time could hold a message for ever. Neither paper
+limits them (Tsuneizumi et al., Nakayama 2017).
 
-An honest linear time is above one's own by no more than the messages that the group has sent since
-one last heard of it. The bound is of one message: many messages can raise a time by as much with
-each, 2^26 of them until a topic count runs out. Messages that depend on one at the bound, which was
-sent to some members only, are refused elsewhere until that message arrives; they may be offered
-again.
+An honest linear time leads by no more than the messages that the group has sent since this member
+last heard of it. The limit is per message: many messages can raise a time by as much each, 2^26 of
+them until a topic count is exhausted. Messages that depend on one at the limit are rejected where
+that one is missing; they can be offered again.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from antecede.core.clocks import Seconds, plain, seconds_text, span_ns
 from antecede.errors import LimitError, LocalError
 
 MAX_JUMP = 1 << 36
-"""Default of `max_jump`: 10,000 messages a second for 79 days, of which none came here."""
+"""Default of `max_clock_lead`: 10,000 messages per second for 79 days, none of which arrived."""
 MAX_AHEAD_S = 60.0
-"""Default of `max_ahead_s`: a minute beyond what the clocks' accuracies explain."""
+"""Default of `max_ahead_s`: a minute beyond the clocks' accuracies."""
 
 
 def _whose(message: Any) -> str:
@@ -30,7 +29,7 @@ def _whose(message: Any) -> str:
 
 
 class Limits(NamedTuple):
-    """What is believed of a message's times; None: anything."""
+    """Limits of a message's times; None: no limit."""
 
     jump: int | None
     ahead_ns: int | None
@@ -44,10 +43,7 @@ class Limits(NamedTuple):
         counts: bool = True,
         clocks: bool = False,
     ) -> Limits:
-        """Return the limits that options ask for. Raises LocalError, also for idle ones.
-
-        `counts`, `clocks`: whether messages carry linear times or counts, and physical times.
-        """
+        """Return the limits of the options. Raises LocalError for options without an effect."""
         if not counts and max_jump != MAX_JUMP:
             raise LocalError("max_jump limits linear times, and messages here carry none")
         if not clocks and max_ahead_s != MAX_AHEAD_S:
@@ -59,7 +55,7 @@ class Limits(NamedTuple):
         return cls(max_jump, ahead_ns)
 
     def check_number(self, message: Any, what: str, number: int, here: int) -> None:
-        """Raise LimitError for a number that is too far above the one known here."""
+        """Raise LimitError for a number too far above the one known here."""
         if self.jump is not None and number - here > self.jump:
             raise LimitError(
                 f"{_whose(message)} has {what} {number}, which is {number - here} above the one "
@@ -67,7 +63,7 @@ class Limits(NamedTuple):
             )
 
     def check_reading(self, message: Any, pt_ns: int, now: int, error_ns: int) -> None:
-        """Raise LimitError for a physical time beyond `now`, the clocks' error and the limit."""
+        """Raise LimitError for a PT that exceeds `now` plus the clocks' error by the limit."""
         if self.ahead_ns is not None and pt_ns - now - error_ns > self.ahead_ns:
             raise LimitError(
                 f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, which is "

@@ -1,22 +1,22 @@
-"""Delivery of the orders by clocks: hold a message until nothing earlier can come.
+"""Delivery of the clock orders: a message is held until no earlier one can arrive.
 
-Source: Tsuneizumi et al., sections 5 and 6 (receipt buffer RBF, DelCond, Deliver), with the
-repairs of the errata.
+Source: Tsuneizumi et al., sections 5 and 6 (receipt buffer RBF, DelCond, Deliver), with the repairs
+of the errata.
 
 Theory of operation
 -------------------
-A message names no causes: its stamp says what may come before it. It is delivered when nothing held
-comes before it, and nothing can come any more that does:
+A message names no causes. Its timestamp determines which messages may precede it. It is delivered
+when no held message precedes it, and none can still arrive that does:
 
-    delivery "null"    from every other member something has come, a message or a null message,
-                       after which nothing of it can come before this one (DelCond). Needs no
-                       bound of the delay; a member that falls silent stops everybody.
-    delivery "bound"   so much time has passed that whatever comes before it has arrived, and no
-                       gap is known that may hide such a message. Needs true bounds.
+    delivery "null"    every other member has sent a message or null message after which none of
+                       its messages can precede this one (DelCond). Needs no delay bound. A silent
+                       member blocks all others.
+    delivery "bound"   enough time has passed that all predecessors have arrived, and no known gap
+                       may hide one. Needs true bounds.
 
-`floors[j]` are the least LT and PT of all later messages of j. It rises with what is taken in of j,
-so never past a gap. LT follows arrivals, also of messages ahead of a gap and of discarded ones:
-all of them are in the causal past of later messages.
+`lower_bounds[j]` has the least LT and PT of all later messages of j. It rises with accepted
+messages of j, so never past a gap. LT follows arrivals, also of messages after a gap and of
+discarded ones: all of them are in the causal past of later messages.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ from antecede.core.protocols.membership.newcomer_wait import NewcomerWait
 from antecede.errors import LocalError
 
 NOBODY_NS = -LONGEST_NS // 2
-"""The wait where there is no third member: none."""
+"""Wait without a third member: none."""
 HOOKS = (
     *("_precedes", "_rank", "_is_clear", "_in_the_way", "_is_due", "_has_waited", "_since_ns"),
     *("_look", "_deliver_readably", "_newest_hiding", "_hiding"),
 )
-"""The methods that decide by the definition what may go, and in which order."""
+"""Methods that define which messages are deliverable, and their order."""
 REVEALS = "reveals a gap: dropped, as printed"
 
 
 class ClockDelivery(NewcomerWait, Protocol):
-    """Sends, takes in, holds and delivers; `clock_based.base` makes a whole protocol of it.
+    """Sending, acceptance and delivery; `clock_based.base` completes the protocol.
 
-    What a subclass may decide otherwise: `wait_ns` (the wait under delivery "bound"),
-    `relate` (the relation), and the methods in `HOOKS`. With one of these the index is not used
-    and every message is looked at: slower, and decided by what the subclass says.
+    A subclass may override `wait_ns` (the wait with delivery "bound"), `make_relation` (the
+    relation), and the methods in `HOOKS`. Then no index is used and every message is checked by the
+    subclass's methods, which is slower.
     """
 
     carries_lt: ClassVar[bool] = True
@@ -82,11 +82,8 @@ class ClockDelivery(NewcomerWait, Protocol):
         *("arrived_ns", "left_ns", "delivered", "own_clock"),
     )
     state: ClassVar[tuple[str, ...]] = ("members", *Channel.state, *own_state)
-    """What a snapshot holds, by name; everything else is given to the constructor."""
     channel: Channel
-    """Numbers, gaps, recovery and null messages."""
     buffer: ReceiveBuffer
-    """How much may wait."""
     printed: frozenset[str]
     bounds: Bounds[int] | None
     delivery: str
@@ -96,37 +93,34 @@ class ClockDelivery(NewcomerWait, Protocol):
     separation: Separation
     _waits_ns: dict[int, int]
     index: ClockIndex | None
-    """What is held, so that who may go is found quickly; None: to be made from the state."""
+    """Index of held messages by what they wait for; None: rebuild from the state."""
 
     def begin(self) -> None:
-        """Set up the state of a member that has heard of nobody."""
         self.own_clock = OwnClock()
         self.linear_time = 0
-        """LT: what the next message carries."""
         self.held: dict[MessageId, Taken] = {}
-        """Taken in and not delivered."""
         self.floors = dict.fromkeys(self.others(), Floor())
         self.heard: dict[int, NullMessage] = {}
-        """By member: the newest null message, while something before it has not come."""
+        """By member: the newest null message, while an earlier message is missing."""
         self.arrived_ns: dict[MessageId, int] = {}
-        """When what is not delivered arrived; for the bound without physical time alone."""
+        """Arrival times of undelivered messages, for delivery "bound" without PT only."""
         self.left_ns: dict[int, int | None] = {}
-        """Who left with messages under way, and my first reading after that."""
+        """Departed members with messages in transit, and the first reading after they left."""
         self.delivered = dict.fromkeys(self.others(), 0)
-        """DSEQ: number of the last message delivered of each member."""
+        """DSEQ: number of the last delivered message of each member."""
         self.look_again()
 
     def look_again(self) -> None:
-        """Regard every held message as not looked at; what follows is derived from the state."""
+        """Mark every held message as unchecked and derive the rest from the state."""
         self.unseen = set(self.held)
-        """Held, and to be looked at by the next delivery."""
+        """Held messages that the next delivery must check."""
         self.waits_for: dict[int, set[MessageId]] = {}
-        """Held, by one member of which something may still come before it."""
+        """Held messages by one member whose later messages may precede them."""
         self.clear: set[MessageId] = set()
-        """Held, and nothing can come any more that comes before it."""
+        """Held messages that no later message can precede."""
         gaps = {member: self.channel.first_gap(member) for member in self.channel.newest}
         self.gapped = {member: gap for member, gap in gaps.items() if gap}
-        """First gaps of the members of which numbers are known to miss, the newest last."""
+        """First gaps of the members with known missing numbers, the newest gap last."""
         self.index = None
         self.channel.beat_ns = -LONGEST_NS
 
@@ -140,10 +134,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        """Stamp and number the message; transmit it to the members in `to`, None meaning all.
-
-        One `Transmit` for each number that receivers were sent before. Raises LocalError.
-        """
+        """Transmit a message to the members in `to`, once per previous number; None: all."""
         reading, clock = self.read_clock(now)
         targets = self.channel.targets(to)
         if self.entry:
@@ -153,19 +144,16 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def stamp(self, now: int) -> tuple[int, int]:
-        """Return the times of a message that is sent now, and let LT go on by one."""
         times = self.times(now)
         self.linear_time += self.carries_lt
         return times
 
     def times(self, now: int) -> tuple[int, int]:
-        """Return LT and PT as they are now, 0 for what the protocol does not carry."""
         return (self.linear_time, now if self.carries_pt else 0)  # LT stays 0 if not carried
 
     # -- receiving --------------------------------------------------------------------------
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message and deliver what can go, or hold it; ask for what misses."""
         now, clock = self.read_clock(now)
         if isinstance(message, StampedMessage) and self._is_plain(message):
             self._check_times(message, now)
@@ -225,7 +213,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return known and not self.channel.is_old(message) and self.buffer.is_first(message)
 
     def _is_plain(self, message: StampedMessage) -> bool:
-        """Tell whether a message is right, new and the next of its sender, and there is room."""
+        """Return whether a message is valid, new and its sender's next, without a buffer limit."""
         sender, channel = message.sender, self.channel
         return (
             channel.newest.get(sender) == message.before < message.seq <= MAX_NUMBER
@@ -236,7 +224,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         )
 
     def _receive_next(self, message: StampedMessage, now: int) -> list[Effect]:
-        """Do what `receive` does, where nothing of the sender misses and there is room."""
         sender, seq = message.sender, message.seq
         self._advance(message.lt)
         self._note_arrival(message, now)
@@ -248,7 +235,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def _check_times(self, message: AnyMessage, now: int) -> None:
-        """Raise LimitError for an LT or PT that is not believed."""
         if not isinstance(message, StampedMessage | NullMessage):
             return
         if self.carries_lt and message.lt > self.linear_time:
@@ -266,7 +252,6 @@ class ClockDelivery(NewcomerWait, Protocol):
             del self.gapped[member]
 
     def _advance(self, lt: int) -> None:
-        """Let LT follow the arrival of a message."""
         if "equal-times" in self.printed:
             self.linear_time = max(self.linear_time, lt)
         elif self.carries_lt:
@@ -283,7 +268,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return message.before in self.channel.ahead[message.sender]
 
     def _reveal(self, sender: int, number: int, now: int) -> list[Effect]:
-        """Note that this number is for me; ask for what is missing up to it, when that is new."""
+        """Record that a number is for this member; request the numbers of a new gap up to it."""
         channel = self.channel
         high = max(channel.high[sender], channel.done(sender))
         if number <= high:
@@ -307,13 +292,11 @@ class ClockDelivery(NewcomerWait, Protocol):
         return self._deliver(now)
 
     def _pass_over(self, member: int, last: int, now: int) -> list[Effect]:
-        """Give up what is missing of a member up to a number, and go on without it."""
         run = self.channel.give_up(member, last)
         self.look_again()
         return self._take(run, now)
 
     def _take(self, run: Iterable[Taken], now: int) -> list[Effect]:
-        """Hold what was taken in, raise the floors, and deliver what can go."""
         for taken in run:
             message = taken.message
             key = self.identity(message)
@@ -342,7 +325,7 @@ class ClockDelivery(NewcomerWait, Protocol):
             self.index.rise(member, lt, pt_ns)
 
     def _overrun(self, message: StampedMessage, now: int) -> Sequence[Effect]:
-        """Discard a message for which there is no room; it is asked for in `retry_s`."""
+        """Discard a message because the buffer is full; it is requested again after `retry_s`."""
         sender = message.sender
         effects: list[Effect] = [Discard(message, OVERRUN)]
         effects += self._reveal(sender, message.before, now)
@@ -359,7 +342,7 @@ class ClockDelivery(NewcomerWait, Protocol):
     # -- delivery -----------------------------------------------------------------------------
 
     def _deliver(self, now: int) -> list[Effect]:
-        """Take out of the buffer what may go, in its order (DelCond, Deliver)."""
+        """Deliver the deliverable messages in order (DelCond, Deliver)."""
         if self.index is None:
             if not can_index(self):
                 return self._deliver_readably(now)
@@ -368,7 +351,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return self._handed_over([self.held.pop(key) for key in free]) if free else []
 
     def _deliver_readably(self, now: int) -> list[Effect]:
-        """Do the same by the definition: the reference, and for relations without an index."""
+        """Deliver by the definition: the reference, and for relations without an index."""
         self._look()
         due = {key for key in self.clear if self._is_due(key, now)}
         if not due:
@@ -394,7 +377,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def _look(self) -> None:
-        """File each unseen message under a member that it waits for, or as clear."""
+        """Sort each unchecked message under a member for which it waits, or as clear."""
         for key in self.unseen:
             member = self._in_the_way(key)
             if member is None:
@@ -404,13 +387,12 @@ class ClockDelivery(NewcomerWait, Protocol):
         self.unseen = set()
 
     def _in_the_way(self, key: MessageId) -> int | None:
-        """Return a member of which something may still come before a held message, if any."""
+        """Return a member whose later messages may precede a held message, or None."""
         message = self.held[key].message
         others = (member for member in self.floors if member != message.sender)
         return next((k for k in others if not self._is_clear(k, message)), None)
 
     def _is_due(self, key: MessageId, now: int) -> bool:
-        """Tell whether a clear message has waited for what the delivery asks for."""
         message = self.held[key].message
         if "dseq" in self.printed and self.delivered[message.sender] != message.seq - 1:
             return False
@@ -427,7 +409,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return self.relation.precedes(a, b)
 
     def _is_clear(self, member: int, message: StampedMessage) -> bool:
-        """Tell whether no message of a member can still come before this one."""
+        """Return whether no later message of a member can precede this message."""
         channel = self.channel
         if self.delivery == "bound" and channel.first_gap(member) is None:
             return True
@@ -436,7 +418,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return self.relation.excludes(self.floors[member], member, message)
 
     def _newest_hiding(self, message: StampedMessage) -> int | None:
-        """Return the one of `_hiding` whose gap is the newest: it will be the last to close."""
+        """Return the member of `_list_hiding` with the newest gap, which will close last."""
         sender, excludes, floors = message.sender, self.relation.excludes, self.floors
         for member in reversed(self.gapped):
             if member != sender and not excludes(floors[member], member, message):
@@ -444,13 +426,13 @@ class ClockDelivery(NewcomerWait, Protocol):
         return None
 
     def _hiding(self, message: StampedMessage) -> list[int]:
-        """Return the members with a gap, also of those that left, that are not clear."""
+        """Return the members, departed ones included, with a gap that may hide a predecessor."""
         sender, excludes, floors = message.sender, self.relation.excludes, self.floors
         return [k for k in self.gapped if k != sender and not excludes(floors[k], k, message)]
 
     @property
     def decides_as_defined(self) -> bool:
-        """Whether no subclass, and nobody in this object, put something in place of `HOOKS`."""
+        """True if neither the class nor the instance overrides a method of `HOOKS`."""
         # Not by `vars`: once its dictionary exists, CPython 3.11 reads attributes slowly.
         return all(
             getattr(getattr(self, name), "__func__", None) is getattr(ClockDelivery, name)
@@ -458,20 +440,19 @@ class ClockDelivery(NewcomerWait, Protocol):
         )
 
     def _has_waited(self, message: StampedMessage, now: int) -> bool:
-        """Tell whether all that comes before a message must have arrived, if nothing is lost."""
+        """Return whether all predecessors of a message must have arrived, if none is lost."""
         return now - self._since_ns(message) > self.wait_ns(message.sender)
 
     def _since_ns(self, message: StampedMessage) -> int:
-        """Return what the wait under delivery "bound" counts from."""
+        """Return the start of the wait with delivery "bound"."""
         return message.pt_ns if self.carries_pt else self.arrived_ns[self.identity(message)]
 
     def wait_ns(self, sender: int) -> int:
-        """Return how long a message waits under delivery "bound", by my clock.
+        """Return the wait of a message with delivery "bound" on this member's clock.
 
-        After its PT; or after its arrival, where it carries none. A cause of a third member k was
-        sent the least delay of a path from k to the sender before; the readings differ from
-        true time by the accuracies. Causes of the sender itself come by number. Worked out once
-        while nobody joins. Raises LocalError for a wait above 146 years.
+        It counts from PT, or without PT from the arrival. A cause of a third member k was sent
+        before the message, by at least the least delay of a path from k to the sender. The readings
+        differ from true time by the accuracies. Raises LocalError for a wait above 146 years.
         """
         if sender not in self._waits_ns:
             self._waits_ns[sender] = self._derived_wait_ns(sender)
@@ -499,7 +480,6 @@ class ClockDelivery(NewcomerWait, Protocol):
     # -- time ---------------------------------------------------------------------------------
 
     def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
-        """Return the reading to go by, and the clock after it; raises LocalError."""
         onward = self.own_clock.onward(now)
         if onward is not None:
             assert now is not None
@@ -522,7 +502,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return tuple(effects)
 
     def _close(self, now: int) -> list[Effect]:
-        """Wait for a member that left no longer than its messages can be under way."""
+        """Stop waiting for departed members once their messages can no longer be in transit."""
         effects: list[Effect] = []
         for member, left_ns in sorted(self.left_ns.items()):
             if left_ns is None:
@@ -533,17 +513,14 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def under_way_ns(self, member: int) -> int:
-        """Return how long what a member sent can be under way to me, by my clock."""
+        """Return the longest transit time of a member's messages on this member's clock."""
         assert self.bounds is not None
         return self.bounds.most_delay_ns(member, self.me) + 2 * self.bounds.error_ns(self.me)
 
     # -- explanations -------------------------------------------------------------------------
 
     def missing(self, message: StampedMessage) -> tuple[MessageId, ...]:
-        """Return the last messages of the first gaps that a held message waits for.
-
-        Of its sender when it is ahead, else of each member whose gap may hide something.
-        """
+        """Return the last messages of the first gaps for which a held message waits."""
         if not self.gapped:
             return ()
         if self._is_ahead(message):
@@ -552,10 +529,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return tuple([self.gapped[member] for member in sorted(self._hiding(message))])
 
     def explained(self, message: StampedMessage) -> Held:
-        """Return what a held message waits for: messages, silent members, or the clock.
-
-        Else the held messages before it; none: its turn comes with the next tick.
-        """
+        """Return what a held message waits for: messages, silent members, or the clock."""
         missing = self.missing(message)
         if self._is_ahead(message):
             return Held(message, missing)
@@ -572,7 +546,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return Held(message, missing or before, silent=silent)
 
     def _held_before(self, message: StampedMessage) -> tuple[MessageId, ...]:
-        """Return the held messages that come before this one."""
         own, held = self.identity(message), self.held
         others = (key for key in sorted(held) if key != own)
         return tuple(key for key in others if self._precedes(held[key].message, message))

@@ -1,4 +1,4 @@
-"""State of a delivery that its index and its receive buffer read."""
+"""State of a delivery for its index and its receive buffer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antecede.core.protocols.clock_based.relations import Floor, Relation, Separ
 
 
 class DeliveryState(Protocol):
-    """State and decisions of a member; `ClockDelivery` has them."""
+    """State and decisions of a member, implemented by `ClockDelivery`."""
 
     carries_lt: ClassVar[bool]
     carries_pt: ClassVar[bool]
@@ -29,7 +29,7 @@ class DeliveryState(Protocol):
     def decides_as_defined(self) -> bool: ...
     def identity(self, message: Any) -> MessageId: ...
     def wait_ns(self, sender: int) -> int:
-        """Return how long a message of a sender waits under delivery "bound"."""
+        """Return the wait of a sender's message with delivery "bound"."""
 
     def _precedes(self, a: StampedMessage, b: StampedMessage) -> bool: ...
     def _rank(self, message: StampedMessage) -> tuple[int, int, int, int]: ...

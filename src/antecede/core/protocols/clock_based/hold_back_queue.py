@@ -1,16 +1,13 @@
-"""Hold-back queue for orders that are relations on timestamps (Tsuneizumi et al., Nakayama 2017).
+"""Hold-back queue for orders that are relations on timestamps.
 
-A message may go when its time has come and nothing that precedes it is held. `released` is the
-readable definition; `HoldBackQueue` releases the same messages in the same order without looking at
-all that is held.
+Source: Tsuneizumi et al., Nakayama 2017. A message is deliverable when its time has come and no
+held message precedes it. `take_deliverable` is the readable definition. `HoldBackQueue` releases
+the same messages in the same order without scanning all held ones.
 
-Theory of operation
--------------------
-A predecessor has a lesser rank, and (where physical time is part of the relation) a physical time
-that is less by `apart_ns` at least, or comes from the same sender. So the candidates are a prefix
-of the held messages by rank, and one by physical time; the shorter is searched. A message that
-waits for a held one only is filed behind that. In a busy group both prefixes are nearly empty. At
-worst, with clocks much coarser than the network, a prefix is all that is held.
+A predecessor has a lesser rank. If physical time is part of the relation, its physical time is less
+by at least `apart_ns`, or it has the same sender. So the candidates are a prefix of the held
+messages by rank, and one by physical time. The shorter prefix is searched. With clocks much coarser
+than the network, a prefix may contain all held messages.
 """
 
 from __future__ import annotations
@@ -31,12 +28,11 @@ def released(
     precedes: Callable[[Any, Any], bool],
     rank: Callable[[Any], Any],
 ) -> list[Any]:
-    """Take out of `held` all messages that may go, and return them in their order.
+    """Take all deliverable messages out of `held` and return them in order.
 
-    `precedes(a, b)` must not be cyclic on what is held, else a cycle stays held for ever: test
-    a relation before it is used here. `rank` breaks ties between messages that are free to go
-    at the same time; with a rank that `precedes` respects, one pass finds them all.
-    O(h^2) calls of `precedes` for h messages held.
+    `precedes(a, b)` must not be cyclic on the held messages, or a cycle stays held for ever. `rank`
+    breaks ties between messages that become deliverable together. O(h^2) calls of `precedes` for h
+    held messages.
     """
     free: list[Any] = []
     found = True
@@ -55,7 +51,7 @@ _LAST = 1 << 200
 
 
 class Entry(NamedTuple):
-    """A held message as the queue sees it."""
+    """Held message in the queue."""
 
     item: Any
     rank: tuple[int, ...]
@@ -66,7 +62,7 @@ class Entry(NamedTuple):
 class HoldBackQueue:
     """Held messages by rank, by physical time and by sender; `precedes` respects the rank.
 
-    `apart_ns`: least difference in physical time of a cause of another sender, or None.
+    `apart_ns`: least difference in physical time to a cause of another sender, or None.
     """
 
     def __init__(self, precedes: Callable[[Any, Any], bool], apart_ns: int | None) -> None:
@@ -78,7 +74,6 @@ class HoldBackQueue:
         self._behind: dict[MessageId, list[MessageId]] = {}
 
     def add(self, key: MessageId, item: Any, rank: tuple[int, ...], pt_ns: int) -> None:
-        """Hold a message."""
         self.entries[key] = Entry(item, rank, pt_ns)
         insort(self._by_rank, rank)
         if self.apart_ns is not None:
@@ -92,9 +87,9 @@ class HoldBackQueue:
     def release(
         self, keys: Iterable[MessageId], may_go: Callable[[MessageId], bool] | None = None
     ) -> list[MessageId]:
-        """Take out those of `keys`, and of what waited behind them, that nothing held precedes.
+        """Take those messages of `keys`, and of their dependents, that no held message precedes.
 
-        In rounds by rank. `may_go` (None: all may) drops keys: the caller names them again.
+        `is_ready` (None: all) drops keys, which the caller must pass again later.
         """
         entries = self.entries
         current = [(entries[key].rank, key) for key in keys if may_go is None or may_go(key)]
@@ -123,7 +118,6 @@ class HoldBackQueue:
         return free
 
     def _blocker(self, key: MessageId) -> MessageId | None:
-        """Return a held message that precedes this one, or None."""
         precedes, entries = self.precedes, self.entries
         item, rank, pt_ns = entries[key]
         own = self._of_sender[key.sender]

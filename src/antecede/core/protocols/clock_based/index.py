@@ -1,8 +1,8 @@
-"""Indexes of the held messages of `ClockDelivery`, derived from its state.
+"""Index of the held messages of `ClockDelivery`, derived from its state.
 
-`ClockDelivery._deliver_readably` is the reference. Under delivery "null" a `FloorIndex` finds what
-nothing can precede any more; it needs one separation for all pairs. Under delivery "bound" a heap
-finds whose time has come. Then `HoldBackQueue` keeps the order.
+`ClockDelivery._deliver_by_definition` is the reference. Delivery "null" uses a `LowerBoundIndex`,
+which needs one separation for all pairs. Delivery "bound" uses a heap by due time. `HoldBackQueue`
+keeps the order.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 
 
 def can_index(member: DeliveryState) -> bool:
-    """Tell whether an index finds the same as the definition.
+    """Return whether an index finds the same messages as the definition.
 
-    Not for printed or own relations, nor where a subclass has its own method of `HOOKS`.
+    False for published and custom relations, and if a subclass overrides a method of `HOOKS`.
     """
     if type(member.relation) not in _RELATIONS or "dseq" in member.printed:
         return False
@@ -35,7 +35,7 @@ def can_index(member: DeliveryState) -> bool:
 
 
 class ClockIndex:
-    """What one member holds, by what it waits for."""
+    """Held messages of a member by what they wait for."""
 
     def __init__(self, member: DeliveryState) -> None:
         self.member = member
@@ -46,9 +46,9 @@ class ClockIndex:
         self.queue = HoldBackQueue(member._precedes, apart_ns)
         self.due: list[tuple[int, MessageId]] = []
         self.ready: list[MessageId] = []
-        """Whose time has come, and that a gap may have hidden something from: to be looked at."""
+        """Due messages whose gaps have changed: to be checked."""
         self.hidden: dict[int, list[MessageId]] = {}
-        """Whose time has come, by a member in whose gap something may be that comes before it."""
+        """Due messages by a member whose gap may hide a predecessor."""
         self.floors = FloorIndex(())
         if not self.by_bound:
             for other in member.floors:
@@ -57,7 +57,6 @@ class ClockIndex:
             self.add(key, member.held[key].message)
 
     def add(self, key: MessageId, message: StampedMessage) -> None:
-        """Take in a message that is held from now on."""
         member = self.member
         self.queue.add(key, message, member._rank(message), message.pt_ns)
         if self.by_bound:
@@ -68,7 +67,6 @@ class ClockIndex:
             self.floors.add(key, message.lt if self.by_lt else 1, limit_ns)
 
     def rise(self, other: int, lt: int, pt_ns: int) -> None:
-        """Note that a member's floor is here now, or that nothing comes from it any more."""
         member = self.member
         if self.by_bound:
             if self.hidden:
@@ -81,7 +79,6 @@ class ClockIndex:
         self.floors.rise(other, lt if self.by_lt else 0, pt_ns if self.by_pt else 0)
 
     def free(self, now: int) -> list[MessageId]:
-        """Take out and return what may go at this reading, in its order."""
         if not self.by_bound:
             clear = self.floors.take_clear()
             return self.queue.release(clear) if clear else []
@@ -94,7 +91,7 @@ class ClockIndex:
         return self.queue.release(keys, self._hides_nothing if self.member.gapped else None)
 
     def _hides_nothing(self, key: MessageId) -> bool:
-        """Tell whether no gap may hide what comes before a message; else file it under that."""
+        """Return whether no gap may hide a predecessor; else index the message under that gap."""
         other = self.member._newest_hiding(self.queue.entries[key].item)
         if other is not None:
             self.hidden.setdefault(other, []).append(key)

@@ -1,7 +1,7 @@
-"""Properties and rules of Tsuneizumi et al. as printed: predicates on stamps and bounds.
+"""Properties and rules of Tsuneizumi et al. as printed: predicates on timestamps and bounds.
 
 Source: Tsuneizumi et al., sections 3 to 5: properties (1) to (7), rules 1 and 2.
-tests/core/protocols/clock_based/test_clock_relations.py says which hold.
+tests/core/protocols/clock_based/test_clock_relations.py checks which of them hold.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from antecede.errors import LocalError
 
 
 class Order(enum.Enum):
-    """What the printed rules say about a pair."""
+    """Result of the printed rules for a pair."""
 
     BEFORE = "before"
     AFTER = "after"
     CONCURRENT = "concurrent"
     UNSAID = "neither, and not concurrent"
-    """Rule 1(a), last line: its words are lost; equal LT, and PT further apart than 2 lambda."""
+    """Rule 1(a), last line, lost in print: equal LT, and PT further apart than 2 lambda."""
 
 
 def temporally_precedes(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether a was surely sent before b: properties (3) and (5)."""
+    """Return whether a was surely sent before b: properties (3) and (5)."""
     return b.pt_ns - a.pt_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender)
 
 
 def temporally_concurrent(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether the clocks cannot say which was sent first: property (6)."""
+    """Return whether the clocks cannot order a and b: property (6)."""
     return abs(b.pt_ns - a.pt_ns) <= bounds.error_ns(a.sender) + bounds.error_ns(b.sender)
 
 
 def surely_causal(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether a, sent to b's sender, had surely arrived: (4), (7), theorem of 4.2."""
+    """Return whether a, sent to b's sender, had surely arrived: (4), (7), theorem of 4.2."""
     apart_ns = b.pt_ns - a.pt_ns
     most_ns = bounds.most_delay_ns(a.sender, b.sender)
     return apart_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender) + most_ns
 
 
 def linearly_precedes(a: Stamped, b: Stamped) -> bool:
-    """Tell whether a's linear time is less (section 4.1)."""
+    """Return whether a's linear time is less (section 4.1)."""
     return a.lt < b.lt
 
 
@@ -54,7 +54,7 @@ def readings_apart(source: int, target: int, bounds: Bounds[int]) -> tuple[int, 
 
 
 def rules_as_printed(a: Stamped, b: Stamped, accuracy_ns: int, delay_ns: int) -> Order:
-    """Return what rules 1 and 2 of section 5 say, for a homogeneous group, as printed."""
+    """Return the result of rules 1 and 2 of section 5 as printed, for a homogeneous group."""
     apart_ns = b.pt_ns - a.pt_ns
     if abs(apart_ns) > 2 * accuracy_ns + delay_ns:  # rule 2
         return Order.BEFORE if apart_ns > 0 else Order.AFTER
@@ -71,7 +71,7 @@ def rules_as_printed(a: Stamped, b: Stamped, accuracy_ns: int, delay_ns: int) ->
 
 
 class PrintedRelation:
-    """Rules 1 and 2 as printed; floors too go by the rules. Needs a homogeneous group."""
+    """Rules 1 and 2 as printed, also for lower bounds. Needs a homogeneous group."""
 
     def __init__(self, bounds: Bounds[int]) -> None:
         if not bounds.homogeneous:
@@ -93,7 +93,7 @@ class PrintedRelation:
 
 
 class ConverseRelation:
-    """a before b when a had surely arrived at b's sender: section 5 reads (7) both ways."""
+    """Message a precedes b if a had surely arrived at b's sender: converse of (7), section 5."""
 
     def __init__(self, bounds: Bounds[int]) -> None:
         self.bounds = bounds

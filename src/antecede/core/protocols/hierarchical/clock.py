@@ -1,16 +1,16 @@
 """VTx, the extended vector time of the external group, and the messages that wait for it.
 
 Source: Evropeytsev et al. 2016, Listings 10 and 11, and the clock part of Listings 12 and 13.
-Listing 11 line 2, lost in print, is: for each <i, dep> in m.CI with i other than oneself, `dep <=
-VTx[i]` where VTx[i] is an integer, else `dep & VTx[i] = dep`.
+Listing 11 line 2 is lost in print. It is: for each <i, dep> in m.CI with i other than this process,
+`dep <= VTx[i]` where VTx[i] is an integer, else `dep & VTx[i] = dep`.
 
 Theory of operation
 -------------------
-An external peer and a super peer receive from the external group by the same rules; this is
-what they share. VTx has an integer for each external peer and a bit vector, as a window with
-its leading ones below the base, for each super peer. A held message waits on the first thing
-that it misses and is looked at again when that is delivered. Nothing here delivers: `arrivals`
-returns messages in the order in which the role must take them.
+External peers and super peers share these rules for messages of the external group. VTx has an
+integer for each external peer and a bit vector for each super peer, as a window with its leading
+ones below the base. A held message is indexed under its first missing message and checked again
+when that is delivered. This class delivers nothing: `accept` returns messages in the order in which
+the role must process them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ExternalClock:
         self.last: dict[int, int] = {}
 
     def arrivals(self, message: External) -> list[External]:
-        """Take in a checked message; return what can be delivered, in order, in VTx already."""
+        """Accept a checked message; return the deliverable messages in order, already in VTx."""
         ready: list[External] = []
         woken = self._note_translated(message)
         self._offer(message, ready)
@@ -53,7 +53,7 @@ class ExternalClock:
         return self._followed(ready)
 
     def flushed(self, note: Flush) -> list[External]:
-        """Return what I alone lets go. Raises UnknownMemberError and SequenceError."""
+        """Return the messages that I unblocks. Raises UnknownMemberError and SequenceError."""
         if note.sender not in self.vectors:
             raise UnknownMemberError(f"a flush of I from {note.sender}, no other super peer")
         base, bits = note.translated
@@ -68,7 +68,6 @@ class ExternalClock:
         return self._followed(ready)
 
     def _followed(self, ready: list[External]) -> list[External]:
-        """Return what can be delivered, and in turn what waited for that."""
         for done in ready:  # grows while it is walked
             self._retry(self.waiting.pop(MessageId(done.sender, done.seq), []), ready)
         return ready
@@ -90,7 +89,7 @@ class ExternalClock:
     # -- the listings -----------------------------------------------------------------------
 
     def _note_translated(self, message: External | Flush) -> list[MessageId]:
-        """Listing 10: take numbers in I as known; return the held messages that waited."""
+        """Record the numbers in I (Listing 10); return the held messages that waited for them."""
         base, bits = message.translated
         if not bits:
             return []
@@ -104,7 +103,7 @@ class ExternalClock:
         return [k for n in numbers for k in self.waiting.pop(MessageId(message.sender, n), ())]
 
     def missing(self, message: External) -> tuple[MessageId, ...]:
-        """Return what the message waits for by Listing 11, the newest position first."""
+        """Return the missing messages by Listing 11, the newest position first."""
         absent: list[MessageId] = []
         count = self.counts.get(message.sender)
         if count is not None and message.seq != count + 1:
@@ -127,7 +126,7 @@ class ExternalClock:
         return [MessageId(super_peer, n) for n in reversed(list(positions(base, absent)))]
 
     def _advance(self, message: External) -> None:
-        """Listings 12 and 13, lines 1 to 5."""
+        """Advance VTx: Listings 12 and 13, lines 1 to 5."""
         if message.sender in self.counts:
             self.counts[message.sender] = message.seq
         else:
@@ -139,7 +138,6 @@ class ExternalClock:
     # -- refusing ---------------------------------------------------------------------------
 
     def is_duplicate(self, message: External) -> bool:
-        """Tell whether the message has been delivered or is held."""
         sender, seq = message.sender, message.seq
         if MessageId(sender, seq) in self.held:
             return True
@@ -149,7 +147,6 @@ class ExternalClock:
         return seq <= base or bool((bits >> (seq - base - 1)) & 1)
 
     def check(self, message: External) -> None:
-        """Raise UnknownMemberError or SequenceError when the message cannot be right."""
         sender, seq = message.sender, message.seq
         if sender not in self.counts and sender not in self.vectors:
             raise UnknownMemberError(f"message {seq} from {sender}, not in the external group")
@@ -180,7 +177,7 @@ class ExternalClock:
             self._check_span(message)
 
     def _check_span(self, message: External) -> None:
-        """Refuse positions that would make VTx span more than MAX_SPAN beyond what I fills."""
+        """Raise SequenceError if VTx would span more than MAX_SPAN beyond I."""
         base, bits = message.translated
         have = self.vectors[message.sender][0]
         top = base + bits.bit_length()
@@ -200,22 +197,15 @@ class ExternalClock:
     # -- membership, snapshot, size ---------------------------------------------------------
 
     def join(self, peer: int) -> None:
-        """Expect messages of a new external peer from number 1 on."""
         changes.with_newcomers((), {self.me, *self.counts, *self.vectors}, (peer,))
         self.counts[peer] = 0
 
     def join_super_peer(self, super_peer: int) -> None:
-        """Expect messages of a new super peer; its group has none yet."""
         changes.with_newcomers((), {self.me, *self.counts, *self.vectors}, (super_peer,))
         self.vectors[super_peer] = EMPTY
 
     def leave(self, peer: int, last: int) -> list[External]:
-        """Take no message of an external peer or a super peer after `last`; return those held,
-        given up.
-
-        Its integer or window stays: messages of others that name it may still come. What I has
-        said of a super peer's numbers may lie above its last message.
-        """
+        """Reject messages of a process after `last`; return its held ones. VTx is unchanged."""
         here = (self.counts.keys() | self.vectors.keys()) - self.last.keys()
         changes.check_leaver(here, self.me, peer)
         changes.check_last(peer, last, self.counts.get(peer, 0))
@@ -227,20 +217,16 @@ class ExternalClock:
         return given_up
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number) with what each misses."""
         return tuple(Held(m, self.missing(m)) for _, m in sorted(self.held.items()))
 
     def frontier(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
-        """Return VTx without the own element: integers, bit vectors."""
         return tuple(self.counts.items()), tuple(self.vectors.items())
 
     def snapshot(self) -> Hashable:
-        """Return VTx, the held messages and who left, as plain tuples."""
         held = tuple(message for _, message in sorted(self.held.items()))
         return *self.frontier(), held, tuple(self.last.items())
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned. Raises ValueError for held messages of strangers."""
         counts, vectors, held, last = state
         self.counts, self.vectors, self.last = dict(counts), dict(vectors), dict(last)
         known = self.counts.keys() | self.vectors.keys()
@@ -249,7 +235,6 @@ class ExternalClock:
         self._file(held)
 
     def check_whole(self, others: Iterable[int]) -> None:
-        """Raise ValueError unless VTx has these others, and who left, and no process twice."""
         known = self.counts.keys() | self.vectors.keys()
         twice = self.counts.keys() & self.vectors.keys()
         if twice or self.me in known or not known >= self.last.keys():
@@ -258,7 +243,6 @@ class ExternalClock:
             raise ValueError(f"VTx of processes {sorted(known)}")
 
     def _file(self, held: Iterable[External]) -> None:
-        """Hold these messages and no others, each filed under the first thing that it misses."""
         self.held, self.waiting = {}, {}
         for message in held:
             key = MessageId(message.sender, message.seq)
@@ -266,7 +250,7 @@ class ExternalClock:
             self.waiting.setdefault(self.missing(message)[0], []).append(key)
 
     def storage_bytes(self) -> int:
-        """Return the source's count: 4 for each integer, each bit vector's window."""
+        """Return the source's count: 4 per integer, and each bit vector's window."""
         vectors = sum(window_bytes(bits) for _, bits in self.vectors.values())
         return INTEGER_BYTES * (len(self.counts) + 1) + vectors
 
@@ -280,12 +264,12 @@ class ExternalClock:
 
 
 class OuterRole(Role):
-    """Base of the roles that stand in the external group."""
+    """Base of the roles in the external group."""
 
     clock: ExternalClock
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message of the external group: Listings 10 to 13."""
+        """Process a message of the external group: Listings 10 to 13."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         clock = self.clock
@@ -302,7 +286,7 @@ class OuterRole(Role):
 
     @abstractmethod
     def _take(self, ready: Iterable[External]) -> list[Effect]:
-        """Deliver or forward what lacks nothing any more, in this order."""
+        """Deliver or forward deliverable messages, in this order."""
 
     def _check_own(self, message: External) -> None:
-        """Raise SequenceError where a message names own ones that were not sent."""
+        """Raise SequenceError if a message names own messages that were not sent."""

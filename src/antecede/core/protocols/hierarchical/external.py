@@ -1,13 +1,11 @@
-"""An external peer of the hierarchical protocol: extended vector time VTx and CI.
+"""External peer of the hierarchical protocol: extended vector time VTx and CI.
 
 Source: Evropeytsev et al. 2016, Listings 2, 9, 10, 11 and 12, with Listing 12 line 21 as `CI[i] :=
-CI[i] & ~dep` (the NOT is lost in print; `printed={"listing12"}` keeps the printed line).
+CI[i] & ~dep` (the NOT is lost in print; `as_published={"listing12"}` keeps the printed line).
 
-Theory of operation
--------------------
-CI names the immediate dependencies of the next message: for an external peer the number of its
-latest message that nothing delivered later names, for a super peer a bit vector of such messages.
-Sending attaches CI and empties it. VTx and the delivery condition stand in `ExternalClock`.
+CI names the immediate dependencies of the next message. For an external peer it has the number of
+its latest message that no later delivery names, for a super peer a bit vector of such messages.
+Sending attaches CI and empties it. `ExternalClock` has VTx and the delivery condition.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ LISTING12 = "listing12"
 
 
 class ExternalPeer(OuterRole):
-    """One peer of the external group, which consists of `peers` and `super_peers`."""
+    """Peer of the external group, which consists of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     accepted: ClassVar[tuple[type, ...]] = (External, Flush)
@@ -50,7 +48,7 @@ class ExternalPeer(OuterRole):
         *,
         printed: Collection[str] = (),
     ) -> None:
-        """Begin as Listing 2 says: VTx all zero, CI empty."""
+        """Initialize the state by Listing 2: VTx all zero, CI empty."""
         peers, super_peers = tuple(peers), tuple(super_peers)
         super().__init__(me, (*peers, *super_peers))
         self.as_printed = LISTING12 in printed
@@ -98,7 +96,7 @@ class ExternalPeer(OuterRole):
                     del self.vectors[super_peer]
 
     def _without(self, dep: Window, named: Window) -> Window:
-        """Listing 12 line 21: `CI[i] & ~dep`; as printed, `CI[i] & dep`."""
+        """Return `CI[i] & ~dep` (Listing 12 line 21); as printed, `CI[i] & dep`."""
         if self.as_printed:
             kept = EMPTY
             for position in sorted(set(positions(*dep)) & set(positions(*named))):
@@ -122,10 +120,7 @@ class ExternalPeer(OuterRole):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (members, VTx integers and bit vectors, CI, last numbers of those who left).
-
-        CI has the sponsor's own last message too.
-        """
+        """Return (members, VTx integers and bit vectors, CI, last numbers of departed members)."""
         counts, vectors = self._ci()
         clock_counts, clock_vectors = self.clock.frontier()
         own = ((self.me, self.number),)
@@ -134,7 +129,6 @@ class ExternalPeer(OuterRole):
         return self.members, (*clock_counts, *own), clock_vectors, ci, vectors, last
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the sponsor's frontier as delivered."""
         members, clock_counts, clock_vectors, counts, vectors, last = frontier
         self.members = tuple(sorted({*members, self.me}))
         self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
@@ -147,7 +141,6 @@ class ExternalPeer(OuterRole):
         return NOTHING
 
     def join_super_peer(self, member: int) -> Sequence[Effect]:
-        """Expect messages of a new super peer and its group, and send to it."""
         self.clock.join_super_peer(member)
         self.members = changes.with_newcomers(self.members, self.members, (member,))
         return NOTHING
@@ -177,13 +170,12 @@ class ExternalPeer(OuterRole):
             raise ValueError(f"CI: bit vectors of processes {sorted(self.vectors)}")
 
     def describe(self) -> dict[str, str]:
-        """Return VTx and CI in the source's notation, by process."""
         shown = {peer: str(seq) for peer, seq in self.counts.items()}
         shown |= {super_peer: notation(window) for super_peer, window in self.vectors.items()}
         pairs = ", ".join(f"<{process}, {shown[process]}>" for process in sorted(shown))
         return {"VTx": self.clock.describe(self.number), "CI": pairs or "Ø"}
 
     def storage_bytes(self) -> int:
-        """Return the source's count: VTx, 8 a pair of CI, the spans of its bit vectors."""
+        """Return the source's count: VTx, 8 per pair of CI, the spans of its bit vectors."""
         vectors = sum(span_bytes(bits) for _, bits in self.vectors.values())
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.counts) + vectors

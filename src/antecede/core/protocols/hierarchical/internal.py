@@ -1,21 +1,21 @@
 """Internal peer of the hierarchical protocol: bit vectors RV and DV over the group's numbers.
 
-Source: Evropeytsev et al. 2016, Listings 1, 4, 5 and 6, with Listing 6 line 3 as `DV := DV &
-~m.DV` (the NOT is lost in print; `printed={"listing6"}` keeps the printed line).
+Source: Evropeytsev et al. 2016, Listings 1, 4, 5 and 6, with Listing 6 line 3 as `DV := DV & ~m.DV`
+(the NOT is lost in print; `as_published={"listing6"}` keeps the printed line).
 
 Theory of operation
 -------------------
-The super peer numbers all messages of the group 1, 2, 3, ... RV holds the numbers that came in
-and were delivered; DV those delivered since the last sending that nothing delivered later
-names: the immediate dependencies of the next message. Both are windows of packed integers, so a
-delivery condition is a shift and an AND. A held message waits on its newest missing number.
+The super peer numbers all messages of the group 1, 2, 3, ... RV has the numbers that arrived and
+were delivered. DV has those delivered since the last send that no later delivery names: the
+immediate dependencies of the next message. Both are windows of packed integers, so a delivery
+condition is a shift and an AND. A held message is indexed under its newest missing number.
 
 The peer learns the number of its own message only from the copy that the super peer returns. A
-dependent message that overtakes the copy waits for it: an unnecessary wait that is part of the
+dependent message that overtakes the copy waits for it. This unnecessary wait is part of the
 protocol (docs/protocols/hierarchical.md).
 
-For safe pruning each message tells its `floor`: no later message of this peer will name a number at
-or below it. After `ack_after` deliveries without sending, an acknowledgement tells it alone.
+For safe pruning, each message carries a lower bound: later messages of this peer name no number at
+or below it. After `ack_after` deliveries without a send, an acknowledgement carries it alone.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def with_position(base: int, bits: int, position: int) -> Window:
 
 
 class InternalPeer(Role):
-    """One internal peer; `super_peer` is the address of the super peer of its group."""
+    """Internal peer; `super_peer` is the address of the super peer of its group."""
 
     guarantee: Guarantee = Guarantee(
         Relation.BY_DELIVERY, no_unnecessary_wait=False, joins=True, leaves=True
@@ -94,10 +94,7 @@ class InternalPeer(Role):
         ack_after: int = 64,
         ack_payload: Any = b"",
     ) -> None:
-        """Begin as Listing 1 says: SN = 0, RV and DV empty.
-
-        After `ack_after` silent deliveries (0: never) a floor goes out, with `ack_payload`.
-        """
+        """Initialize the state by Listing 1: SN = 0, RV and DV empty."""
         super().__init__(me, members)
         if super_peer == me or super_peer not in self.members:
             raise LocalError(f"super peer {super_peer} of peer {me} is not in {self.members}")
@@ -119,7 +116,7 @@ class InternalPeer(Role):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Send to the super peer, which numbers the message and sends it to everybody."""
+        """Send to the super peer, which numbers the message and sends it to the group."""
         self.sn += 1
         dv, self.dv = self.dv, EMPTY
         self.told = self._floor()
@@ -128,7 +125,6 @@ class InternalPeer(Role):
         return (Transmit((self.super_peer,), message),)
 
     def _floor(self) -> int:
-        """Return the number up to which no later message of this peer names anything."""
         if self.pruning != "safe" or not self.dv[1]:
             return self.base
         return min(self.base, self.dv[0])
@@ -136,10 +132,7 @@ class InternalPeer(Role):
     # -- receiving (Listings 5 and 6) -------------------------------------------------------
 
     def receive(self, message: Downward, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver when all that the message names is delivered; else hold it.
-
-        Raises SequenceError beyond MAX_SPAN, below 1, and for a name that is no earlier one.
-        """
+        """Deliver the message when all messages that it names are delivered, else hold it."""
         seq = message.seq
         distance = seq - self.base - 1
         if not 0 <= distance < MAX_SPAN and not 0 < seq <= self.base:
@@ -164,7 +157,7 @@ class InternalPeer(Role):
         return effects
 
     def _absent(self, message: Downward) -> int:
-        """Return what the message names and RV lacks, as bits above RV's base (Listing 5)."""
+        """Return the named positions that RV lacks, as bits above RV's base (Listing 5)."""
         base = self.base
         shift = message.dv[0] - base
         need = message.dv[1] << shift if shift >= 0 else message.dv[1] >> -shift
@@ -173,7 +166,7 @@ class InternalPeer(Role):
         return need & ~self.bits
 
     def _deliver(self, message: Downward) -> list[Effect]:
-        """Update RV and DV (Listing 6); an own message that came back only updates RV."""
+        """Update RV and DV (Listing 6); a returned own message only updates RV."""
         seq = message.seq
         if seq == self.base + 1 and not self.bits:
             self.base = seq
@@ -189,7 +182,7 @@ class InternalPeer(Role):
         return [Deliver(message)]
 
     def _follow_as_printed(self, message: Downward) -> Window:
-        """Listing 6 as printed: `DV := DV & m.DV`; loses every dependency that m lacks."""
+        """Return DV by Listing 6 as printed: `DV := DV & m.DV` loses dependencies that m lacks."""
         kept = set(positions(*self.dv)) & set(positions(*message.dv)) - {message.last}
         dv = EMPTY
         for position in sorted({*kept, message.seq}):
@@ -197,7 +190,6 @@ class InternalPeer(Role):
         return dv
 
     def _release(self, position: int, effects: list[Effect]) -> None:
-        """Look again at what waited for a position, and for what that delivers in turn."""
         queue = self.waiting.pop(position)
         while queue:
             queue.sort(reverse=True)
@@ -212,7 +204,6 @@ class InternalPeer(Role):
             queue += self.waiting.pop(message.seq, ())
 
     def _acknowledge(self, effects: list[Effect]) -> None:
-        """Tell the super peer the floor, if it has risen since the last time."""
         self.silent = 0
         floor = self._floor()
         if floor > self.told:
@@ -238,7 +229,6 @@ class InternalPeer(Role):
     # -- membership -------------------------------------------------------------------------
 
     def adopt(self, frontier: Any) -> None:
-        """Regard a super peer's frontier (members, RV's prefix, DV) as delivered."""
         members, self.base, self.dv = frontier
         self.members = tuple(sorted({*members, self.me}))
         self.told = self._floor()
@@ -274,7 +264,6 @@ class InternalPeer(Role):
             raise ValueError(f"members {self.members} without this peer or its super peer")
 
     def describe(self) -> dict[str, str]:
-        """Return SN, RV and DV in the source's notation."""
         rv = "1" * self.base + bin(self.bits)[:1:-1] * bool(self.bits)
         return {"SN": str(self.sn), "RV": rv or "Ø", "DV": notation(self.dv)}
 

@@ -1,18 +1,15 @@
 """Super peer: numbers the messages of its group and forwards between the groups.
 
 Source: Evropeytsev et al. 2016, Listings 3, 7, 8 and 13; Listing 8 line 3 `VT` is `VTx`. Several
-super peers may stand in the external group, each with an internal group of its own.
+super peers may be in the external group, each with an internal group of its own.
 
-Theory of operation
--------------------
-A message from an internal peer needs FIFO order only: what it depends on has passed through here.
-It gets the group's next number, goes back into the whole group (its sender too) and, translated, to
-the external group. A message from the external group waits for its causal past (`ExternalClock`),
-then gets a number too and goes, translated, into the internal group. A super peer has no
-application.
+A message from an internal peer needs only FIFO order, since its dependencies have passed through
+this super peer. It gets the group's next number and is sent to the whole group (its sender too)
+and, translated, to the external group. A message from the external group waits for its causal past
+(`ExternalClock`). Then it gets a number, too, and is sent, translated, into the internal group.
 
 While its group sends nothing, I and the VTx of the others grow by a bit for each message from
-outside. When I spans `flush_after` numbers, it goes out by itself (`Flush`), which bounds both.
+outside. When I spans `flush_after` numbers, it is sent alone (`Flush`), which bounds both.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ from antecede.core.protocols.membership import changes
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 FLUSH_AFTER = 1 << 16
-"""Numbers that I spans before it is sent by itself."""
+"""Span of I, in numbers, at which it is sent alone."""
 OVERTAKEN = "acknowledgement that overtook a message"
 
 
@@ -73,9 +70,9 @@ class SuperPeer(OuterRole):
         flush_after: int = FLUSH_AFTER,
         even_to_nobody: bool = False,
     ) -> None:
-        """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty.
+        """Initialize the state by Listing 3: VTx zero, LR all <0, 0>, TT and I empty.
 
-        `even_to_nobody`: transmit also to empty groups, for a host that keeps messages.
+        `sends_to_empty_groups`: transmit also without recipients, for a host that keeps messages.
         """
         flush_after = plain(flush_after)
         if not 1 <= flush_after <= FLUSH_AFTER:
@@ -135,7 +132,6 @@ class SuperPeer(OuterRole):
         return effects
 
     def _check(self, message: Upward | Acknowledgement) -> None:
-        """Refuse what no peer of the group can have sent."""
         sender, seq = message.sender, message.seq
         if sender not in self.lr:
             raise UnknownMemberError(f"message {seq} from {sender}, not in the internal group")
@@ -152,7 +148,7 @@ class SuperPeer(OuterRole):
             )
 
     def _forward(self, message: Upward, effects: list[Effect]) -> None:
-        """Listing 8."""
+        """Forward a message by Listing 8."""
         sender, last = message.sender, self.lr[message.sender][1]
         self.number += 1
         self.lr[sender] = (message.seq, self.number)
@@ -168,14 +164,12 @@ class SuperPeer(OuterRole):
 
     @property
     def outside(self) -> tuple[int, ...]:
-        """The other members of the external group, ascending."""
         if self._outside is None:
             inside = {self.me, *self.group}
             self._outside = tuple(m for m in self.members if m not in inside)
         return self._outside
 
     def _gap(self, message: Upward) -> tuple[MessageId, ...]:
-        """Return the nearest number before a held message that is not here."""
         before = message.seq - 1
         while MessageId(message.sender, before) in self.held:
             before -= 1
@@ -194,11 +188,11 @@ class SuperPeer(OuterRole):
         return NOTHING
 
     def learn_delivered(self, peer: int, prefix: int) -> None:
-        """Learn out of band that a peer has delivered all numbers up to `prefix`.
+        """Record out of band that a peer has delivered all numbers up to `prefix`.
 
-        Only `pruning="published"` acts on it (Evropeytsev et al. 2016 do not say how the super
-        peer knows). Raises LocalError for a peer not in the group or a prefix above the last
-        number given.
+        Only `pruning="published"` uses it, since Evropeytsev et al. 2016 do not define how the
+        super peer learns it. Raises LocalError for a peer outside the group or a prefix above the
+        last number.
         """
         if peer not in self.lr or not 0 <= prefix <= self.number:
             raise LocalError(f"peer {peer}, prefix {prefix}: {self.group}, 0 to {self.number}")
@@ -208,7 +202,7 @@ class SuperPeer(OuterRole):
     # -- from the external group (Listings 10, 11 and 13) -----------------------------------
 
     def _take(self, messages: Iterable[External]) -> list[Effect]:
-        """Listing 13: number what can go into the group; flush I when that has grown long."""
+        """Number messages into the group (Listing 13); flush I when it has grown long."""
         effects: list[Effect] = []
         for ready in messages:
             self.number += 1
@@ -240,7 +234,6 @@ class SuperPeer(OuterRole):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (members, last number, immediate dependencies) for a new internal peer."""
         return (*self.group, self.me), self.number, self.heads
 
     def join(self, member: int) -> Sequence[Effect]:
@@ -251,13 +244,11 @@ class SuperPeer(OuterRole):
         return NOTHING
 
     def join_external(self, member: int) -> Sequence[Effect]:
-        """Take note of a new peer of the external group."""
         self.clock.join(member)
         self._add_member(member)
         return NOTHING
 
     def join_super_peer(self, member: int) -> Sequence[Effect]:
-        """Take note of a new super peer of the external group."""
         self.clock.join_super_peer(member)
         self._add_member(member)
         self.table.super_peers |= {member}
@@ -269,10 +260,7 @@ class SuperPeer(OuterRole):
         self._outside = None
 
     def outer_frontier(self) -> Hashable:
-        """Return for a new external or super peer what `ExternalPeer.frontier` does.
-
-        CI is what the first message of a newcomer inside would name, in outside terms.
-        """
+        """Return the join state for a new external or super peer, as in `ExternalPeer`."""
         counts, vectors = self.table.translated(self.heads)
         own = ((self.me, (self.number, 0)),)
         clock_counts, clock_vectors = self.clock.frontier()
@@ -281,10 +269,7 @@ class SuperPeer(OuterRole):
         return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
 
     def adopt(self, frontier: Any) -> None:
-        """As a new super peer, whose group is empty: begin from a frontier outside.
-
-        What CI names gets numbers as if just translated, so the group's messages follow it.
-        """
+        """Start with an empty group; messages in CI get numbers as if just translated."""
         members, clock_counts, clock_vectors, counts, vectors, last = frontier
         changes.check_new(self.number, self.group)
         self.members, self._outside = tuple(sorted({*members, self.me})), None
@@ -311,7 +296,7 @@ class SuperPeer(OuterRole):
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:
-        """Let a peer that left block no pruning, once its last message is forwarded."""
+        """Exclude a departed peer from pruning once its last message is forwarded."""
         if self.last.get(peer) == self.lr[peer][0]:
             self.table.floors.pop(peer, None)
             self.table.prune(self.heads[0])
@@ -358,5 +343,5 @@ class SuperPeer(OuterRole):
         return {**shown, "I": notation(self.table.fresh)}
 
     def storage_bytes(self) -> int:
-        """Return VTx, 8 a peer in LR, TT, I and the floors (the source gives no figure)."""
+        """Return VTx, 8 per peer in LR, TT, I and the lower bounds (the source gives no figure)."""
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.lr) + self.table.storage_bytes()

@@ -1,16 +1,15 @@
-"""TT and I: how a super peer says dependencies of one group in the terms of the other.
+"""TT and I: translation of dependencies between the internal and the external group.
 
 Source: Evropeytsev et al. 2016, Listings 14 and 15, section 3.1.2; pruning of TT in section 3.2.
 
-Theory of operation
--------------------
-TT remembers, for each message translated from the external into the internal group, its number
-there (`in`) and here (`out`). Dependencies on such messages leave the group as pairs (process,
-in) and come back in as bits `out`. TT must shrink. The source deletes the entry of m1 when all
-internal peers have delivered some m2 that names m1 ("published"). A message that a peer sent
-before that may still be on its way to the super peer, naming m1: its bit is then not translated.
-"safe" deletes an entry when every peer's floor has reached it, a floor being what the peer
-itself says it will never name again, read in the order in which the peer sent it.
+TT maps each message that was translated from the external into the internal group: its number there
+(`in`) and here (`out`). Dependencies on such messages leave the group as pairs (process, in) and
+enter it as bits `out`.
+
+TT must be pruned. The source deletes the entry of m1 when all internal peers have delivered some m2
+that names m1 ("published"). A message that a peer sent before may still be in transit to the super
+peer and name m1. Then its bit is not translated. "safe" deletes an entry when the lower bounds of
+all peers have reached it: a peer announces that it will never name a number at or below its bound.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Translation:
     # -- the listings -----------------------------------------------------------------------
 
     def outward(self, message: Upward, seq: int, last: int) -> External:
-        """Return the message for the external group: Listing 14, by the bits that are set."""
+        """Return the message for the external group: Listing 14, for the bits that are set."""
         base, own = with_position(*message.dv, last) if last else message.dv
         translated, self.fresh = self.fresh, EMPTY
         counts: dict[int, int] = {}
@@ -75,7 +74,7 @@ class Translation:
         return External(self.me, seq, *ci, translated, message.payload)
 
     def inward(self, message: External, seq: int) -> Downward:
-        """Return the message for the internal group, and note it in TT and I: Listing 15."""
+        """Return the message for the internal group and record it in TT and I: Listing 15."""
         dv = EMPTY
         for process, named in message.counts:
             dv = self._add(dv, process, named)
@@ -95,7 +94,6 @@ class Translation:
         return Downward(self.me, seq, last, dv, message.payload)
 
     def note(self, process: int, number: int, out: int) -> None:
-        """Note in TT and I that an external message is `out` here."""
         self.outs.setdefault(process, {})[number] = out
         self.origins[out] = (process, number)
         self.fresh = with_position(*self.fresh, out)
@@ -103,7 +101,7 @@ class Translation:
     def translated(
         self, dv: Window
     ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
-        """Return what a bit vector of the internal group names, as CI: integers, bit vectors."""
+        """Return the messages in an internal bit vector as CI: integers, bit vectors."""
         counts: dict[int, int] = {}
         vectors: dict[int, Window] = {}
         for out in positions(*dv):
@@ -115,7 +113,7 @@ class Translation:
         return tuple(sorted(counts.items())), tuple(sorted(vectors.items()))
 
     def flush(self, most: int) -> list[Window]:
-        """Take out of I all but what spans less than `most` numbers, in windows that span it."""
+        """Take windows that span `most` numbers out of I, until it spans less."""
         found: list[Window] = []
         base, bits = self.fresh
         while bits.bit_length() >= most:
@@ -126,14 +124,14 @@ class Translation:
         return found
 
     def _add(self, dv: Window, process: int, number: int) -> Window:
-        """Add the bit of an external message; one that TT lacks is delivered everywhere."""
+        """Add the bit of an external message; messages that TT lacks are delivered everywhere."""
         out = self.outs.get(process, {}).get(number)
         return dv if out is None else with_position(*dv, out)
 
     # -- pruning ----------------------------------------------------------------------------
 
     def learn(self, peer: int, floor: int) -> None:
-        """Note what a peer says of itself; delete the entries of TT that nobody needs."""
+        """Raise a peer's lower bound; delete the entries of TT that are no longer needed."""
         lowest = self._lowest()
         before = self.floors.get(peer)
         if before is None or floor <= before:
@@ -143,7 +141,7 @@ class Translation:
             self.prune()
 
     def prune(self, heads: int = 0) -> None:
-        """Delete what all floors have passed; without peers, up to `heads`."""
+        """Delete entries that all lower bounds have passed; without peers, up to `heads`."""
         lowest = self._lowest() if self.floors else heads
         if self.pruning == PUBLISHED:
             done = [out for out, heir in self.heirs.items() if heir <= lowest]
@@ -166,12 +164,10 @@ class Translation:
     # -- snapshot, size ---------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return floors, TT, heirs and I as plain tuples."""
         pairs = tuple(self.floors.items()), tuple(self.origins.items()), tuple(self.heirs.items())
         return *pairs, self.fresh
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         floors, origins, heirs, self.fresh = state
         self.floors, self.origins, self.heirs = dict(floors), OrderedDict(origins), dict(heirs)
         self.outs = {}
@@ -179,6 +175,6 @@ class Translation:
             self.outs.setdefault(process, {})[number] = out
 
     def storage_bytes(self) -> int:
-        """Return 8 for each pair of TT, the span of I, and 4 for each peer's floor."""
+        """Return 8 per pair of TT, the span of I, and 4 per lower bound."""
         floors = 4 * len(self.floors) if self.pruning == SAFE else 0
         return PAIR_BYTES * len(self.origins) + span_bytes(self.fresh[1]) + floors

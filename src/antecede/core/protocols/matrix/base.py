@@ -1,25 +1,25 @@
 """Causal broadcast by matrix clocks, and stability of messages, without recovery.
 
 Source: Sahai et al. 2020, "Matrix Time", R1 and R2 with R2 repaired (`core.clocks.matrix`). Only
-sending advances one's own clock: [i, k] is the number of k's last message that i has delivered.
+sending advances a member's clock: [i, k] is the number of k's last message that i has delivered.
 
 Theory of operation
 -------------------
-The principal vector orders delivery as in BSS (`vector.base`); a message carries it as `causes` and
-its number. Delivery is R2: the sender's row becomes its principal vector, all other rows the
-maximum. Rows are kept for the other current members only: one's own is `clock`.
+The principal vector orders delivery as in BSS (`vector.base`). A message carries it as `causes`,
+and its number. Delivery is R2: the sender's row becomes its principal vector, all other rows the
+maximum. Rows are kept only for the other current members; `clock` is the row of this member.
 
-A row of k, wherever it is known, is k's principal vector at some time, and that only grows. So
-of two rows of k one is at or above the other in EVERY entry, and the maximum is the later row.
-Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a row.
+Every known row of k is k's principal vector at some time, and that vector only grows. So of two
+rows of k one is at or above the other in EVERY entry, and the maximum is the later row. Packed
+vectors that are ordered so are ordered as integers: R2 is one integer comparison per row.
 
 A message is stable when every member is known to have it: the least of its sender's column. Until
-then everybody who has it keeps it (`StableBuffer`), and may be asked for it. The least of all
-columns is worked out once in as many deliveries as there are members, which costs less than one R2
-a delivery.
+then every member that has it keeps it (`StableBuffer`) and can be asked for it. The least of all
+columns is computed once in as many deliveries as there are members. That costs less than one R2 per
+delivery.
 
-With `differences` a message carries only the rows that changed since its sender's message before,
-which is delivered before this one. The principal vector is carried always.
+With `differences` a message carries only the rows that changed since its sender's previous message,
+which is delivered first. The principal vector is always carried.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ from antecede.errors import LocalError
 
 
 class StableBuffer:
-    """Runs of messages by sender, and the bytes that they take."""
+    """Kept messages by sender in consecutive order, with their total size."""
 
     def __init__(self) -> None:
         self.bytes = 0
-        """Sum of the sizes given to `keep`, for what is kept now."""
         self._runs: dict[int, tuple[int, deque[tuple[Any, int]]]] = {}
 
     def keep(self, sender: int, seq: int, message: Any, size_bytes: int) -> None:
-        """Keep a message. Raises LocalError unless it follows the sender's one before it."""
+        """Keep a message. Raises LocalError unless it follows the sender's previous one."""
         first, run = self._runs.setdefault(sender, (seq, deque()))
         if seq != first + len(run):
             raise LocalError(f"message {seq} of member {sender} does not follow those kept")
@@ -53,17 +52,15 @@ class StableBuffer:
         self.bytes += size_bytes
 
     def get(self, sender: int, seq: int) -> Any | None:
-        """Return a kept message, or None."""
         first, run = self._runs.get(sender, (0, ()))
         return run[seq - first][0] if first <= seq < first + len(run) else None
 
     def of(self, sender: int) -> range:
-        """Return the numbers of the kept messages of one sender."""
         first, run = self._runs.get(sender, (0, ()))
         return range(first, first + len(run))
 
     def forget(self, counts: Mapping[int, int]) -> int:
-        """Drop every message numbered up to its sender's count; return how many these were."""
+        """Drop the messages up to each sender's count; return the number of dropped messages."""
         dropped = 0
         for sender in tuple(self._runs):
             first, run = self._runs[sender]
@@ -78,23 +75,19 @@ class StableBuffer:
         return dropped
 
     def __iter__(self) -> Iterator[MessageId]:
-        """Yield the id of every kept message, by sender and number."""
         for sender in sorted(self._runs):
             for seq in self.of(sender):
                 yield MessageId(sender, seq)
 
     def __len__(self) -> int:
-        """Return how many messages are kept."""
         return sum(len(run) for _, run in self._runs.values())
 
     def snapshot(self) -> Hashable:
-        """Return what is kept as nested tuples."""
         return tuple(
             (sender, first, tuple(run)) for sender, (first, run) in sorted(self._runs.items())
         )
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self._runs = {sender: (first, deque(run)) for sender, first, run in state}
         self.bytes = sum(size for _, _, run in state for _, size in run)
 
@@ -105,21 +98,21 @@ Rows: TypeAlias = tuple[int, ...]
 
 
 class MatrixBase(CountingProtocol):
-    """One member of a group with causal order that knows what the others have."""
+    """Member of a group with causal order that knows which messages the others have."""
 
     control_power: ClassVar[int | None] = 2
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     matrix: Rows = ()
-    """Row of each member as a packed vector, by number; 0 for all but other current members."""
+    """Row of each member as a packed vector, by number; 0 except for other current members."""
     stamped: Rows = ()
-    """With differences: the rows as my last message left them."""
+    """With differences: the rows at the time of the last sent message."""
 
     def __init__(self, me: int, members: Iterable[int], *, differences: bool = False) -> None:
         self.buffer = StableBuffer()
         self.differences = differences
         self.unswept = 0
-        """Deliveries since the buffer was last told what is stable."""
+        """Number of deliveries since stable messages were last dropped."""
         super().__init__(me, members)
 
     def _lay_out(self) -> None:
@@ -128,10 +121,10 @@ class MatrixBase(CountingProtocol):
         super()._lay_out()
         self.matrix, self.stamped = self._fit(self.matrix), self._fit(self.stamped)
         self.unheard = sorted({*range(self.lanes)} - {*self.members})
-        """Numbers whose rows do not count: members that left, and numbers nobody ever had."""
+        """Rows that do not count: of departed members, and of unused numbers."""
 
     def _fit(self, rows: Rows) -> Rows:
-        """Return as many rows as there are lanes, 0 for all but the other current members."""
+        """Return one row per lane, 0 except for the other current members."""
         others = {*self.others()}
         return tuple(rows[k] if k in others and k < len(rows) else 0 for k in range(self.lanes))
 
@@ -140,7 +133,6 @@ class MatrixBase(CountingProtocol):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
         causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
         rows = self.rows_to_send()
         self.stamped = self.matrix if self.differences else self.stamped
@@ -151,14 +143,12 @@ class MatrixBase(CountingProtocol):
         return (Transmit(self.others(), message),)
 
     def rows_to_send(self) -> Rows:
-        """Return the rows that a message sent now carries beside the principal vector."""
         if not self.differences:
             return self.matrix
         pairs = zip(self.matrix, self.stamped, strict=True)
         return tuple(row if row != before else 0 for row, before in pairs)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes are delivered, and what waited for it; or hold it."""
         assert isinstance(message, MatrixMessage)
         sender, seq, causes = message.sender, message.seq, message.causes
         # `lacks` is written out here, as in BSS; the maximum of R2 costs most of the time.
@@ -175,7 +165,6 @@ class MatrixBase(CountingProtocol):
         return (Deliver(message),)
 
     def record(self, message: MatrixMessage) -> None:
-        """Count the delivery, learn what the message says (R2), and keep the message."""
         self.learn(message)
         self.counts[message.sender] = message.seq
         self.clock += lanes.unit(message.sender)
@@ -203,7 +192,6 @@ class MatrixBase(CountingProtocol):
         self.buffer.keep(message.sender, message.seq, message, size + self.control_bytes(message))
 
     def sweep(self) -> None:
-        """Let the buffer forget what is stable."""
         self.unswept = 0
         self.buffer.forget(self.stable())
 
@@ -217,12 +205,11 @@ class MatrixBase(CountingProtocol):
         return {k: lanes.get(least, k) for k in counts}
 
     def unstable(self) -> tuple[MessageId, ...]:
-        """Return the messages sent or delivered here that somebody may lack."""
         stable = self.stable()
         return tuple(key for key in self.buffer if key.seq > stable[key.sender])
 
     def knows(self, member: int, of: int) -> int:
-        """Return the last number of `of` that `member` is known to have; 0: who left."""
+        """Return the last number of `of` that `member` is known to have; 0 for departed members."""
         counts = {**self.counts, self.me: self.sent}
         if member not in counts or of not in counts:
             raise LocalError(f"members {member} and {of} are not both in the group")
@@ -231,21 +218,19 @@ class MatrixBase(CountingProtocol):
         return lanes.get(self.matrix[member], of)
 
     def _pass(self, lost: MessageId) -> Sequence[Effect]:
-        """Count a lost message as delivered; what is kept of its sender does not follow on it."""
         self.buffer.forget({lost.sender: lost.seq})
         return super()._pass(lost)
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return counts, who left, all rows, and what is kept: a newcomer may be asked for it."""
         rows = list(self.matrix)
         rows[self.me] = self.clock ^ self.guard
         whole = tuple((k, row) for k, row in enumerate(rows) if row)
         return super().frontier(), whole, self.buffer.snapshot()
 
     def adopt(self, frontier: Any) -> None:
-        """Take over counts, matrix and kept messages. Raises ValueError for what is none."""
+        """Install counts, matrix and kept messages. Raises ValueError for an invalid state."""
         counts, whole, kept = frontier
         rows = dict(whole)
         if not all(0 <= k < MAX_SIDE and row >= 0 for k, row in rows.items()):
@@ -266,10 +251,10 @@ class MatrixBase(CountingProtocol):
         self.buffer.forget(grown)
 
     def check_listening(self) -> None:
-        """Return: a message carries its sender's whole vector."""
+        """Do nothing: a message carries its sender's whole vector."""
 
     def _check_kept(self, kept: Any) -> None:
-        """Raise ValueError unless what is kept of each sender ends with its last one here."""
+        """Raise ValueError unless the kept messages of each sender end with its last one here."""
         counts = {**self.counts, self.me: self.sent}
         for sender, first, run in kept:
             numbers = [(message.sender, message.seq) for message, _ in run]
@@ -280,7 +265,7 @@ class MatrixBase(CountingProtocol):
                 raise ValueError(f"messages are kept that are not the last of member {sender}")
 
     def _check_rows(self, rows: Rows) -> None:
-        """Raise ValueError when somebody is said to have what is not here, as can never be."""
+        """Raise ValueError for rows that count messages which are not here."""
         if any((self.clock - row) & self.guard != self.guard for row in rows):
             raise ValueError("rows of a matrix with messages that are not here")
 
@@ -314,7 +299,6 @@ class MatrixBase(CountingProtocol):
                 raise ValueError(f"{len(rows)} rows of a matrix for {self.lanes} numbers")
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the matrix by rows as in Sahai et al. 2020, and the unstable messages."""
         known = sorted({*self.counts, self.me})
         rows = {
             f"mt[{names[k]}]": "(" + ", ".join(str(self.knows(k, of)) for of in known) + ")"
@@ -341,7 +325,7 @@ class MatrixBase(CountingProtocol):
         return wire.decode(control, payload)
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 4 bytes an entry: n * n, or n for each row carried and 4 more to name it."""
+        """Return 4 bytes per entry: n * n, or n for each carried row plus 4 to name it."""
         if isinstance(message, Request):
             return INTEGER_BYTES + NODE_BYTES * (len(message.bounds) // 2)
         members = len(self.counts) + 1
@@ -354,5 +338,5 @@ class MatrixBase(CountingProtocol):
         return (self.buffer.get(*key) for key in self.buffer)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes an entry; with differences twice that. `buffer.bytes` is apart."""
+        """Return 4 bytes per entry, with differences twice that, without the buffer."""
         return INTEGER_BYTES * (len(self.counts) + 1) ** 2 * (2 if self.differences else 1)

@@ -1,23 +1,23 @@
 """Matrix: causal broadcast by matrix clocks, with recovery of lost messages.
 
 Source: Sahai et al. 2020, "Matrix Time" (see `matrix.base` for order and stability). Recovery is
-our own.
+not part of the source.
 
 Theory of operation
 -------------------
-With `recovering` a member that has sent nothing for `heartbeat_s` sends its matrix as a note: a
-message without a number, whose causes are its sender's principal vector. When they are delivered,
-R2 is applied. Until then the newest note of each member names what is lacking here, as held
-messages and the last number of a member that left do.
+With `recovering`, a member that has sent nothing for `heartbeat_s` sends its matrix as a heartbeat:
+a message without a number, with the sender's principal vector as causes. R2 is applied when these
+are delivered. Until then the newest heartbeat of each member names messages that are missing here.
+Held messages and the last numbers of departed members name missing messages too.
 
-What is lacking for `retry_s` is asked for, all gaps of one origin in one request: first of the
-origin, then in turn of every member that is known to have it, again every `retry_s`. The answer is
-what the buffer has. A member that lacks a message does not count as having it, so the message is in
-every buffer that it reached.
+Messages that are missing for `retry_s` are requested, all gaps of an origin in one request. The
+request goes first to the origin, then in turn to every member that is known to have them, again
+every `retry_s`. The answer is taken from the buffer. A member counts as having a message only after
+it received it. So every message stays buffered at some member that has it until all do.
 
-Only messages that reached nobody before their sender left are lost. They, and what waits for them,
-are discarded after TRIES requests found nobody to ask. When a member turns out to have one, it is
-asked for again.
+Only messages that reached no other member before their sender left are lost. They and their
+dependents are discarded after `MAX_TRIES` requests without a member to ask. If a member turns out
+to have such a message, it is requested again.
 """
 
 from __future__ import annotations
@@ -49,11 +49,10 @@ RECOVERY = "matrix with recovery"
 
 
 class Matrix(MatrixBase):
-    """One member of a group with causal order; `recovering` lives with messages that are lost.
+    """Member of a group with causal order; `recovering` tolerates message loss.
 
-    `heartbeat_s`: longest silence; `retry_s`: how long something is lacking before it is asked
-    for, and between two requests. Both in seconds on the member's own clock,
-    above 0. Raises LocalError.
+    `heartbeat_s`: longest silence. `retry_s`: time until a missing message is requested (again).
+    Both are in seconds of the member's clock, above 0. Raises LocalError.
     """
 
     def __init__(
@@ -72,11 +71,10 @@ class Matrix(MatrixBase):
         self.retry_ns = span_ns(retry_s, "retry_s")
         self.own_clock = OwnClock()
         self.spoke_ns = 0
-        """When I last sent a message or a heartbeat."""
         self.notes: dict[int, Heartbeat] = {}
-        """Newest heartbeat of each member that has something which I lack."""
+        """Newest heartbeat of each member that has messages which are missing here."""
         self.asked: dict[int, tuple[int, int]] = {}
-        """Origin -> when its gap was noticed or last asked for, and how often that was."""
+        """Origin -> (time when its gap was found or last requested, number of requests)."""
         if recovering:
             self.guarantee = Guarantee(
                 Relation.BY_DELIVERY,
@@ -94,19 +92,16 @@ class Matrix(MatrixBase):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return heartbeats so rare that a random network carries more messages than notes."""
         return {"heartbeat_s": 20.0, "retry_s": 20.0}
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
         if self.recovering:
             self.spoke_ns, self.own_clock = self.own_clock.at(now, RECOVERY)
         return super().send(payload, now=now, after=after)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver or hold a message; learn from a heartbeat; answer a request."""
         if self.recovering:
             self.own_clock.at(now, RECOVERY)  # nothing here goes by it, but who forgets it is told
         if isinstance(message, MatrixMessage):
@@ -126,7 +121,6 @@ class Matrix(MatrixBase):
         return isinstance(message, MatrixMessage) and super().would_hold(message, now)
 
     def _check_note(self, note: Heartbeat) -> None:
-        """Raise what a next message of the same sender with these causes would raise."""
         self.check(note._replace(seq=lanes.get(note.causes, note.sender) + 1))
 
     def _hear(self, note: Heartbeat) -> Sequence[Effect]:
@@ -176,7 +170,6 @@ class Matrix(MatrixBase):
         return effects
 
     def _ask(self, now: int) -> list[Effect]:
-        """Return a request for each origin whose gap is due."""
         lacking = self.lacking()
         self.asked = {origin: at for origin, at in self.asked.items() if origin in lacking}
         effects: list[Effect] = []
@@ -194,7 +187,7 @@ class Matrix(MatrixBase):
         return effects
 
     def lacking(self) -> dict[int, tuple[int, ...]]:
-        """Return by origin the messages known to exist that are not here, as bounds."""
+        """Return the messages by origin that are known to exist and not here, as ranges."""
         known = lanes.pack(self.last.items())
         for vector in self._heard().values():
             known = lanes.merge(known, vector, self.guard)
@@ -212,12 +205,12 @@ class Matrix(MatrixBase):
         return lacking
 
     def _heard(self) -> dict[tuple[int, int], int]:
-        """Return the vectors of notes and of held messages, by sender and number (0: a note)."""
+        """Return the vectors of heartbeats (number 0) and held messages by (sender, number)."""
         heard = {(sender, 0): note.causes for sender, note in self.notes.items()}
         return heard | {key: wire.principal(message) for key, message in self.held.items()}
 
     def holders(self, origin: int, number: int) -> list[int]:
-        """Return who can be asked for a message: its origin, then who is known to have it."""
+        """Return the members to ask for a message: its origin, then those known to have it."""
         known = {
             sender
             for (sender, _), vector in self._heard().items()
@@ -227,7 +220,7 @@ class Matrix(MatrixBase):
         return first + sorted((known & {*self.members}) - {origin, self.me})
 
     def _give_up(self, origin: int, number: int) -> list[Effect]:
-        """Discard what departed members sent and what waits for a message that nobody has."""
+        """Discard the held messages that depend on a message which no member has."""
         # Whoever is here and sent one of these would have been asked.
         needs = {key: wire.principal(message) for key, message in self.held.items()}
         hopeless = sorted(key for key in needs if lanes.get(needs[key], origin) >= number)

@@ -1,9 +1,12 @@
-"""Messages and notes of the matrix protocol, and their bytes.
+"""Messages of the matrix protocol and their encoding.
 
-A message is (sender, number, control information); a note has the number 0, then its kind.
-Control information of messages and heartbeats: the side of the matrix, the sender's principal
-vector, which other rows follow (a bit each; rows of zeros do not), and how much the entries of
-these rows are behind the principal vector (`core.clocks.matrix`).
+A message is (sender, number, control information). A control message has the number 0, then its
+kind. Control information of messages and heartbeats:
+
+- the side of the matrix;
+- the sender's principal vector;
+- a bit per row, set for the rows that follow (rows of zeros are left out);
+- the differences of these rows to the principal vector (`core.clocks.matrix`).
 """
 
 from __future__ import annotations
@@ -29,31 +32,31 @@ HEARTBEAT, REQUEST = 1, 2
 
 
 class MatrixMessage(NamedTuple):
-    """A message with its sender's number for it, from 1, and the sender's matrix clock."""
+    """Message with its sender's number for it, from 1, and the sender's matrix clock."""
 
     sender: int
     seq: int
     payload: Any
     causes: int
-    """The principal vector without the sender's own entry, which is `seq`; packed."""
+    """Principal vector without the sender's own entry, which is `seq`; packed."""
     rows: tuple[int, ...]
-    """The rows of all members as packed vectors; 0 for those not carried, the sender's too."""
+    """Rows of all members as packed vectors; 0 for the sender's and for those not carried."""
 
 
 class Heartbeat(NamedTuple):
-    """A note of a member that has been silent: its matrix clock, and nothing to deliver."""
+    """Control message of a silent member: its matrix clock."""
 
     sender: int
     seq: int
-    """0, which marks a note."""
+    """0, which marks a control message."""
     payload: Any
     causes: int
-    """The principal vector, the sender's own entry included."""
+    """Principal vector with the sender's own entry."""
     rows: tuple[int, ...]
 
 
 class Request(NamedTuple):
-    """A note that asks one member for messages of `origin`, numbers as bounds of intervals."""
+    """Control message that requests messages of `origin`, numbers as half-open ranges."""
 
     sender: int
     seq: int
@@ -129,14 +132,14 @@ def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, .
 
 
 def principal(message: MatrixMessage | Heartbeat) -> int:
-    """Return the sender's principal vector when it sent this, packed."""
+    """Return the sender's principal vector at the time of sending, packed."""
     if not message.seq:
         return message.causes
     return lanes.put(message.causes, message.sender, message.seq)
 
 
 def carried(message: MatrixMessage | Heartbeat) -> list[int]:
-    """Return the members whose rows the message carries, beside the sender's own."""
+    """Return the members whose rows the message carries, without the sender."""
     return [k for k, row in enumerate(message.rows) if row]
 
 
@@ -158,7 +161,7 @@ def _moved(vector: int, numbers: Mapping[int, int]) -> int:
 
 
 def mentioned(message: AnyMessage) -> tuple[int, ...]:
-    """Return the numbers of all members that the control information speaks of."""
+    """Return the numbers of all members that the control information names."""
     if isinstance(message, Request):
         return tuple(sorted({message.sender, message.origin}))
     counted: Iterable[int] = (k for k, _ in lanes.items(message.causes))

@@ -1,10 +1,8 @@
-"""Rules of membership that all protocols keep: present, former and departed members.
+"""Membership rules of all protocols: checks of joins, departures and join states.
 
-A member is a number that is given out once and never again (`core.protocols.base`). Whoever was in
-the group stays known, because messages that depend on its own may still come; with those that left
-stands the number of their last message. What else a protocol keeps of a member (a count, intervals,
-a row) is its own; that a number may come in, that a member may leave, and what a frontier may
-begin from, is judged here, in the same words for all.
+A member number is assigned once and never reused (`core.protocols.base`). A departed member stays
+known, with the number of its last message, because messages that depend on its own may still
+arrive.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ STALE = (
 
 
 def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceError:
-    """Return the error for a message that speaks of a number above a member's last one.
+    """Return the error for a message that names a number above a member's last one.
 
-    `what`: message and verb. An own number means that this member's state is too old.
+    `claim`: message and verb. A number of this member means that its own state is stale.
     """
     which = f"{what} message {number} of member {member}"
     if member == me:
@@ -36,9 +34,9 @@ def with_newcomers(
     newcomers: Iterable[int],
     highest: int | None = None,
 ) -> tuple[int, ...]:
-    """Return the members with newcomers, sorted; `known`: everybody who ever was.
+    """Return the members with new ones added, sorted; `known`: all members ever.
 
-    Raises LocalError for a number given out before, below 0 or above `highest`.
+    Raises LocalError for a number that was used before, is negative or above `highest`.
     """
     newcomers = tuple(newcomers)
     for member in newcomers:
@@ -49,31 +47,31 @@ def with_newcomers(
 
 
 def check_numbers(members: Iterable[int], highest: int | None) -> None:
-    """Raise LocalError for a member's number below 0, or above the greatest there can be."""
+    """Raise LocalError for a member number below 0 or above `highest`."""
     for member in members:
         if highest is not None and not 0 <= member <= highest:
             raise LocalError(f"member numbers are 0 to {highest}, not {member}")
 
 
 def without(members: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
-    """Return the members without some of them."""
+    """Return the members except the departed ones."""
     return tuple(member for member in members if member not in gone)
 
 
 def check_leaver(members: Collection[int], me: int, member: int) -> None:
-    """Raise LocalError unless it is another member that is in the group."""
+    """Raise LocalError unless `member` is another current member."""
     if member == me or member not in members:
         raise LocalError(f"member {member} is not another member of the group")
 
 
 def check_last(member: int, last: int, newest: int) -> None:
-    """Raise LocalError when more than the last message of a member that leaves is known."""
+    """Raise LocalError if messages beyond the last one of a departing member are known."""
     if last < newest:
         raise LocalError(f"member {member} left after message {last}, but {newest} is known here")
 
 
 def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> None:
-    """Raise LocalError unless a member left and all its messages are delivered."""
+    """Raise LocalError unless the member has left and all its messages are delivered."""
     if last.get(member) != delivered:
         raise LocalError(
             f"member {member} is forgotten only when all its messages are here: {delivered} of "
@@ -82,13 +80,13 @@ def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> Non
 
 
 def check_new(sent: int, *come: object) -> None:
-    """Raise LocalError when a frontier comes too late: after a message was sent, or one came."""
+    """Raise LocalError if a join state is installed after a message was sent or received."""
     if sent or any(come):
         raise LocalError("a frontier is adopted before anything is sent or received")
 
 
 def check_begin(newest: Mapping[int, int], highest: int) -> None:
-    """Raise LocalError for a number to begin at that is above the greatest there can be."""
+    """Raise LocalError for a start number above the highest possible one."""
     for member, number in newest.items():
         if number > highest:
             raise LocalError(f"{number} is no number of member {member}: {highest} is the greatest")
@@ -102,9 +100,9 @@ def check_whole(
     whole: Mapping[str, Collection[int]],
     some: Mapping[str, Collection[int]],
 ) -> None:
-    """Raise ValueError unless members and tables of a restored state fit together.
+    """Raise ValueError unless members and tables of a restored state are consistent.
 
-    `known`: all others ever; `whole` tables have all of them, `some` no strangers.
+    `known`: all other members ever. Complete tables have all of them as keys, partial tables some.
     """
     others = set(known)
     if me in others or me in last or not others.issuperset(last):
@@ -120,10 +118,10 @@ def check_whole(
 
 
 def still_here(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
-    """Return who is in the group: everybody who ever was, but those that left, sorted."""
+    """Return the current members, sorted: all ever known except the departed ones."""
     return tuple(sorted(set(known).difference(last)))
 
 
 def runs_of(counts: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
-    """Return the numbers 1 up to a count, by member, as bounds (first, past the last)."""
+    """Return the numbers 1 to count by member, as half-open ranges."""
     return {member: (1, count + 1) if count else () for member, count in counts.items()}

@@ -1,16 +1,15 @@
-"""Wait of a newcomer before its first message, in orders that go by times of the network.
+"""Wait of a joining member before its first message, in orders that rely on network delays.
 
 Theory of operation
 -------------------
-What a newcomer sends comes after all that its sponsor had sent or received. Such an order separates
-the two by time: a cause is sent the least delay of a path before its effect. An invitation that
-comes over the network takes that long. One that is handed over in no time does not, so the newcomer
-waits: the invitation was made before its first reading, hence until its clock shows more by
+A message of a joining member must come after all that its sponsor had sent or received. These
+orders separate such messages by the least delay of a path. An invitation that is passed directly
+takes no time, so the joining member waits until its clock is past its first reading by more than
 
     D + 2 * (accuracy of its clock),    D: the largest of the least delays of paths to it.
 
-`entry` is () when there is nothing to wait for, (None,) before the first reading, and then that
-reading. It stands at the end of a snapshot while it is not ().
+`join_wait` is () without a wait, (None,) before the first reading, then (reading,). It is the last
+part of a snapshot while it is not empty.
 """
 
 from __future__ import annotations
@@ -22,20 +21,21 @@ from antecede.errors import EarlyError
 
 
 class NewcomerWait:
-    """Part of a protocol that a newcomer's first message waits for."""
+    """Mixin for protocols in which a joining member waits before its first message."""
 
     entry: tuple[int | None, ...] = ()
 
     def entry_wait_ns(self) -> int:
-        """Return the wait of a newcomer after its first reading; 0: no times of the network."""
+        """Return the wait after the first reading, ns; 0: the order does not rely on network
+        delays.
+        """
         raise NotImplementedError
 
     def enter(self) -> None:
-        """As newcomer: begin to wait."""
         self.entry = (None,) if self.entry_wait_ns() else ()
 
     def note_entry(self, reading: int) -> None:
-        """Note the first reading."""
+        """Record the first reading."""
         if self.entry == (None,):
             self.entry = (reading,)
 
@@ -61,9 +61,9 @@ class NewcomerWait:
         self.entry = ()
 
     def bar_until(self, reading: int) -> None:
-        """Send nothing before the own clock shows this."""
+        """Reject sends before this clock reading."""
         self.entry = (reading - self.entry_wait_ns(),)
 
     def take_entry(self, rest: tuple[Any, ...]) -> None:
-        """Take over what stood at the end of a snapshot."""
+        """Restore the wait from the end of a snapshot."""
         self.entry = rest

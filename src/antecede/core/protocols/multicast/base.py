@@ -1,20 +1,20 @@
-"""Base of `ses` and `rst`: multicast; each member orders the messages addressed to it.
+"""Base of `ses` and `rst`: multicast to chosen members, each of which orders its own messages.
 
 Theory of operation
 -------------------
 A message names its sender, the sender's number for it (of ALL its messages) and its destinations.
-Of its causal past a receiver waits only for messages addressed to itself; the two protocols differ
-in how a member knows of them.
+Of its causal past, a receiver waits only for messages addressed to that receiver. The two protocols
+differ in how a member learns of them.
 
-Destinations are members at the time of sending. Earlier messages are not owed to a newcomer, and
-are discarded there (`NOT_ADDRESSED`). A message that speaks of a newcomer whose join has not been
-told raises UnknownMemberError: the host tells the join, or offers the message again.
+Destinations are members at the time of sending. A joining member does not receive earlier messages
+and discards them (`NOT_ADDRESSED`). A message that names a member whose join is not yet known here
+raises UnknownMemberError. The host then calls `join`, or offers the message again.
 
-Order of release: a message goes out, then the held ones that lack nothing since, by (sender,
-number), then those that lack nothing since these (breadth first). It follows from the state alone,
-so a snapshot holds no index.
+Order of release: a message, then the held ones that are deliverable after it, by (sender, number),
+then those that are deliverable after these (breadth first). The state alone determines it, so a
+snapshot contains no index.
 
-On the wire destinations are runs of member numbers: three bytes for one, five for all.
+On the wire, destinations are ranges of member numbers: three bytes for one, five for all.
 """
 
 from __future__ import annotations
@@ -54,15 +54,12 @@ class AddressedProtocol(Protocol):
 
     addressing: ClassVar[Addressing] = Addressing.MEMBERS
     highest: ClassVar[int] = MAX_MEMBER
-    """Highest member number there can be."""
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
         self.sent = 0
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.held: dict[MessageId, Any] = {}
-        """Messages held back, by `identity`."""
         changes.check_numbers(self.members, self.highest)
         self.set_known(self.members)
 
@@ -70,23 +67,23 @@ class AddressedProtocol(Protocol):
 
     @abstractmethod
     def lay_out(self) -> None:
-        """Derive the masks for the members in `known`; called again when they change."""
+        """Derive the masks from the members in `known`; called whenever these change."""
 
     @abstractmethod
     def behind(self, message: Any) -> int:
-        """Return guard bits of what any message, unchecked yet, lacks here; 0: nothing."""
+        """Return a number that is 0 if an unchecked message lacks nothing here."""
 
     @abstractmethod
     def check(self, message: Any, behind: int) -> None:
-        """Raise a RemoteError when the message can not be; `check_head` is a part of it."""
+        """Raise a RemoteError for an impossible message; includes `check_head`."""
 
     @abstractmethod
     def is_duplicate(self, message: Any) -> bool:
-        """Tell whether the message, known to be for me, has been delivered."""
+        """Return whether a message to this member has been delivered."""
 
     @abstractmethod
     def lacks(self, message: Any) -> bool:
-        """Tell whether a held message must wait on."""
+        """Return whether a held message must wait."""
 
     @abstractmethod
     def missing(self, message: Any) -> tuple[MessageId, ...]:
@@ -94,19 +91,19 @@ class AddressedProtocol(Protocol):
 
     @abstractmethod
     def record(self, message: Any) -> Any:
-        """Change the state as the delivery of `message` demands; return what `woken` needs."""
+        """Update the state for the delivery of `message`; return `news` for `take_unblocked`."""
 
     @abstractmethod
     def woken(self, news: Any) -> list[Any]:
-        """Take out of the index the held messages whose filed cause `news` brought."""
+        """Take the held messages out of the index whose indexed cause arrived with `news`."""
 
     @abstractmethod
     def file(self, message: Any) -> None:
-        """Put a held message into the index, under one cause that it lacks."""
+        """Add a held message to the index under one missing cause."""
 
     @abstractmethod
     def clear_index(self) -> None:
-        """Empty the index."""
+        """Clear the index of held messages."""
 
     # -- sending and receiving ----------------------------------------------------------------
 
@@ -125,7 +122,6 @@ class AddressedProtocol(Protocol):
         return chosen
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes addressed to me are delivered; or hold it."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         behind = self.behind(message)
@@ -149,7 +145,6 @@ class AddressedProtocol(Protocol):
         return not known and self.identity(message) not in self.held and bool(behind)
 
     def release(self, message: Any) -> Sequence[Effect]:
-        """Deliver a message and all that waited for it; see the module for the order."""
         return self._let_go([message])
 
     def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
@@ -162,7 +157,6 @@ class AddressedProtocol(Protocol):
         return effects
 
     def _free(self, woken: Iterable[Any]) -> list[Any]:
-        """Take out and return those that lack nothing, in order; file the others again."""
         free = []
         for waiter in sorted(woken, key=lambda one: (one.sender, one.seq)):
             if self.lacks(waiter):
@@ -173,11 +167,10 @@ class AddressedProtocol(Protocol):
         return free
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on without messages that held ones name; see the base.
+        """Skip lost messages that held ones name; see the base class.
 
-        Numbers before may be for others. So a number stands for all before it of its sender that
-        are not here. Raises LocalError for one that no held message waits for, and while an
-        earlier one of its sender is held, which goes first.
+        A number stands for all earlier ones of its sender that are not here, since these may be for
+        other members. Raises LocalError if no held message waits for it, or an earlier one is held.
         """
         before, effects = self.snapshot(), list[Effect]()
         missing = {one for held in self.blocked_on() for one in held.missing}
@@ -207,10 +200,9 @@ class AddressedProtocol(Protocol):
 
     @abstractmethod
     def pass_one(self, lost: MessageId) -> list[Any]:
-        """Count a lost message as known here; return, out of the index, what may go by that."""
+        """Count a lost message as known here; take the held messages that it unblocks."""
 
     def check_head(self, message: Any) -> None:
-        """Raise for a sender, number or destinations that can not be."""
         sender, seq, to = message.sender, message.seq, message.to
         if sender not in self.known:
             raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
@@ -243,13 +235,12 @@ class AddressedProtocol(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def set_known(self, known: Iterable[int]) -> None:
-        """Replace who ever was a member, and what follows from it."""
         self.known = frozenset(known)
         self.members = changes.still_here(self.known, self.last)
         self.lay_out()
 
     def adopt_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
-        """As newcomer: take over who ever was a member and who left. Raises LocalError later."""
+        """Install all known and departed members of a join state. Raises LocalError."""
         changes.check_new(self.sent, self.held, any(map(self.newest, self.known)))
         # Before anything is laid out, whose size follows from the highest number.
         gone, everybody = dict(last), {*known, self.me}
@@ -285,7 +276,6 @@ class AddressedProtocol(Protocol):
         return effects
 
     def index(self) -> None:
-        """Make the index anew from the held messages."""
         self.clear_index()
         for message in self.held.values():
             self.file(message)
@@ -304,12 +294,11 @@ class AddressedProtocol(Protocol):
     # -- snapshot and wire --------------------------------------------------------------------
 
     def common_state(self) -> Hashable:
-        """Return the state kept here, held messages sorted."""
         held = tuple([self.held[key] for key in sorted(self.held)])
         return self.me, tuple(sorted(self.known)), self.sent, tuple(sorted(self.last.items())), held
 
     def set_common_state(self, state: Any) -> None:
-        """Become what `common_state` returned; the subclass calls `index` at its end."""
+        """Restore what `common_state` returned; the subclass then calls `rebuild_index`."""
         self.me, known, self.sent, last, held = state
         self.last = dict(last)
         self.set_known(known)

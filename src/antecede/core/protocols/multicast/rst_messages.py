@@ -1,17 +1,13 @@
-"""The messages of `sent`: their matrices as bytes, and their members renumbered.
+"""Messages of `sent`, and the encoding of their matrices.
 
     head        sender, number and destinations (`multicast.base.encode_head`)
     byte 0      0: the entries that are not 0;  1 to 5: all entries, so many bytes each
-    0           varint count, then varint gap and varint entry of each, by `lane`
+    0           varint count, then varint gap and varint entry of each, by `cell_index`
     1 to 5      varint side, then row after row, each without its own column, which is always 0
 
-The form is the one that `core.clocks.encoding.compact` would take. A side, or a width, is as small
-as can be. So a matrix has one spelling, and any other is refused.
-
-A row changes only when its member sends. So of one message and the next most rows are the same
-bytes: `MatrixBytes` keeps the rows of the last matrix, written or read, as bytes and as integers,
-and takes the integer it has where the bytes are the same. The receiver in turn finds most rows
-to be the very object that it has.
+The form is the one that `core.clocks.encoding.compact` would choose. Side and width are minimal. So
+a matrix has one encoding, and any other is rejected. A row changes only when its member sends. So
+`MatrixBytes` keeps the rows of the last matrix and reuses the integers of equal rows.
 """
 
 from __future__ import annotations
@@ -39,23 +35,23 @@ from antecede.core.clocks.encoding import (
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 MAX_SIDE = 1 << 10
-"""Most rows of a matrix: 1,048,576 lanes, 5 MB."""
+"""Size limit of a matrix, rows: 1,048,576 lanes, 5 MB."""
 Rows: TypeAlias = tuple[int, ...]
 
 
 class RstMessage(NamedTuple):
-    """A message, its sender's number for it from 1, for whom it is, and SENT."""
+    """Message with its sender's number for it, from 1, its destinations, and SENT."""
 
     sender: int
     seq: int
     payload: Any
     to: tuple[int, ...]
     matrix: Rows
-    """Row k: how many messages of k to each, packed by destination. The last row is not 0."""
+    """Row k: messages of k to each member, packed by destination. The last row is not 0."""
 
 
 def lane(sender: int, target: int) -> int:
-    """Return the place of entry [sender, target]: shell by shell around entry [0, 0].
+    """Return the index of entry [sender, target]: shell by shell around entry [0, 0].
 
     Shell m has the 2m + 1 entries whose larger index is m: its column, then its row.
     """
@@ -65,14 +61,14 @@ def lane(sender: int, target: int) -> int:
 
 
 def entry(number: int) -> tuple[int, int]:
-    """Return (sender, target) of a place."""
+    """Return (sender, target) of an index."""
     shell = isqrt(number)
     place = number - shell * shell
     return (place, shell) if place <= shell else (shell, place - shell - 1)
 
 
 def rows_of(entries: Iterable[tuple[int, int, int]]) -> Rows:
-    """Return the rows of (sender, target, count), none of which is 0."""
+    """Return the rows of (sender, target, count) with counts above 0."""
     found: dict[int, list[tuple[int, int]]] = {}
     for sender, target, number in entries:
         found.setdefault(sender, []).append((target, number))
@@ -85,7 +81,7 @@ def entries_of(rows: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def trimmed(rows: Sequence[int]) -> Rows:
-    """Return the rows without those of 0 at the end."""
+    """Return the rows without trailing zeros."""
     end = len(rows)
     while end and not rows[end - 1]:
         end -= 1
@@ -93,7 +89,7 @@ def trimmed(rows: Sequence[int]) -> Rows:
 
 
 class MatrixBytes:
-    """Writes and reads matrices; four lists have an item for each row of the last one."""
+    """Encoder and decoder of matrices that reuses the rows of the previous one."""
 
     def __init__(self) -> None:
         self._forget(0, 1)
@@ -102,14 +98,13 @@ class MatrixBytes:
         self.side, self.width = side, width
         self.rows = [0] * side
         self.pieces = [bytes(max(side - 1, 0) * width)] * side
-        """The entries without the own column, `width` bytes each."""
+        """Entries of each row without its own column, `width` bytes each."""
         self.found = [0] * side
-        """How many of them are not 0."""
+        """Number of these entries that are not 0."""
         self.wide = [0] * side
-        """How many of them need all of the width."""
+        """Number of these entries that need the full width."""
 
     def encode(self, rows: Sequence[int]) -> bytes:
-        """Encode rows that have no entries in their own columns."""
         together = 0
         for row in rows:
             together |= row
@@ -127,7 +122,6 @@ class MatrixBytes:
         return b"\0" + encode_sparse(len(places), places)
 
     def read(self, reader: Reader) -> Rows:
-        """Read what `encode` wrote. Raises DecodeError, UnknownMemberError and SequenceError."""
         start = reader.offset
         width = reader.take(1)[0]
         if not width:
@@ -162,7 +156,6 @@ class MatrixBytes:
         return is_sparse(sum(self.found), self.side * (self.side - 1), self.width)
 
     def _write(self, changed: Sequence[int], rows: Sequence[int]) -> None:
-        """Make the bytes of some rows, all together."""
         size, width = self.side * LANE_BYTES, self.width
         raw = b"".join([rows[k].to_bytes(size, "little") for k in changed])
         split = [raw[byte::LANE_BYTES] for byte in range(width)]
@@ -174,7 +167,6 @@ class MatrixBytes:
         self._count(changed, split)
 
     def _read(self, changed: Sequence[int], pieces: Sequence[bytes]) -> None:
-        """Make the integers of some rows, all together."""
         size, width = self.side * LANE_BYTES, self.width
         none = bytes(width)
         parts: list[bytes] = []

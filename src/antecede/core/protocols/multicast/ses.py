@@ -1,31 +1,31 @@
 """SES (Schiper, Eggli, Sandoz): causal order for messages to one, some or all members.
 
-Source: Sahai et al. 2020, "Schiper-Eggli-Sandoz Protocol", which has examples only. The rule
-followed here: member i keeps a clock C_i, the number of sends of each member that it knows of, and
-V_i, for each other member d a vector V_i[d] of the sends before which nothing sent to d may be
-delivered there; many have no entry. A message to the members D carries D, t = C_i after counting
-this send, and V_m = V_i as it was before V_i[d] := max(V_i[d], t) for every d in D. Member j
-delivers it when V_m has no entry for j or V_m[j] <= C_j; then it merges the other entries into
-V_j by maximum, C_j := max(C_j, t), and V_j[d] := max(V_j[d], t) for every co-destination d.
+Source: Sahai et al. 2020, "Schiper-Eggli-Sandoz Protocol", which has only examples. The rule here:
+member i keeps a clock C_i, the number of sends of each member that it knows of. For each other
+member d it keeps a vector V_i[d]: sends before which no message to d may be delivered there. Many
+have no entry. A message to the members D carries D, t = C_i after counting this send, and V_m =
+V_i. Then V_i[d] := max(V_i[d], t) for every d in D. Member j delivers it when V_m has no entry for
+j or V_m[j] <= C_j. Then it merges the other entries into V_j by maximum. It sets C_j := max(C_j,
+t), and V_j[d] := max(V_j[d], t) for every co-destination d.
 
 Theory of operation
 -------------------
-Vectors are packed lanes. V_m[d] <= t always, and without the sender's own send in it: that is
-checked, and `t - V_m[d]` travels, since most of its lanes are small or 0.
+Vectors are packed lanes. V_m[d] <= t always holds, without the sender's own send. This is checked,
+and `t - V_m[d]` is sent, since most of its lanes are small or 0.
 
-Every message to j in the past of m has raised V_m[j] to its t, unless all ways from it to m lead
-through j, which had delivered it then. And C_j[k] >= x exactly when j delivered a message that
-knows of k's send x, and with it, in order, all to j in that one's past. So V_m[j] <= C_j exactly
-when no message to j in the past of m is missing: nothing goes early, nothing waits unnecessarily.
-Likewise a message to j is a duplicate exactly when its number is at or below C_j[sender], or it is
-held.
+Every message to j in the past of m has raised V_m[j] to its t, with one exception: all paths from
+it to m lead through j, which had delivered it by then. C_j[k] >= x exactly when j delivered a
+message that knows of k's send x. Delivery in order brings all messages to j in that message's past.
+So V_m[j] <= C_j exactly when no message to j in the past of m is missing. So there is no causal
+violation and no unnecessary wait. A message to j is a duplicate exactly when its number is at or
+below C_j[sender], or it is held.
 
-A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach, in a
-heap for that lane. A delivery looks only at heaps of lanes that it raised.
+A held message is indexed under ONE lane k that is too low, in a heap by the value that C_j[k] must
+reach. A delivery searches only the heaps of lanes that it raised.
 
-`as_published` takes V over as printed or as can be read (errata E17 to E19). True does as the
-printed example, V_j := V_m; "overwriting" lets each entry of V_m replace that of V_j;
-"unicast-rule" leaves out the co-destinations. C_j no longer tells copies then: intervals do.
+`as_published` merges V as printed or as can be read (errata E17 to E19). True follows the printed
+example, V_j := V_m. With "overwriting" each entry of V_m replaces that of V_j. "unicast-rule" omits
+the co-destinations. Then C_j no longer detects copies, and intervals are used.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ UNICAST_RULE = "unicast-rule"
 
 
 class PrintedMerge:
-    """One of the rules, and the numbers delivered under it from each member, as intervals."""
+    """Published merge rule of V, with the numbers delivered under it as intervals by member."""
 
     def __init__(
         self, rule: bool | str, arrivals: Iterable[tuple[int, Iterable[int]]] = ()
@@ -76,7 +76,7 @@ class PrintedMerge:
 
     @classmethod
     def chosen(cls, as_published: bool | str) -> PrintedMerge | None:
-        """Return the rule of the option; None: the repaired one. Raises LocalError."""
+        """Return the rule of the option; None: the repaired rule. Raises LocalError."""
         if as_published not in (False, True, OVERWRITING, UNICAST_RULE):
             raise LocalError(
                 f"as_published is {as_published!r}; it can be false, true, "
@@ -85,11 +85,9 @@ class PrintedMerge:
         return cls(as_published) if as_published else None
 
     def has(self, message: SesMessage) -> bool:
-        """Tell whether a message has been delivered."""
         return intervals.contains(self.arrivals.get(message.sender, ()), message.seq)
 
     def take_over(self, member: Ses, message: SesMessage) -> None:
-        """Change V of a member as the rule says."""
         intervals.insert(self.arrivals.setdefault(message.sender, []), message.seq)
         kept = {d: vector for d, vector in message.entries if d not in member.last}
         if self.rule == UNICAST_RULE:
@@ -103,12 +101,11 @@ class PrintedMerge:
         member.merge_entries(dict.fromkeys(message.to, message.stamp))
 
     def runs(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Return the numbers delivered, as bounds by member."""
         return tuple(sorted((k, tuple(bounds)) for k, bounds in self.arrivals.items()))
 
 
 class Ses(AddressedProtocol):
-    """One member of a group with causal order; needs channels that lose nothing."""
+    """Member of a group with causal order; needs reliable channels."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
 
@@ -124,13 +121,12 @@ class Ses(AddressedProtocol):
         self.clear_index()
 
     def lay_out(self) -> None:
-        """Derive the masks of the lanes that somebody has or had."""
         lanes = max(self.known) + 1
         self.width = lanes * LANE_BITS
         self.guard = guards(lanes)
         own = pack((member, MAX_VALUE) for member in self.known)
         self.strange = ((1 << self.width) - 1) ^ own
-        """All bits that a vector can not have: guards, and lanes that nobody ever had."""
+        """Bits that are 0 in any valid vector: guards, and lanes of unused numbers."""
 
     def send(
         self,
@@ -140,7 +136,6 @@ class Ses(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        """Stamp the message, let it carry V, and transmit it to `to` (None: all others)."""
         targets = self.targets(to)
         self.sent += 1
         self.clock += unit(self.me)
@@ -153,7 +148,7 @@ class Ses(AddressedProtocol):
     # -- what a message lacks -----------------------------------------------------------------
 
     def wanted(self, message: SesMessage) -> int:
-        """Return V_m[me], the sends that must be known here; 0 where there is no entry."""
+        """Return V_m[me], the sends that must be known here; 0 without an entry."""
         return next((vector for member, vector in message.entries if member == self.me), 0)
 
     def behind(self, message: SesMessage) -> int:
@@ -161,11 +156,10 @@ class Ses(AddressedProtocol):
         return self.guard & ~((self.clock | self.guard) - self.wanted(message))
 
     def lacks(self, message: SesMessage) -> bool:
-        """Tell whether V_m[me] is not at or below C."""
         return bool(self.behind(message))
 
     def missing(self, message: SesMessage) -> tuple[MessageId, ...]:
-        """Return for each lane behind the newest send to be known; it may be for others."""
+        """Return the newest required send of each lane that is too low; it may be to others."""
         wanted, behind, found = self.wanted(message), self.behind(message), []
         while behind:
             member = behind.bit_length() // LANE_BITS - 1
@@ -174,7 +168,6 @@ class Ses(AddressedProtocol):
         return tuple(sorted(found))
 
     def is_duplicate(self, message: SesMessage) -> bool:
-        """Tell whether a message for me has been delivered (see the module)."""
         if self.printed is not None:
             return self.printed.has(message)
         return message.seq <= get(self.clock, message.sender)
@@ -182,7 +175,7 @@ class Ses(AddressedProtocol):
     # -- delivery -------------------------------------------------------------------------------
 
     def record(self, message: SesMessage) -> int:
-        """Take over V and t; return the guard bits of the lanes of C that grew."""
+        """Merge V and t; return the guard bits of the lanes of C that grew."""
         if self.printed is not None:
             self.printed.take_over(self, message)
         else:
@@ -195,7 +188,7 @@ class Ses(AddressedProtocol):
         return grown
 
     def merge_entries(self, news: Mapping[int, int]) -> None:
-        """Raise V to these entries, except my own and those of members that left."""
+        """Raise V to these entries, except those for this member and for departed ones."""
         for member, vector in news.items():
             if member != self.me and member not in self.last:
                 mine = self.entries.get(member, 0)
@@ -205,18 +198,15 @@ class Ses(AddressedProtocol):
     # -- the index of held messages -------------------------------------------------------------
 
     def clear_index(self) -> None:
-        """Empty the index."""
         self.waiting: dict[int, list[tuple[int, MessageId]]] = {}
         """Member -> heap of (value that its lane of C must reach, held message)."""
 
     def file(self, message: SesMessage) -> None:
-        """File a held message under the highest lane that is behind."""
         member = self.behind(message).bit_length() // LANE_BITS - 1
         value = get(self.wanted(message), member)
         heappush(self.waiting.setdefault(member, []), (value, self.identity(message)))
 
     def woken(self, news: int) -> list[SesMessage]:
-        """Take out of the index what waited for a value that a lane has reached."""
         found = []
         for member in [k for k in self.waiting if news >> (k * LANE_BITS + VALUE_BITS) & 1]:
             heap, reached = self.waiting[member], get(self.clock, member)
@@ -227,7 +217,6 @@ class Ses(AddressedProtocol):
         return found
 
     def pass_one(self, lost: MessageId) -> list[SesMessage]:
-        """Count the sends of a member up to a lost one as known here."""
         self.clock = merge(self.clock, unit(lost.sender, lost.seq), self.guard)
         return self.woken(unit(lost.sender) << VALUE_BITS)
 
@@ -237,7 +226,6 @@ class Ses(AddressedProtocol):
     # -- refusals -------------------------------------------------------------------------------
 
     def check(self, message: SesMessage, behind: int) -> None:
-        """Raise a RemoteError when the message can not be."""
         self.check_head(message)
         sender, seq, _, _, stamp, entries = message
         what = f"message {seq} from member {sender}"
@@ -270,12 +258,10 @@ class Ses(AddressedProtocol):
         return get(self.clock, member)
 
     def frontier(self) -> Hashable:
-        """Return who was and who left, C, and V."""
         known, last = tuple(sorted(self.known)), tuple(sorted(self.last.items()))
         return known, last, self.clock, tuple(sorted(self.entries.items()))
 
     def adopt(self, frontier: Any) -> None:
-        """Count the sponsor's past as delivered. V has no own entry: no message arrived yet."""
         known, last, clock, entries = frontier
         self.adopt_members(known, last)
         kept = dict(entries)
@@ -287,10 +273,10 @@ class Ses(AddressedProtocol):
         self.clock = merge(self.clock, pack(newest.items()), self.guard)
 
     def check_listening(self) -> None:
-        """Return: V_m[me] covers all messages to me in the past of m."""
+        """Do nothing: V_m[me] covers all messages to this member in the past of m."""
 
     def _check(self, clock: int, entries: Mapping[int, int]) -> None:
-        """Raise LocalError for a C and a V, from outside, that no member can have."""
+        """Raise LocalError for an impossible C and V from outside."""
         if not 0 <= clock < 1 << self.width or clock & self.strange:
             raise LocalError("a frontier with a clock that cannot be")
         if not self.known.issuperset(entries) or not all(
@@ -355,13 +341,13 @@ class Ses(AddressedProtocol):
         return decode_message(control, payload)
 
     def control_bytes(self, message: SesMessage) -> int:
-        """Return 4 bytes an integer: t, each destination, each entry with its destination."""
+        """Return 4 bytes per integer: t, each destination, each entry with its destination."""
         members = len(self.known)
         integers = members + len(message.to) + len(message.entries) * (members + 1)
         return INTEGER_BYTES * integers
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes an integer: C, and each entry of V with its destination."""
+        """Return 4 bytes per integer: C, and each entry of V with its destination."""
         members = len(self.known)
         return INTEGER_BYTES * (members + len(self.entries) * (members + 1))
 

@@ -1,12 +1,12 @@
-"""The messages of `ses`: what they carry, their bytes, and their members renumbered.
+"""Messages of `ses` and their encoding.
 
     head        sender, number and destinations (`multicast.base.encode_head`)
     t           without the sender's own entry, which is the number
-    V           varint count; for each: varint gap to the next destination, and how far the
-                entry is behind t without this send
+    V           varint count; for each: varint gap to the next destination, and the
+                difference of the entry to t without this send
 
-An entry of V is never beyond that, and in a busy group seldom far behind: the differences are
-small numbers or 0 and take a byte or none, where the entries themselves would take two or more.
+An entry of V is never above that, and in a busy group seldom far below. So the differences are
+small numbers or 0 and take a byte or none. The entries themselves would take two or more.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from antecede.core.protocols.multicast.base import encode_head, read_head
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 MAX_LANES = 1 << 20
-"""Most lanes that the vectors of one message may have together: 5 MB."""
+"""Limit of the lanes of all vectors of a message: 5 MB."""
 
 
 class SesMessage(NamedTuple):
-    """A message, its sender's number for it from 1, and for whom it is."""
+    """Message with its sender's number for it, from 1, and its destinations."""
 
     sender: int
     seq: int
@@ -36,7 +36,7 @@ class SesMessage(NamedTuple):
 
 
 def encode_message(message: SesMessage) -> bytes:
-    """Encode everything but the payload (see the module)."""
+    """Return the control information as bytes (see the module docstring)."""
     stamp = message.stamp - unit(message.sender, message.seq)
     out = [encode_head(message), encode_compact(stamp), varint(len(message.entries))]
     past = message.stamp - unit(message.sender)

@@ -1,8 +1,7 @@
-"""Options as a caller gave them: of their type, and none that has no effect beside the others.
+"""Checks of given options: types, and options without an effect beside the others.
 
-`Protocol.__new__` asks `check_given` before any constructor runs, so every way to make a member
-(a `Group`, the command line, a scenario, a class by hand) refuses the same. A class says in
-`dependent_options` which of its options do nothing without another one.
+`Protocol.__new__` calls `check_options` before any constructor runs. So `Group`, the command line,
+simulation configs and direct calls reject the same options.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ from antecede.errors import LocalError
 from antecede.formatting import shown
 
 ANYTHING = object()
-"""In `Needs.any_of`: set at all, that is neither None nor false."""
+"""Wildcard of `Requires.any_of`: any value except None and False."""
 NEVER = object()
-"""In `Needs.off`: there is no value that says the same as leaving the option out."""
+"""Default of `off`: no value equals leaving the option out."""
 
 
 class Idle(NamedTuple):
-    """Why an option has no effect beside the others, and what to do."""
+    """Reason why an option has no effect, and what to do."""
 
     words: str
     advice: str
 
 
 class Needs(NamedTuple):
-    """An option that has an effect only beside another one."""
+    """Option that has an effect only together with another option."""
 
     option: str
     any_of: tuple[tuple[str, Any], ...]
-    """Other options and the values that they must have, one of them: or `ANYTHING`."""
+    """Other options with a required value (or `ANY_VALUE`); one of them is enough."""
     off: Any = NEVER
-    """The value that is no request for anything, so that it may stand alone."""
+    """Value that requests nothing and is therefore always accepted."""
 
     def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
-        """Return why the option has no effect beside these options; None: it has one."""
+        """Return why the option has no effect beside these options, or None."""
         if any(_is(_value(made, options, other), value) for other, value in self.any_of):
             return None
         words = (
@@ -60,16 +59,14 @@ class Needs(NamedTuple):
 
 
 class Excludes(NamedTuple):
-    """An option that has no effect beside a word in another one, which is a list of words."""
+    """Option that has no effect if a list option contains a word."""
 
     option: str
     other: str
     word: str
     off: Any = NEVER
-    """The value that is no request for anything, so that it may stand beside the word."""
 
     def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
-        """Return why the option has no effect beside these options; None: it has one."""
         words = _value(made, options, self.other) or ()
         if self.word not in words:
             return None
@@ -77,7 +74,7 @@ class Excludes(NamedTuple):
 
 
 def refuse_former_name(made: object, former: str, name: str) -> None:
-    """Raise LocalError for a subclass with a method that nothing calls since it was renamed."""
+    """Raise LocalError if a subclass defines a method under its old name, which is never called."""
     if hasattr(made, former):
         raise LocalError(
             f"{type(made).__name__}.{former} has no effect; define {name}, in nanoseconds (an int)"
@@ -85,7 +82,7 @@ def refuse_former_name(made: object, former: str, name: str) -> None:
 
 
 def check_given(made: Any, options: Mapping[str, Any]) -> None:
-    """Raise LocalError for an option that is not of its declared type, or has no effect."""
+    """Raise LocalError for an option of a wrong type or without an effect."""
     hints = _types(made)
     for name, value in options.items():
         if name in hints and not fits(value, hints[name]) and not _is_default(made, name, value):
@@ -95,7 +92,7 @@ def check_given(made: Any, options: Mapping[str, Any]) -> None:
 
 
 def idle(made: Any, options: Mapping[str, Any]) -> dict[str, Idle]:
-    """Return which options have no effect, and why. Raises LocalError for a bad class."""
+    """Return the options without an effect, and why. Raises LocalError for an invalid class."""
     return {
         one.option: why
         for one in _dependent(made)
@@ -106,7 +103,7 @@ def idle(made: Any, options: Mapping[str, Any]) -> dict[str, Idle]:
 
 
 def effective(made: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without those that say nothing: turned off where they have no effect."""
+    """Return the options that have an effect, without those that are turned off."""
     without = {one.option for one in _dependent(made) if one.lacking(made, options)}
     return {name: value for name, value in options.items() if name not in without}
 
@@ -120,12 +117,12 @@ def _dependent(made: Any) -> Sequence[Needs | Excludes]:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with numbers and texts as Python's own: numpy's, and those of an Enum."""
+    """Return options with NumPy and Enum values converted to Python's own types."""
     return {name: plain(value) for name, value in options.items()}
 
 
 def with_trial(made: Any, members: Sequence[int], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return chosen options, and trial options that have an effect beside them."""
+    """Return the chosen options and those trial options that have an effect beside them."""
     asked = getattr(made, "trial_options", None)
     trial = {} if asked is None else asked(members)
     if not isinstance(trial, Mapping):
@@ -137,7 +134,7 @@ def with_trial(made: Any, members: Sequence[int], chosen: Mapping[str, Any]) -> 
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Tell whether a value is of a declared type; True for types that nothing here knows."""
+    """Return whether a value has a declared type; True for types that are not supported here."""
     if get_origin(hint) in (Union, types.UnionType):
         return any(fits(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
@@ -161,14 +158,14 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def is_word_set(hint: Any) -> bool:
-    """Tell whether a declared type is a collection of words in which no order matters."""
+    """Return whether a declared type is an unordered collection of words."""
     kind = get_origin(hint)
     ordered = not inspect.isclass(kind) or issubclass(kind, Sequence)
     return not ordered and issubclass(kind, Collection) and get_args(hint) == (str,)
 
 
 def _fits_items(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
-    """Tell it of a list, a tuple or a set: scenario files have lists alone, and tuples of them."""
+    """Check a list, tuple or set. Lists stand for tuples, since TOML has no tuples."""
     listed = isinstance(value, list | tuple) and issubclass(kind, Sequence)
     if not (listed or isinstance(value, kind)):
         return False
@@ -188,14 +185,14 @@ def _alike(value: Any, one: Any) -> bool:
 
 
 def check_flags(**flags: Any) -> None:
-    """Raise LocalError for an argument that is neither True nor False."""
+    """Raise LocalError for an argument other than True and False."""
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise LocalError(f"{name} is {shown(value)}; True or False is allowed")
 
 
 def _words(hint: Any) -> str:
-    """Return in words what is allowed, where values are given in Python."""
+    """Describe the allowed values for callers in Python."""
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     words = []
     for part in parts:
@@ -216,7 +213,7 @@ def _defaults(made: Any) -> Mapping[str, Any]:
 
 
 def _is_default(made: Any, name: str, value: Any) -> bool:
-    """Tell it of what is declared as another type: a class takes what it writes itself."""
+    """Return whether the value is the default, whose type may differ from the declared one."""
     return name in _defaults(made) and value is _defaults(made)[name]
 
 

@@ -1,9 +1,7 @@
-"""Options of a protocol as text (`r=10 k=3`), read by the types of its constructor.
+"""Options of a protocol as text (`r=10 k=3`), parsed by the types of its constructor.
 
-One reader for everybody who takes options from outside: `antecede check`, `compare`, `simulate`,
-`deliver`, `sweep` and scenario files. Options are the arguments of a class (or of a function that
-makes members) that may be given by name: keyword-only ones, and others that have a default.
-A constructor that passes `**options` on has those of the class that it extends too.
+Options are the arguments of a class or factory function that can be given by name. A constructor
+that passes `**options` on also has the options of its base class.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 
 
 class Option(NamedTuple):
-    """One option of a protocol."""
+    """An option of a protocol."""
 
     name: str
     hint: Any
-    """Its type as declared, or that of its default; Any when nothing tells."""
+    """Declared type, or type of the default; Any if unknown."""
     default: Any = None
     needed: bool = False
-    """It has no default."""
+    """True if there is no default."""
 
     def describe(self) -> str:
         """Return `name (type)` for lists of options."""
@@ -56,7 +54,7 @@ def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
 
 
 def declared_types(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of a class's or function's options by name, where they are declared."""
+    """Return the declared types of the options of a class or function by name."""
     found: dict[str, Any] = {}
     for made in reversed(_constructors(factory)):  # those of the class itself count
         found |= _hints(made)
@@ -69,7 +67,7 @@ def declared_types(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
-    """Return name and text of each NAME=VALUE; raises OptionError for what is not written so."""
+    """Return name and text of each NAME=VALUE. Raises OptionError for other forms."""
     found: list[tuple[str, str]] = []
     for word in words:
         name, equals, text = word.partition("=")
@@ -84,10 +82,7 @@ def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
 def read_options(
     protocol: str, factory: Callable[..., Any], given: Iterable[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Return the keyword arguments that the texts stand for; `protocol`: name in errors.
-
-    Raises OptionError for an unknown option, or a text that is not of its type.
-    """
+    """Return the keyword arguments of the given texts; `protocol` is the name for errors."""
     known = options_of(factory)
     found: dict[str, Any] = {}
     for name, text in given:
@@ -101,7 +96,7 @@ def read_options(
 
 
 def read_option(name: str, text: str, hint: Any) -> Any:
-    """Return the value of one option's text by its type; raises OptionError."""
+    """Return the value of an option's text by its type. Raises OptionError."""
     for kind in _kinds(hint):
         value = _read(name, text, kind)
         if value is not _UNKNOWN:
@@ -110,7 +105,7 @@ def read_option(name: str, text: str, hint: Any) -> Any:
 
 
 def option_text(value: Any) -> str:
-    """Return the text that `read_option` reads as this value."""
+    """Return the text that `read_option` parses to this value."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, str):
@@ -121,7 +116,7 @@ def option_text(value: Any) -> str:
 
 
 def allowed(hint: Any) -> str:
-    """Return in words what an option of this type may be."""
+    """Describe the allowed values of a type."""
     words = []
     for kind in _kinds(hint):
         if get_origin(kind) is Literal:
@@ -145,11 +140,11 @@ _ALLOWED: Mapping[Any, str] = {
     Any: "a value",
 }
 _ORDER: Sequence[Any] = (type(None), bool, int, float)
-"""Of a union, what is tried first; words last, for everything can be read as a word."""
+"""Order of the types of a union; words come last, since every text is a word."""
 
 
 def _constructors(factory: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """Return what takes the options: the constructors of a class, its own first."""
+    """Return the constructors that take the options, starting with that of the class itself."""
     described: Any = inspect.unwrap(factory)
     if not inspect.isclass(described):
         return [described]
@@ -174,7 +169,6 @@ def _parameters(factory: Any, made: Callable[..., Any]) -> Collection[inspect.Pa
 
 
 def _hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
-    """Return the declared type, or that of the default."""
     if parameter.name in hints:
         return _or_none(hints[parameter.name], parameter.default)
     if isinstance(parameter.default, bool | int | float | str):
@@ -185,14 +179,13 @@ def _hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
 
 
 def _or_none(hint: Any, default: Any, needed: bool = False) -> Any:
-    """Return a declared type, with None where it is written as `k: int = None`."""
+    """Return a declared type, extended by None for parameters like `k: int = None`."""
     if needed or default is not None or hint is Any or not hasattr(hint, "__or__"):
         return hint
     return hint if type(None) in get_args(hint) else hint | None
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """Return the members of a union, in the order in which they are tried."""
     parts = list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
     kinds = [get_origin(part) if dataclasses.is_dataclass(get_origin(part)) else part
              for part in parts]  # fmt: skip
@@ -205,7 +198,6 @@ def _is_collection(kind: Any) -> bool:
 
 
 def _read(name: str, text: str, kind: Any) -> Any:
-    """Return the text as a value of one type, or `_UNKNOWN`."""
     if kind is str:
         return text
     if kind is Any:
@@ -232,7 +224,7 @@ def _is_mapping(kind: Any) -> bool:
 
 
 def _collection_words(kind: Any) -> str:
-    """Return in words what a collection is written as."""
+    """Describe the notation of a collection."""
     if _is_mapping(kind):
         return "{'KEY': VALUE, ...}"
     parts = [part for part in get_args(kind) if part is not ...]
@@ -242,7 +234,7 @@ def _collection_words(kind: Any) -> str:
 
 
 def _mapping(text: str, kind: Any) -> Any:
-    """Return a table, written as a Python dict, or `_UNKNOWN`."""
+    """Parse a mapping in the notation of a Python dict, or return `_UNKNOWN`."""
     try:
         found = ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -251,7 +243,7 @@ def _mapping(text: str, kind: Any) -> Any:
 
 
 def _items(text: str, kind: Any) -> Any:
-    """Return the values between commas in a collection of their type, or `_UNKNOWN`."""
+    """Parse comma-separated values into a collection of their type, or return `_UNKNOWN`."""
     made = get_origin(kind) or kind
     words = [word for word in text.split(",") if word]
     parts = get_args(kind)
@@ -281,7 +273,7 @@ def _number(text: str, kind: Callable[[str], Any]) -> Any:
 
 
 def _guess(text: str) -> Any:
-    """Return a value of an option whose type nobody tells."""
+    """Return the value of an option without a known type."""
     for kind in _ORDER:
         value = _read("", text, kind)
         if value is not _UNKNOWN:
@@ -290,7 +282,6 @@ def _guess(text: str) -> Any:
 
 
 def _record(name: str, text: str, kind: Any) -> Any:
-    """Return a value of several fields, written as a Python dict."""
     try:
         fields = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):

@@ -1,20 +1,20 @@
-"""S_b, semantic order: an answer is delivered after what it answers, and waits for nothing else.
+"""S_b, semantic order: a reply is delivered after the message that it replies to.
 
-Source: Bhavanasi and Iyer, sections IV and VI. The relation is the one that the application names
-when it sends, not happened-before: unrelated messages never wait for each other.
+Source: Bhavanasi and Iyer, sections IV and VI. The application names the parent when it sends. So
+the relation is not happened-before: unrelated messages never wait for each other.
 
 Theory of operation
 -------------------
-State: one ordering list a member (`delivered`, see `core.clocks.intervals`) with the numbers that
-this member sent or had delivered (the ordering tree OT of section IV.B.3); and the out-of-sequence
+State: one ordering list per member (`delivered`, see `core.clocks.intervals`) with the numbers that
+this member sent or delivered (the ordering tree OT of section IV.B.3), and the out-of-sequence
 store (`reply.hold_back`). A message `<mid_c, mid_p, data>` is delivered on arrival when its parent
-is in the ordering lists or is the root; then everything in the store that hung on it follows, depth
-first (Algorithm 3), with a stack of our own.
+is in the ordering lists or is the root. Then its dependents in the store follow depth first
+(Algorithm 3), with an explicit stack.
 
-Beyond the text: duplicates and conflicts are discarded; members come and go; the store can be
-finite, a parent may never come, a message may have several parents (`reply.policy`). Algorithms 1
-and 2 can be had as printed (`reply.state`). The numbers of messages that were set aside are kept
-(`gone`), and what answers them is set aside too.
+Extensions of the source: duplicates and conflicting messages are discarded; members join and leave.
+The store can be finite, a parent may never arrive, and a message may have several parents
+(`reply.policy`). Algorithms 1 and 2 are also available as printed (`reply.state`). The numbers of
+dropped messages are kept (`dropped`), and replies to them are dropped too.
 """
 
 from __future__ import annotations
@@ -46,26 +46,32 @@ from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMembe
 CONFLICT = "conflict: a held message has this id and other content"
 REFUSED = "refused: the store is full; bring it again"
 SET_ASIDE = "set aside"
-"""How every reason begins for which a message was set aside."""
+"""Common prefix of the reasons for which messages are dropped."""
 
 
 def below_of(parent: Key) -> str:
-    """Return the reason for which the answer to a message that was set aside is, too."""
+    """Return the discard reason for a reply to a dropped message."""
     return f"{SET_ASIDE}: with its parent, message {parent[1]} of member {parent[0]}"
 
 
 class SemanticOrder(SbState):
-    """One member of a group with S_b order.
+    """Member of a group with S_b order.
 
-    `several_parents`: a message may answer several messages, and waits for all of them (an
-    extension; "uniqueness", III.A.2, allows one). `missing_parent` says what happens to a
-    message that has been held for `patience_s` seconds when `tick` is called: "hold" (it waits on),
-    "release" (it is handed over by `DeliverIncomplete`) or "set_aside" (`Discard`, with all that
-    answers it). `store_limit` is the largest number of held messages (None: no limit), and
-    `overflow` what gives way when one more comes: "refuse" (the newcomer, to be brought
-    again), "release" or "set_aside" (the oldest). `as_published`: True, "algorithm-1" or
-    "algorithm-2" use the ordering list as printed. Raises LocalError for choices that make no
-    sense. `counts` has the numbers of messages in conflict, refused, released and set aside.
+    `several_parents`: a message may reply to several messages and waits for all of them. This is an
+    extension; "uniqueness", III.A.2, allows one.
+
+    `missing_parent`: treatment of a message that has been held for `patience_s` seconds when `tick`
+    is called. "hold": it waits on. "release": `DeliverIncomplete`. "set_aside": `Discard`, with all
+    replies to it.
+
+    `store_limit`: largest number of held messages (None: no limit). `overflow`: treatment of one
+    more. "refuse": the new one is rejected and must be offered again. "release" and "set_aside"
+    apply to the oldest.
+
+    `as_published`: True, "algorithm-1" or "algorithm-2" use the ordering list as printed.
+
+    `counts` has the numbers of conflicting, rejected, released and dropped messages. Raises
+    LocalError for an invalid combination of options.
     """
 
     own_options: ClassVar[frozenset[str]] = frozenset(
@@ -95,7 +101,7 @@ class SemanticOrder(SbState):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Transmit a message that answers `after` (RESPOND state, IV.C.6).
+        """Transmit a message that replies to `after` (RESPOND state, IV.C.6).
 
         Raises LocalError for several parents where one is allowed, and for unknown ones.
         """
@@ -120,7 +126,7 @@ class SemanticOrder(SbState):
     # -- the network's side -----------------------------------------------------------------
 
     def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3)."""
+        """Deliver the message and its dependents, or hold it (RECEIVE state, IV.C.3)."""
         reading, clock = self._reading(now)
         sender, seq, parents, _ = message
         known = self._check(sender, seq, parents)
@@ -151,7 +157,6 @@ class SemanticOrder(SbState):
         return room and any(not self._present(parent) for parent in parents)
 
     def _check(self, sender: int, seq: int, parents: Sequence[MessageId]) -> list[int]:
-        """Return the sender's ordering list; raise a RemoteError for an impossible message."""
         known = self.delivered.get(sender)
         if known is None or not 0 < seq <= MAX_NUMBER or sender == self.me or self.last:
             self._check_id(sender, seq)
@@ -201,14 +206,13 @@ class SemanticOrder(SbState):
             self.printed[sender].insert(seq)
 
     def _again(self, message: SbMessage) -> Discard:
-        """Tell a second copy of a held message from another message with its id."""
         if self.store.rows[message[:2]].message == message:
             return Discard(message, DUPLICATE)
         self.counts["conflict"] += 1
         return Discard(message, CONFLICT)
 
     def _hand_over(self, message: SbMessage, effect: Effect) -> list[Effect]:
-        """Record a message and deliver all that hung on it, depth first (Algorithm 3)."""
+        """Record a message and deliver its dependents, depth first (Algorithm 3)."""
         effects = [effect]
         self._record(message.sender, message.seq)
         stack = self.store.parent_delivered(message[:2])[::-1]
@@ -236,7 +240,7 @@ class SemanticOrder(SbState):
     def _make_room(
         self, message: SbMessage, missing: Sequence[MessageId], now: int
     ) -> Sequence[Effect]:
-        """Release the oldest message held, from the top of its thread: that may be the newcomer."""
+        """Release the oldest message held, from the top of its thread; it may be the new one."""
         store = self.store
         oldest = store.oldest().key
         store.put(message, missing, now)
@@ -248,7 +252,6 @@ class SemanticOrder(SbState):
     # -- what never comes -------------------------------------------------------------------
 
     def _reading(self, now: int | None) -> tuple[int, OwnClock]:
-        """Return the reading where patience needs one, else 0, and the clock after it."""
         if self.policy.patience_s is None:
             return 0, self.own_clock
         return self.own_clock.at(now, "an order with patience_s")
@@ -274,12 +277,7 @@ class SemanticOrder(SbState):
         return effects
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Hand over, marked, what waits for nothing but messages that never come.
-
-        `lost`: messages that nobody has any more, as the caller knows. What hangs on the released
-        ones follows in order, whatever `missing_parent` says of messages that are only late. What
-        waits for something else as well waits on.
-        """
+        """Deliver the messages that wait only for lost ones, as incomplete, and dependents."""
         never, effects = set(lost), list[Effect]()
         for key in [key for key in self.store.rows if never.issuperset(self.store.missing(key))]:
             message, missing = self.store.take(key)
@@ -288,7 +286,6 @@ class SemanticOrder(SbState):
         return effects
 
     def _release(self, key: Key) -> list[Effect]:
-        """Hand over a held message behind its blockers, each of them marked."""
         effects: list[Effect] = []
         store = self.store
         while key in store.rows:
@@ -300,7 +297,6 @@ class SemanticOrder(SbState):
         return effects
 
     def _set_aside(self, key: Key, reason: str) -> list[Effect]:
-        """Give up a held message and every held message that answers it, however deep."""
         effects: list[Effect] = []
         stack = [(key, reason)]
         while stack:
@@ -313,7 +309,6 @@ class SemanticOrder(SbState):
         return effects
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Set aside held messages numbered above `last`, and what answers them; see the base."""
         super().leave(member, last)
         late = sorted(key for key in self.store.rows if key[0] == member and key[1] > last)
         return [effect for key in late for effect in self._set_aside(key, AFTER_LEAVE)]
@@ -324,7 +319,7 @@ class SemanticOrder(SbState):
         return Discard(message, reason)
 
     def _already_gone(self, message: SbMessage) -> str:
-        """Return why a message that arrives now is set aside, or nothing; remember it."""
+        """Return the reason to drop an arriving message, or ""; record its number."""
         gone = self.gone
         if contains(gone.get(message.sender, ()), message.seq):
             return f"{SET_ASIDE} before"

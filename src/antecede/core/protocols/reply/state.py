@@ -1,10 +1,10 @@
-"""State of a member of an S_b group: ordering lists, store, membership; its size and copies.
+"""State of a member of an S_b group: ordering lists, store, membership, snapshot and sizes.
 
-Source: Bhavanasi and Iyer, sections IV.B.3 and VI.A; the composition of the group is fixed there,
-joins and leaves are ours. The exchange of messages is in `reply.sb`. The ordering list of a member
-that left is kept: an answer to one of its messages may arrive at any time.
+Source: Bhavanasi and Iyer, sections IV.B.3 and VI.A. The group is static there; joins and leaves
+are extensions. `reply.sb` has the message rules. The ordering list of a departed member is kept,
+since a reply to one of its messages may arrive at any time.
 
-`PrintedOrderingList` shows the two misprints of Bhavanasi and Iyer (repaired:
+`PublishedOrderingList` reproduces the two misprints of Bhavanasi and Iyer (repaired:
 `core.clocks.intervals`). Algorithm 1 (IsPresentInOL), line 3, returns true for `H_k <= seqno`: a
 number inside a node is denied, one above the last node affirmed. Algorithm 2 (InsertInOL), line 8,
 writes `H_k` for `H_{k-1}`: the number is not recorded and the next node is destroyed. Where there
@@ -38,7 +38,7 @@ Node = tuple[int, int]
 
 
 class PrintedOrderingList:
-    """The nodes (L, H) of one member; each algorithm as printed or as repaired."""
+    """Nodes (L, H) of one member; each algorithm as printed or as repaired."""
 
     def __init__(
         self, nodes: Iterable[Node] = (), *, lookup_printed: bool, insert_printed: bool
@@ -48,14 +48,14 @@ class PrintedOrderingList:
         self.insert_printed = insert_printed
 
     def __contains__(self, seq: int) -> bool:
-        """Algorithm 1, IsPresentInOL."""
+        """Apply Algorithm 1, IsPresentInOL."""
         high = next((high for low, high in reversed(self.nodes) if low <= seq), None)
         if high is None:
             return False
         return high <= seq if self.lookup_printed else seq <= high
 
     def insert(self, seq: int) -> None:
-        """Algorithm 2, InsertInOL; `k` is the first node above, which may not be there."""
+        """Apply Algorithm 2, InsertInOL; `k` is the first node above, which may not exist."""
         nodes = self.nodes
         k = next((k for k, (low, _) in enumerate(nodes) if low > seq), len(nodes))
         follows = k > 0 and nodes[k - 1][1] == seq - 1
@@ -76,12 +76,11 @@ STILL_HERE = -1
 
 
 class SbState(Protocol):
-    """Everything of a member of an S_b group but the rules for messages."""
+    """State of a member of an S_b group, without the message rules."""
 
     control_power: ClassVar[int | None] = 0
 
     guarantee: Guarantee = guarantee_of(Policy())
-    """What the default policy promises; an object with another policy has its own."""
 
     def __init__(self, me: int, members: Iterable[int], policy: Policy) -> None:
         super().__init__(me, members)
@@ -123,14 +122,13 @@ class SbState(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (member, bounds of its ordering list, its last number or -1) for everyone."""
+        """Return (member, ranges of its ordering list, its last number or -1) for all members."""
         return tuple(
             (member, tuple(bounds), self.last.get(member, STILL_HERE))
             for member, bounds in sorted(self.delivered.items())
         )
 
     def adopt(self, frontier: Any) -> None:
-        """Regard a frontier as delivered. Raises RemoteError for what is none."""
         changes.check_new(self.sent, self.store.rows, *self.delivered.values())
         try:
             rows = {member: (list(bounds), last) for member, bounds, last in frontier}
@@ -254,7 +252,7 @@ class SbState(Protocol):
         return messages.control_bytes(message)
 
     def storage_bytes(self) -> int:
-        """Return 4 for the own counter, 8 for a node, 8 for each id in a row of the store."""
+        """Return 4 for the own counter, 8 per node, 8 for each id in a row of the store."""
         lists = (*self.delivered.values(), *self.gone.values())
         in_lists = NODE_BYTES * sum(nodes(bounds) for bounds in lists)
         return SEQNO_BYTES + in_lists + self.store.storage_bytes()
@@ -297,7 +295,6 @@ def _span(low: int, high: int) -> str:
 
 
 def _nodes(bounds: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Return (lowest, highest) of each node of an ordering list."""
     return zip(bounds[::2], (stop - 1 for stop in bounds[1::2]), strict=True)
 
 

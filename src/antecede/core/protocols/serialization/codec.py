@@ -1,16 +1,14 @@
-"""Stored bytes: snapshots and invitations, in a format that names nothing of the code.
+"""Serialization of snapshots and invitations, independent of class and module names.
 
     bytes 0-3   0xA7 "ST", version (1)
     bytes 4-7   CRC-32 of the rest, little endian
     rest        one value
 
-A value is a tag byte and what the tag says: None, False, True, a whole number (a varint, or its
-bytes with a sign), a float, text, bytes, a tuple, or a named tuple under its short name in `KINDS`.
-That table is the only link to classes; moving or renaming one changes the table and not the bytes.
-A later version reads this one: `tests/golden` keeps bytes of version 1 of every protocol.
+A value is a tag byte and its content. A named tuple has its short name of `STORED_TYPES`, the only
+link to classes. Later versions read version 1: `tests/golden` has its bytes for every protocol.
 
-Reading trusts nothing: no number in the bytes makes anything larger than the bytes that are there,
-tuples nest `MAX_DEPTH` deep at most, and the fields of a named tuple have the shapes of the table.
+The reader trusts no input. Allocations are bounded by the size of the input, and tuples nest at
+most `MAX_DEPTH` deep. The fields of a named tuple must have the shapes of the table.
 """
 
 from __future__ import annotations
@@ -48,13 +46,13 @@ MAGIC = b"\xa7ST"
 VERSION = 1
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 30
-"""Larger states are refused before they are read."""
+"""Size limit of a state, bytes; larger ones are rejected before they are read."""
 
 _NONE, _FALSE, _TRUE, _NUMBER, _INTEGER, _FLOAT, _TEXT, _BYTES, _TUPLE, _NAMED = range(10)
 
 
 class Kind(NamedTuple):
-    """A named tuple that can stand in stored bytes: where its class is, and its fields' shapes."""
+    """Named tuple of the stored format: module, class name and shapes of the fields."""
 
     module: str
     cls: str
@@ -114,9 +112,7 @@ KINDS: dict[str, Kind] = {
         (NUMBER, NUMBER, PAIRS, Many((NUMBER, WINDOW)), WINDOW, ANY),
     ),
 }
-"""Every named tuple of a stored state by its name there. Names stay for ever; add a line for a new
-message type, and never give a name another meaning.
-"""
+"""Named tuples by stored name. A name keeps its meaning for ever; add a row for a new type."""
 
 
 @cache
@@ -126,7 +122,7 @@ def _class_of(name: str) -> Any:
 
 
 def _module_of(kind: Kind) -> str:
-    """Return where a class is today: among the clocks, or among the protocols."""
+    """Return the current module of a class, below `core.clocks` or `core.protocols`."""
     folder = "" if kind.module.startswith("clocks.") else "protocols."
     return f"antecede.core.{folder}{kind.module}"
 
@@ -194,7 +190,7 @@ def _write_int(value: int, out: bytearray) -> None:
 
 
 def unpack_state(data: bytes, *fields: int) -> tuple[Any, ...]:
-    """Return what `pack_state` was given, a tuple of one of these sizes. Raises DecodeError."""
+    """Return the tuple that was packed, of one of these sizes. Raises DecodeError."""
     start = len(MAGIC) + 5
     if not isinstance(data, bytes | bytearray | memoryview):
         raise DecodeError(f"a stored state is bytes, not {type(data).__name__}")

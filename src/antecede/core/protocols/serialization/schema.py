@@ -1,13 +1,8 @@
-"""Shapes of stored values, and the test whether a value has one.
+"""Schema of stored values: shapes, and the check of a value against a shape.
 
-A shape is a predicate of this module (`NUMBER`, `TEXT`, ...), a tuple of shapes (a plain tuple of
-just these), `Many(shape)` (a plain tuple of any length), `Named(class)` (a named tuple of the table
-in `codec`, whose fields were tested when it was read), `OneOf(shapes)`, `Table(key, value)` (a
-dictionary as `state.freeze` writes it), `Record(fields)` (the attributes of an object likewise) or
-`Sequence(kind, shape)` (a list, set or deque); None is the shape of None.
-
-`MEMBER` is a number that the table of names of the group knows. So nothing that is laid out by
-member numbers grows beyond the group, whatever a forged state says.
+A shape is a scalar of this module (`NUMBER`, `TEXT`, ...), None, a tuple of shapes, or one of the
+classes below. `MEMBER` is the number of a known group member. So arrays that are indexed by member
+number are bounded by the group, whatever a forged state contains.
 """
 
 from __future__ import annotations
@@ -22,51 +17,51 @@ from antecede.core.protocols.serialization import state_tuples
 
 MAX_NUMBER = (1 << 64) - 1
 MAX_BITS = 1 << 25
-"""Bits of a packed vector or a bit vector; windows and lanes have their own, lower limits."""
+"""Size limit of a packed vector or bit vector; windows and lanes have lower limits of their own."""
 
 
 class Leaf(NamedTuple):
-    """A plain value: what it is called, and the test for it."""
+    """Plain value: its name for errors, and a predicate."""
 
     word: str
     holds: Callable[[Any], bool]
 
 
 class Many(NamedTuple):
-    """A plain tuple of any length."""
+    """Plain tuple of any length."""
 
     item: Any
 
 
 class Named(NamedTuple):
-    """A named tuple, by the name of its class."""
+    """Named tuple, by the name of its class."""
 
     cls: str
 
 
 class OneOf:
-    """One of several shapes."""
+    """Any of several shapes."""
 
     def __init__(self, *shapes: Any) -> None:
         self.shapes = shapes
 
 
 class Table(NamedTuple):
-    """A dictionary in the form of `freeze`."""
+    """Dictionary in the form of `freeze`."""
 
     key: Any
     value: Any
 
 
 class Record:
-    """The attributes of an object in the form of `freeze`, each with its shape."""
+    """Attributes of an object in the form of `freeze`."""
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
 
 
 class Sequence(NamedTuple):
-    """A list, a set or a deque in the form of `freeze`."""
+    """List, set or deque in the form of `freeze`."""
 
     kind: str
     item: Any
@@ -121,7 +116,7 @@ COUNTS: Shape = Many((MEMBER, COUNT))
 
 
 def misfit(value: Any, shape: Shape, members: Collection[int] | None = None) -> str:
-    """Return where and how a value misfits, or "". Each `MEMBER` is one of `members`."""
+    """Return where and how a value differs from the shape, or "". Each `MEMBER` is in `members`."""
     if isinstance(shape, Leaf):
         if not shape.holds(value):
             return f"{value!r:.40} is not {shape.word}"

@@ -1,8 +1,7 @@
-"""Shapes of the stored states and frontiers of each protocol, version 1.
+"""Schema of the stored states and join states of each protocol, version 1.
 
-By the name of the class, for itself and for classes made from it. Who changes what `snapshot` or
-`frontier` returns changes the shape here, and `tests/golden` shows whether bytes that were stored
-before are still read. A class that is not here (a protocol of one's own) may hold anything.
+Shapes are looked up by class name, also for subclasses. Custom protocols may store any value. A
+change of `snapshot` or `join_state` needs a change of the shape here.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _BOUNDS_LIST = Leaf(
 _NUMBERS: Shape = Many((MEMBER, NUMBER))
 _RANGES: Shape = Many((MEMBER, BOUNDS))
 _ARRIVALS: Shape = Many(OneOf((MEMBER, BOUNDS), (MEMBER, BOUNDS, NUMBER)))
-"""With a number: up to it gaps are no longer remembered."""
+"""The third item, if present, is the number up to which gaps count as filled."""
 _VECTORS: Shape = Many((MEMBER, WINDOW))
 _NUMBERED = {"me": MEMBER, "members": MEMBERS, "sent": COUNT}
 _ARRIVED = {"arrived": Table(MEMBER, _BOUNDS_LIST), "last": Table(MEMBER, NUMBER)}
@@ -92,7 +91,7 @@ CLOCKS: dict[str, Shape] = {
     "left": Table(MEMBER, MAYBE_TIME),
     "own_clock": Named("OwnClock"),
 }
-"""Attributes in the state of an order by clocks, by name without the unit of time."""
+"""State attributes of an order by clocks, by name without the unit of time."""
 
 STATES: dict[str, Shape] = {
     "Unordered": OneOf(
@@ -200,7 +199,7 @@ FRONTIERS: dict[str, Shape] = {
 
 
 def check_state(protocol: Any, state: Any, members: Collection[int]) -> None:
-    """Raise DecodeError unless a state has the shape of the protocol's; members have names."""
+    """Raise DecodeError unless a state has the protocol's shape; `members`: known numbers."""
     shape = _shape_of(protocol, STATES)
     attributes = getattr(protocol, "state", ())
     if attributes and type(protocol).__module__.startswith("antecede.core.protocols."):
@@ -212,12 +211,12 @@ def check_state(protocol: Any, state: Any, members: Collection[int]) -> None:
 
 
 def check_frontier(protocol: Any, frontier: Any, members: Collection[int]) -> None:
-    """Raise DecodeError unless a frontier has the shape of the protocol's."""
+    """Raise DecodeError unless a join state has the protocol's shape."""
     _check(protocol, frontier, _shape_of(protocol, FRONTIERS), members, "frontier")
 
 
 def _shape_of(protocol: Any, table: dict[str, Shape]) -> Shape:
-    """Return the shape of the nearest class of this package; `ANY` for classes from elsewhere."""
+    """Return the shape of the nearest class of this package; `ANY` for custom classes."""
     cls = type(protocol)
     if not cls.__module__.startswith("antecede.core.protocols."):
         return ANY

@@ -1,30 +1,30 @@
-"""Topic-based delivery, shared by the five protocols of Nakayama 2017 (`topics.protocols`).
+"""Topic-based delivery of the five protocols of Nakayama 2017 (`topics.protocols`).
 
-Source: Nakayama 2017, section 2 and errata; the text gives relations between events, no delivery
-rule.
+Source: Nakayama 2017, section 2 and errata. The source gives relations between events, but no
+delivery rule.
 
 Theory of operation
 -------------------
-State: the topic vector TV (a count a topic), linear time LT and vector time VT where carried; for
-each member the numbers that arrived, which tell duplicates; the events held back, each with the
-reading of the clock at its arrival.
+The state has the topic vector TV (a count per topic), and linear time LT and vector time VT if they
+are carried. For each member it has the numbers that arrived, which detect duplicates. Events are
+held back with the clock reading at their arrival.
 
-Publishing adds one to every topic of the publication e.P, to LT and to the own entry of VT, then
-stamps; the event goes to the members that subscribe to a topic of e.P. Arrival takes the
+Publishing adds one to every topic of the publication e.P, to LT and to the own entry of VT. The
+event carries the result and goes to the subscribers of a topic of e.P. An arrival takes the
 component-wise maximum before anything is held or delivered: the relation is by RECEIPT.
 
-An event may go when nothing that precedes it can still be on its way (`topics.delays`) and nothing
-that precedes it is held (`topics.relations`). Without physical time the wait counts from its
-arrival. With it the wait counts from e.PT or from the arrival, whichever ends first, so that a
-source whose clock is far ahead delays nobody for ever. Counting cannot replace the wait: VT does
-not tell whether a past event is for this member.
+An event is deliverable when no predecessor can still arrive (`topics.delays`) and none is held
+(`topics.relations`). Without physical time the wait counts from its arrival. With physical time it
+counts from e.PT or from the arrival, whichever ends first. So a source whose clock is far ahead
+delays no event for ever. Counting cannot replace the wait, since VT does not show whether a past
+event is addressed to this member.
 
-The relation can be cyclic, so nothing is sorted by it. An event waits for a held one that precedes
-it AND has the lesser rank: LT, or the sum of TV, then source and number. A pair against the rank is
-not causal.
+The relation can be cyclic, so it cannot be used for sorting. An event waits for a held one that
+precedes it AND has the lesser rank: LT, or the sum of TV, then source and number. A pair against
+the rank is not causal.
 
-Loss and late arrival are not recovered: dependents go without an event that exceeds the bounds;
-when it comes it is delivered, late.
+Lost and late events are not recovered. Dependents are delivered without an event that exceeds the
+bounds. When it arrives it is delivered, late.
 """
 
 from __future__ import annotations
@@ -55,14 +55,16 @@ from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 
 class TopicProtocol(TopicState):
-    """One peer of a group in which events go to those who subscribe to one of their topics.
+    """Member of a group in which events go to the subscribers of one of their topics.
 
-    `subscriptions`: topics by member, of members to come too. `bounds`: accuracy of clocks and
-    delays of channels, which the order rests on. `reading`: "all", "some" or "no-greater", see
+    `subscriptions`: topics by member, joining members included. `bounds`: accuracy of clocks and
+    delays of channels, on which the order relies. `reading`: "all", "some" or "no-greater", see
     `topics.relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
-    choose these alike. `max_jump`: by how much an event's counts, LT and VT may be above one's
-    own (None: any). `max_gaps`: gaps remembered in the numbers of each source,
-    None: all; what comes in an older one is discarded. Raises LocalError without bounds.
+    must agree on these.
+
+    `max_clock_lead`: limit of an event's counts, LT and VT above the known ones (None: no limit).
+    `max_gaps`: remembered gaps per source (None: no limit); an event in an older gap is discarded.
+    Raises LocalError without bounds.
     """
 
     # -- publishing -------------------------------------------------------------------------
@@ -75,9 +77,10 @@ class TopicProtocol(TopicState):
         after: Sequence[MessageId] = (),
         topics: Collection[str] = (),
     ) -> Sequence[Effect]:
-        """Publish an event about `topics` to all others that subscribe to one of them.
+        """Publish an event about `topics` to all other members that subscribe to one of them.
 
-        An event for nobody counts, without effect but in lanes. Raises LocalError for topics.
+        An event without subscribers is counted, but only sent with sender logs. Raises LocalError
+        for invalid topics.
         """
         now, clock = self.read_clock(now)
         publication = checked_topics(topics)
@@ -103,7 +106,6 @@ class TopicProtocol(TopicState):
     # -- arrival and delivery ---------------------------------------------------------------
 
     def receive(self, message: TopicMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take over the event's times, hold it, and deliver what may go."""
         now, clock = self.read_clock(now)
         key = MessageId(message.sender, message.seq)
         if message.sender == self.me:
@@ -127,7 +129,6 @@ class TopicProtocol(TopicState):
         return (Hold(message, ()), *delivered) if key in self.held else delivered
 
     def take_over(self, message: TopicMessage) -> None:
-        """Take the component-wise maximum of all times."""
         tv = self.tv
         for topic, count in message.tv:
             if count > tv.get(topic, 0):
@@ -168,7 +169,7 @@ class TopicProtocol(TopicState):
                 raise changes.beyond(what, number, member, most, self.me)
 
     def _check_jumps(self, message: TopicMessage) -> None:
-        """Raise LimitError for what is taken over; a PT is not, and delays nobody for ever."""
+        """Raise LimitError for times that lead too far. PT is not merged and is not limited."""
         limits = self.limits
         for topic, count in message.tv:
             if count > (here := self.tv.get(topic, 0)):

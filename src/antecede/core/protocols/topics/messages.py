@@ -1,11 +1,9 @@
-"""An event message of Nakayama 2017 and its bytes: topics, topic vector, linear, physical, vector
-time.
+"""Event message of Nakayama 2017 and its encoding.
 
-On the wire: sender and number; the topics that the sender knows, in ascending order, each with
-its name and `2 * count + 1` when the event is about it, else `2 * count`; then what the protocol
-carries of linear time (a varint), physical time (8 bytes,
-nanoseconds with a sign) and vector time (pairs, the sender's
-own entry left out: it is the number).
+On the wire: sender and number; the topics known to the sender, in ascending order, each with its
+name and `2 * count + 1` if the event is about it, else `2 * count`. Then follow the carried times:
+linear (a varint), physical (8 bytes, nanoseconds with a sign), and vector time (pairs, without the
+sender's own entry, which is the number).
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from antecede.formatting import shown
 
 MAX_TOPIC_BYTES = 255
 MAX_COUNT = (1 << 62) - 1
-"""Greatest topic count and linear time that are believed."""
+"""Largest accepted topic count and linear time."""
 
 
 class Parts(NamedTuple):
-    """Which times a protocol's messages carry beside the topic vector."""
+    """Times that a protocol's messages carry besides the topic vector."""
 
     linear: bool = False
     physical: bool = False
@@ -34,11 +32,11 @@ class Parts(NamedTuple):
 
 
 class TopicMessage(NamedTuple):
-    """An event. Times that the protocol does not carry are 0."""
+    """Event. Times that the protocol does not carry are 0."""
 
     sender: int
     seq: int
-    """The sender's number for it, from 1, over all its events, whomever they are for."""
+    """The sender's number for it, from 1, over all its events, with or without subscribers."""
     payload: Any
     topics: tuple[str, ...]
     """The publication e.P, in ascending order."""
@@ -51,7 +49,7 @@ class TopicMessage(NamedTuple):
 
 
 def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
-    """Return what relations read of a message; `vector`: of its (long) vector time too."""
+    """Return the input of the relations; `vector`: with the (long) vector time."""
     counts = dict(message.tv)
     vt = put(message.vt, message.sender, message.seq) if vector else 0
     about = {topic: counts[topic] for topic in message.topics}
@@ -60,7 +58,7 @@ def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
 
 
 def checked_topics(topics: Collection[str]) -> tuple[str, ...]:
-    """Return topics in ascending order; raises LocalError for a name empty or too long."""
+    """Return topics in ascending order. Raises LocalError for an empty or too long name."""
     if isinstance(topics, str):
         raise LocalError(f"topics are several names, not the word {topics!r}: write [{topics!r}]")
     for topic in topics:
@@ -83,7 +81,7 @@ def _what(message: TopicMessage) -> str:
 
 
 def check_times(message: TopicMessage, parts: Parts) -> None:
-    """Raise a RemoteError when topics or times cannot be those of an event."""
+    """Raise a RemoteError for impossible topics or times of an event."""
     counts = dict(message.tv)
     about, numbers = [counts.get(topic, 0) for topic in message.topics], counts.values()
     if not about or min(about) < 1:
@@ -106,7 +104,7 @@ def check_times(message: TopicMessage, parts: Parts) -> None:
 
 
 def encode(message: TopicMessage, parts: Parts) -> bytes:
-    """Return the control information as bytes (see the module text)."""
+    """Return the control information as bytes (see the module docstring)."""
     about = frozenset(message.topics)
     out = bytearray(varint(message.sender) + varint(message.seq) + varint(len(message.tv)))
     for topic, count in message.tv:

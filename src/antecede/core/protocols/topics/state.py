@@ -1,8 +1,6 @@
-"""The state of a peer in a topic-based group: options, times, membership; its size and copies.
+"""State of a member of a topic-based group: options, times, membership, snapshot and sizes.
 
-Source: Nakayama 2017; joins, leaves and changed subscriptions are ours. The exchange of events is
-in
-`topics.delivery`, the theory of operation too.
+Source: Nakayama 2017; joins, leaves and changed subscriptions are extensions.
 """
 
 from __future__ import annotations
@@ -56,21 +54,21 @@ TIME_BYTES = 8
 
 
 class Waiting(NamedTuple):
-    """A held event."""
+    """Held event."""
 
     message: TopicMessage
     stamp: Stamp
     arrived_ns: int
-    """What the own clock showed when it arrived."""
+    """Clock reading at its arrival."""
 
 
 class TopicState(NewcomerWait, Protocol):
-    """Everything of a peer but the rules for events; see `TopicProtocol` for the options."""
+    """State of a member without the rules for events; `TopicProtocol` documents the options."""
 
     control_power: ClassVar[int | None] = 1
 
     parts: ClassVar[Parts] = Parts()
-    """Which times the messages carry and the relation reads, beside the topic vector."""
+    """Times that the messages carry and the relation reads, besides the topic vector."""
     guarantee: Guarantee = Guarantee(
         Relation.BY_TOPIC, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
     )
@@ -115,9 +113,8 @@ class TopicState(NewcomerWait, Protocol):
         self.vt = 0
         """Vector time without the own entry, which is `sent`."""
         self.arrived: dict[int, list[int]] = {member: [] for member in self.others()}
-        """Bounds of the numbers that arrived, for everybody who ever was a member, but me."""
+        """Half-open ranges of the numbers that arrived, for all other members ever known."""
         self.closed: dict[int, int] = {}
-        """By member: numbers up to this count as arrived, whether they did or not."""
         self.last: dict[int, int] = {}
         """Number of the last message of each member that left."""
         self.held: dict[MessageId, Waiting] = {}
@@ -131,7 +128,6 @@ class TopicState(NewcomerWait, Protocol):
         return found
 
     def _set_up(self) -> None:
-        """Derive what follows from members, subscriptions and options."""
         refuse_former_name(self, "due_s", "due_ns")
         delays = Delays(self.bounds, (*self.arrived, self.me))
         relation: type[TopicRelation] = TopicRelation
@@ -139,13 +135,12 @@ class TopicState(NewcomerWait, Protocol):
             relation = PrintedTopicRelation
         self.relation = relation(delays, **self.parts._asdict(), reading=self.reading)
         self._after: dict[int, tuple[int, int]] = {}
-        """By source: the waits after arrival and after publishing, worked out once."""
+        """By source: the waits after arrival and after publishing; a cache."""
         self.subscription = self.subscriptions.of(self.me)
         self.guard = guards(max((*self.arrived, self.me)) + 1)
         self.note_next()
 
     def note_next(self) -> None:
-        """Derive the queue of the held events, and when each is due."""
         physical = self.parts.physical and not self.as_published
         self.queue = HoldBackQueue(
             self._precedes, self.bounds.least_apart_ns() if physical else None
@@ -155,7 +150,6 @@ class TopicState(NewcomerWait, Protocol):
             self.note_held(key)
 
     def note_held(self, key: MessageId) -> None:
-        """Take a held event into the queue and among those that become due."""
         waiting = self.held[key]
         stamp = waiting.stamp
         self.queue.add(key, waiting, self.relation.rank(stamp), stamp.pt_ns)
@@ -168,7 +162,7 @@ class TopicState(NewcomerWait, Protocol):
         return self.relation.precedes(one.stamp, other.stamp, self.subscription)
 
     def note_arrival(self, sender: int, seq: int) -> bool:
-        """Note that a number has arrived; tell whether it is new. Old gaps are closed."""
+        """Record an arrived number and fill old gaps; return whether the number is new."""
         bounds, most = self.arrived[sender], self.max_gaps
         if not intervals.insert(bounds, seq):
             return False
@@ -177,10 +171,7 @@ class TopicState(NewcomerWait, Protocol):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return overlapping subscriptions, clocks off by a delay, and channels that differ.
-
-        One slow at its most, one fast at its least, a member further off than clocks err.
-        """
+        """Return overlapping subscriptions, inaccurate clocks, and channels that differ."""
         choices = (("x", "y"), ("x",), ("x", "y"))
         topics = {member: choices[member % 3] for member in members}
         unlike = {(0, 2): (1, 3), (2, 0): (3, 3)}
@@ -190,7 +181,7 @@ class TopicState(NewcomerWait, Protocol):
         return {"subscriptions": Subscriptions(topics), "bounds": bounds}
 
     def due_ns(self, waiting: Waiting) -> int:
-        """Return the reading above which nothing that precedes a held event can still come."""
+        """Return the reading above which no predecessor of a held event can still arrive."""
         stamp = waiting.stamp
         after = self._after.get(stamp.source)
         if after is None:
@@ -203,7 +194,6 @@ class TopicState(NewcomerWait, Protocol):
         return min(due_ns, stamp.pt_ns + after[1]) if self.parts.physical else due_ns
 
     def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
-        """Return the reading to go by, and the clock after it; raises LocalError."""
         onward = self.own_clock.onward(now)
         if onward is not None:
             assert now is not None
@@ -215,10 +205,7 @@ class TopicState(NewcomerWait, Protocol):
         return self.own_clock.at(now, whose, error_ns=error_ns, physical=self.parts.physical)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held events by (sender, number), each with the reading at which it may go.
-
-        Where that is past, the held events that come before it are named.
-        """
+        """Return held events by (sender, number), with earliest release or predecessors."""
         return tuple(self._held(self.held[key]) for key in sorted(self.held))
 
     def _held(self, waiting: Waiting) -> Held:
@@ -232,7 +219,6 @@ class TopicState(NewcomerWait, Protocol):
         return Held(waiting.message, (), until_ns=until_ns - clock.shift_ns)
 
     def correct_clock(self, now: int) -> None:
-        """Go on from `now`; what is held waits by it."""
         if not self.parts.physical:
             super().correct_clock(now)
         self.own_clock = clock = self.own_clock.corrected(now)
@@ -245,7 +231,7 @@ class TopicState(NewcomerWait, Protocol):
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived and are not held, and those of closed gaps."""
+        """Return the numbers that arrived and are not held, and those of filled gaps."""
         runs: dict[int, Sequence[int]] = {
             member: _without(bounds, [key.seq for key in self.held if key.sender == member])
             for member, bounds in self.arrived.items()
@@ -253,15 +239,15 @@ class TopicState(NewcomerWait, Protocol):
         return {**runs, self.me: intervals.Intervals.up_to(self.sent).bounds}
 
     def carry_in_lanes(self) -> None:
-        """Say what nobody subscribes to, too: who reads it may come to be known later."""
+        """Send events without subscribers, too: a subscriber may become known later."""
         self.in_lanes = True
 
     # -- membership -------------------------------------------------------------------------
 
     def subscribe(self, member: int, topics: Collection[str]) -> Sequence[Effect]:
-        """A member, maybe one to come, subscribes to these topics from now on, and no others.
+        """Replace the subscription of a member, which may be a future one.
 
-        Discards events held for others. Raises LocalError for bad names and who left.
+        Raises LocalError for invalid names and for a departed member.
         """
         if member in self.last:
             raise LocalError(f"member {member} has left")
@@ -273,17 +259,13 @@ class TopicState(NewcomerWait, Protocol):
         return tuple(discarded)
 
     def frontier(self) -> Hashable:
-        """Return numbers delivered here and last numbers by member, times, and subscriptions."""
         vt = put(self.vt, self.me, self.sent) if self.parts.vector else 0
         times = tuple(sorted(self.tv.items())), self.lt, vt
         rows = tuple(sorted(self.delivered_runs().items())), tuple(sorted(self.last.items()))
         return *rows, times, self._subscribed()
 
     def adopt(self, frontier: Any) -> None:
-        """Begin with the sponsor's times; know what it had as duplicates.
-
-        The own subscription stays where the sponsor knew of none.
-        """
+        """Start with the sponsor's times; keep the own subscription if the sponsor knew none."""
         delivered, last, (tv, lt, vt), subscribed = frontier
         changes.check_new(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in delivered if member != self.me}
@@ -294,7 +276,6 @@ class TopicState(NewcomerWait, Protocol):
         self._set_up()
 
     def entry_wait_ns(self) -> int:
-        """Return the wait: every topic order waits by the clock."""
         delays = self.relation.delays
         least_ns = max(delays.least_ns(member, self.me) for member in delays.members)
         return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
@@ -378,13 +359,13 @@ class TopicState(NewcomerWait, Protocol):
         return messages.decode(control, payload, self.parts)
 
     def control_bytes(self, message: TopicMessage) -> int:
-        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT (our count)."""
+        """Return 4 per topic of TV, 4 for LT, 8 for PT, 4 per member for VT (our accounting)."""
         times = INTEGER_BYTES * self.parts.linear + TIME_BYTES * self.parts.physical
         members = (len(self.arrived) + 1) * self.parts.vector
         return INTEGER_BYTES * (len(message.tv) + members) + times
 
     def storage_bytes(self) -> int:
-        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, 8 a node of what arrived."""
+        """Return 4 per topic of TV, 4 for LT, 4 per member for VT, 8 per node of the arrivals."""
         members = (len(self.arrived) + 1) * self.parts.vector
         in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
         return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
@@ -406,7 +387,6 @@ class TopicState(NewcomerWait, Protocol):
         return message._replace(sender=numbers[message.sender], vt=vt)
 
     def describe(self) -> dict[str, str]:
-        """Return S, TV, LT and VT as Nakayama 2017 writes them."""
         counts = ", ".join(f"{topic} {count}" for topic, count in sorted(self.tv.items()))
         found = {"S": ", ".join(sorted(self.subscription)) or "Ø", "TV": f"<{counts}>"}
         if self.parts.linear:
@@ -419,7 +399,7 @@ class TopicState(NewcomerWait, Protocol):
 
 
 def _without(bounds: Iterable[int], numbers: Iterable[int]) -> tuple[int, ...]:
-    """Return the bounds of a set of intervals without some of its numbers."""
+    """Return the ranges of a set of intervals without some of its numbers."""
     rest = list(bounds)
     for number in sorted(numbers):
         at = next(i for i in range(0, len(rest), 2) if rest[i] <= number < rest[i + 1])

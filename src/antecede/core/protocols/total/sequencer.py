@@ -1,25 +1,24 @@
-"""Total order by a fixed sequencer: one member gives every message its place.
+"""Total order by a fixed sequencer: one member gives every message its global sequence number.
 
 Source: the fixed sequencer of Defago, Schiper and Urban 2004, "Total order broadcast and multicast
-algorithms: taxonomy and survey" (cited by Bhavanasi and Iyer), in the variant in which the sender
-broadcasts the message and the sequencer its place.
+algorithms: taxonomy and survey" (cited by Bhavanasi and Iyer). This is the variant in which the
+sender broadcasts the message and the sequencer broadcasts its global number.
 
 Theory of operation
 -------------------
-A sender broadcasts its message with its own number for it. The sequencer (the member with the
-lowest number, or `sequencer`) places the messages of each sender in the order of these numbers, at
-once, and broadcasts `Placing`, a run of numbers of one sender. Its own messages carry their place.
-Everybody delivers place 1, 2, 3, ... as soon as place and message are here.
+A sender broadcasts its message with its own number for it. The sequencer is the member with the
+lowest number, or `sequencer`. It assigns global numbers to the messages of each sender in the order
+of the sender's numbers. It broadcasts them at once as `SequenceAssignment`, a range of numbers of
+one sender. Its own messages carry their global number. All members deliver global numbers 1, 2, 3,
+... as soon as number and message are here.
 
-The order respects causality: an answer is sent after its question is delivered, hence placed; and
-the messages of one sender are placed in its order. A member's own message is delivered in its turn.
+The order respects causality: a reply is sent after its question is delivered, hence numbered.
+`counts[k]` is the number of k's last delivered message, which detects duplicates. `arrived` makes
+the nearest gap at the sequencer one lookup.
 
-`counts[k]` is the number of k's last delivered message, which tells duplicates. The sequencer also
-keeps the numbers that have come (`arrived`), so that the nearest gap is one look-up.
-
-The sequencer is trusted to give every message one place; a contradicting place is refused. (A
-sequencer without messages of its own that was restored from too old a state gives its places again,
-and no number tells.) When it stops, the group does, and nobody joins or leaves.
+The sequencer is trusted to give every message one number; a contradicting number is rejected. One
+case is undetected: a sequencer without messages of its own that was restored from a stale state.
+When the sequencer stops, the group stops. Members cannot join or leave.
 """
 
 from __future__ import annotations
@@ -52,21 +51,23 @@ INTEGER_BYTES = 4
 
 
 class SequencedMessage(NamedTuple):
-    """A message with its sender's number for it, from 1."""
+    """Message with its sender's number for it, from 1."""
 
     sender: int
     seq: int
     payload: Any
     place: int = 0
-    """Its place in the order, from 1, in messages of the sequencer; 0: given apart."""
+    """Global sequence number, from 1, in messages of the sequencer; 0: assigned separately."""
 
 
 class Placing(NamedTuple):
-    """The sequencer says: numbers `first` .. `first + length - 1` of `origin` begin at `place`."""
+    """Control message: `first` .. `first + length - 1` of `origin` get numbers from `global_seq`
+    on.
+    """
 
     sender: int
     seq: int
-    """0, as in everything that is no message of the application."""
+    """0, as in all control messages."""
     payload: Any
     place: int
     origin: int
@@ -78,7 +79,7 @@ AnyMessage: TypeAlias = SequencedMessage | Placing
 
 
 class Sequencer(Protocol):
-    """One member of a group with total order; needs a channel that loses nothing."""
+    """Member of a group with total order; needs a reliable channel."""
 
     control_power: ClassVar[int | None] = 0
 
@@ -95,14 +96,13 @@ class Sequencer(Protocol):
             )
         self.sent = 0
         self.delivered = 0
-        """Places delivered here; at the sequencer also the last place given."""
+        """Last global number delivered here; at the sequencer also the last one assigned."""
         self.counts = dict.fromkeys(self.members, 0)
         self.held: dict[MessageId, SequencedMessage] = {}
-        """What is here and not delivered, own messages too."""
         self.places: dict[int, tuple[int, int, int]] = {}
-        """Place -> (origin, first, length) of runs that are known and not delivered."""
+        """Global number -> (origin, first, length) of assigned ranges that are not delivered."""
         self.arrived: dict[int, list[int]] = {member: [] for member in self.members}
-        """At the sequencer: bounds of the numbers that have come."""
+        """At the sequencer: half-open ranges of the numbers that have arrived."""
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         usual = self.sequencer == self.members[0]
@@ -112,7 +112,6 @@ class Sequencer(Protocol):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Number the message and transmit it to all; the sequencer delivers it at once."""
         self.sent += 1
         message = SequencedMessage(self.me, self.sent, payload)
         if self.me == self.sequencer:
@@ -123,7 +122,6 @@ class Sequencer(Protocol):
         return (Transmit(self.others(), message),)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or places; deliver what is next in the order."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         if isinstance(message, Placing):
@@ -161,7 +159,7 @@ class Sequencer(Protocol):
     # -- places -----------------------------------------------------------------------------
 
     def _place(self, message: SequencedMessage) -> Sequence[Effect]:
-        """As sequencer: give places to the sender's next messages, and deliver them."""
+        """Assign global numbers to the sender's next messages and deliver them (sequencer only)."""
         sender = message.sender
         first = self.counts[sender] + 1
         intervals.insert(self.arrived[sender], message.seq)
@@ -176,7 +174,6 @@ class Sequencer(Protocol):
         return (Transmit(self.others(), note), *effects)
 
     def _gap(self, message: SequencedMessage) -> tuple[MessageId, ...]:
-        """As sequencer: return the nearest message before this one that is not here."""
         sender = message.sender
         return (MessageId(sender, intervals.nearest_gap(self.arrived[sender], message.seq)),)
 
@@ -233,7 +230,7 @@ class Sequencer(Protocol):
         self._check_agrees(place, origin, first, length)
 
     def _check_agrees(self, place: int, origin: int, first: int, length: int) -> None:
-        """Refuse places that other messages have here: the sequencer gave them twice."""
+        """Raise SequenceError if a global number or its message is already assigned otherwise."""
         done = min(length, self.delivered - place + 1)
         known = self.places.get(place, (origin, first))
         count = self.counts[origin]
@@ -258,10 +255,7 @@ class Sequencer(Protocol):
         return changes.runs_of(self.counts)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is here and not delivered, own messages too, by (sender, number).
-
-        Each waits for the message of the next place, or for the sequencer (`Held.silent`).
-        """
+        """Return the messages that are not delivered, own ones included, by (sender, number)."""
         held = [message for _, message in sorted(self.held.items())]
         if self.me == self.sequencer:
             return tuple(Held(message, self._gap(message)) for message in held)
@@ -270,12 +264,12 @@ class Sequencer(Protocol):
         return tuple(Held(message, lacks, silent=silent) for message in held)
 
     def _lacks(self) -> tuple[MessageId, ...]:
-        """Return the message of the next place, which is not here; empty: not known."""
+        """Return the message of the next global number, which is not here; empty: unknown."""
         run = self.places.get(self.delivered + 1)
         return () if run is None else (MessageId(run[0], run[1]),)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Give a lost message no place (sequencer), or leave out the place that it has."""
+        """Skip a lost message: the sequencer never numbers it, others skip its global number."""
         here, count_of = self.held.__contains__, self.counts.__getitem__
         if self.me == self.sequencer:
             return pass_over(self, lost, count_of, here, self._pass_unplaced)
@@ -301,10 +295,7 @@ class Sequencer(Protocol):
         return self._deliver_next()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count messages of others up to these numbers, and so many places, as delivered.
-
-        Raises LocalError at the sequencer, which would give its places again.
-        """
+        """Count messages of others, and as many global numbers, as delivered."""
         if self.me == self.sequencer:
             raise LocalError(
                 f"member {self.me} gives the places, and numbers of messages do not tell which of "
@@ -317,7 +308,6 @@ class Sequencer(Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the last place and the counts delivered here, and places known beyond."""
         counts = ", ".join(str(self.counts[known]) for known in sorted(self.counts))
         fields = {"sequencer": names[self.sequencer], "place": str(self.delivered)}
         fields["C"] = f"({counts})"
@@ -367,7 +357,6 @@ class Sequencer(Protocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return sender, number (0: places) and place; of places also whose they are."""
         numbers = [message.sender, message.seq, message.place]
         if isinstance(message, Placing):
             numbers += [message.origin, message.first, message.length]
@@ -384,11 +373,10 @@ class Sequencer(Protocol):
         return message
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 4 bytes a number: number and place; of places: place, origin, first and length."""
+        """Return 4 bytes per number: two of a message, four of an assignment."""
         if isinstance(message, Placing):
             return 4 * INTEGER_BYTES
         return (1 + (message.place > 0)) * INTEGER_BYTES
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member, for the two counts of one's own, and 16 for each run held."""
         return (len(self.counts) + 2 + 4 * len(self.places)) * INTEGER_BYTES

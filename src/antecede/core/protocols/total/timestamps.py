@@ -1,24 +1,24 @@
-"""Total order by timestamps: everybody acknowledges, and linear time decides.
+"""Total order by linear timestamps that all members acknowledge.
 
-Source: Lamport 1978, "Time, clocks, and the ordering of events in a distributed system": events are
-put in a total order by their linear time, ties by the member's number; a request is granted when
-something later has come from every other member. Channels there keep the order of messages; here
-numbers do.
+Source: Lamport 1978, "Time, clocks, and the ordering of events in a distributed system". Events are
+ordered by linear time, ties by the member number. A request is granted when something later has
+arrived from every other member. Channels there are FIFO; here message numbers replace that.
 
 Theory of operation
 -------------------
 A message carries its sender's number for it and its linear time LT, greater than all that its
 sender had sent or received. Messages are delivered by (LT, sender), each when every other member's
-floor has reached its LT. `floors[k]`, the LT that all later messages of k exceed, rises with every
-message and acknowledgement of k that is taken in without a gap before it.
+lower bound has reached its LT. All later messages of k exceed `lower_bounds[k]`. It rises with
+every message and acknowledgement of k that is accepted without a gap before it.
 
-An acknowledgement tells its sender's last number and an LT that all later messages exceed. A member
-broadcasts one when a message comes whose LT is above all that it has said itself (`told`). So a
-message costs up to n - 1 broadcasts when the others are silent, and none when they speak anyway.
+An acknowledgement carries its sender's last number and an LT that all its later messages exceed. A
+member broadcasts one when a message arrives whose LT exceeds its own announcements
+(`announced_time`). So a message costs up to n - 1 broadcasts when the others are silent, and none
+when they send anyway.
 
 The order respects causality, since LT grows along it. A member's own message is delivered in its
-turn. A member that left is waited for until its last message is here. Nobody joins: a newcomer
-would need an LT above all that anybody may have delivered without it, agreed by all.
+turn. Messages wait for a departed member until its last message is here. Members cannot join: a
+joining member would need an LT, agreed by all, above all deliveries without it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4
 MOST_AHEAD = 16
-"""Acknowledgements kept of a member while messages before them are missing."""
+"""Limit of the acknowledgements kept of a member while messages before them are missing."""
 MOST_JUMP = 1 << 40
-"""By how much a message's time may be above one's own: more than honest members can send."""
+"""Limit of a message's time above the one here: more than honest members can send."""
 
 
 class TimedMessage(NamedTuple):
-    """A message with its sender's number for it, from 1, and its linear time."""
+    """Message with its sender's number for it, from 1, and its linear time."""
 
     sender: int
     seq: int
@@ -65,11 +65,11 @@ class TimedMessage(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """The sender has sent `last` messages, and every later one has a time above `lt`."""
+    """Control message: the sender has sent `last` messages; later ones have a time above `lt`."""
 
     sender: int
     seq: int
-    """0, as in everything that is no message of the application."""
+    """0, as in all control messages."""
     payload: Any
     last: int
     lt: int
@@ -79,7 +79,7 @@ AnyMessage: TypeAlias = TimedMessage | Acknowledgement
 
 
 class AgreedTimestamps(Protocol):
-    """One member of a group with total order; needs a channel that loses nothing."""
+    """Member of a group with total order; needs a reliable channel."""
 
     control_power: ClassVar[int | None] = 0
 
@@ -89,24 +89,21 @@ class AgreedTimestamps(Protocol):
         super().__init__(me, members)
         self.sent = self.lt = self.told = 0
         self.newest = dict.fromkeys(self.others(), 0)
-        """Number of the last message taken in, without a gap, of everybody who ever was here."""
+        """Number of the last message accepted without a gap, for all members ever known."""
         self.floors = dict.fromkeys(self.others(), 0)
-        """Without those who left and of whom all is taken in."""
+        """Lower bounds by member, without departed members whose messages are all accepted."""
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.ahead: dict[int, dict[int, TimedMessage]] = {k: {} for k in self.others()}
         """By member and number: messages after a gap."""
         self.ahead_count = 0
-        """How many messages are after a gap; derived."""
         self.promised: dict[int, dict[int, int]] = {k: {} for k in self.others()}
         """By member and number of its last message: LT of acknowledgements after a gap."""
         self.queue: list[tuple[int, int, TimedMessage]] = []
-        """Heap of (LT, sender, message): what is taken in and not delivered, own too."""
+        """Heap of (LT, sender, message): accepted and not delivered, own ones included."""
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Number and stamp the message and transmit it to all; alone, deliver it at once."""
         self.sent += 1
         self.lt += 1
         self.told = self.lt
@@ -115,7 +112,6 @@ class AgreedTimestamps(Protocol):
         return (Transmit(self.others(), message), *self._deliver())
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or acknowledgement; acknowledge it; deliver what is next."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
@@ -152,7 +148,7 @@ class AgreedTimestamps(Protocol):
     # -- times ------------------------------------------------------------------------------
 
     def _acknowledged(self, lt: int) -> tuple[Effect, ...]:
-        """Return an acknowledgement where nothing said so far has this time."""
+        """Return an acknowledgement unless this time is already announced."""
         if self.told >= lt or not self.others():
             return ()
         self.told = self.lt
@@ -173,7 +169,6 @@ class AgreedTimestamps(Protocol):
             del promised[min(promised)]
 
     def _follow(self, member: int) -> None:
-        """Take in what follows a member's newest message without a gap."""
         ahead, promised = self.ahead[member], self.promised[member]
         while (message := ahead.pop(self.newest[member] + 1, None)) is not None:
             self.ahead_count -= 1
@@ -184,7 +179,7 @@ class AgreedTimestamps(Protocol):
         self._forget(member)
 
     def _forget(self, member: int) -> None:
-        """Wait no longer for a member that left, once all its messages are taken in."""
+        """Stop waiting for a departed member once all its messages are accepted."""
         if self.newest[member] == self.last.get(member):
             self.floors.pop(member, None)
 
@@ -225,10 +220,7 @@ class AgreedTimestamps(Protocol):
         return len(self.queue) + self.ahead_count
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is here and not delivered, own messages too, by (sender, number).
-
-        Each names the nearest missing message of its sender, or `silent` members.
-        """
+        """Return the messages that are not delivered, own ones included, by (sender, number)."""
         ahead = [message for here in self.ahead.values() for message in here.values()]
         every = [message for _, _, message in self.queue] + ahead
         return tuple(self._held(one) for one in sorted(every, key=self.identity))
@@ -245,7 +237,6 @@ class AgreedTimestamps(Protocol):
         return Held(message, missing, silent=() if missing else tuple(silent))
 
     def _missing(self, message: TimedMessage) -> tuple[MessageId, ...]:
-        """Return the first missing message of the sender, when this one is after a gap."""
         here = self.newest.get(message.sender, message.seq)
         return (MessageId(message.sender, here + 1),) if message.seq > here else ()
 
@@ -291,11 +282,10 @@ class AgreedTimestamps(Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the state in words.
+        """Return the state as text.
 
-        `heard`: LT above which all later messages of a member are; `queue`: (LT, sender) of what is
-        here and not delivered, in the order to come; `ahead`: what is after a gap, where anything
-        is.
+        `heard`: lower bound of each member. `queue`: (LT, sender) of the accepted messages in
+        delivery order. `ahead`: messages after a gap, if any.
         """
         heard = ", ".join(f"{names[known]}: {lt}" for known, lt in sorted(self.floors.items()))
         queue = (f"{one.payload} ({lt}, {names[k]})" for lt, k, one in sorted(self.queue))
@@ -349,7 +339,6 @@ class AgreedTimestamps(Protocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return sender, number and time; of an acknowledgement 0 for the number, and the last."""
         numbers = [message.sender, message.seq, message.lt]
         if isinstance(message, Acknowledgement):
             numbers.append(message.last)
@@ -365,11 +354,9 @@ class AgreedTimestamps(Protocol):
         return message
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 8 bytes: number and time."""
         return 2 * INTEGER_BYTES
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes for each number: one's own three, two a member, two a promise."""
         promises = sum(map(len, self.promised.values()))
         numbers = 3 + len(self.newest) + len(self.floors) + 2 * promises
         return numbers * INTEGER_BYTES

@@ -1,23 +1,23 @@
-"""Base of BSS and IDR: members counted in packed lanes, and messages held back by cause.
+"""Base of BSS and IDR: packed counters by member, and messages held back by missing cause.
 
 Theory of operation
 -------------------
-`clock` holds for every member the number of its last delivered message, packed (see
-`core.clocks.lanes`) and with all guard bits SET; one's own lane counts the sent messages. A message
-carries `causes`, packed too: for some members the newest number that must be delivered first. The
-sender's message before it is always a cause. So one subtraction checks all causes at once: a guard
-bit that falls marks a member who is behind.
+`clock` holds the number of the last delivered message of every member. It is packed (see
+`core.clocks.lanes`), with all guard bits SET. The lane of this member counts the sent messages. A
+message carries `causes`, packed too: for some members, the newest number to be delivered first. The
+previous message of the sender is always a cause. So one subtraction checks all causes: a cleared
+guard bit marks a member with a missing message.
 
-A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at again only
-when that message is delivered.
+A held message is indexed under ONE missing cause, `waiting[member, number]`. It is checked again
+only when that message is delivered.
 
-Order of release: a message goes out, then those that waited for it and now lack nothing, by
-(sender, number), then those that waited for these (breadth first). It follows from the state alone,
-so a snapshot need not hold the index.
+Order of release: a message, then the held ones that are deliverable after it, by (sender, number),
+then those that are deliverable after these (breadth first). The state alone determines it, so a
+snapshot contains no index.
 
-A lane stays after a member left, so that messages that depend on it can still be judged. A cause in
-a lane that was never given out raises UnknownMemberError, also for a newcomer whose join has not
-been told: the host tells the join, or offers the message again.
+A lane stays after a member left, so that messages that depend on it can still be checked. A cause
+in an unused lane raises UnknownMemberError, also for a member whose join is not yet known here. The
+host then calls `join`, or offers the message again.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4
 PAIR_BYTES = 8
-"""Sizes by the accounting of Evropeytsev et al. 2016: an integer, and a member with a number."""
+"""Sizes in the accounting of Evropeytsev et al. 2016: an integer, and a (member, number) pair."""
 
 
 class CausesMessage(NamedTuple):
-    """A message, its sender's number for it from 1, and its causes by member, packed."""
+    """Message with its sender's number for it, from 1, and its causes by member, packed."""
 
     sender: int
     seq: int
@@ -70,27 +70,29 @@ class CausesMessage(NamedTuple):
 
 
 def encode_with_pairs(message: CausesMessage) -> bytes:
-    """Return sender and number, then the causes as `core.clocks.encoding.counters` writes them."""
+    """Return sender, number, and the causes as encoded by `core.clocks.encoding.counters`."""
     return varints(message.sender, message.seq) + counters.encode_lanes(message.causes)
 
 
 class CountingProtocol(Protocol):
     """Base of protocols whose messages have the fields sender, seq, payload and causes.
 
-    Subclasses implement `send`, `receive` (`lacks` written out for speed) and `record`.
+    Subclasses implement `send`, `receive` (with the check for causes inlined for speed) and
+    `record`.
     """
 
     control_power: ClassVar[int | None] = 1
     message_type: ClassVar[type[CausesMessage]] = CausesMessage
-    """What `decode` makes; a stored state knows the messages of each protocol by their class."""
+    """Type that `decode` returns. Stored states identify the messages of each protocol by their
+    class.
+    """
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
         self.sent = 0
         self.counts = dict.fromkeys(self.others(), 0)
-        """Number of the last delivered message, for everybody who ever was a member, but me."""
+        """Number of the last delivered message, for all other members ever known."""
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.held: dict[tuple[int, int], Any] = {}
         self.waiting: dict[tuple[int, int], list[Any]] = {}
         self._lay_out()
@@ -105,19 +107,18 @@ class CountingProtocol(Protocol):
         self.guard = guards(self.lanes)
         self.ones = self.guard >> VALUE_BITS
         self.marks = {member: unit(member) << VALUE_BITS for member in known}
-        """The guard bit of each member."""
         self.strange = ((1 << self.width) - 1) - sum(unit(k, (1 << LANE_BITS) - 1) for k in known)
-        """All bits of the lanes below `width` that nobody ever had."""
+        """All bits of the lanes below `width` that never belonged to a member."""
         self.clock = self.guard + sum(unit(k, count) for k, count in known.items())
 
     # -- what a message lacks -----------------------------------------------------------------
 
     @abstractmethod
     def record(self, message: Any) -> None:
-        """Change the state as the delivery of `message` demands."""
+        """Update the state for the delivery of `message`."""
 
     def lacks(self, message: Any) -> tuple[int, int] | None:
-        """Return one missing cause under which to file the message; None: deliver it."""
+        """Return a missing cause under which to index the message; None: deliverable."""
         sender, seq = message.sender, message.seq
         if seq != self.counts[sender] + 1:
             return sender, seq - 1
@@ -128,7 +129,6 @@ class CountingProtocol(Protocol):
         return member, (message.causes >> (member * LANE_BITS)) & MAX_VALUE
 
     def missing(self, message: Any) -> tuple[MessageId, ...]:
-        """Return for each member the newest undelivered message that this one needs."""
         sender, seq, causes = message.sender, message.seq, message.causes
         found = []
         behind = self.guard & ~(self.clock - causes)
@@ -141,7 +141,7 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def receive_slowly(self, message: Any) -> Sequence[Effect]:
-        """Do what a subclass's `receive` does, for what its fast path leaves alone."""
+        """Process a message that the fast path of `receive` does not handle."""
         if self.counts.get(message.sender) == message.seq - 1:
             self.check(message)
             if self.lacks(message) is None:
@@ -149,7 +149,7 @@ class CountingProtocol(Protocol):
         return self.set_aside(message)
 
     def set_aside(self, message: Any) -> Sequence[Effect]:
-        """Discard or hold a message that can not be delivered at once, after all checks."""
+        """Discard or hold a message that is not deliverable, after all checks."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -170,7 +170,6 @@ class CountingProtocol(Protocol):
         return self.lacks(message) is not None
 
     def check(self, message: Any) -> None:
-        """Raise UnknownMemberError or SequenceError when the message can not be right."""
         sender, seq, causes = message.sender, message.seq, message.causes
         if sender not in self.counts:
             raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
@@ -198,7 +197,6 @@ class CountingProtocol(Protocol):
         self.waiting.setdefault(cause, []).append(message)
 
     def release(self, message: Any) -> Sequence[Effect]:
-        """Deliver a message and all that waited for it; see the module for the order."""
         return self._let_go([message])
 
     def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
@@ -210,7 +208,6 @@ class CountingProtocol(Protocol):
         return effects
 
     def _woken(self, sender: int, seq: int) -> list[Any]:
-        """Take out and return what waited for a message and lacks nothing, in order."""
         waiters = self.waiting.pop((sender, seq), None)
         if waiters is None:
             return []
@@ -230,7 +227,6 @@ class CountingProtocol(Protocol):
         return pass_over(self, lost, self.counts.__getitem__, here, self._pass)
 
     def _pass(self, lost: MessageId) -> Sequence[Effect]:
-        """Count a lost message as delivered; return what it lets go."""
         self.counts[lost.sender] = lost.seq
         self.clock += unit(lost.sender)
         return self._let_go(self._woken(*lost))
@@ -239,9 +235,10 @@ class CountingProtocol(Protocol):
         return get(message.causes, member)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the causes not delivered yet.
+        """Return held messages by (sender, number), each with its undelivered causes.
 
-        Those behind a gap of their own sender alone, mostly all, are told apart at once.
+        Messages that wait only for earlier messages of their own sender take a fast path: after a
+        gap they are the majority.
         """
         found, clock, guard = [], self.clock, self.guard
         for key in sorted(self.held):
@@ -262,12 +259,11 @@ class CountingProtocol(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (member, count) of all who ever were, and (member, last) of those who left."""
+        """Return (member, count) of all members ever, and (member, last) of departed ones."""
         counts = sorted({**self.counts, self.me: self.sent}.items())
         return tuple(counts), tuple(sorted(self.last.items()))
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
         counts, last = frontier
         changes.check_new(self.sent, self.held, any(self.counts.values()))
         self.counts = {member: count for member, count in counts if member != self.me}
@@ -295,7 +291,7 @@ class CountingProtocol(Protocol):
         return NOTHING
 
     def _extend(self, members: Sequence[int]) -> None:
-        """Do what `_lay_out` does for members above all others: not everything anew for each."""
+        """Extend the packed state by members above all others."""
         self.to = self.others()
         for member in members:
             below = self.lanes * LANE_BITS
@@ -348,7 +344,7 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def pair_bytes(self, message: Any) -> int:
-        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016 count."""
+        """Return 8 bytes per member that the causes name, as Evropeytsev et al. 2016 count."""
         causes: int = message.causes
         named = ((causes | self.guard) - self.ones) & self.guard
         return PAIR_BYTES * named.bit_count()
@@ -373,7 +369,7 @@ class CountingProtocol(Protocol):
         return ()
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
+        """Restore what `extra_state` returned."""
 
     def snapshot(self) -> Hashable:
         held = tuple([self.held[key] for key in sorted(self.held)])

@@ -2,18 +2,18 @@
 
 Source: Sahai et al. 2020, "Birman-Schiper-Stephenson Protocol", with its misprints repaired: the
 timestamp is the WHOLE vector, `t = C_i`, and condition 2 is `C_j[k] >= t[k]` for all k other than
-i. `as_published=True` takes condition 2 as printed (E14), which needs whole vectors: a message
-overtakes its cause, which then stays.
+i. `as_published=True` uses condition 2 as printed (E14) and needs whole vectors. Then a message
+overtakes its cause, which stays held.
 
 Theory of operation
 -------------------
-A message from i carries what i had delivered (`causes`) and its number. It is delivered when it is
-the next of i and every cause is delivered; then C[i] grows by one, which under these conditions is
-the component-wise maximum.
+A message from i carries the numbers that i had delivered (`causes`) and its own number. It is
+delivered when it is the next of i and every cause is delivered. Then C[i] grows by one, which under
+these conditions is the component-wise maximum.
 
-With `differences=True` a message carries only the entries that changed since the sender's message
-before it (Singhal and Kshemkalyani). That message is delivered by then, so the other entries are
-satisfied; for a newcomer too, because the sponsor's frontier is closed under causes.
+With `differences=True` a message carries only the entries that changed since the sender's previous
+message (Singhal and Kshemkalyani). That one is delivered first, so the other entries are satisfied.
+This holds for a joining member too, because the sponsor's join state is closed under causes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def lacks_as_printed(member: CountingProtocol, message: CausesMessage) -> tuple[int, int] | None:
-    """Return what a message waits for where `C_j[k] <= t[k]` lets it go: maybe itself."""
+    """Return the missing cause under `C_j[k] <= t[k]`, which can be the message itself."""
     sender, seq, _, causes = message
     done = member.counts[sender]
     if seq != done + 1:
@@ -47,13 +47,13 @@ def lacks_as_printed(member: CountingProtocol, message: CausesMessage) -> tuple[
 
 
 class BssMessage(CausesMessage):
-    """A message; `causes` is the timestamp without the sender's entry, or what changed of it."""
+    """Message whose `causes` are the timestamp without the sender's entry, or its changes."""
 
     __slots__ = ()
 
 
 class Bss(CountingProtocol):
-    """One member of a group with causal order; needs a channel that loses nothing."""
+    """Member of a group with causal order; needs a reliable channel."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     message_type: ClassVar[type[CausesMessage]] = BssMessage
@@ -72,12 +72,11 @@ class Bss(CountingProtocol):
         self.differences = differences
         self.as_published = as_published
         self.stamped = 0
-        """With differences: the vector of my last message, without my own entry."""
+        """With differences: the vector of the last sent message, without this member's entry."""
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Stamp the message with the vector, or with what changed, and transmit it to all."""
         vector = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
         causes = vector
         if self.differences:
@@ -89,7 +88,6 @@ class Bss(CountingProtocol):
         return (Transmit(self.to, self.message_type(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: CausesMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when both conditions hold, and what waited for it; or hold it."""
         sender, seq, _, causes = message
         # `lacks` and `record` are written out here: calls would double the cost of the path.
         # A cause in a lane that nobody has is behind the 0 there, so `check` gets to see it.
@@ -109,13 +107,11 @@ class Bss(CountingProtocol):
         return (Deliver(message),)
 
     def lacks(self, message: CausesMessage) -> tuple[int, int] | None:
-        """Return one missing cause under which to file the message; None: deliver it."""
         if self.as_published:
             return lacks_as_printed(self, message)
         return super().lacks(message)
 
     def record(self, message: CausesMessage) -> None:
-        """Count the delivery."""
         self.counts[message.sender] = message.seq
         self.clock += unit(message.sender)
 
@@ -146,11 +142,11 @@ class Bss(CountingProtocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def control_bytes(self, message: CausesMessage) -> int:
-        """Return 4 bytes a member for the vector; with differences 8 for each changed entry."""
+        """Return 4 bytes per member for the vector; with differences 8 per changed entry."""
         if self.differences:
             return self.pair_bytes(message) + PAIR_BYTES
         return INTEGER_BYTES * (len(self.counts) + 1)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member for the vector; with differences twice that (last sent)."""
+        """Return 4 bytes per member for the vector; with differences twice that (last sent)."""
         return INTEGER_BYTES * (len(self.counts) + 1) * (2 if self.differences else 1)
