@@ -164,6 +164,6 @@ def test_orders_that_need_departed_members_say_so(order: str, options: Any) -> N
     carol.leave("alice", 0)
     with (
         unchanged(carol),
-        pytest.raises(LocalError, match="needs what it knows of members that left"),
+        pytest.raises(LocalError, match="needs the state of departed members"),
     ):
         carol.forget("alice")

@@ -148,7 +148,7 @@ def test_every_address_has_a_name_of_its_own() -> None:
 
 
 AGAIN = "message 1 of {} is known with other content"
-BEHIND = "peer 2 claims to have all up to 1; 0 have been numbered"
+BEHIND = "peer 2 has delivered up to 1, but only 0 have been numbered"
 
 
 @pytest.mark.parametrize(

@@ -249,9 +249,9 @@ def test_options_of_ones_own_are_taken_from_the_command_line(tmp_path: Path) -> 
     [
         ("Raises", 20, "ValueError: boo"),
         ("Tried", 24, "k is 'x'; a whole number is allowed"),
-        ("Needy", 32, r"dependent_options of Needy is 3; it is a tuple of Needs\(...\)"),
-        ("Nothing", 36, "trial_options of Nothing returns 3; options by name are wanted"),
-        ("Unread", 42, "the arguments of Unread cannot be read: no signature found"),
+        ("Needy", 32, r"dependent_options of Needy is 3; expected a tuple of Requires\(...\)"),
+        ("Nothing", 36, "trial_options of Nothing returns 3; expected options by name"),
+        ("Unread", 42, "cannot read the arguments of Unread: no signature found"),
         ("More", 47, "missing 1 required positional argument: 'extra'"),
     ],
 )

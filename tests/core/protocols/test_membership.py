@@ -42,7 +42,7 @@ def test_a_number_is_given_out_once(name: str, number: int) -> None:
         me.leave(2, 0)
     with (
         unchanged(me),
-        pytest.raises(LocalError, match=f"member number {number} has been given out before"),
+        pytest.raises(LocalError, match=f"member number {number} was used before"),
     ):
         me.join(number)
     assert other.members == (0, 1, 2)

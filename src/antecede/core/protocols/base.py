@@ -264,7 +264,7 @@ class Protocol:
 
         All members ever known are included, this member too. See `Group.frontier`.
         """
-        raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
+        raise LocalError(f"{type(self).__name__} does not implement delivered_runs()")
 
     def carry_in_lanes(self) -> None:
         """Switch a new instance to a host with sender logs; the default does nothing.
@@ -280,8 +280,9 @@ class Protocol:
         sender numbers do not determine what is delivered.
         """
         raise LocalError(
-            f"{type(self).__name__} cannot begin at a frontier: the numbers of the senders do not "
-            "tell what is delivered"
+            f"{type(self).__name__} cannot start from sender numbers: they do not "
+            "determine what is delivered; use an invitation (accept), or restore a "
+            "snapshot"
         )
 
     def check_listening(self) -> None:
@@ -290,9 +291,9 @@ class Protocol:
         That requires that `causes` names everything that must precede a message.
         """
         raise LocalError(
-            f"messages of {type(self).__name__} do not name all that comes before them, so no "
-            "member can begin at the first message that it hears: use an invitation (accept), or "
-            "restore a snapshot"
+            f"messages of {type(self).__name__} do not name all their causes, so a member "
+            "cannot start at the first message that it receives; use an invitation "
+            "(accept), or restore a snapshot"
         )
 
     # -- membership -------------------------------------------------------------------------
@@ -314,7 +315,9 @@ class Protocol:
 
     def correct_clock(self, now: int) -> None:
         """Continue from `now` after the clock was ahead. Raises LocalError if it was not."""
-        raise LocalError(f"{type(self).__name__} goes by no clock that could have been ahead")
+        raise LocalError(
+            f"{type(self).__name__} does not order by a clock, so there is none to correct"
+        )
 
     def join(self, member: int) -> Sequence[Effect]:
         """Add a member with a new number to the group."""
@@ -329,7 +332,7 @@ class Protocol:
 
         Protocols without this method are restored from a snapshot.
         """
-        raise LocalError(f"{type(self).__name__} does not take a join back")
+        raise LocalError(f"{type(self).__name__} cannot undo a join")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         """Remove a member; `last`: its last number (0: none). Held later messages are discarded."""
@@ -352,12 +355,12 @@ class Protocol:
         Raises LocalError, without a change, for a message that is here or cannot be skipped yet.
         """
         raise LocalError(
-            f"nothing that {type(self).__name__} holds waits for a message, so none is passed over"
+            f"{type(self).__name__} never waits for a message, so there is no lost one to skip"
         )
 
     def forget(self, member: int) -> None:
         """Remove the state of a departed member. Raises LocalError while it is needed."""
-        raise LocalError(f"{type(self).__name__} needs what it knows of members that left")
+        raise LocalError(f"{type(self).__name__} needs the state of departed members")
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
         """Return a message without references to forgotten members in its control information."""

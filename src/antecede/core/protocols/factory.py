@@ -80,14 +80,14 @@ def numbered(options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str
     }
 
 
-# -- what they promise together -------------------------------------------------------------------
+# -- guarantees of a group ------------------------------------------------------------------------
 
 
 def relation_of(members: Mapping[int, Protocol]) -> Relation:
     """Return the relation that all members guarantee. Raises LocalError if they differ."""
     kept = {member.guarantee.relation for member in members.values()}
     if len(kept) != 1:
-        raise LocalError(f"members keep different relations: {sorted(r.value for r in kept)}")
+        raise LocalError(f"the members have different relations: {sorted(r.value for r in kept)}")
     return kept.pop()
 
 

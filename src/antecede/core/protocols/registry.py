@@ -53,7 +53,7 @@ class Entry(NamedTuple):
             return {}
         if variant not in self.variants:
             known = ", ".join(self.variants) or "none"
-            raise LocalError(f"{self.name} has no variant {variant!r}; variants: {known}")
+            raise LocalError(f"{self.name} has no variant {variant!r}; choose from {known}")
         return self.variants[variant]
 
 
@@ -362,7 +362,7 @@ def of_order(name: str) -> str:
 def entry(name: str) -> Entry:
     """Return the protocol of a name. Raises LocalError with the known names."""
     if name not in ENTRIES:
-        known = of_order(name) or f"there are {', '.join(ENTRIES)}"
+        known = of_order(name) or f"choose from {', '.join(ENTRIES)}"
         raise LocalError(f"no protocol is called {name!r}; {known}")
     return ENTRIES[name]
 
@@ -371,6 +371,6 @@ def flat_class(name: str) -> type[Protocol]:
     """Return the class of a protocol with one role. Raises LocalError."""
     found = entry(name)
     if not found.flat:
-        raise LocalError(f"{name} has several roles, not one class; see {found.module}")
+        raise LocalError(f"{name} has several roles, not one class; import {found.module}")
     loaded: type[Protocol] = found.load()
     return loaded

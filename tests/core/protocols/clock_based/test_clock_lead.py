@@ -52,8 +52,8 @@ def test_a_linear_time_may_be_so_far_above_ones_own(cls: type) -> None:
     good = sent(other)
     text = refused(one, good._replace(lt=MAX_JUMP + 1), LimitError)
     assert text == (
-        f"message 1 of member 0 has linear time {MAX_JUMP + 1}, which is {MAX_JUMP + 1} above the "
-        f"one known here; {MAX_JUMP} is the most that is believed (max_jump)"
+        f"message 1 of member 0 has linear time {MAX_JUMP + 1}, {MAX_JUMP + 1} above the known one; "
+        f"the limit is {MAX_JUMP} (max_clock_lead)"
     )
     one.receive(good._replace(lt=MAX_JUMP), now=T0)
     third = member(cls, 2)
@@ -70,7 +70,7 @@ def test_a_topic_count_may_be_so_far_above_ones_own(cls: type) -> None:
         counts = {"x": 1, topic: MAX_JUMP + 1}
         text = refused(one, good._replace(tv=tuple(counts.items())), LimitError)
         assert "message 1 of member 0 has a topic count of" in text
-        assert "max_jump" in text
+        assert "max_clock_lead" in text
     one.receive(good._replace(tv=(("x", MAX_JUMP),)), now=T0)
 
 
@@ -86,7 +86,7 @@ def test_a_physical_time_may_be_so_far_above_the_own_clock(cls: type) -> None:
     one, good = member(cls), sent(member(cls, 0))
     text = refused(one, good._replace(pt_ns=most_ns + 1), LimitError)
     assert text.startswith("message 1 of member 0 has physical time 1700000060.500000001 s")
-    assert "err by 0.5 s together, and 60 s more is the most" in text
+    assert "differ by up to 0.5 s, and the limit is 60 s more" in text
     one.receive(good._replace(pt_ns=most_ns), now=T0)
 
 

@@ -277,9 +277,9 @@ def test_the_stretch_is_the_worst_third_member() -> None:
 @pytest.mark.parametrize(
     ("bounds", "figures"),
     [
-        (Bounds[int](accuracy_s=1, least_s=2, most_s=4), "takes 2 s at least.*up to 2 s"),
+        (Bounds[int](accuracy_s=1, least_s=2, most_s=4), "least delay is 2 s.*up to 2 s"),
         (Bounds[int](1, 3, 4, {2: 2}), "members 0 and 2.*up to 3 s"),
-        (Bounds[int](1, 3, 4, {}, {(2, 1): (1.5, 4)}), "members 2 and 1.*takes 1.5 s"),
+        (Bounds[int](1, 3, 4, {}, {(2, 1): (1.5, 4)}), "members 2 and 1.*least delay is 1.5 s"),
     ],
 )
 def test_too_coarse_clocks_are_refused_with_the_figures(bounds: Bounds[int], figures: str) -> None:

@@ -120,7 +120,7 @@ def test_a_snapshot_is_the_whole_state() -> None:
             "deliver B5",
         ]
         assert said(member.receive(msg("C3", "B2"), now=s(7))) == [
-            "discard C3: set aside: with its parent, message 2 of member 1"
+            "discard C3: dropped: reply to message 2 of member 1, which was dropped"
         ]
     assert other.snapshot() == a.snapshot() != state
 

@@ -102,8 +102,8 @@ def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
     a.receive(msg("C1", "B2"), now=s(4.0))
     a.receive(msg("C2", "B9"), now=s(4.0))
     assert said(a.tick(s(5.0))) == [
-        "discard B2: set aside: parent 1:1 did not come in 5 s",
-        "discard C1: set aside: with its parent, message 2 of member 1",
+        "discard B2: dropped: parent 1:1 did not arrive within 5 s",
+        "discard C1: dropped: reply to message 2 of member 1, which was dropped",
     ]
     assert a.counts["set_aside"] == 2
     assert [held.message.payload for held in a.blocked_on()] == ["C2"]
@@ -116,10 +116,10 @@ def test_set_aside_is_final() -> None:
     assert said(a.receive(msg("B1"), now=s(6.0))) == ["deliver B1"]
     assert said(a.receive(msg("B2", "B1"), now=s(6.0))) == ["discard B2: set aside before"]
     assert said(a.receive(msg("C1", "B2"), now=s(6.0))) == [
-        "discard C1: set aside: with its parent, message 2 of member 1"
+        "discard C1: dropped: reply to message 2 of member 1, which was dropped"
     ]
     assert said(a.receive(msg("C2", "C1"), now=s(6.0))) == [
-        "discard C2: set aside: with its parent, message 1 of member 2"
+        "discard C2: set aside: reply to message 1 of member 2"
     ]
     assert said(a.receive(msg("C3", "B1"), now=s(6.0))) == ["deliver C3"]
     assert a.counts["set_aside"] == 3
@@ -188,7 +188,7 @@ def test_overflow_set_aside_gives_up_the_oldest_and_what_answers_it() -> None:
     ]
     assert said(a.receive(msg("C3", "C2"))) == [
         "discard C2: set aside: the store is full",
-        "discard C3: set aside: with its parent, message 2 of member 2",
+        "discard C3: set aside: reply to message 2 of member 2",
     ]
     assert a.counts["set_aside"] == 3
 
@@ -232,14 +232,14 @@ def test_the_guarantee_says_what_is_left(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"missing_parent": "wait"}, "missing_parent is 'wait'"),
+        ({"missing_parent": "wait"}, "unknown missing_parent 'wait'"),
         ({"missing_parent": "release"}, "needs patience_s"),
         ({"missing_parent": "set_aside", "patience_s": 0.0}, "needs patience_s"),
-        ({"patience_s": 3.0}, "needs missing_parent"),
-        ({"store_limit": 0}, "1 message is the least"),
-        ({"overflow": "release"}, "needs a store_limit"),
-        ({"overflow": "oldest", "store_limit": 1}, "overflow is 'oldest'"),
-        ({"as_published": "both"}, "as_published is 'both'"),
+        ({"patience_s": 3.0}, "without missing_parent"),
+        ({"store_limit": 0}, "expected 1 or more"),
+        ({"overflow": "release"}, "without store_limit"),
+        ({"overflow": "oldest", "store_limit": 1}, "unknown overflow 'oldest'"),
+        ({"as_published": "both"}, "unknown as_published 'both'"),
     ],
 )
 def test_choices_that_make_no_sense(options: dict[str, Any], says: str) -> None:

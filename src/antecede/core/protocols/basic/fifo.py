@@ -126,9 +126,11 @@ class Fifo(NumberedProtocol):
             if key != self.identity(message) or not here:
                 raise ValueError(f"held: message {number} of member {key.sender}")
             if not intervals.contains(self.arrived[key.sender], number):
-                raise ValueError(f"held: message {number} of member {key.sender} has not arrived")
+                raise ValueError(
+                    f"held: message {number} of member {key.sender} is not among the arrived ones"
+                )
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()

@@ -107,7 +107,7 @@ class ClockOrdered(ClockDelivery):
         )
         self.bounds, self.delivery = bounds, delivery
         if not exact(recovery_s, "recovery_s") >= 0:
-            raise LocalError(f"recovery_s is {recovery_s}; it is 0 or more seconds")
+            raise LocalError(f"recovery_s is {recovery_s}; expected 0 or more seconds")
         self.recovery_ns = up_ns(recovery_s, "recovery_s")
         self.buffer = ReceiveBuffer(self, plain(buffer_limit))
         self.limits = Limits.of(
@@ -129,7 +129,7 @@ class ClockOrdered(ClockDelivery):
     def _check_options(self) -> None:
         name = type(self).__name__
         if self.delivery not in ("null", "bound"):
-            raise LocalError(f"delivery is 'null' or 'bound', not {self.delivery!r}")
+            raise LocalError(f"unknown delivery {self.delivery!r}; choose null or bound")
         if self.bounds is None and (self.delivery == "bound" or self.carries_pt):
             raise LocalError(
                 f"{name} (delivery {self.delivery!r}) needs bounds of clocks and delays: give "
@@ -137,14 +137,16 @@ class ClockOrdered(ClockDelivery):
             )
         if unknown := sorted(self.printed - self.misprints):
             known = ", ".join(sorted(self.misprints))
-            raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
+            raise LocalError(f"{name} has no published defect {unknown[0]!r}; choose from {known}")
         channel, limit = self.channel, self.buffer.limit
         if channel.exclusive_end and channel.retry_ns is None:
-            raise LocalError("printed 'exclusive-end' is of answers to requests: it needs retry_s")
+            raise LocalError(
+                "exclusive-end (as_published) affects answers to requests; set retry_s too"
+            )
         if limit is not None and (limit < 1 or channel.retry_ns is None):
-            raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
+            raise LocalError("buffer_limit must be 1 or more, and needs recovery; set retry_s")
         if self.delivery == "bound" and channel.retry_ns is None:
-            channel.heartbeat_ns = None  # nobody would go by a null message
+            channel.heartbeat_ns = None  # null messages have no effect then
         if "no-null-messages" in self.printed:
             channel.heartbeat_ns = None
 
@@ -183,7 +185,9 @@ class ClockOrdered(ClockDelivery):
         refuse_former_name(self, "wait_s", "wait_ns")
         separation = Separation(self.bounds or Bounds[int](), everybody)
         self.relation = self.relate(separation)
-        refuse_former_name(separation, "between_s", "between_ns")  # `relate` may have set it
+        refuse_former_name(
+            separation, "between_s", "between_ns"
+        )  # `make_relation` may have replaced it
         self.separation = separation
         self._waits_ns: dict[int, int] = {}
 
@@ -199,8 +203,8 @@ class ClockOrdered(ClockDelivery):
         channel = self.channel
         if not self.in_lanes:
             raise LocalError(
-                "an order by clocks begins at a frontier only where the host carries lanes: give "
-                "lanes=True, or use an invitation (accept)"
+                "an order by clocks starts from numbers only on a host with sender logs; "
+                "set lanes=True, or use an invitation (accept)"
             )
         others = {k: number for k, number in newest.items() if k in self.floors}
         here = {k: number for k, number in others.items() if k not in channel.last}
@@ -271,7 +275,7 @@ class ClockOrdered(ClockDelivery):
             self.left_ns[member] = None
         self.look_again()
         if self.delivery == "null":
-            effects += self._deliver(0)  # by which nobody goes under "null"
+            effects += self._deliver(0)  # the reading has no effect with "null"
         return effects
 
     def correct_clock(self, now: int) -> None:
@@ -285,8 +289,8 @@ class ClockOrdered(ClockDelivery):
         assert self.bounds is not None
         if self.limits.ahead_ns is None:
             raise LocalError(
-                "with max_ahead_s=None any physical time is believed, and a clock that was ahead "
-                "cannot be corrected: leave, and join under another name"
+                "a clock that was ahead cannot be corrected with max_ahead_s=None, which "
+                "accepts any physical time; leave, and join under another name"
             )
         clock, before = self.own_clock.corrected(now), self.own_clock.read_ns
         assert clock.read_ns is not None
@@ -311,7 +315,9 @@ class ClockOrdered(ClockDelivery):
         for sender, seq in sorted(lost):
             gaps = channel.gaps(sender) if sender in channel.newest else []
             if not any(first <= seq <= last for first, last in gaps):
-                raise LocalError(f"message {seq} of member {sender} is not known to miss here")
+                raise LocalError(
+                    f"message {seq} of member {sender} is not known to be missing here"
+                )
         for sender, seq in sorted(lost):
             effects += self._pass_over(sender, seq, self.own_clock.read_ns or 0)
             self._note_gap(sender)
@@ -331,7 +337,7 @@ class ClockOrdered(ClockDelivery):
             setattr(part, name, thaw(value))
         sent = self.channel.sent
         if max(self.channel.before.values(), default=0) > sent:
-            raise ValueError(f"a message above {sent}, the newest, was sent to somebody")
+            raise ValueError(f"before: a number above {sent}, the last one sent")
         everybody = {*self.channel.newest, self.me}
         if everybody != set(self.separation.members):
             self._relate(everybody)
@@ -358,20 +364,20 @@ class ClockOrdered(ClockDelivery):
             raise ValueError(f"left: members {sorted(self.left_ns)}")
         ahead = [(k, at, one) for k in known for at, one in channel.ahead[k].items()]
         if any(one.sender != k or not at == one.before < one.seq for k, at, one in ahead):
-            raise ValueError("a message ahead of a gap that is of another member or number")
+            raise ValueError("ahead: a message of another member or number")
         held = [(key, taken.message) for key, taken in self.held.items()]
         if any(key != self.identity(one) or key.sender not in known for key, one in held):
-            raise ValueError("a held message under another number, or of a stranger")
+            raise ValueError("held: a message under another number, or of an unknown member")
         if any(one.seq > known[one.sender] for _, one in held):
-            raise ValueError("a held message that was not taken in")
+            raise ValueError("held: a message above the last accepted number")
         if any(sender != note.sender for sender, note in self.heard.items()):
             raise ValueError("a null message of another member")
         if self.delivery == "bound" and not self.carries_pt:
             waiting = {key for key, _ in held} | {self.identity(one) for _, _, one in ahead}
             if not waiting <= self.arrived_ns.keys():
-                raise ValueError("a held message that never arrived")
+                raise ValueError("held: a message without an arrival time")
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
         return not isinstance(message, StampedMessage)

@@ -70,7 +70,7 @@ class Channel:
         exclusive_end: bool,
     ) -> None:
         if keep is not None and keep <= 0:
-            raise LocalError(f"keep is {keep}; it is greater than 0, or None for without")
+            raise LocalError(f"keep is {keep}; expected 1 or more, or None for no limit")
         self.member = member
         self.heartbeat_ns = None if heartbeat_s is None else span_ns(heartbeat_s, "heartbeat_s")
         self.retry_ns = None if retry_s is None else span_ns(retry_s, "retry_s")
@@ -105,9 +105,11 @@ class Channel:
         chosen = tuple(sorted(set(to)))
         if strangers := [member for member in chosen if member not in self.before]:
             others = self.member.others()
-            raise LocalError(f"member {strangers[0]} is not among the others {others}")
+            raise LocalError(
+                f"member {strangers[0]} is not another member; the others are {others}"
+            )
         if not chosen:
-            raise LocalError("a message is for somebody: name members, or None for all")
+            raise LocalError("a message without recipients; name members, or None for all")
         return chosen
 
     def number(
@@ -214,7 +216,7 @@ class Channel:
         ]
         return effects
 
-    # -- taking in ----------------------------------------------------------------------------
+    # -- accepting ----------------------------------------------------------------------------
 
     def done(self, member: int) -> int:
         """Return the number up to which all is accepted or abandoned (REQ_j - 1)."""
@@ -254,7 +256,7 @@ class Channel:
         sender, seq, before = message.sender, message.seq, message.before
         return seq <= self.newest[sender] or before in self.ahead[sender]
 
-    # -- what cannot be -----------------------------------------------------------------------
+    # -- checks -------------------------------------------------------------------------------
 
     def check(self, message: AnyMessage) -> None:
         sender = message.sender
@@ -266,31 +268,35 @@ class Channel:
                 self._check_number(sender, message.seq, message.before, last)
             case NullMessage():
                 if not 0 <= message.last <= last:
-                    raise SequenceError(f"member {sender} says that it sent message {message.last}")
+                    raise SequenceError(
+                        f"member {sender} names {message.last} as its last message; its "
+                        "numbers end before"
+                    )
             case Request():
                 if not 1 <= message.first <= message.last <= self.before.get(sender, self.sent):
                     raise SequenceError(
-                        f"member {sender} asks for messages {message.first} to {message.last};"
-                        f" the last one to it is {self.before.get(sender, self.sent)}"
+                        f"member {sender} requests messages {message.first} to "
+                        f"{message.last}; the last one to it is "
+                        f"{self.before.get(sender, self.sent)}"
                     )
             case Gone():
                 if not 1 <= message.last <= self.high[sender]:
                     raise SequenceError(
-                        f"member {sender} no longer keeps message {message.last}, "
-                        f"and {self.high[sender]} is the newest known of it"
+                        f"member {sender} reports message {message.last} as no longer "
+                        f"kept; its newest known one is {self.high[sender]}"
                     )
 
     def _check_number(self, sender: int, seq: int, before: int, last: int) -> None:
         if not 1 <= seq <= last or not 0 <= before < seq:
             raise SequenceError(
-                f"message {seq} after {before} from member {sender}: numbers are 1 to {last}, "
-                "and the one before is less"
+                f"message {seq} after {before} from member {sender}: numbers are 1 to "
+                f"{last}, and the previous one is lower"
             )
         newest = self.newest[sender]
         if before < newest < seq:
             raise SequenceError(
-                f"message {seq} from member {sender} is said to follow {before}, "
-                f"but message {newest} came between"
+                f"message {seq} from member {sender} names {before} as previous, but "
+                f"message {newest} came between"
             )
         there = self.ahead[sender].get(before)
         if there is not None and there.seq != seq:

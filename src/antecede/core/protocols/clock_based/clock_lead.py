@@ -45,12 +45,18 @@ class Limits(NamedTuple):
     ) -> Limits:
         """Return the limits of the options. Raises LocalError for options without an effect."""
         if not counts and max_jump != MAX_JUMP:
-            raise LocalError("max_jump limits linear times, and messages here carry none")
+            raise LocalError(
+                "max_clock_lead limits linear times, and messages here carry none; leave it out"
+            )
         if not clocks and max_ahead_s != MAX_AHEAD_S:
-            raise LocalError("max_ahead_s limits physical times, and messages here carry none")
+            raise LocalError(
+                "max_ahead_s limits physical times, and messages here carry none; leave it out"
+            )
         max_jump = plain(max_jump)
         if max_jump is not None and (type(max_jump) is not int or max_jump < 1):
-            raise LocalError(f"max_jump is {max_jump!r}; it is 1 or more, or None for without")
+            raise LocalError(
+                f"max_clock_lead is {max_jump!r}; expected 1 or more, or None for no limit"
+            )
         ahead_ns = None if max_ahead_s is None else span_ns(max_ahead_s, "max_ahead_s")
         return cls(max_jump, ahead_ns)
 
@@ -58,17 +64,17 @@ class Limits(NamedTuple):
         """Raise LimitError for a number too far above the one known here."""
         if self.jump is not None and number - here > self.jump:
             raise LimitError(
-                f"{_whose(message)} has {what} {number}, which is {number - here} above the one "
-                f"known here; {self.jump} is the most that is believed (max_jump)"
+                f"{_whose(message)} has {what} {number}, {number - here} above the known "
+                f"one; the limit is {self.jump} (max_clock_lead)"
             )
 
     def check_reading(self, message: Any, pt_ns: int, now: int, error_ns: int) -> None:
         """Raise LimitError for a PT that exceeds `now` plus the clocks' error by the limit."""
         if self.ahead_ns is not None and pt_ns - now - error_ns > self.ahead_ns:
             raise LimitError(
-                f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, which is "
-                f"{seconds_text(pt_ns - now)} s above the own clock: both clocks err by "
-                f"{seconds_text(error_ns)} s together, and {seconds_text(self.ahead_ns)} s more "
-                "is the most that is believed (max_ahead_s). If that member's clock is ahead, it "
-                "is to set it right and to call correct_clock()"
+                f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, "
+                f"{seconds_text(pt_ns - now)} s above the local clock; the clocks differ "
+                f"by up to {seconds_text(error_ns)} s, and the limit is "
+                f"{seconds_text(self.ahead_ns)} s more (max_ahead_s). If the sender's "
+                "clock is ahead, correct it there and call correct_clock()"
             )

@@ -334,7 +334,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         self._note_gap(sender)
         channel.asked_ns.setdefault(sender, now)
         if message.before <= channel.done(sender):
-            # Nothing earlier comes from its sender: the others may go by that, and make room.
+            # Its sender sends nothing earlier: this may unblock others, which makes room.
             self._raise_floor(sender, message.lt, message.pt_ns)
             effects += self._deliver(now)
         return effects
@@ -433,7 +433,7 @@ class ClockDelivery(NewcomerWait, Protocol):
     @property
     def decides_as_defined(self) -> bool:
         """True if neither the class nor the instance overrides a method of `HOOKS`."""
-        # Not by `vars`: once its dictionary exists, CPython 3.11 reads attributes slowly.
+        # Not `vars`: after that call CPython 3.11 reads attributes slowly.
         return all(
             getattr(getattr(self, name), "__func__", None) is getattr(ClockDelivery, name)
             for name in HOOKS
@@ -461,7 +461,7 @@ class ClockDelivery(NewcomerWait, Protocol):
     def _derived_wait_ns(self, sender: int) -> int:
         assert self.bounds is not None
         stretch_ns = self.separation.stretch_ns(sender, self.me)
-        if stretch_ns is None and self.in_lanes:  # a third member may not be known here yet
+        if stretch_ns is None and self.in_lanes:  # a third member may be unknown here
             stretch_ns = self.bounds.most_ns - self.bounds.least_ns
         if stretch_ns is None:
             return NOBODY_NS
@@ -473,7 +473,8 @@ class ClockDelivery(NewcomerWait, Protocol):
         wait_ns += self.recovery_ns
         if wait_ns > LONGEST_NS:
             raise LocalError(
-                f"the wait is {seconds_text(wait_ns)} s; 146 years are the most that is believed"
+                f"the wait is {seconds_text(wait_ns)} s; the limit is 146 years (bounds, "
+                "recovery_s)"
             )
         return wait_ns
 
@@ -517,7 +518,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         assert self.bounds is not None
         return self.bounds.most_delay_ns(member, self.me) + 2 * self.bounds.error_ns(self.me)
 
-    # -- explanations -------------------------------------------------------------------------
+    # -- held messages ------------------------------------------------------------------------
 
     def missing(self, message: StampedMessage) -> tuple[MessageId, ...]:
         """Return the last messages of the first gaps for which a held message waits."""

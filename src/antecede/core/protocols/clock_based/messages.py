@@ -94,7 +94,10 @@ def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
     if kind == _MESSAGE:
         seq, back = _number(reader), reader.varint()
         if not 1 <= back <= seq:
-            raise SequenceError(f"message {seq} from member {sender} says {back} numbers back")
+            raise SequenceError(
+                f"message {seq} from member {sender} names the message {back} numbers before "
+                "it as previous"
+            )
         message = StampedMessage(sender, seq, payload, seq - back, *_times(reader, lt, pt))
     elif kind == _NULL:
         message = NullMessage(sender, 0, payload, _number(reader), *_times(reader, lt, pt))
@@ -103,7 +106,7 @@ def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
     elif kind == _GONE:
         message = Gone(sender, 0, payload, _number(reader))
     else:
-        raise DecodeError(f"a message of kind {kind}; kinds are {_MESSAGE} to {_GONE}")
+        raise DecodeError(f"unknown message kind {kind}; expected {_MESSAGE} to {_GONE}")
     reader.finish()
     return message
 

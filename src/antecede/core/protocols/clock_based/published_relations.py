@@ -76,7 +76,7 @@ class PrintedRelation:
     def __init__(self, bounds: Bounds[int]) -> None:
         if not bounds.homogeneous:
             raise LocalError(
-                "the printed rules are for homogeneous groups: one accuracy, one delay"
+                "rule-1b (as_published) needs a homogeneous group: one accuracy, one delay"
             )
         self.accuracy_ns, self.delay_ns = bounds.accuracy_ns, bounds.most_ns
 

@@ -159,9 +159,9 @@ class Separation:
                 least = seconds_text(self.path_ns(i, j))
                 apart = seconds_text(bounds.error_ns(i) + bounds.error_ns(j))
                 raise LocalError(
-                    f"physical time alone cannot order members {i} and {j}: a message takes "
-                    f"{least} s at least, and their clocks differ by up to {apart} s; "
-                    "use linear-physical"
+                    f"physical time alone cannot order members {i} and {j}: the least "
+                    f"delay is {least} s, and their clocks differ by up to {apart} s; use "
+                    "linear-physical"
                 )
 
 

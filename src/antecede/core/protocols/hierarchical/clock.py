@@ -55,20 +55,22 @@ class ExternalClock:
     def flushed(self, note: Flush) -> list[External]:
         """Return the messages that I unblocks. Raises UnknownMemberError and SequenceError."""
         if note.sender not in self.vectors:
-            raise UnknownMemberError(f"a flush of I from {note.sender}, no other super peer")
+            raise UnknownMemberError(
+                f"flush of I from {note.sender}, which is not another super peer"
+            )
         base, bits = note.translated
         have = self.vectors[note.sender][0]
         if not bits or bits.bit_length() > MAX_SPAN or base > have + MAX_SPAN:
             raise SequenceError(
-                f"a flush of I from {note.sender} above {base}, {bits.bit_length()} wide; it is 1 "
-                f"to {MAX_SPAN} wide, and begins at most as far above {have}"
+                f"flush of I from {note.sender} above {base}, {bits.bit_length()} wide; "
+                f"expected 1 to {MAX_SPAN} wide, starting at most as far above {have}"
             )
         ready: list[External] = []
         self._retry(self._note_translated(note), ready)
         return self._followed(ready)
 
     def _followed(self, ready: list[External]) -> list[External]:
-        for done in ready:  # grows while it is walked
+        for done in ready:  # grows during the loop
             self._retry(self.waiting.pop(MessageId(done.sender, done.seq), []), ready)
         return ready
 
@@ -86,7 +88,7 @@ class ExternalClock:
             self._advance(message)
             ready.append(message)
 
-    # -- the listings -----------------------------------------------------------------------
+    # -- listings ---------------------------------------------------------------------------
 
     def _note_translated(self, message: External | Flush) -> list[MessageId]:
         """Record the numbers in I (Listing 10); return the held messages that waited for them."""
@@ -121,7 +123,7 @@ class ExternalClock:
         have_base, have = self.vectors[super_peer]
         if base < have_base:
             base, bits = have_base, bits >> (have_base - base)
-        # VTx is shifted down, not the needed bits up: memory does not follow a position.
+        # Shift VTx down, not the needed bits up: memory must not depend on a position.
         absent = bits & ~(have >> (base - have_base))
         return [MessageId(super_peer, n) for n in reversed(list(positions(base, absent)))]
 
@@ -135,7 +137,7 @@ class ExternalClock:
                 bits |= 1 << (message.seq - base - 1)
             self.vectors[message.sender] = absorb(base, bits)
 
-    # -- refusing ---------------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
     def is_duplicate(self, message: External) -> bool:
         sender, seq = message.sender, message.seq
@@ -231,16 +233,16 @@ class ExternalClock:
         self.counts, self.vectors, self.last = dict(counts), dict(vectors), dict(last)
         known = self.counts.keys() | self.vectors.keys()
         if strangers := {message.sender for message in held} - known:
-            raise ValueError(f"a held message of {min(strangers)}, who is not in the group")
+            raise ValueError(f"held: a message of {min(strangers)}, who is not in the group")
         self._file(held)
 
     def check_whole(self, others: Iterable[int]) -> None:
         known = self.counts.keys() | self.vectors.keys()
         twice = self.counts.keys() & self.vectors.keys()
         if twice or self.me in known or not known >= self.last.keys():
-            raise ValueError("VTx has a process twice, or somebody left who is not in it")
+            raise ValueError("VTx: a process twice, or a departed one that is missing")
         if known - self.last.keys() != set(others):
-            raise ValueError(f"VTx of processes {sorted(known)}")
+            raise ValueError(f"VTx: processes {sorted(known)}")
 
     def _file(self, held: Iterable[External]) -> None:
         self.held, self.waiting = {}, {}

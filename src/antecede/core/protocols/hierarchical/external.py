@@ -105,7 +105,7 @@ class ExternalPeer(OuterRole):
         (base, bits), (named_base, gone) = dep, named
         if named_base < base:
             return trim(base, bits & ~(gone >> (base - named_base)))
-        # Both ends are cut to the bits that are there, so that memory follows no position.
+        # Truncate both ends to existing bits: memory must not depend on a position.
         low = named_base - base
         if low >= bits.bit_length():
             return dep

@@ -127,7 +127,9 @@ def control_bytes(message: Message, *, with_floor: bool) -> int:
 def encode(message: Message) -> bytes:
     """Return the control information of a message, its kind first. Raises LocalError."""
     if not isinstance(message, Message):
-        raise LocalError(f"{type(message).__name__} is no message of the hierarchical protocol")
+        raise LocalError(
+            f"expected a message of the hierarchical protocol, got {type(message).__name__}"
+        )
     head = varint(message.sender) + varint(message.seq)
     match message:
         case Upward():
@@ -152,12 +154,12 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     reader = Reader(control)
     kind = reader.take(1)[0]
     if kind > HIGHEST_KIND:
-        raise DecodeError(f"message kind {kind} is unknown; there are 0 to {HIGHEST_KIND}")
+        raise DecodeError(f"unknown message kind {kind}; expected 0 to {HIGHEST_KIND}")
     message = _read(reader, kind, payload)
     reader.finish()
     if not isinstance(message, accepted):
         names = " or ".join(kind.__name__ for kind in accepted)
-        raise DecodeError(f"{type(message).__name__} came to a role that takes {names} messages")
+        raise DecodeError(f"unexpected {type(message).__name__} message; this role accepts {names}")
     return message
 
 
@@ -178,9 +180,9 @@ def _read(reader: Reader, kind: int, payload: Any) -> Message:
             return External(sender, seq, counts, vectors, windows.decode(reader.rest()), payload)
         case 4:
             if seq:
-                raise DecodeError(f"a flush of I with number {seq}; it has none")
+                raise DecodeError(f"flush of I with number {seq}; expected none")
             return Flush(sender, 0, windows.decode(reader.rest()), payload)
-    raise AssertionError(kind)  # `decode` has refused it
+    raise AssertionError(kind)  # `decode` has rejected it
 
 
 def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:

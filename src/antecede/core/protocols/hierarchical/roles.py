@@ -55,7 +55,10 @@ class Topology(NamedTuple):
         found = sorted((*self.groups, *self.external, *inner))
         twice = {a for a, b in pairwise(found) if a == b}
         if twice or (found and found[0] < 0):
-            raise LocalError(f"addresses are distinct and not negative: {sorted(twice)}, {found}")
+            raise LocalError(
+                f"addresses must be distinct and not negative; duplicates {sorted(twice)} in "
+                f"{found}"
+            )
         return tuple(found)
 
 
@@ -81,11 +84,14 @@ def hierarchical(
     """
     unknown = sorted(set(printed) - set(PRINTED))
     if unknown or pruning not in PRUNING:
-        raise LocalError(f"pruning {pruning!r} of {PRUNING}, printed {unknown} of {PRINTED}")
+        raise LocalError(
+            f"unknown pruning {pruning!r} or as_published {unknown}; choose from {PRUNING} and "
+            f"{PRINTED}"
+        )
     if pruning == NONE and ack_after:
-        raise LocalError("ack_after is of pruning, and pruning is 'none': leave it out")
+        raise LocalError("ack_after has no effect with pruning 'none'; leave it out")
     if ack_payload != b"" and (pruning == NONE or ack_after == 0):
-        raise LocalError("ack_payload is carried by acknowledgements, and there are none here")
+        raise LocalError("ack_payload has no effect without acknowledgements; leave it out")
     if ack_after is None:
         ack_after = 1 if pruning == PUBLISHED else ACK_AFTER
     external, super_peers = topology.external, topology.super_peers

@@ -76,7 +76,7 @@ class SuperPeer(OuterRole):
         """
         flush_after = plain(flush_after)
         if not 1 <= flush_after <= FLUSH_AFTER:
-            raise LocalError(f"flush_after is {flush_after}; it is 1 to {FLUSH_AFTER} numbers")
+            raise LocalError(f"flush_after is {flush_after}; expected 1 to {FLUSH_AFTER} numbers")
         group, peers, super_peers = tuple(group), tuple(peers), tuple(super_peers)
         super().__init__(me, (*group, *peers, *super_peers))
         self.group = tuple(sorted(group))
@@ -88,14 +88,17 @@ class SuperPeer(OuterRole):
         self.lr = dict.fromkeys(self.group, EMPTY)  # peer -> (in, out)
         self.held: dict[MessageId, Upward] = {}
         self.last: dict[int, int] = {}
-        self.heads: Window = EMPTY  # what the first message of a newcomer must follow
-        self._outside: tuple[int, ...] | None = None  # kept until the members change
+        self.heads: Window = EMPTY  # dependencies of a new internal peer's first message
+        self._outside: tuple[int, ...] | None = None  # cache until the members change
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Raise LocalError: a super peer only forwards (Evropeytsev et al. 2016, section 3.1.2)."""
-        raise LocalError(f"member {self.me} is a super peer: it forwards and sends nothing itself")
+        raise LocalError(
+            f"member {self.me} is a super peer, which only forwards; send from an internal or "
+            "external peer"
+        )
 
     def receive(
         self, message: Upward | Acknowledgement | External | Flush, *, now: int | None = None
@@ -143,7 +146,7 @@ class SuperPeer(OuterRole):
             raise SequenceError(f"message {seq} from peer {sender}; numbers start at 1")
         if message.floor > self.number:
             raise SequenceError(
-                f"peer {sender} claims to have all up to {message.floor}; "
+                f"peer {sender} has delivered up to {message.floor}, but only "
                 f"{self.number} have been numbered"
             )
 
@@ -178,11 +181,11 @@ class SuperPeer(OuterRole):
     def _acknowledged(self, message: Acknowledgement) -> Sequence[Effect]:
         self._check(message)
         if self.pruning == PUBLISHED:
-            # The source's reading: a peer's word counts at once, whatever is still under way.
+            # As in the source: an announcement counts at once, whatever is in transit.
             self.learn_delivered(message.sender, message.floor)
             return NOTHING
         if message.seq > self.lr[message.sender][0]:
-            # A message sent before it is still under way and may name what it disowns.
+            # An earlier message is in transit and may name numbers up to this bound.
             return (Discard(message, OVERTAKEN),)
         self.table.learn(message.sender, message.floor)
         return NOTHING
@@ -195,7 +198,10 @@ class SuperPeer(OuterRole):
         last number.
         """
         if peer not in self.lr or not 0 <= prefix <= self.number:
-            raise LocalError(f"peer {peer}, prefix {prefix}: {self.group}, 0 to {self.number}")
+            raise LocalError(
+                f"peer {peer} with prefix {prefix}: expected one of {self.group}, and 0 to "
+                f"{self.number}"
+            )
         if self.pruning == PUBLISHED:
             self.table.learn(peer, prefix)
 
@@ -327,7 +333,7 @@ class SuperPeer(OuterRole):
         if set(self.table.floors) != waited:
             raise ValueError(f"floors: peers {sorted(self.table.floors)}")
         if any(message.sender not in self.lr for message in self.held.values()):
-            raise ValueError("a held message of a peer that is not in the group")
+            raise ValueError("held: a message of a peer that is not in the group")
         self.clock.check_whole({*self.members} - here - {self.me})
 
     def describe(self) -> dict[str, str]:

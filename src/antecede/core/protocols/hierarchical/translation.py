@@ -49,7 +49,7 @@ class Translation:
         self.heirs: dict[int, int] = {}  # out -> first number that names it ("published")
         self.fresh: Window = EMPTY  # I
 
-    # -- the listings -----------------------------------------------------------------------
+    # -- listings ---------------------------------------------------------------------------
 
     def outward(self, message: Upward, seq: int, last: int) -> External:
         """Return the message for the external group: Listing 14, for the bits that are set."""

@@ -82,7 +82,8 @@ class Matrix(MatrixBase):
                 leaves=True,
                 survives_loss=True,
                 needs_time=True,
-                remark="every member ticks; what reached nobody before its sender left is given up",
+                remark="needs ticks; messages that reached no other member before their sender "
+                "left are abandoned",
             )
 
     dependent_options: ClassVar[tuple[Needs, ...]] = (
@@ -103,7 +104,7 @@ class Matrix(MatrixBase):
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
         if self.recovering:
-            self.own_clock.at(now, RECOVERY)  # nothing here goes by it, but who forgets it is told
+            self.own_clock.at(now, RECOVERY)  # only to raise LocalError without `now`
         if isinstance(message, MatrixMessage):
             return super().receive(message, now=now)
         if message.sender == self.me:
@@ -135,13 +136,16 @@ class Matrix(MatrixBase):
     def _answer(self, request: Request) -> Sequence[Effect]:
         sender, origin, last = request.sender, request.origin, request.bounds[-1] - 1
         if sender not in self.counts:
-            raise UnknownMemberError(f"a request from member {sender}, who is not in the group")
+            raise UnknownMemberError(f"request from member {sender}, who is not in the group")
         if origin != self.me and origin not in self.counts:
             raise UnknownMemberError(
-                f"member {sender} asks for messages of member {origin}, who is not in the group"
+                f"member {sender} requests messages of member {origin}, who is not in the group"
             )
         if origin == self.me and last > self.sent:
-            raise SequenceError(f"member {sender} asks for my message {last} of {self.sent}")
+            raise SequenceError(
+                f"member {sender} requests message {last} of this member, which has sent "
+                f"{self.sent}"
+            )
         wanted = [k for k in self.buffer.of(origin) if intervals.contains(request.bounds, k)]
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
@@ -221,7 +225,7 @@ class Matrix(MatrixBase):
 
     def _give_up(self, origin: int, number: int) -> list[Effect]:
         """Discard the held messages that depend on a message which no member has."""
-        # Whoever is here and sent one of these would have been asked.
+        # Current members among the senders would have been asked.
         needs = {key: wire.principal(message) for key, message in self.held.items()}
         hopeless = sorted(key for key in needs if lanes.get(needs[key], origin) >= number)
         effects: list[Effect] = [Discard(self.held.pop(key), LOST) for key in hopeless]
@@ -256,7 +260,7 @@ class Matrix(MatrixBase):
         super().check_whole()
         for note in self.notes.values():
             if note.sender in self.last or note.seq:
-                raise ValueError(f"a note of member {note.sender}")
+                raise ValueError(f"heartbeats: one of member {note.sender}")
             self._check_note(note)
         known = {*self.counts, self.me}
         if not known.issuperset(self.asked):

@@ -92,7 +92,7 @@ def decode(control: bytes, payload: Any) -> AnyMessage:
     if kind == REQUEST:
         return _read_request(reader, sender, payload)
     if kind not in (0, HEARTBEAT):
-        raise DecodeError(f"note {kind} of member {sender}: there is no such kind")
+        raise DecodeError(f"unknown kind {kind} of a control message from member {sender}")
     side = read_side(reader)
     if not sender < side:
         raise UnknownMemberError(f"member {sender} has no row in its own matrix of {side}")
@@ -100,7 +100,7 @@ def decode(control: bytes, payload: Any) -> AnyMessage:
     if kind == HEARTBEAT:
         return Heartbeat(sender, 0, payload, causes, _read_rows(reader, sender, side, causes))
     if lanes.get(causes, sender):
-        raise DecodeError(f"message {seq} of member {sender} says its own number twice")
+        raise DecodeError(f"message {seq} of member {sender} contains its own number twice")
     if seq > lanes.MAX_VALUE:
         raise DecodeError(f"message {seq} of member {sender}: numbers are 1 to {lanes.MAX_VALUE}")
     rows = _read_rows(reader, sender, side, causes + lanes.unit(sender, seq))
@@ -111,14 +111,16 @@ def _read_request(reader: Reader, sender: int, payload: Any) -> Request:
     origin, bounds = reader.varint(), read_bounds(reader)
     reader.finish()
     if not bounds:
-        raise DecodeError(f"a request of member {sender} that asks for nothing")
+        raise DecodeError(f"request of member {sender} without messages")
     return Request(sender, 0, payload, origin, tuple(bounds))
 
 
 def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, ...]:
     bits = int.from_bytes(reader.take(-(-side // 8)), "little")
     if bits >> side or bits >> sender & 1:
-        raise DecodeError(f"rows of a matrix of {side} that are not there, or the sender's own")
+        raise DecodeError(
+            f"matrix of {side} rows: flags of rows outside it, or of the sender's own"
+        )
     listed = [k for k in range(side) if bits >> k & 1]
     rows = [0] * side
     if listed:
@@ -126,7 +128,7 @@ def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, .
         for k, row in zip(listed, vectors, strict=True):
             rows[k] = row
             if not row:
-                raise DecodeError(f"a row of zeros for member {k}, which has a shorter spelling")
+                raise DecodeError(f"row of zeros for member {k}, which must be left out")
     reader.finish()
     return tuple(rows)
 

@@ -11,10 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from antecede.errors import LocalError, SequenceError
 
-STALE = (
-    "was it restored from a snapshot that is too old, or begun again without one? Restore it from "
-    "a newer snapshot, or let it join under another name"
-)
+STALE = "its state is stale: restore a newer snapshot, or let it join under another name"
 
 
 def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceError:
@@ -24,8 +21,8 @@ def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceE
     """
     which = f"{what} message {number} of member {member}"
     if member == me:
-        return SequenceError(f"{which}, which is this member and has sent {last}: {STALE}")
-    return SequenceError(f"{which}, whose last can only be {last}")
+        return SequenceError(f"{which}, but this member has sent {last}: {STALE}")
+    return SequenceError(f"{which}, whose last message is at most {last}")
 
 
 def with_newcomers(
@@ -41,7 +38,7 @@ def with_newcomers(
     newcomers = tuple(newcomers)
     for member in newcomers:
         if member in known:
-            raise LocalError(f"member number {member} has been given out before")
+            raise LocalError(f"member number {member} was used before")
     check_numbers(newcomers, highest)
     return tuple(sorted((*members, *newcomers)))
 
@@ -61,7 +58,7 @@ def without(members: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
 def check_leaver(members: Collection[int], me: int, member: int) -> None:
     """Raise LocalError unless `member` is another current member."""
     if member == me or member not in members:
-        raise LocalError(f"member {member} is not another member of the group")
+        raise LocalError(f"member {member} is not another member of this group")
 
 
 def check_last(member: int, last: int, newest: int) -> None:
@@ -74,22 +71,24 @@ def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> Non
     """Raise LocalError unless the member has left and all its messages are delivered."""
     if last.get(member) != delivered:
         raise LocalError(
-            f"member {member} is forgotten only when all its messages are here: {delivered} of "
-            f"{last.get(member)} are"
+            f"member {member} has undelivered messages: {delivered} of {last.get(member)} "
+            "are delivered"
         )
 
 
 def check_new(sent: int, *come: object) -> None:
     """Raise LocalError if a join state is installed after a message was sent or received."""
     if sent or any(come):
-        raise LocalError("a frontier is adopted before anything is sent or received")
+        raise LocalError("a join state must be installed before anything is sent or received")
 
 
 def check_begin(newest: Mapping[int, int], highest: int) -> None:
     """Raise LocalError for a start number above the highest possible one."""
     for member, number in newest.items():
         if number > highest:
-            raise LocalError(f"{number} is no number of member {member}: {highest} is the greatest")
+            raise LocalError(
+                f"start number {number} of member {member} is too high; the limit is {highest}"
+            )
 
 
 def check_whole(
@@ -106,9 +105,9 @@ def check_whole(
     """
     others = set(known)
     if me in others or me in last or not others.issuperset(last):
-        raise ValueError("members left that never came, or this member itself is among the others")
+        raise ValueError("departed: unknown members, or this member among the others")
     if tuple(members) != still_here((*others, me), last):
-        raise ValueError(f"members {members} are not those that came and did not leave")
+        raise ValueError(f"members {members} are not the known ones without the departed ones")
     for name, table in whole.items():
         if set(table) != others:
             raise ValueError(f"{name}: members {sorted(table)} in place of {sorted(others)}")

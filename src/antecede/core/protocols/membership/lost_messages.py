@@ -32,8 +32,8 @@ def pass_over(
             raise LocalError(f"message {one.seq} of member {one.sender} is here and not lost")
         if one.seq > departed.get(one.sender, one.seq):
             raise LocalError(
-                f"message {one.seq} of member {one.sender} cannot be lost: that member left after "
-                f"message {departed[one.sender]}"
+                f"message {one.seq} of member {one.sender} cannot be lost: the member left "
+                f"after message {departed[one.sender]}"
             )
     before, effects = protocol.snapshot(), list[Effect]()
     while waiting:
@@ -54,9 +54,6 @@ def pass_over(
 def _too_early(one: MessageId, first: int) -> str:
     what = f"message {one.seq} of member {one.sender}"
     if first == one.seq:
-        return f"{what} is passed over only in its turn, and its place is not known here yet"
+        return f"{what} can be skipped only in its turn, which is not known here yet"
     which = f"message {first}" if first == one.seq - 1 else f"messages {first} to {one.seq - 1}"
-    return (
-        f"{what} is passed over only after {which}: name what never comes of these too, and wait "
-        "for the rest"
-    )
+    return f"{what} can be skipped only after {which}: declare these lost too, or wait for them"

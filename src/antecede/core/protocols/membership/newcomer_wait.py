@@ -45,17 +45,17 @@ class NewcomerWait:
         wait_ns = self.entry_wait_ns()
         if first is None:
             raise EarlyError(
-                "a newcomer sends nothing before the least delay has passed since its invitation, "
-                "and its group was told no time yet: call tick(now) now, and send "
-                f"{seconds_text(wait_ns)} s later. Where the invitation came over the same "
-                "channels as messages, give accept by_channel=True"
+                "a joining member must wait for the least delay since its invitation, and "
+                "its group has received no time yet: call tick(now) now, and send "
+                f"{seconds_text(wait_ns)} s later. If the invitation came over the same "
+                "channels as messages, call accept with by_channel=True"
             )
         if reading - first < wait_ns:
             raise EarlyError(
-                f"nothing is sent before the own clock shows {seconds_text(first + wait_ns)} s; it "
-                f"shows {seconds_text(reading)} s. A newcomer waits for the least delay since its "
-                "invitation (unless accept is given by_channel=True), and a member whose clock was "
-                "corrected until it is past all that it may have said",
+                f"cannot send before the local clock shows {seconds_text(first + wait_ns)} "
+                f"s; it shows {seconds_text(reading)} s. A joining member waits for the "
+                "least delay since its invitation (unless by_channel=True), and a member "
+                "with a corrected clock until it is past all times that it may have sent",
                 from_ns=first + wait_ns,
             )
         self.entry = ()

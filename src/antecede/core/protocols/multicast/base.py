@@ -63,7 +63,7 @@ class AddressedProtocol(Protocol):
         changes.check_numbers(self.members, self.highest)
         self.set_known(self.members)
 
-    # -- what a subclass says -----------------------------------------------------------------
+    # -- hooks of subclasses ------------------------------------------------------------------
 
     @abstractmethod
     def lay_out(self) -> None:
@@ -113,11 +113,11 @@ class AddressedProtocol(Protocol):
             return self.others()
         chosen = tuple(sorted(set(to)))
         if not chosen:
-            raise LocalError("a message for nobody: name at least one other member")
+            raise LocalError("a message without recipients; name at least one other member")
         for member in chosen:
             if member == self.me or member not in self.members:
                 raise LocalError(
-                    f"member {member} cannot be a destination; the others are {self.others()}"
+                    f"member {member} is not another member; the others are {self.others()}"
                 )
         return chosen
 
@@ -184,8 +184,8 @@ class AddressedProtocol(Protocol):
                 one, first = named[0], self._held_before(named[0])
                 self.restore(before)
                 raise LocalError(
-                    f"message {one.seq} of member {one.sender} is passed over only after message "
-                    f"{first} of member {one.sender}, which is held"
+                    f"message {one.seq} of member {one.sender} can be skipped only after "
+                    f"message {first} of member {one.sender}, which is held"
                 )
             effects += self._let_go(self._free(self.pass_one(ready[0])))
             missing = {one for held in self.blocked_on() for one in held.missing}
@@ -213,7 +213,9 @@ class AddressedProtocol(Protocol):
                 f"message {seq} from member {sender}, who left after message {self.last[sender]}"
             )
         if any(a >= b for a, b in pairwise(to)) or sender in to:
-            raise DecodeError(f"message {seq} from member {sender} with destinations {to[:8]}")
+            raise DecodeError(
+                f"message {seq} from member {sender} with invalid destinations {to[:8]}"
+            )
         if not self.known.issuperset(to):
             strange = min(set(to) - self.known)
             raise UnknownMemberError(
@@ -242,12 +244,12 @@ class AddressedProtocol(Protocol):
     def adopt_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
         """Install all known and departed members of a join state. Raises LocalError."""
         changes.check_new(self.sent, self.held, any(map(self.newest, self.known)))
-        # Before anything is laid out, whose size follows from the highest number.
+        # Check first: the size of all masks depends on the highest number.
         gone, everybody = dict(last), {*known, self.me}
         if not all(type(member) is int and 0 <= member <= self.highest for member in everybody):
-            raise LocalError(f"a frontier with a member that is not in 0 to {self.highest}")
+            raise LocalError(f"join state: a member number outside 0 to {self.highest}")
         if not everybody.issuperset(gone) or self.me in gone:
-            raise LocalError("a frontier in which somebody left who never was a member")
+            raise LocalError("join state: a departed member that is unknown, or this one")
         self.last = gone
         self.set_known(everybody)
 

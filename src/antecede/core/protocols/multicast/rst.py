@@ -95,7 +95,7 @@ class Rst(AddressedProtocol):
 
     def receive(self, message: RstMessage, *, now: int | None = None) -> Sequence[Effect]:
         sender, to, rows = message.sender, message.to, message.matrix
-        # The usual case: the next message of its channel, and nothing that is new is doubtful.
+        # Fast path: the next message of its channel, without suspect bits in newer rows.
         if self.me not in to or sender not in self.current or len(rows) > len(self.matrix):
             return super().receive(message)
         number = self.delivered[sender] + 1
@@ -113,7 +113,7 @@ class Rst(AddressedProtocol):
         self.reckon(message)
         return (Deliver(message),)
 
-    # -- what a message lacks -----------------------------------------------------------------
+    # -- missing causes -----------------------------------------------------------------------
 
     def news(self, rows: Sequence[int]) -> list[int]:
         """Return the members with newer rows; replace equal rows by the same object."""
@@ -144,7 +144,7 @@ class Rst(AddressedProtocol):
         sender, seq, rows = message.sender, message.seq, message.matrix
         what = f"message {seq} from member {sender}"
         if len(rows) > len(self.matrix):
-            raise UnknownMemberError(f"{what} knows of a member not in the group")
+            raise UnknownMemberError(f"{what} counts messages of a member that is not in the group")
         self.check_number(message)
         for k in self.news(rows):
             self.check_row(what, k, rows[k])
@@ -163,20 +163,24 @@ class Rst(AddressedProtocol):
 
     def check_row(self, what: str, member: int, row: int) -> None:
         if row >> self.width or row & (self.guard | self.strange) or member not in self.known:
-            raise UnknownMemberError(f"{what} knows of a channel with who is not in the group")
+            raise UnknownMemberError(
+                f"{what} counts messages from or to a member that is not in the group"
+            )
         if get(row, member):
-            raise UnknownMemberError(f"{what} knows of a channel from member {member} to itself")
+            raise UnknownMemberError(f"{what} counts messages of member {member} to itself")
         if member == self.me:
             known = max(unpack(row, len(self.matrix)))
             raise SequenceError(
-                f"{what} knows of {known} messages to one receiver from member {member}, which is "
-                f"this member and has sent {self.newest(member)} at most: {changes.STALE}"
+                f"{what} counts {known} messages to one receiver from member {member}, but "
+                f"this member has sent {self.newest(member)} at most: {changes.STALE}"
             )
         if (row - self.matrix[member]) & self.guard:
-            raise SequenceError(f"{what} knows more and less of member {member} than is known here")
+            raise SequenceError(
+                f"{what} contradicts the messages of member {member} that are known here"
+            )
         last = self.last.get(member, MAX_VALUE)
         if max(unpack(row, len(self.matrix))) > last:
-            raise SequenceError(f"{what} knows of more messages of member {member} than it sent")
+            raise SequenceError(f"{what} counts more messages of member {member} than it sent")
 
     def needed(self, message: RstMessage) -> tuple[MessageId, ...]:
         """Return (k, SENT_m[k, me]) for every k with fewer deliveries here."""
@@ -208,7 +212,7 @@ class Rst(AddressedProtocol):
     def record(self, message: RstMessage) -> MessageId:
         rows = message.matrix
         for k in self.news(rows):
-            # Not the newer row itself, because others may have come while the message was held.
+            # Merge: newer rows may have arrived while the message was held.
             self.matrix[k] = merge(self.matrix[k], rows[k], self.guard)
         self.reckon(message)
         return MessageId(message.sender, self.delivered[message.sender])
@@ -217,7 +221,7 @@ class Rst(AddressedProtocol):
         sender, rows = message.sender, message.matrix
         row = rows[sender] if sender < len(rows) else 0
         counted, mine = row + self.ones(message.to), self.matrix[sender]
-        # Mine is the same now, unless somebody told of messages that were never sent.
+        # The rows differ only if a message counted others that were never sent.
         self.matrix[sender] = counted if row == mine else merge(mine, counted, self.guard)
         self.delivered[sender] += 1
 
@@ -270,14 +274,14 @@ class Rst(AddressedProtocol):
         if len(rows) > len(self.matrix) or any(
             not 0 <= row < 1 << self.width or row & barred for row in rows
         ):
-            raise LocalError("a frontier with a matrix that cannot be")
+            raise LocalError("join state: invalid matrix")
         self.matrix = rows
         self.lay_out()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         raise LocalError(
-            "order 'sent' counts messages by channel: the numbers of a sender do not tell how "
-            "many of its messages were for this member. Use an invitation (accept), or order 'ses'"
+            "order 'sent' counts messages by channel, so sender numbers do not determine "
+            "how many were for this member; use an invitation (accept), or order 'ses'"
         )
 
     def check_listening(self) -> None:
@@ -295,14 +299,14 @@ class Rst(AddressedProtocol):
     def check_whole(self) -> None:
         barred, side = self.guard | self.strange, len(self.matrix)
         if side != max(self.known) + 1:
-            raise ValueError(f"a matrix of {side} rows")
+            raise ValueError(f"matrix: {side} rows")
         for member, row in enumerate(self.matrix):
             wrong = row >> self.width or row & barred or (row and member not in self.known)
             if wrong or get(row, member) or (member == self.me and self.newest(member) > self.sent):
-                raise ValueError(f"a matrix whose row of member {member} cannot be")
+                raise ValueError(f"matrix: invalid row of member {member}")
         super().check_whole()
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def causes(self, message: RstMessage) -> tuple[MessageId, ...]:
         named = ((k, get(row, self.me)) for k, row in enumerate(message.matrix))

@@ -127,13 +127,15 @@ class MatrixBytes:
         if not width:
             return _read_pairs(reader)
         if width > LANE_BYTES:
-            raise DecodeError(f"entries of {width} bytes at byte {start}")
+            raise DecodeError(f"matrix at byte {start}: entries of {width} bytes; expected 1 to 5")
         side = reader.varint()
         if side > MAX_SIDE:
-            raise UnknownMemberError(f"a matrix of {side} members, at most {MAX_SIDE} can be")
+            raise UnknownMemberError(f"matrix of {side} members; the limit is {MAX_SIDE}")
         if side < 2:
             if side or width > 1:
-                raise DecodeError(f"a matrix at byte {start} of {side} members")
+                raise DecodeError(
+                    f"matrix at byte {start} of {side} members, which needs no entries"
+                )
             return ()
         size = (side - 1) * width
         body = reader.take(side * size)
@@ -145,11 +147,11 @@ class MatrixBytes:
             self._read(changed, pieces)
         rows = self.rows
         if not (rows[-1] or any(row >> (side - 1) * LANE_BITS for row in rows)):
-            raise DecodeError(f"a matrix at byte {start}, larger than its members need")
+            raise DecodeError(f"matrix at byte {start}: larger than its members need")
         if width > 1 and not any(self.wide):
-            raise DecodeError(f"a matrix at byte {start}, wider than its largest entry needs")
+            raise DecodeError(f"matrix at byte {start}: wider than its largest entry needs")
         if self._is_sparse():
-            raise DecodeError(f"a matrix at byte {start}, most of it 0, that should be pairs")
+            raise DecodeError(f"matrix at byte {start}: mostly 0, must be encoded as pairs")
         return trimmed(rows)
 
     def _is_sparse(self) -> bool:
@@ -176,7 +178,7 @@ class MatrixBytes:
         whole = b"".join(parts)
         split = [whole] if width == 1 else [whole[byte::width] for byte in range(width)]
         if width == LANE_BYTES and max(split[-1]) > MAX_VALUE >> (8 * (LANE_BYTES - 1)):
-            raise SequenceError(f"a matrix with an entry above {MAX_VALUE}")
+            raise SequenceError(f"matrix with an entry above {MAX_VALUE}")
         raw = woven(split, LANE_BYTES)
         for k, at in zip(changed, count(0, size), strict=False):
             self.rows[k] = int.from_bytes(raw[at : at + size], "little")
@@ -194,9 +196,9 @@ def _read_pairs(reader: Reader) -> Rows:
     start = reader.offset
     places = [(*entry(number), count) for number, count in read_sparse(reader, MAX_SIDE * MAX_SIDE)]
     if any(k == d for k, d, _ in places):
-        raise UnknownMemberError(f"a matrix at byte {start} with messages of members to themselves")
+        raise UnknownMemberError(f"matrix at byte {start}: messages of a member to itself")
     side = max((max(k, d) for k, d, _ in places), default=-1) + 1
     width = byte_width(max((count for *_, count in places), default=0))
     if not is_sparse(len(places), side * (side - 1), width):
-        raise DecodeError(f"a matrix at byte {start} as pairs, few of it 0")
+        raise DecodeError(f"matrix at byte {start}: mostly above 0, must not be encoded as pairs")
     return rows_of(places)

@@ -79,8 +79,8 @@ class PrintedMerge:
         """Return the rule of the option; None: the repaired rule. Raises LocalError."""
         if as_published not in (False, True, OVERWRITING, UNICAST_RULE):
             raise LocalError(
-                f"as_published is {as_published!r}; it can be false, true, "
-                f"{OVERWRITING!r} or {UNICAST_RULE!r}"
+                f"as_published is {as_published!r}; choose false, true, {OVERWRITING!r} or "
+                f"{UNICAST_RULE!r}"
             )
         return cls(as_published) if as_published else None
 
@@ -145,7 +145,7 @@ class Ses(AddressedProtocol):
         message = SesMessage(self.me, self.sent, payload, targets, self.clock, carried)
         return (Transmit(targets, message),)
 
-    # -- what a message lacks -----------------------------------------------------------------
+    # -- missing causes -----------------------------------------------------------------------
 
     def wanted(self, message: SesMessage) -> int:
         """Return V_m[me], the sends that must be known here; 0 without an entry."""
@@ -179,7 +179,7 @@ class Ses(AddressedProtocol):
         if self.printed is not None:
             self.printed.take_over(self, message)
         else:
-            # V_m[d] <= t: a co-destination's entry is within its stamp.
+            # V_m[d] <= t, so a co-destination's entry is t.
             self.merge_entries(
                 {**dict(message.entries), **dict.fromkeys(message.to, message.stamp)}
             )
@@ -223,16 +223,16 @@ class Ses(AddressedProtocol):
     def number_named(self, message: SesMessage, member: int) -> int:
         return get(message.stamp, member)
 
-    # -- refusals -------------------------------------------------------------------------------
+    # -- checks ---------------------------------------------------------------------------------
 
     def check(self, message: SesMessage, behind: int) -> None:
         self.check_head(message)
         sender, seq, _, _, stamp, entries = message
         what = f"message {seq} from member {sender}"
         if stamp.bit_length() > self.width or stamp & self.strange:
-            raise UnknownMemberError(f"{what} knows of a member not in the group")
+            raise UnknownMemberError(f"{what} counts messages of a member that is not in the group")
         if get(stamp, sender) != seq:
-            raise SequenceError(f"{what} is stamped as its message {get(stamp, sender)}")
+            raise SequenceError(f"{what} has the timestamp of its message {get(stamp, sender)}")
         for member, last in ((self.me, self.sent), *self.last.items()):
             if get(stamp, member) > last:
                 number = get(stamp, member)
@@ -247,9 +247,9 @@ class Ses(AddressedProtocol):
             if member <= before or not vector:
                 raise DecodeError(f"{what} has entries out of order, or one without a send")
             if vector.bit_length() > self.width or vector & self.guard:
-                raise UnknownMemberError(f"{what} has an entry that names a stranger")
+                raise UnknownMemberError(f"{what} has an entry with an unknown member")
             if (past - vector) & self.guard != self.guard:
-                raise SequenceError(f"{what}: its entry for {member} has sends beyond its stamp")
+                raise SequenceError(f"{what}: its entry for {member} exceeds its timestamp")
             before = member
 
     # -- membership and snapshot --------------------------------------------------------------
@@ -278,12 +278,12 @@ class Ses(AddressedProtocol):
     def _check(self, clock: int, entries: Mapping[int, int]) -> None:
         """Raise LocalError for an impossible C and V from outside."""
         if not 0 <= clock < 1 << self.width or clock & self.strange:
-            raise LocalError("a frontier with a clock that cannot be")
+            raise LocalError("join state: invalid clock")
         if not self.known.issuperset(entries) or not all(
             0 <= vector <= clock and dominates(clock, vector, self.guard)
             for vector in entries.values()
         ):
-            raise LocalError("a frontier with an entry that cannot be")
+            raise LocalError("join state: invalid entry")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         effects = super().leave(member, last)
@@ -303,7 +303,7 @@ class Ses(AddressedProtocol):
         self.set_common_state(common)
         self._check(self.clock, self.entries)
         if get(self.clock, self.me) != self.sent:
-            raise ValueError(f"{self.sent} messages sent, of which C knows nothing")
+            raise ValueError(f"C: other than the {self.sent} messages sent")
         self.index()
 
     def check_whole(self) -> None:
@@ -311,7 +311,7 @@ class Ses(AddressedProtocol):
         if not self.entries.keys() <= {*self.others()} or not all(self.entries.values()):
             raise ValueError(f"V: entries of members {sorted(self.entries)}")
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def causes(self, message: SesMessage) -> tuple[MessageId, ...]:
         return tuple(MessageId(member, number) for member, number in items(self.wanted(message)))

@@ -53,7 +53,7 @@ def decode_message(control: bytes, payload: Any) -> SesMessage:
     sender, seq, to = read_head(reader)
     stamp = read_compact(reader, MAX_MEMBER + 1)
     if get(stamp, sender):
-        raise DecodeError(f"message {seq} from member {sender} with its own number twice")
+        raise DecodeError(f"message {seq} from member {sender} contains its own number twice")
     past = stamp + unit(sender, seq - 1)
     entries = _read_entries(reader, past)
     reader.finish()
@@ -65,7 +65,7 @@ def _read_entries(reader: Reader, past: int) -> tuple[tuple[int, int], ...]:
     guard = guards(lanes)
     start, count = reader.offset, reader.varint()
     if 3 * count > len(reader.data) - reader.offset or count * lanes > MAX_LANES:
-        raise DecodeError(f"{count} entries of {lanes} members announced at byte {start}")
+        raise DecodeError(f"{count} entries of {lanes} members at byte {start} exceed the message")
     member, found = -1, []
     for _ in range(count):
         member += reader.varint() + 1

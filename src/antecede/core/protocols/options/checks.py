@@ -77,7 +77,8 @@ def refuse_former_name(made: object, former: str, name: str) -> None:
     """Raise LocalError if a subclass defines a method under its old name, which is never called."""
     if hasattr(made, former):
         raise LocalError(
-            f"{type(made).__name__}.{former} has no effect; define {name}, in nanoseconds (an int)"
+            f"{type(made).__name__}.{former} has no effect; define {name} instead, in "
+            "nanoseconds (an int)"
         )
 
 
@@ -113,7 +114,10 @@ def _dependent(made: Any) -> Sequence[Needs | Excludes]:
     if isinstance(found, list | tuple) and all(isinstance(x, Needs | Excludes) for x in found):
         return found
     name = getattr(made, "__name__", repr(made))
-    raise LocalError(f"dependent_options of {name} is {found!r}; it is a tuple of Needs(...)")
+    raise LocalError(
+        f"dependent_options of {name} is {found!r}; expected a tuple of Requires(...) or "
+        "Conflicts(...)"
+    )
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +131,7 @@ def with_trial(made: Any, members: Sequence[int], chosen: Mapping[str, Any]) -> 
     trial = {} if asked is None else asked(members)
     if not isinstance(trial, Mapping):
         name = getattr(made, "__name__", repr(made))
-        raise LocalError(f"trial_options of {name} returns {trial!r}; options by name are wanted")
+        raise LocalError(f"trial_options of {name} returns {trial!r}; expected options by name")
     both = {**trial, **plain_options(chosen)}
     without = idle(made, both).keys() - chosen.keys()
     return {name: value for name, value in both.items() if name not in without}
@@ -144,7 +148,7 @@ def fits(value: Any, hint: Any) -> bool:
         return True
     if kind is int:
         return isinstance(value, Integral) and not isinstance(value, bool)
-    if kind is float:  # seconds are taken as exactly as they are given
+    if kind is float:  # seconds may be any exact number
         return isinstance(value, Real | Decimal) and not isinstance(value, bool)
     if get_origin(hint) is not None and issubclass(kind, Collection) and get_args(hint) == (str,):
         texts = isinstance(value, Collection) and not isinstance(value, str | bytes)
@@ -153,7 +157,7 @@ def fits(value: Any, hint: Any) -> bool:
         return _fits_items(value, kind, get_args(hint))
     try:
         return isinstance(value, kind) and _fits_pairs(value, get_args(hint))
-    except TypeError:  # a typing.Protocol, a TypedDict: types that cannot be asked
+    except TypeError:  # typing.Protocol, TypedDict: no isinstance
         return True
 
 

@@ -56,7 +56,7 @@ def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
 def declared_types(factory: Callable[..., Any]) -> dict[str, Any]:
     """Return the declared types of the options of a class or function by name."""
     found: dict[str, Any] = {}
-    for made in reversed(_constructors(factory)):  # those of the class itself count
+    for made in reversed(_constructors(factory)):  # the class itself wins
         found |= _hints(made)
     options = options_of(factory)
     return {
@@ -72,7 +72,9 @@ def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.isidentifier():
-            raise OptionError(f"option {word!r}: write NAME=VALUE, for instance heartbeat_s=0.5")
+            raise OptionError(
+                f"option {word!r} is not NAME=VALUE; write for example heartbeat_s=0.5"
+            )
         if name in dict(found):
             raise OptionError(f"option {name} is given twice")
         found.append((name, text))
@@ -155,8 +157,7 @@ def _hints(made: Callable[..., Any]) -> Mapping[str, Any]:
     try:
         return get_type_hints(made)
     except (NameError, TypeError, AttributeError, SyntaxError):
-        # A name that its module does not have when it runs (typing.TYPE_CHECKING), or words that
-        # are no type: without types.
+        # Names that exist only for type checkers, or invalid annotations: no types.
         return {}
 
 
@@ -165,7 +166,7 @@ def _parameters(factory: Any, made: Callable[..., Any]) -> Collection[inspect.Pa
         return inspect.signature(made).parameters.values()
     except (ValueError, TypeError) as error:
         name = getattr(factory, "__name__", repr(factory))
-        raise LocalError(f"the arguments of {name} cannot be read: {error}") from error
+        raise LocalError(f"cannot read the arguments of {name}: {error}") from error
 
 
 def _hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
@@ -292,4 +293,4 @@ def _record(name: str, text: str, kind: Any) -> Any:
         return kind(**fields)
     except (TypeError, AttributeError, AntecedeError) as error:
         exist = ", ".join(inspect.signature(kind).parameters)
-        raise OptionError(f"option {name}: {error}; it has {exist}") from error
+        raise OptionError(f"option {name}: {error}; its fields are {exist}") from error

@@ -40,7 +40,7 @@ def decode(control: bytes, payload: Any) -> SbMessage:
     sender, seq, count = reader.varint(), reader.varint(), reader.varint()
     left = len(control) - reader.offset
     if 2 * count > left:
-        raise DecodeError(f"{count} parents announced at byte {reader.offset}, {left} bytes left")
+        raise DecodeError(f"{count} parents at byte {reader.offset} exceed the {left} bytes left")
     parents = tuple(MessageId(reader.varint(), reader.varint()) for _ in range(count))
     reader.finish()
     return SbMessage(sender, seq, parents, payload)

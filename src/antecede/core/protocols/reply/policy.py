@@ -47,21 +47,23 @@ def checked(policy: Policy) -> Policy:
     _one_of("overflow", policy.overflow, (REFUSE, RELEASE, SET_ASIDE))
     _one_of("as_published", policy.as_published, (False, True, ALGORITHM_1, ALGORITHM_2))
     if policy.missing_parent == HOLD and policy.patience_s is not None:
-        raise LocalError("patience_s needs missing_parent='release' or 'set_aside'")
-    if policy.missing_parent != HOLD and not exact(policy.patience_s or 0, "patience_s") > 0:
         raise LocalError(
-            f"missing_parent={policy.missing_parent!r} needs patience_s, seconds above 0"
+            "patience_s has no effect without missing_parent='release' or 'set_aside'; set both"
         )
+    if policy.missing_parent != HOLD and not exact(policy.patience_s or 0, "patience_s") > 0:
+        raise LocalError(f"missing_parent={policy.missing_parent!r} needs patience_s above 0")
     if policy.store_limit is not None and policy.store_limit < 1:
-        raise LocalError(f"store_limit is {policy.store_limit}; 1 message is the least")
+        raise LocalError(f"store_limit is {policy.store_limit}; expected 1 or more")
     if policy.store_limit is None and policy.overflow != REFUSE:
-        raise LocalError(f"overflow={policy.overflow!r} needs a store_limit")
+        raise LocalError(
+            f"overflow={policy.overflow!r} has no effect without store_limit; set both"
+        )
     return policy
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
-        raise LocalError(f"{name} is {value!r}; it can be one of {allowed}")
+        raise LocalError(f"unknown {name} {value!r}; choose from {allowed}")
 
 
 def guarantee_of(policy: Policy) -> Guarantee:

@@ -44,14 +44,14 @@ from antecede.core.protocols.reply.state import SbState
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 
 CONFLICT = "conflict: a held message has this id and other content"
-REFUSED = "refused: the store is full; bring it again"
-SET_ASIDE = "set aside"
+REFUSED = "rejected: the store is full; offer the message again"
+SET_ASIDE = "dropped"
 """Common prefix of the reasons for which messages are dropped."""
 
 
 def below_of(parent: Key) -> str:
     """Return the discard reason for a reply to a dropped message."""
-    return f"{SET_ASIDE}: with its parent, message {parent[1]} of member {parent[0]}"
+    return f"{SET_ASIDE}: reply to message {parent[1]} of member {parent[0]}, which was dropped"
 
 
 class SemanticOrder(SbState):
@@ -96,7 +96,7 @@ class SemanticOrder(SbState):
         )
         super().__init__(me, members, checked(policy))
 
-    # -- the application's side -------------------------------------------------------------
+    # -- sending ----------------------------------------------------------------------------
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
@@ -108,22 +108,20 @@ class SemanticOrder(SbState):
         parents = tuple(MessageId(*parent) for parent in dict.fromkeys(after))
         if len(parents) > 1 and not self.policy.several_parents:
             raise LocalError(
-                "a message answers one message (Bhavanasi and Iyer, III.A.2), not "
-                f"{len(parents)}: name one, "
-                "or give every member several_parents=True"
+                "a message replies to one message (Bhavanasi and Iyer, III.A.2), not to "
+                f"{len(parents)}; name one, or set several_parents=True for every member"
             )
         for sender, seq in parents:
             if not contains(self.delivered.get(sender, ()), seq):
                 raise LocalError(
-                    f"message {seq} of member {sender} was not delivered here: "
-                    "answer what the application has seen"
+                    f"cannot reply to message {seq} of member {sender}: it was not delivered here"
                 )
         self.sent += 1
         self._record(self.me, self.sent)
         message = SbMessage(self.me, self.sent, parents, payload)
         return (Transmit(self.receivers, message),)
 
-    # -- the network's side -----------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------
 
     def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message and its dependents, or hold it (RECEIVE state, IV.C.3)."""
@@ -167,7 +165,7 @@ class SemanticOrder(SbState):
             if self.last:
                 self._check_id(who, number)
             if who == sender and number == seq:
-                raise RemoteError(f"message {seq} of member {sender} answers itself")
+                raise RemoteError(f"message {seq} of member {sender} replies to itself")
         if len(parents) > 1:
             self._check_several(sender, seq, parents)
         return self.delivered[sender]
@@ -176,11 +174,11 @@ class SemanticOrder(SbState):
         if sender not in self.delivered:
             raise UnknownMemberError(f"message {seq} of member {sender}, who is not in the group")
         if not 1 <= seq <= MAX_NUMBER:
-            raise SequenceError(f"message number {seq} of member {sender}; 1 is the first")
+            raise SequenceError(f"message number {seq} of member {sender}; numbers start at 1")
         if sender == self.me and seq > self.sent:
             raise SequenceError(
-                f"message {seq} of member {sender}, which is this member and has sent "
-                f"{self.sent}: {changes.STALE}"
+                f"message {seq} of member {sender}, but this member has sent {self.sent}: "
+                f"{changes.STALE}"
             )
         if seq > self.last.get(sender, seq):
             raise SequenceError(
@@ -188,7 +186,7 @@ class SemanticOrder(SbState):
             )
 
     def _check_several(self, sender: int, seq: int, parents: Sequence[MessageId]) -> None:
-        what = f"message {seq} of member {sender} answers"
+        what = f"message {seq} of member {sender} replies to"
         if not self.policy.several_parents:
             raise RemoteError(f"{what} {len(parents)} messages; this group allows one")
         if len(set(parents)) < len(parents):
@@ -234,7 +232,7 @@ class SemanticOrder(SbState):
         if self.policy.overflow == RELEASE:
             return self._make_room(message, missing, now)
         effects = self._set_aside(store.oldest().key, f"{SET_ASIDE}: the store is full")
-        # What made room may have been, or have freed, the parent: begin again, now with room.
+        # The dropped message may have been the parent, or have released it: retry.
         return [*effects, *self.receive(message, now=now - self.own_clock.shift_ns)]
 
     def _make_room(
@@ -249,7 +247,7 @@ class SemanticOrder(SbState):
             effects.append(Hold(message, store.missing(message[:2])))
         return effects
 
-    # -- what never comes -------------------------------------------------------------------
+    # -- missing parents --------------------------------------------------------------------
 
     def _reading(self, now: int | None) -> tuple[int, OwnClock]:
         if self.policy.patience_s is None:
@@ -272,7 +270,7 @@ class SemanticOrder(SbState):
             else:
                 sender, seq = self.store.missing(row.key)[0]
                 waited = seconds_text(patience_ns)
-                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not come in {waited} s"
+                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not arrive within {waited} s"
                 effects += self._set_aside(row.key, reason)
         return effects
 

@@ -134,9 +134,9 @@ class SbState(Protocol):
             rows = {member: (list(bounds), last) for member, bounds, last in frontier}
             sound = all(_is_row(*row) for row in rows.items())
         except (TypeError, ValueError) as error:
-            raise RemoteError(f"not the frontier of an S_b group: {error}") from error
+            raise RemoteError(f"not a join state of an S_b group: {error}") from error
         if not sound:
-            raise RemoteError("a frontier with an ordering list that is not in ascending order")
+            raise RemoteError("join state: an ordering list that is not in ascending order")
         rows[self.me] = ([], STILL_HERE)
         self.delivered = {member: bounds for member, (bounds, _) in rows.items()}
         self.last = {member: last for member, (_, last) in rows.items() if last != STILL_HERE}
@@ -154,9 +154,9 @@ class SbState(Protocol):
 
     def check_listening(self) -> None:
         raise LocalError(
-            "an answer names what it answers, and not what that answers. A member that begins at "
-            "the first message that it hears could not recognize what precedes an assumed "
-            "message: give begin_at a frontier, or make this group with "
+            "a reply names its parent, but not the parent's causes. A member that starts "
+            "at the first message that it receives cannot tell what precedes it: start "
+            "from an invitation or known numbers, or create this group with "
             "missing_parent='release' and patience_s"
         )
 
@@ -223,7 +223,7 @@ class SbState(Protocol):
         if self.printed is not None:
             self.printed = {member: self._printed_list(kept) for member, kept in printed}
             if self.printed.keys() != self.delivered.keys():
-                raise ValueError(f"lists as printed of members {sorted(self.printed)}")
+                raise ValueError(f"lists as published: members {sorted(self.printed)}")
 
     def check_whole(self) -> None:
         known = self.delivered.keys() - {self.me}
@@ -231,15 +231,17 @@ class SbState(Protocol):
         changes.check_whole(self.me, self.members, known, self.last, {}, some)
         own = self.delivered.get(self.me, [])
         if own != list(Intervals.up_to(self.sent).bounds):
-            raise ValueError(f"{self.sent} messages sent, and another list of these")
+            raise ValueError(f"delivered: other own messages than the {self.sent} sent")
         for (sender, seq), row in self.store.rows.items():
             parents = row.message.parents
             if any(parent.sender not in self.delivered for parent in parents):
-                raise ValueError(f"held: message {seq} of member {sender} answers a stranger")
+                raise ValueError(
+                    f"held: message {seq} of member {sender} replies to an unknown member"
+                )
             if contains(self.delivered[sender], seq):
                 raise ValueError(f"held: message {seq} of member {sender} is delivered")
 
-    # -- size, wire, view -------------------------------------------------------------------
+    # -- size, wire, description ------------------------------------------------------------
 
     def encode(self, message: SbMessage) -> bytes:
         return messages.encode(message)

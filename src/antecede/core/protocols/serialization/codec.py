@@ -133,8 +133,7 @@ def _name_of(cls: type[Any]) -> str:
         if cls.__name__ == kind.cls and cls.__module__ == _module_of(kind):
             return name
     raise LocalError(
-        f"a {cls.__name__} has no place in a stored state: "
-        "a protocol of one's own makes its snapshot of plain tuples"
+        f"cannot store a {cls.__name__}; custom protocols return plain tuples from snapshot()"
     )
 
 
@@ -174,7 +173,7 @@ def _write(value: Any, out: bytearray) -> None:
         for item in value:
             _write(item, out)
     else:
-        raise LocalError(f"a {kind.__name__} has no place in a stored state: {value!r:.60}")
+        raise LocalError(f"cannot store a {kind.__name__}: {value!r:.60}")
 
 
 def _write_int(value: int, out: bytearray) -> None:
@@ -193,34 +192,36 @@ def unpack_state(data: bytes, *fields: int) -> tuple[Any, ...]:
     """Return the tuple that was packed, of one of these sizes. Raises DecodeError."""
     start = len(MAGIC) + 5
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise DecodeError(f"a stored state is bytes, not {type(data).__name__}")
+        raise DecodeError(f"expected bytes of a stored state, got {type(data).__name__}")
     data = bytes(data)
     if data[: len(MAGIC)] != MAGIC:
-        raise DecodeError("not a stored state of antecede")
+        raise DecodeError("not a stored state of antecede; expected other first bytes")
     if len(data) > MAX_BYTES:
-        raise DecodeError(f"a stored state of {len(data)} bytes; {MAX_BYTES} can be")
+        raise DecodeError(f"stored state of {len(data)} bytes; the limit is {MAX_BYTES}")
     if data[len(MAGIC) : len(MAGIC) + 1] != bytes((VERSION,)):
-        raise DecodeError("a stored state of another version: read it with that of antecede")
+        raise DecodeError(
+            "stored state of another format version; read it with that version of antecede"
+        )
     if zlib.crc32(memoryview(data)[start:]).to_bytes(4, "little") != data[start - 4 : start]:
-        raise DecodeError("a stored state that was cut short or changed")
+        raise DecodeError("stored state with a wrong checksum: it was truncated or changed")
     reader = Reader(data, start)
     state = _read(reader, 0)
     reader.finish()
     if type(state) is not tuple or len(state) not in fields:
-        raise DecodeError("a stored state of another kind")
+        raise DecodeError("stored state of another protocol or object")
     return state
 
 
 def _read(reader: Reader, depth: int) -> Any:
     if depth > MAX_DEPTH:
-        raise DecodeError(f"a stored state that cannot be read: more than {MAX_DEPTH} deep")
+        raise DecodeError(f"invalid stored state: nested more than {MAX_DEPTH} deep")
     tag = reader.take(1)[0]
     if tag == _NUMBER:
         return reader.varint()
     if tag == _TUPLE:
         count = reader.varint()
-        if count > len(reader.data) - reader.offset:  # an item has a byte at least
-            raise DecodeError(f"a stored state that cannot be read: a tuple of {count} values")
+        if count > len(reader.data) - reader.offset:  # an item takes at least a byte
+            raise DecodeError(f"invalid stored state: a tuple of {count} values exceeds its bytes")
         return tuple([_read(reader, depth + 1) for _ in range(count)])
     if tag == _BYTES:
         return reader.block()
@@ -234,33 +235,29 @@ def _read(reader: Reader, depth: int) -> Any:
         return _float(reader.take(8))
     if tag == _NAMED:
         return _read_named(reader, depth)
-    raise DecodeError(f"a stored state that cannot be read: tag {tag} at byte {reader.offset - 1}")
+    raise DecodeError(f"invalid stored state: unknown tag {tag} at byte {reader.offset - 1}")
 
 
 def _text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise DecodeError("a stored state that cannot be read: text that is not UTF-8") from error
+        raise DecodeError("invalid stored state: text that is not UTF-8") from error
 
 
 def _float(raw: bytes) -> float:
     value: float = struct.unpack("<d", raw)[0]
     if math.isnan(value):
-        raise DecodeError("a stored state that cannot be read: a float that is no number")
+        raise DecodeError("invalid stored state: a float that is not a number")
     return value
 
 
 def _read_named(reader: Reader, depth: int) -> Any:
     name = _text(reader.block())
     if name not in KINDS:
-        raise DecodeError(
-            f"a stored state that cannot be read: nothing is called {name[:20]!r} here"
-        )
+        raise DecodeError(f"invalid stored state: unknown type {name[:20]!r}")
     values = [_read(reader, depth + 1) for _ in KINDS[name].fields]
     for number, (value, shape) in enumerate(zip(values, KINDS[name].fields, strict=True)):
         if where := misfit(value, shape):
-            raise DecodeError(
-                f"a stored state that cannot be read: field {number} of a {name!r}: {where}"
-            )
+            raise DecodeError(f"invalid stored state: field {number} of {name!r}: {where}")
     return _class_of(name)(*values)

@@ -226,4 +226,4 @@ def _shape_of(protocol: Any, table: dict[str, Shape]) -> Shape:
 def _check(protocol: Any, value: Any, shape: Shape, members: Collection[int], what: str) -> None:
     if where := schema.misfit(value, shape, members):
         name = type(protocol).__name__
-        raise DecodeError(f"a stored {what} that is none of {name}'s: {where}")
+        raise DecodeError(f"stored {what} does not match {name}: {where}")

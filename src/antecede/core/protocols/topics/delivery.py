@@ -85,7 +85,7 @@ class TopicProtocol(TopicState):
         now, clock = self.read_clock(now)
         publication = checked_topics(topics)
         if not publication:
-            raise LocalError("name the topics that the event is about: send(..., topics=[...])")
+            raise LocalError("an event without topics; name them: send(..., topics=[...])")
         if self.entry:
             self.check_entry(now)
         self.own_clock = clock
@@ -118,7 +118,7 @@ class TopicProtocol(TopicState):
         if not self.note_arrival(*key):
             if message.seq > self.closed.get(message.sender, 0):
                 return (Discard(message, DUPLICATE),)
-            self.take_over(message)  # it may have come for the first time
+            self.take_over(message)  # may be its first copy
             return (Discard(message, FORGOTTEN),)
         self.take_over(message)
         if self.subscription.isdisjoint(message.topics):
@@ -162,7 +162,7 @@ class TopicProtocol(TopicState):
                     "who is not in the group"
                 )
             if self.as_published:
-                continue  # such entries are no numbers of events
+                continue  # these entries are not event numbers
             most = self.sent if member == self.me else self.last.get(member, number)
             if number > most:
                 what = f"message {seq} from member {sender} follows"

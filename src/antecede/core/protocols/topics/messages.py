@@ -60,11 +60,13 @@ def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
 def checked_topics(topics: Collection[str]) -> tuple[str, ...]:
     """Return topics in ascending order. Raises LocalError for an empty or too long name."""
     if isinstance(topics, str):
-        raise LocalError(f"topics are several names, not the word {topics!r}: write [{topics!r}]")
+        raise LocalError(
+            f"topics is the word {topics!r}; expected several names, for example [{topics!r}]"
+        )
     for topic in topics:
         if not _is_name(topic):
             raise LocalError(
-                f"a topic's name has 1 to {MAX_TOPIC_BYTES} bytes as UTF-8, not {shown(topic)}"
+                f"topic {shown(topic)} is invalid; expected 1 to {MAX_TOPIC_BYTES} bytes as UTF-8"
             )
     return tuple(sorted(set(topics)))
 
@@ -85,22 +87,19 @@ def check_times(message: TopicMessage, parts: Parts) -> None:
     counts = dict(message.tv)
     about, numbers = [counts.get(topic, 0) for topic in message.topics], counts.values()
     if not about or min(about) < 1:
-        raise RemoteError(
-            f"{_what(message)} is about no topic, or about one that it does not count"
-        )
+        raise RemoteError(f"{_what(message)} has no topic, or one that it does not count")
     if min(numbers) < 1 or max(numbers) > MAX_COUNT:
         what = _what(message)
         raise SequenceError(f"{what} counts a topic below 1 or above {MAX_COUNT}")
     if parts.linear and not 1 <= message.lt <= MAX_COUNT:
         what = _what(message)
-        raise SequenceError(f"{what} has linear time {message.lt}; it is 1 to {MAX_COUNT}")
+        raise SequenceError(f"{what} has linear time {message.lt}; expected 1 to {MAX_COUNT}")
     if parts.physical and abs(message.pt_ns) > LONGEST_NS:
         raise RemoteError(
-            f"{_what(message)} has physical time {message.pt_ns} ns; "
-            "readings are within 146 years of 0"
+            f"{_what(message)} has physical time {message.pt_ns} ns; expected within 146 years of 0"
         )
     if message.vt and (message.vt >> (message.sender * LANE_BITS)) & MAX_VALUE:
-        raise RemoteError(f"{_what(message)} has an entry of its own in its vector time")
+        raise RemoteError(f"{_what(message)} has its sender's own entry in its vector time")
 
 
 def encode(message: TopicMessage, parts: Parts) -> bytes:

@@ -64,7 +64,7 @@ class TopicRelation:
         reading: str = ALL,
     ) -> None:
         if reading not in READINGS:
-            raise LocalError(f"reading is {reading!r}; there are {', '.join(READINGS)}")
+            raise LocalError(f"unknown reading {reading!r}; choose from {', '.join(READINGS)}")
         self.delays = delays
         self.linear, self.physical, self.vector = linear, physical, vector
         self.reading = reading

@@ -48,7 +48,7 @@ from antecede.core.protocols.topics.relations import ALL, Stamp, TopicRelation
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import LocalError
 
-NOT_SUBSCRIBED = "about no topic that this member subscribes to"
+NOT_SUBSCRIBED = "about no topic to which this member subscribes"
 INTEGER_BYTES = 4
 TIME_BYTES = 8
 
@@ -95,12 +95,12 @@ class TopicState(NewcomerWait, Protocol):
             self.guarantee = self.guarantee._replace(live=False, remark=remark)
         if as_published and not any(self.parts):
             raise LocalError(
-                f"as_published shows misprints of linear, physical and vector time; messages of "
-                f"{type(self).__name__} carry none of these"
+                f"as_published has no effect for {type(self).__name__}, whose messages "
+                "carry neither linear, physical nor vector time; leave it out"
             )
         if bounds is None:
             raise LocalError(
-                "topic-based order waits by the clock: give bounds=Bounds(accuracy_s=..., "
+                "topic-based order needs bounds; give bounds=Bounds(accuracy_s=..., "
                 "least_s=..., most_s=...)"
             )
         changes.check_numbers(self.members, MAX_MEMBER)
@@ -209,7 +209,7 @@ class TopicState(NewcomerWait, Protocol):
         return tuple(self._held(self.held[key]) for key in sorted(self.held))
 
     def _held(self, waiting: Waiting) -> Held:
-        until_ns = self.due_ns(waiting) + 1  # due is the last reading at which it waits
+        until_ns = self.due_ns(waiting) + 1  # it waits at the due reading itself
         clock = self.own_clock
         if clock.read_ns is not None and until_ns <= clock.read_ns:
             held = (key for key in sorted(self.held) if self.held[key] is not waiting)
@@ -341,16 +341,18 @@ class TopicState(NewcomerWait, Protocol):
         known = {*self.arrived, self.me}
         for vector in (self.vt, *(waiting.message.vt for waiting in self.held.values())):
             if strangers := {member for member, _ in items(vector)} - known:
-                raise ValueError(f"a vector time with member {min(strangers)}")
+                raise ValueError(f"vector time: unknown member {min(strangers)}")
         for sender, seq in self.held:
             if sender not in self.arrived or not intervals.contains(self.arrived[sender], seq):
-                raise ValueError(f"held: event {seq} of member {sender} has not arrived")
+                raise ValueError(
+                    f"held: event {seq} of member {sender} is not among the arrived ones"
+                )
 
     def _subscribed(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         known = self.subscriptions.topics
         return tuple((member, tuple(sorted(known[member]))) for member in sorted(known))
 
-    # -- size, wire, view -------------------------------------------------------------------
+    # -- size, wire, description ------------------------------------------------------------
 
     def encode(self, message: TopicMessage) -> bytes:
         return messages.encode(message, self.parts)

@@ -52,16 +52,18 @@ class Subscriptions(Generic[Member]):
 
     def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
         """Return a copy with member numbers in place of names. Raises LocalError."""
-        from antecede.core.protocols.topics.messages import checked_topics  # not for every import
+        from antecede.core.protocols.topics.messages import (
+            checked_topics,
+        )  # imported late for speed
 
         if not isinstance(self.topics, Mapping):
-            raise LocalError(f"subscriptions are topics by member, not {shown(self.topics)}")
+            raise LocalError(f"subscriptions is {shown(self.topics)}; expected topics by member")
         for member, topics in self.topics.items():
             if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
                 raise LocalError(
-                    f"the topics of {member!r} are a list of words, not {shown(topics)}"
+                    f"topics of {member!r} is {shown(topics)}; expected a list of words"
                 )
             checked_topics(topics)
         if unknown := [member for member in self.topics if member not in numbers]:
-            raise LocalError(f"{shown(unknown[0])} has subscriptions and is not in the group")
+            raise LocalError(f"subscriptions of {shown(unknown[0])}, who is not in the group")
         return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})

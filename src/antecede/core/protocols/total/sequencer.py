@@ -156,7 +156,7 @@ class Sequencer(Protocol):
             return seq != self.counts[sender] + 1
         return self.places.get(self.delivered + 1, (None, 0))[:2] != (sender, seq)
 
-    # -- places -----------------------------------------------------------------------------
+    # -- global numbers ---------------------------------------------------------------------
 
     def _place(self, message: SequencedMessage) -> Sequence[Effect]:
         """Assign global numbers to the sender's next messages and deliver them (sequencer only)."""
@@ -199,7 +199,7 @@ class Sequencer(Protocol):
         self.delivered += 1
         self.counts[message.sender] = message.seq
 
-    # -- what cannot be ---------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
     def _check(self, message: SequencedMessage) -> None:
         sender, seq, _, place = message
@@ -209,23 +209,24 @@ class Sequencer(Protocol):
             raise SequenceError(f"message {seq} from member {sender}: numbers start at 1")
         if (place != 0) is not (sender == self.sequencer) or not 0 <= place <= MAX_NUMBER:
             raise SequenceError(
-                f"message {seq} from member {sender} has the place {place}; "
-                f"places are given by member {self.sequencer}, from 1, and carried by its messages"
+                f"message {seq} from member {sender} has the global number {place}; only "
+                f"messages of member {self.sequencer} carry one, from 1"
             )
 
     def _check_places(self, note: Placing) -> None:
         _, _, _, place, origin, first, length = note
         if note.sender != self.sequencer:
             raise SequenceError(
-                f"member {note.sender} gives places; the sequencer is member {self.sequencer}"
+                f"member {note.sender} assigns global numbers; the sequencer is member "
+                f"{self.sequencer}"
             )
         if origin not in self.counts or origin == self.sequencer:
-            raise UnknownMemberError(f"a place for messages of member {origin}, who has none")
+            raise UnknownMemberError(f"assignment for messages of member {origin}, who has none")
         last = self.sent if origin == self.me else MAX_NUMBER
         if place < 1 or first < 1 or length < 1 or first + length - 1 > last:
             raise SequenceError(
-                f"place {place} for messages {first} to {first + length - 1} of member {origin}, "
-                f"whose last can only be {last}"
+                f"assignment of {place} to messages {first} to {first + length - 1} of "
+                f"member {origin}, whose last message is at most {last}"
             )
         self._check_agrees(place, origin, first, length)
 
@@ -241,12 +242,12 @@ class Sequencer(Protocol):
         ):
             return
         raise SequenceError(
-            f"place {place} for message {first} of member {origin}: here that place or that "
-            f"message has another. Was member {self.sequencer}, who gives the places, restored "
-            "from a state that is too old?"
+            f"assignment of {place} to message {first} of member {origin} contradicts an "
+            f"earlier one; if member {self.sequencer}, the sequencer, was restored from a "
+            "stale state, restore a newer snapshot there"
         )
 
-    # -- what is held -----------------------------------------------------------------------
+    # -- held messages ----------------------------------------------------------------------
 
     def held_count(self) -> int:
         return len(self.held)
@@ -298,8 +299,8 @@ class Sequencer(Protocol):
         """Count messages of others, and as many global numbers, as delivered."""
         if self.me == self.sequencer:
             raise LocalError(
-                f"member {self.me} gives the places, and numbers of messages do not tell which of "
-                "them it has given: restore a snapshot instead of beginning at a frontier"
+                f"member {self.me} is the sequencer, and sender numbers do not determine "
+                "its assignments: restore a snapshot instead of starting from numbers"
             )
         for member, number in newest.items():
             self.delivered += max(0, number - self.counts[member])
@@ -336,7 +337,7 @@ class Sequencer(Protocol):
         if set(self.counts) != set(self.members):
             raise ValueError(f"counts: members {sorted(self.counts)}")
         if self.counts[self.me] > self.sent:
-            raise ValueError(f"{self.sent} messages sent, and more of them delivered")
+            raise ValueError(f"counts: more own messages delivered than the {self.sent} sent")
         for (sender, seq), message in self.held.items():
             if sender != self.me:
                 self._check(message)
@@ -344,9 +345,9 @@ class Sequencer(Protocol):
                 raise ValueError(f"held: message {seq} of member {sender}")
         for place, (origin, first, length) in self.places.items():
             if place <= self.delivered or origin not in self.counts or not (first and length):
-                raise ValueError(f"places: {place} of member {origin}")
+                raise ValueError(f"assignments: {place} of member {origin}")
 
-    # -- what a message says ----------------------------------------------------------------
+    # -- control information ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
         return isinstance(message, Placing)

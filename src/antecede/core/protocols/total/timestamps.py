@@ -165,7 +165,7 @@ class AgreedTimestamps(Protocol):
         promised = self.promised[sender]
         promised[last] = max(promised.get(last, 0), note.lt)
         if len(promised) > MOST_AHEAD:
-            # The newest says more than all before it, and comes into force when all is here.
+            # The newest one includes all others once the gap is filled.
             del promised[min(promised)]
 
     def _follow(self, member: int) -> None:
@@ -190,7 +190,7 @@ class AgreedTimestamps(Protocol):
             effects.append(Deliver(heapq.heappop(self.queue)[2]))
         return tuple(effects)
 
-    # -- what cannot be ---------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
     def _check(self, message: AnyMessage) -> None:
         sender = message.sender
@@ -202,19 +202,19 @@ class AgreedTimestamps(Protocol):
             raise SequenceError(f"message {number} from member {sender}: numbers are 1 to {most}")
         if not 0 < message.lt <= min(self.lt + MOST_JUMP, MAX_NUMBER):
             raise SequenceError(
-                f"time {message.lt} from member {sender}; it is above 0, "
-                f"and at most {MOST_JUMP} above {self.lt}, the time here"
+                f"time {message.lt} from member {sender}; expected above 0 and at most "
+                f"{MOST_JUMP} above {self.lt}, the time here"
             )
         further = number - self.newest[sender]
         if isinstance(message, TimedMessage) and further > 0:
             least = self.floors.get(sender, 0) + further
             if message.lt < least:
                 raise SequenceError(
-                    f"message {number} from member {sender} has time {message.lt}; "
-                    f"after what it sent before it has at least {least}"
+                    f"message {number} from member {sender} has time {message.lt}; after "
+                    f"its previous messages it must be at least {least}"
                 )
 
-    # -- what is held -----------------------------------------------------------------------
+    # -- held messages ----------------------------------------------------------------------
 
     def held_count(self) -> int:
         return len(self.queue) + self.ahead_count
@@ -274,9 +274,9 @@ class AgreedTimestamps(Protocol):
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         raise LocalError(
-            "order 'total-agreed' waits for acknowledgements of every member, this one's too. "
-            "Numbers of messages do not tell the linear time up to which it has acknowledged: "
-            "restore a snapshot instead of beginning at a frontier"
+            "order 'total-agreed' waits for acknowledgements of every member, also of "
+            "this one, and message numbers do not determine them: restore a snapshot "
+            "instead of starting from numbers"
         )
 
     # -- snapshot ---------------------------------------------------------------------------
@@ -316,19 +316,19 @@ class AgreedTimestamps(Protocol):
         changes.check_whole(self.me, self.members, self.newest, self.last, whole, some)
         for member, newest in self.newest.items():
             if (member not in self.floors) is not (newest == self.last.get(member)):
-                raise ValueError(f"floors: member {member} is there wrongly, or lacks")
+                raise ValueError(f"lower bounds: member {member} is missing or superfluous")
             for seq, message in self.ahead[member].items():
                 if self.identity(message) != (member, seq) or seq <= newest + 1:
                     raise ValueError(f"ahead: message {seq} of member {member}")
                 self._check(message)
             if any(last <= newest for last in self.promised[member]):
-                raise ValueError(f"promised: what is taken in of member {member}")
+                raise ValueError(f"promised: an accepted number of member {member}")
         counts = {**self.newest, self.me: self.sent}
         for lt, sender, message in self.queue:
             if not 0 < message.seq <= counts.get(sender, 0) or not 0 < lt <= self.lt:
                 raise ValueError(f"queue: message {message.seq} of member {sender}")
 
-    # -- what a message says ----------------------------------------------------------------
+    # -- control information ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
         return isinstance(message, Acknowledgement)

@@ -111,7 +111,7 @@ class CountingProtocol(Protocol):
         """All bits of the lanes below `width` that never belonged to a member."""
         self.clock = self.guard + sum(unit(k, count) for k, count in known.items())
 
-    # -- what a message lacks -----------------------------------------------------------------
+    # -- missing causes -----------------------------------------------------------------------
 
     @abstractmethod
     def record(self, message: Any) -> None:
@@ -192,8 +192,10 @@ class CountingProtocol(Protocol):
     def _file(self, message: Any) -> None:
         self.held[message.sender, message.seq] = message
         cause = self.lacks(message)
-        if cause is None:  # only in a stored state
-            raise DecodeError(f"message {message.seq} of member {message.sender} waits for nothing")
+        if cause is None:  # only in an invalid stored state
+            raise DecodeError(
+                f"message {message.seq} of member {message.sender} is held without a missing cause"
+            )
         self.waiting.setdefault(cause, []).append(message)
 
     def release(self, message: Any) -> Sequence[Effect]:
@@ -335,7 +337,7 @@ class CountingProtocol(Protocol):
         lanes = sum(unit(member, MAX_VALUE) for member in gone)
         return message._replace(causes=message.causes & ~lanes) if gone else message
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
         found = [MessageId(member, number) for member, number in items(message.causes)]
@@ -388,7 +390,7 @@ class CountingProtocol(Protocol):
     def check_whole(self) -> None:
         changes.check_whole(self.me, self.members, self.counts, self.last, {}, {})
         if late := [k for k, last in self.last.items() if self.counts[k] > last]:
-            raise ValueError(f"counts: more of member {late[0]} than it sent")
+            raise ValueError(f"counts: more messages of member {late[0]} than it sent")
         for sender, seq in self.held:
             self.check(self.held[sender, seq])
             if seq <= self.counts[sender]:

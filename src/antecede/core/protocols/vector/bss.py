@@ -68,7 +68,9 @@ class Bss(CountingProtocol):
     ) -> None:
         super().__init__(me, members)
         if differences and as_published:
-            raise LocalError("the printed condition 2 needs whole vectors")
+            raise LocalError(
+                "as_published (condition 2) needs whole vectors; leave out differences"
+            )
         self.differences = differences
         self.as_published = as_published
         self.stamped = 0
@@ -89,8 +91,8 @@ class Bss(CountingProtocol):
 
     def receive(self, message: CausesMessage, *, now: int | None = None) -> Sequence[Effect]:
         sender, seq, _, causes = message
-        # `lacks` and `record` are written out here: calls would double the cost of the path.
-        # A cause in a lane that nobody has is behind the 0 there, so `check` gets to see it.
+        # Inlined `find_missing_cause` and `record`: calls would double the cost.
+        # A cause in an unused lane exceeds the 0 there, so it reaches `check`.
         if (
             self.counts.get(sender) != seq - 1
             or causes.bit_length() > self.width
@@ -102,7 +104,7 @@ class Bss(CountingProtocol):
         if self.waiting and (sender, seq) in self.waiting:
             return self.release(message)
         self.counts[sender] = seq
-        # This adds 1 to the lane, in a third of the time of an addition.
+        # Adds 1 to the lane, three times as fast as an addition.
         self.clock ^= (seq ^ (seq - 1)) << (sender * LANE_BITS)
         return (Deliver(message),)
 
@@ -129,14 +131,14 @@ class Bss(CountingProtocol):
         super().check_whole()
         past = self.clock - self.stamped
         if self.stamped.bit_length() > self.width or past & self.guard != self.guard:
-            raise ValueError("a last timestamp with messages that are not here")
+            raise ValueError("last timestamp: messages that are not here")
 
     def check_listening(self) -> None:
         if self.differences:
             raise LocalError(
-                "with differences=True a message leaves out what its sender's message before it "
-                "carried, so no member can begin at the first message that it hears: give begin_at "
-                "a frontier, or make the group without differences"
+                "with differences=True a message omits unchanged entries, so a member "
+                "cannot start at the first message that it receives: use an invitation or "
+                "known numbers, or create the group without differences"
             )
 
     # -- size and wire ----------------------------------------------------------------------
