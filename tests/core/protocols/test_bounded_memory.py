@@ -113,7 +113,9 @@ def test_a_member_keeps_so_many_of_its_messages_and_says_what_it_keeps_no_longer
 def test_the_promise_names_what_is_kept() -> None:
     promise = Linear(0, range(3), retry_s=1.0).guarantee
     assert (promise.safe, promise.survives_loss) == (True, True)
-    assert promise.remark == f"while nobody lacks what {KEEP} newer messages have followed (keep)"
+    assert (
+        promise.remark == f"unless a message is missing that {KEEP} newer ones have followed (keep)"
+    )
     assert Linear(0, range(3), retry_s=1.0, keep=None).guarantee.remark == ""
     assert not Linear(0, range(3), retry_s=1.0, keep=KEEP - 1).guarantee.safe
     assert Linear(0, range(3)).guarantee.remark == ""

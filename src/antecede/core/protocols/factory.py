@@ -92,13 +92,13 @@ def relation_of(members: Mapping[int, Protocol]) -> Relation:
 
 
 _CLAUSES = {
-    "safe": "nothing early",
-    "live": "nothing stuck",
+    "safe": "no order violation",
+    "live": "no message stuck",
     "no_unnecessary_wait": "no unnecessary wait",
     "survives_loss": "survives loss",
     "joins": "members join",
     "leaves": "members leave",
-    "needs_time": "waits for time to pass",
+    "needs_time": "waits for time",
 }
 
 

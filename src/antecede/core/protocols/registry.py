@@ -61,13 +61,13 @@ SYMBOLS: Mapping[str, str] = {
     "n": "members",
     "l": "immediate dependencies of a message, at most n - 1",
     "e": "peers and super peers of the external group (l in Evropeytsev et al. 2016)",
-    "g": "gaps in what arrived",
+    "g": "gaps in the arrived numbers",
     "q": "messages held back",
     "h": "topics of a message",
     "t": "topics in the system",
-    "c": "members whose entry changed since the sender's message before",
+    "c": "members whose entry changed since the sender's previous message",
     "d": "destinations of a message",
-    "u": "messages not known to be with all",
+    "u": "messages not known to be stable",
 }
 """Meaning of the letters in `Entry.overhead` and `Entry.storage`."""
 
@@ -139,7 +139,7 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "sb",
-            "semantic order: an answer after what it answers",
+            "semantic order: a reply after the message it replies to",
             "Bhavanasi and Iyer, section IV",
             _P + "reply.sb",
             "Sb",
@@ -163,7 +163,7 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "ses",
-            "causal order for chosen receivers (Schiper, Eggli, Sandoz)",
+            "causal order for chosen recipients (Schiper, Eggli, Sandoz)",
             "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol",
             _P + "multicast.ses",
             "Ses",
@@ -178,7 +178,7 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "sent",
-            "causal order for chosen receivers by a matrix (Raynal, Schiper, Toueg)",
+            "causal order for chosen recipients by a matrix (Raynal, Schiper, Toueg)",
             "Sahai et al. 2020, Matrix Time; errata",
             _P + "multicast.rst",
             "Rst",
@@ -187,7 +187,7 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "matrix",
-            "causal order by matrix clocks: what all have, and recovery of what is lost",
+            "causal order by matrix clocks: stability, and recovery of lost messages",
             "Sahai et al. 2020, Matrix Time",
             _P + "matrix.matrix",
             "Matrix",
@@ -273,7 +273,7 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "linear-physical",
-            "causal order by linear time, less the pairs that clocks exclude",
+            "causal order by linear time, without the pairs that clocks exclude",
             "Tsuneizumi et al., sections 5 and 6",
             _P + "clock_based.linear_physical",
             "LinearPhysical",
@@ -319,7 +319,7 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "tv-vt",
-            "topic-based causal order by vector clocks: the yardstick of the others",
+            "topic-based causal order by vector clocks: the exact reference",
             "Nakayama 2017, section 3",
             _P + "topics.protocols",
             "TvVt",
@@ -344,10 +344,10 @@ ENTRIES: Mapping[str, Entry] = {
 
 
 ORDERS: Mapping[str, str] = {
-    "causal": "idr is causal broadcast (what Group(order='causal') runs), ses is for chosen "
-    "receivers, tv-lt by topics, linear for large groups",
-    "reply": "sb orders answers after what they answer (what Group(order='reply') runs)",
-    "none": "unordered is each message once, as it comes (what Group(order='none') runs)",
+    "causal": "idr is causal broadcast (used by Group(order='causal')), ses is for chosen "
+    "recipients, tv-lt for topics, linear for large groups",
+    "reply": "sb orders replies after their parents (used by Group(order='reply'))",
+    "none": "unordered delivers each message once, on arrival (used by Group(order='none'))",
 }
 """Orders of several protocols, or order names of `Group` -> the protocols to suggest."""
 

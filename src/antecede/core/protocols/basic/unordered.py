@@ -44,7 +44,7 @@ class Unordered(NumberedProtocol):
         super().__init__(me, members)
         self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
         if max_gaps is not None and max_gaps < MAX_GAPS:
-            remark = f"a message that more than {max_gaps} gaps have followed is not delivered"
+            remark = f"a message followed by more than {max_gaps} gaps is not delivered"
             self.guarantee = self.guarantee._replace(live=False, remark=remark)
         self.closed: dict[int, int] = {}
         """By member: the number up to which gaps count as filled."""

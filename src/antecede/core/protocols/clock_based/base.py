@@ -155,7 +155,7 @@ class ClockOrdered(ClockDelivery):
         promise, keep = PROMISE, self.channel.keep
         recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
         if recovers:
-            remark = f"while nobody lacks what {keep} newer messages have followed (keep)"
+            remark = f"unless a message is missing that {keep} newer ones have followed (keep)"
             promise = promise._replace(survives_loss=True, leaves=False)
             promise = promise._replace(remark=remark if keep is not None else "")
         if self.bounds is None:
@@ -163,20 +163,23 @@ class ClockOrdered(ClockDelivery):
         if self.printed:
             return promise
         if recovers and keep is not None and keep < KEEP:
-            remark = f"what {keep} newer messages have followed can be lost for good (keep)"
+            remark = f"a message that {keep} newer ones have followed can be lost for ever (keep)"
             return promise._replace(safe=False, live=False, remark=remark)
         if silent and self.delivery == "null":
-            remark = "a member that sends nothing stops all others: there are no null messages"
+            remark = "a silent member blocks all others: there are no null messages"
             return promise._replace(live=False, survives_loss=False, remark=remark)
         if silent and recovers:
-            remark = "the loss of a last message is not found: there are no null messages"
+            remark = "the loss of a last message is not detected: there are no null messages"
             return promise._replace(survives_loss=False, safe=False, remark=remark)
         if self.delivery == "bound" and recovers and not self.recovery_ns:
-            remark = "the bound leaves no time for recovery (recovery_s): a lost cause comes late"
+            remark = "the bound leaves no time for recovery (recovery_s): a recovered cause is late"
             return promise._replace(safe=False, remark=remark)
         if self.delivery == "bound" and recovers:
             late = seconds_text(self.recovery_ns)
-            words = (f"in order if recovery makes nothing later than {late} s", promise.remark)
+            words = (
+                f"in order if recovery delays no message by more than {late} s",
+                promise.remark,
+            )
             return promise._replace(remark="; ".join(filter(None, words)))
         return promise
 

@@ -37,8 +37,8 @@ from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 KEEP = 1 << 16
 """Default of `keep`: own messages kept for retransmission. There are no acknowledgements."""
-OVERRUN = "receipt buffer overrun"
-GIVEN_UP = "duplicate, or given up before"
+OVERRUN = "receive buffer overrun"
+GIVEN_UP = "duplicate, or abandoned before"
 
 
 Times: TypeAlias = tuple[int, int]

@@ -63,7 +63,7 @@ HOOKS = (
     *("_look", "_deliver_readably", "_newest_hiding", "_hiding"),
 )
 """Methods that define which messages are deliverable, and their order."""
-REVEALS = "reveals a gap: dropped, as printed"
+REVEALS = "reveals a gap: dropped as published"
 
 
 class ClockDelivery(NewcomerWait, Protocol):

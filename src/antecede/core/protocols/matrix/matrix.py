@@ -43,8 +43,8 @@ from antecede.core.protocols.options.checks import ANYTHING, Needs
 from antecede.errors import SequenceError, UnknownMemberError
 
 TRIES = 4
-LATE_NOTE = "note of a member that left"
-LOST = "waits for a message that was lost with its sender"
+LATE_NOTE = "control message of a departed member"
+LOST = "depends on a message that was lost with its sender"
 RECOVERY = "matrix with recovery"
 
 

@@ -91,7 +91,7 @@ class TopicState(NewcomerWait, Protocol):
         self.limits = Limits.of(max_jump)
         self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
         if max_gaps is not None and max_gaps < MAX_GAPS:
-            remark = f"an event that more than {max_gaps} gaps have followed is not delivered"
+            remark = f"an event followed by more than {max_gaps} gaps is not delivered"
             self.guarantee = self.guarantee._replace(live=False, remark=remark)
         if as_published and not any(self.parts):
             raise LocalError(
