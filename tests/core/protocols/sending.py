@@ -13,7 +13,7 @@ def group(make: Callable[..., Any], size: int, **options: Any) -> list[Any]:
     return [make(k, range(size), **options) for k in range(size)]
 
 
-def sent(member: Any, payload: object = None, **how: Any) -> Any:
+def send_one(member: Any, payload: object = None, **how: Any) -> Any:
     """Let a member send; return the one message that it puts on the network."""
     (effect,) = member.send(payload, **{"now": 0, **how})
     assert isinstance(effect, Transmit)

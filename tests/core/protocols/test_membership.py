@@ -94,13 +94,13 @@ def test_a_frontier_is_adopted_by_newcomers_alone(name: str, before: str) -> Non
     ("count", "bounds"), [({1: 3, 2: 0}, {1: (1, 4), 2: ()}), ({}, {}), ({0: 1}, {0: (1, 2)})]
 )
 def test_counts_as_runs(count: dict[int, int], bounds: dict[int, tuple[int, ...]]) -> None:
-    assert changes.runs_of(count) == bounds
+    assert changes.counts_to_ranges(count) == bounds
 
 
 def test_members_stay_sorted_and_within_bounds() -> None:
-    assert changes.with_newcomers((1, 5), {1, 5}, [9, 0]) == (0, 1, 5, 9)
-    assert changes.still_here([5, 1, 3], {3}) == (1, 5)
+    assert changes.add_members((1, 5), {1, 5}, [9, 0]) == (0, 1, 5, 9)
+    assert changes.select_current([5, 1, 3], {3}) == (1, 5)
     with pytest.raises(LocalError, match="member numbers are 0 to 8, not 9"):
-        changes.with_newcomers((1,), {1}, [9], highest=8)
+        changes.add_members((1,), {1}, [9], highest=8)
     with pytest.raises(LocalError, match="member numbers are 0 to 8, not -1"):
         changes.check_numbers((-1,), 8)

@@ -13,7 +13,7 @@ from antecede.cli import main
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.base import Protocol
 from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
-from antecede.core.protocols.options.checks import fits, with_trial
+from antecede.core.protocols.options.checks import matches_type, with_trial
 from antecede.core.protocols.registry import ENTRIES, flat_class
 from antecede.errors import LocalError
 
@@ -132,9 +132,9 @@ def test_types_that_nobody_declared_are_not_guessed() -> None:
     Own(0, [0], free="anything", words=["a"], mode="y")
     with pytest.raises(LocalError, match="mode is 'z'; x or y is allowed"):
         Own(0, [0], mode="z")  # type: ignore[arg-type]
-    assert fits(3, float)
-    assert not fits(True, int)
-    assert not fits([1], Collection[str])
+    assert matches_type(3, float)
+    assert not matches_type(True, int)
+    assert not matches_type([1], Collection[str])
 
 
 @pytest.mark.parametrize("command", ["check", "compare", "simulate"])

@@ -12,7 +12,7 @@ from antecede.errors import DecodeError, RemoteError
 from tests.core.protocols.seconds import s
 
 
-def random_bytes_decode_or_are_refused(member: Protocol, data: bytes) -> None:
+def check_random_bytes(member: Protocol, data: bytes) -> None:
     """What decodes is encoded to the same bytes; what is refused changes nothing."""
     before = member.snapshot()
     try:
@@ -26,9 +26,7 @@ def random_bytes_decode_or_are_refused(member: Protocol, data: bytes) -> None:
         assert member.snapshot() == before
 
 
-def damage_is_refused_whole_or_read_as_another(
-    member: Protocol, messages: Iterable[Any], where: float, byte: int
-) -> None:
+def check_damage(member: Protocol, messages: Iterable[Any], where: float, byte: int) -> None:
     """Replace one byte of each message, at `where` (0 to 1) of its length."""
     for message in messages:
         control = bytearray(member.encode(message))
@@ -42,7 +40,7 @@ def damage_is_refused_whole_or_read_as_another(
             assert member.snapshot() == before
 
 
-def longer_and_shorter_is_refused(member: Protocol, messages: Iterable[Any]) -> None:
+def check_length_changes(member: Protocol, messages: Iterable[Any]) -> None:
     """Put a byte behind each message, and cut it at every place."""
     for message in messages:
         control = member.encode(message)

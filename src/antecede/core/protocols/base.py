@@ -43,7 +43,12 @@ import enum
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from antecede.core.protocols.options.checks import Excludes, Needs, check_given, effective
+from antecede.core.protocols.options.checks import (
+    Conflicts,
+    Requires,
+    check_options,
+    select_effective,
+)
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
 from antecede.errors import LocalError
 
@@ -139,7 +144,7 @@ class Discard(NamedTuple):
 
 DUPLICATE = "duplicate"
 OWN = "own message"
-FORGOTTEN = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
+CLOSED_GAP = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
 AFTER_LEAVE = "numbered after its sender's last message"
 
 Effect: TypeAlias = Transmit | Deliver | Hold | DeliverIncomplete | Discard
@@ -174,7 +179,7 @@ class Protocol:
     """Options that each member may choose for itself; all others must agree in a group."""
     member_options: ClassVar[frozenset[str]] = frozenset()
     """Options whose value is a member number; `Group` also accepts the member's name."""
-    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = ()
+    dependent_options: ClassVar[tuple[Requires | Conflicts, ...]] = ()
     """Options that need or exclude another option; rejected where they have no effect."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
@@ -190,7 +195,7 @@ class Protocol:
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         """Reject options of a wrong type or without an effect, before a constructor runs."""
         if options:
-            check_given(cls, options)
+            check_options(cls, options)
         return super().__new__(cls)
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
@@ -236,7 +241,7 @@ class Protocol:
 
         So members that spell out a default and members that omit it are in the same group.
         """
-        return effective(type(self), options)
+        return select_effective(type(self), options)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return every held message with the ids known to be missing for it."""
@@ -306,7 +311,7 @@ class Protocol:
         """Return the state from which a joining member starts, as plain nested tuples."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
-    def adopt(self, frontier: Any) -> None:
+    def adopt(self, state: Any) -> None:
         """Start from the sponsor's join state, before anything else."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
@@ -402,12 +407,12 @@ class Protocol:
 
     def memory_bytes(self) -> int:
         """Return `storage_bytes` plus control information and payloads of all messages here."""
-        messages = [*(held.message for held in self.blocked_on()), *self.kept_messages()]
+        messages = [*(held.message for held in self.blocked_on()), *self.list_kept_messages()]
         return self.storage_bytes() + sum(
             self.control_bytes(message) + _payload_bytes(message.payload) for message in messages
         )
 
-    def kept_messages(self) -> Iterable[Any]:
+    def list_kept_messages(self) -> Iterable[Any]:
         """Return the messages that are kept for retransmission."""
         return ()
 

@@ -26,7 +26,7 @@ def member(
     """Return one member of a flat group; `name` as in `label_control_messages`."""
     made: Protocol = factory(me, tuple(everybody), **options)
     if name:
-        label_notes(made, name)
+        label_control_messages(made, name)
     return made
 
 
@@ -53,23 +53,23 @@ def hierarchy(
         topology = Topology
     made: dict[int, Protocol] = factory(topology(groups, tuple(external)), **options)
     for at, one in made.items() if names else ():
-        label_notes(one, names[at])
+        label_control_messages(one, names[at])
     return made
 
 
-def label_notes(made: Protocol, name: str) -> None:
+def label_control_messages(member: Protocol, name: str) -> None:
     """Put the member's name into its control messages, so that a scenario can name them."""
-    if hasattr(made, "ack_payload"):
-        made.ack_payload = f"ack-{name}"
-    made.note_payload = f"note-{name}"
+    if hasattr(member, "ack_payload"):
+        member.ack_payload = f"ack-{name}"
+    member.note_payload = f"note-{name}"
 
 
-def smallest(found: Entry, chosen: Mapping[str, Any]) -> dict[int, Protocol]:
+def smallest(entry: Entry, options: Mapping[str, Any]) -> dict[int, Protocol]:
     """Return the smallest group of a built-in protocol, with its trial options."""
-    factory = found.load()
-    if not found.flat:
-        return hierarchy(factory, {1: (0,)}, (2,), chosen)
-    return flat(factory, range(2), with_trial(factory, range(MOST_MEMBERS), chosen))
+    factory = entry.load()
+    if not entry.flat:
+        return hierarchy(factory, {1: (0,)}, (2,), options)
+    return flat(factory, range(2), with_trial(factory, range(MOST_MEMBERS), options))
 
 
 def numbered(options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def test_what_is_blocked_names_the_nearest_gap_of_each(numbers: list[tuple[int, 
     for sender, seq in numbers:
         member.receive(NumberedMessage(sender, seq, None))
     for held in member.blocked_on():
-        assert held.missing == member._missing(held.message.sender, held.message.seq)
+        assert held.missing == member._find_missing(held.message.sender, held.message.seq)
     assert [h.message for h in member.blocked_on()] == [m for _, m in sorted(member.held.items())]
 
 

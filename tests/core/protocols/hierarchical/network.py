@@ -15,7 +15,7 @@ from tests.helpers.network import Delay, Network, anyhow
 from tests.helpers.truth import Id
 
 
-def skewed(slow: Callable[[int, int], float]) -> Delay:
+def make_skewed_delay(slow: Callable[[int, int], float]) -> Delay:
     """Return delays without bound that are this much longer on some channels."""
 
     def delay(draw: random.Random, source: int, target: int, message: Any) -> int:
@@ -38,10 +38,10 @@ class HierarchicalNetwork(Network):
         newcomer.adopt(super_peer.frontier())
         for at in (*super_peer.group, super_peer.me):
             self.members[at].join(newcomer.me)
-        forwarded = self.forwarded(super_peer.me)
+        forwarded = self.list_forwarded(super_peer.me)
         self.enter(newcomer.me, newcomer, forwarded, forwarded)
 
-    def forwarded(self, super_peer: int) -> set[Id]:
+    def list_forwarded(self, super_peer: int) -> set[Id]:
         """Return what a super peer has numbered, or what was said before it came."""
         found = {
             m.payload for at, m in self.carried if at == super_peer and isinstance(m, Downward)
@@ -53,7 +53,7 @@ class HierarchicalNetwork(Network):
 
         The transport owes it what the frontier does not cover: it gets everything again.
         """
-        has = self.sponsored(newcomer, sponsor)
+        has = self.take_sponsored(newcomer, sponsor)
         for member in self.members.values():
             if isinstance(member, SuperPeer):
                 member.join_external(newcomer.me)
@@ -64,19 +64,19 @@ class HierarchicalNetwork(Network):
 
     def join_super_peer(self, newcomer: SuperPeer, sponsor: int) -> None:
         """Let a super peer join, whose group is empty yet; it too gets everything again."""
-        self.adopted[newcomer.me] = self.sponsored(newcomer, sponsor)
+        self.adopted[newcomer.me] = self.take_sponsored(newcomer, sponsor)
         for member in self.members.values():
             if isinstance(member, SuperPeer | ExternalPeer):
                 member.join_super_peer(newcomer.me)
         self.enter(newcomer.me, newcomer)
         self.bring_all(newcomer.me)
 
-    def sponsored(self, newcomer: ExternalPeer | SuperPeer, sponsor: int) -> set[Id]:
+    def take_sponsored(self, newcomer: ExternalPeer | SuperPeer, sponsor: int) -> set[Id]:
         """Let a newcomer adopt the frontier of somebody outside; return what that covers."""
         host = self.members[sponsor]
         if isinstance(host, SuperPeer):
             newcomer.adopt(host.outer_frontier())
-            return self.forwarded(sponsor)
+            return self.list_forwarded(sponsor)
         newcomer.adopt(host.frontier())
         return set(self.truth.has[sponsor])
 

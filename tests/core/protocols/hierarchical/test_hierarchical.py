@@ -23,7 +23,7 @@ from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.core.protocols.hierarchical.super_peer import OVERTAKEN, SuperPeer
 from antecede.errors import LocalError
 from antecede.lab.check.harness.network import DELIVERED, HELD, World
-from tests.core.protocols.hierarchical.network import HierarchicalNetwork, skewed
+from tests.core.protocols.hierarchical.network import HierarchicalNetwork, make_skewed_delay
 from tests.helpers.network import FOREVER_S, anyhow
 
 MESSAGES = 40
@@ -44,7 +44,7 @@ def run(seed: int, *, tolerant: bool = False, **options: Any) -> HierarchicalNet
     rng = random.Random(seed)
     members = hierarchical(random_topology(rng), **options)
     skew = {(a, b): rng.choice((0.2, 1.0, 5.0)) for a in members for b in members}
-    delay = skewed(lambda a, b: skew[a, b])
+    delay = make_skewed_delay(lambda a, b: skew[a, b])
     sends = rng.choice((0.05, 0.1, 0.3))
     network = HierarchicalNetwork(members, seed, delay=delay, tolerant=tolerant)
     return network.steps(round(MESSAGES / sends), sends=sends).run(FOREVER_S)
@@ -135,7 +135,7 @@ def test_lemma_3_a_bit_is_set_iff_it_is_an_immediate_dependency(seed: int) -> No
                 assert exact - own_last == (here - implied) - own_last
 
 
-def published_pruning_world(pruning: str) -> World:
+def make_published_pruning(pruning: str) -> World:
     """One internal peer, two external peers, three messages: x, y of 2, and a of 4 between.
 
     Peer 4 sends `a` after x, then delivers y, which names x. When the super peer hears of that
@@ -157,13 +157,13 @@ def published_pruning_world(pruning: str) -> World:
 
 
 def test_published_pruning_violates_causality_with_three_messages() -> None:
-    world = published_pruning_world("published")
+    world = make_published_pruning("published")
     assert [step.kind for step in world.arrive(3, "a")] == ["arrive", DELIVERED]  # before x
 
 
 @pytest.mark.parametrize("pruning", ["safe", "none"])
 def test_the_same_with_the_repair_waits(pruning: str) -> None:
-    world = published_pruning_world(pruning)
+    world = make_published_pruning(pruning)
     assert [(step.kind, step.detail) for step in world.arrive(3, "a")][1:] == [("hold", ("x",))]
     assert [step.label for step in world.arrive(3, "x") if step.kind == DELIVERED] == ["x", "a"]
 
@@ -190,7 +190,7 @@ def test_published_pruning_by_acknowledgements_fails_alike() -> None:
 def test_listing_6_without_not_violates_causality_with_three_messages(
     printed: tuple[str, ...],
 ) -> None:
-    world = World(hierarchical(Topology({1: (4, 5, 6)}), printed=printed))
+    world = World(hierarchical(Topology({1: (4, 5, 6)}), as_published=printed))
     world.send(4, "a")
     world.send(6, "b")
     for at, label in ((1, "a"), (1, "b"), (5, "a"), (5, "b")):
@@ -206,7 +206,7 @@ def test_listing_6_without_not_violates_causality_with_three_messages(
 def test_listing_12_without_not_violates_causality_with_three_messages(
     printed: tuple[str, ...],
 ) -> None:
-    world = World(hierarchical(Topology({1: (4,)}, (2, 3)), printed=printed))
+    world = World(hierarchical(Topology({1: (4,)}, (2, 3)), as_published=printed))
     for label in ("a", "b"):
         world.send(4, label)
         world.arrive(1, label)
@@ -245,7 +245,7 @@ def test_an_acknowledgement_does_not_disown_what_the_peer_may_still_name() -> No
         (down,) = super_peer.receive(external(2, seq, f"x{seq}", *counts))
         for effect in peer.receive(down.message):
             if hasattr(effect, "to"):
-                assert effect.message.floor == seq - 1
+                assert effect.message.lower_bound == seq - 1
                 super_peer.receive(effect.message)
     # x2 names x1 (Last), so x1 is deleted; x2 is in DV and stays.
     assert list(super_peer.table.origins) == [2]

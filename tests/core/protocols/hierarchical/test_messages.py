@@ -124,15 +124,15 @@ downward = st.builds(Downward, small, small, small, small_windows, st.just("p"))
 def test_a_message_is_taken_in_or_refused_whole(
     at: int, good: list[Any], sequence: list[Any]
 ) -> None:
-    _taken_in_or_refused(hierarchical(TOPOLOGY)[at], [*good, *sequence], at == 1)
+    _check_accepted_or_rejected(hierarchical(TOPOLOGY)[at], [*good, *sequence], at == 1)
 
 
 @given(sequence=st.lists(downward, min_size=1, max_size=10))
 def test_a_downward_message_is_taken_in_or_refused_whole(sequence: list[Any]) -> None:
-    _taken_in_or_refused(hierarchical(TOPOLOGY)[4], sequence, False)
+    _check_accepted_or_rejected(hierarchical(TOPOLOGY)[4], sequence, False)
 
 
-def _taken_in_or_refused(role: Protocol, sequence: list[Any], inside: bool) -> None:
+def _check_accepted_or_rejected(role: Protocol, sequence: list[Any], inside: bool) -> None:
     for message in sequence:
         if not isinstance(message, External | Downward) and not inside:
             continue

@@ -17,13 +17,13 @@ from antecede.core.protocols.base import (
     MessageId,
 )
 from antecede.core.protocols.reply.messages import SbMessage
-from antecede.core.protocols.reply.sb import REFUSED, SemanticOrder
+from antecede.core.protocols.reply.sb import STORE_FULL, SemanticOrder
 from antecede.errors import LocalError
 from tests.core.protocols.reply.tools import mid, msg, said
 from tests.core.protocols.seconds import s
 
 
-def waiting(policy: str, **options: Any) -> SemanticOrder:
+def make_waiting_member(policy: str, **options: Any) -> SemanticOrder:
     return SemanticOrder(0, range(3), missing_parent=policy, patience_s=5.0, **options)
 
 
@@ -39,7 +39,7 @@ def test_hold_waits_for_ever() -> None:
 
 
 def test_release_marks_the_message_and_its_answers_follow_in_order() -> None:
-    a = waiting("release")
+    a = make_waiting_member("release")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.receive(msg("C1", "B2"), now=s(1.0))
     assert said(a.tick(s(4.999))) == []
@@ -51,7 +51,7 @@ def test_release_marks_the_message_and_its_answers_follow_in_order() -> None:
 
 
 def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
-    a = waiting("release")
+    a = make_waiting_member("release")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))
     assert said(a.receive(msg("B1"), now=s(9.0))) == ["deliver B1"]
@@ -60,7 +60,7 @@ def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
 
 def test_release_goes_from_the_ancestors_down() -> None:
     for parents in (("B1", "B2"), ("B2", "B1")):
-        a = waiting("release", several_parents=True)
+        a = make_waiting_member("release", several_parents=True)
         a.receive(msg("C2", *parents), now=s(0.0))
         a.receive(msg("B2", "B1", "B9"), now=s(0.0))
         a.receive(msg("B1", "B8"), now=s(0.0))
@@ -72,7 +72,7 @@ def test_release_goes_from_the_ancestors_down() -> None:
 
 
 def test_release_of_a_cycle_ends() -> None:
-    a = waiting("release")
+    a = make_waiting_member("release")
     a.receive(msg("B1", "C1"), now=s(0.0))
     a.receive(msg("C1", "B1"), now=s(0.0))
     a.receive(msg("B2", "C1"), now=s(0.0))
@@ -86,7 +86,7 @@ def test_release_of_a_cycle_ends() -> None:
 def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
     depth = 50_000
     for root in ((MessageId(1, depth + 1),), (MessageId(1, 2),)):
-        a = waiting("release")
+        a = make_waiting_member("release")
         for seq in range(depth, 1, -1):
             a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=s(0.0))
         a.receive(SbMessage(1, 1, root, 1), now=s(0.0))
@@ -97,7 +97,7 @@ def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
 
 
 def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
-    a = waiting("set_aside")
+    a = make_waiting_member("set_aside")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.receive(msg("C1", "B2"), now=s(4.0))
     a.receive(msg("C2", "B9"), now=s(4.0))
@@ -110,7 +110,7 @@ def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
 
 
 def test_set_aside_is_final() -> None:
-    a = waiting("set_aside")
+    a = make_waiting_member("set_aside")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))
     assert said(a.receive(msg("B1"), now=s(6.0))) == ["deliver B1"]
@@ -129,13 +129,13 @@ def test_set_aside_is_final() -> None:
 
 @pytest.mark.slow
 def test_set_aside_of_a_deep_thread_and_of_a_cycle_end() -> None:
-    a = waiting("set_aside")
+    a = make_waiting_member("set_aside")
     for seq in range(50_000, 1, -1):
         a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=s(0.0))
     assert len(a.tick(s(5.0))) == 49_999
     assert not a.store.by_parent
     assert a.storage_bytes() == 4 + 8, "what was set aside is one interval of numbers"
-    b = waiting("set_aside")
+    b = make_waiting_member("set_aside")
     b.receive(msg("B1", "C1"), now=s(0.0))
     b.receive(msg("C1", "B1"), now=s(0.0))
     assert len(b.tick(s(5.0))) == 2
@@ -149,7 +149,7 @@ def test_refuse_takes_the_message_when_it_comes_again() -> None:
     a = SemanticOrder(0, range(3), store_limit=2)
     a.receive(msg("B2", "B1"))
     a.receive(msg("B3", "B2"))
-    assert said(a.receive(msg("B4", "B3"))) == [f"discard B4: {REFUSED}"]
+    assert said(a.receive(msg("B4", "B3"))) == [f"discard B4: {STORE_FULL}"]
     assert a.counts["refused"] == 1
     assert said(a.receive(msg("C1"))) == ["deliver C1"], "what need not wait needs no room"
     assert said(a.receive(msg("B1"))) == ["deliver B1", "deliver B2", "deliver B3"]

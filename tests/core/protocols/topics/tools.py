@@ -10,12 +10,12 @@ from typing import Any, Self
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.base import DUPLICATE, Discard, Hold
 from antecede.core.protocols.topics.delivery import TopicProtocol
-from antecede.core.protocols.topics.messages import Parts, TopicMessage, stamp
+from antecede.core.protocols.topics.messages import CarriedTimes, TopicMessage, make_timestamp
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.topics.relations import Stamp
 from antecede.core.protocols.topics.state import NOT_SUBSCRIBED
 from antecede.core.protocols.topics.subscriptions import Subscriptions
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network
 from tests.helpers.truth import Id
 
@@ -33,7 +33,7 @@ CLASSES: dict[str, type[TopicProtocol]] = {
 class AllTimes(TopicProtocol):
     """Carries every time, so that one run gives stamps for all relations."""
 
-    parts = Parts(linear=True, physical=True, vector=True)
+    carried_times = CarriedTimes(linear=True, physical=True, vector=True)
 
 
 LAN_WAN: Bounds[int] = Bounds(
@@ -83,7 +83,7 @@ class TopicNetwork(Network):
         """Draw topics."""
         return self.random.sample(TOPICS, self.random.randint(1, len(TOPICS)))
 
-    def needed(self, at: int, key: Id) -> set[Id]:
+    def list_needed(self, at: int, key: Id) -> set[Id]:
         """Return the causes that `at` must deliver first: related, and sent to it."""
         subscription = self.members[at].subscriptions.of(at)
         return {
@@ -95,7 +95,7 @@ class TopicNetwork(Network):
 
     def lacks(self, at: int, key: Id) -> set[Id]:
         """Return the causes that `at` must deliver first, and has not."""
-        return self.needed(at, key) - self.truth.has[at]
+        return self.list_needed(at, key) - self.truth.has[at]
 
     def hold(self, at: int, effect: Hold) -> None:
         """Judge that an event is held: no cause is known to be missing."""
@@ -125,7 +125,7 @@ class TopicNetwork(Network):
 
     def stamps(self) -> Mapping[Id, Stamp]:
         """Return the times of all events that were sent to somebody."""
-        return {key: stamp(message) for key, message in self.sent.items()}
+        return {key: make_timestamp(message) for key, message in self.sent.items()}
 
 
 EVERYTHING: Subscriptions[int] = Subscriptions(dict.fromkeys(range(9), ("x", "y", "z")))
@@ -140,8 +140,8 @@ def group(name: str, *subscribed: str, bounds: Bounds[int] = EXACT) -> list[Topi
     return [CLASSES[name](k, members, subscriptions=subscriptions, bounds=bounds) for k in members]
 
 
-def published(
+def publish_all(
     member: TopicProtocol, topics: str, now: int = 0, payload: object = b""
 ) -> TopicMessage:
-    message: TopicMessage = sent(member, payload, now=now, topics=list(topics))
+    message: TopicMessage = send_one(member, payload, now=now, topics=list(topics))
     return message

@@ -58,7 +58,7 @@ class NumberedProtocol(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         newest = {member: self.newest(member) for member in self.arrived}
-        return changes.runs_of({**newest, self.me: self.sent})
+        return changes.counts_to_ranges({**newest, self.me: self.sent})
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
 
@@ -76,12 +76,12 @@ class NumberedProtocol(Protocol):
 
     # -- membership -------------------------------------------------------------------------
 
-    def adopt(self, frontier: Any) -> None:
-        arrived, last = frontier
-        changes.check_new(self.sent, *self.arrived.values())
+    def adopt(self, state: Any) -> None:
+        arrived, last = state
+        changes.check_unused(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
         self.last = dict(last)
-        self.members = changes.still_here((*self.arrived, self.me), self.last)
+        self.members = changes.select_current((*self.arrived, self.me), self.last)
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         for member, number in newest.items():
@@ -92,32 +92,32 @@ class NumberedProtocol(Protocol):
 
     def join(self, member: int) -> Sequence[Effect]:
         known = self.arrived.keys() | {self.me}
-        self.members = changes.with_newcomers(self.members, known, (member,))
+        self.members = changes.add_members(self.members, known, (member,))
         self.arrived[member] = []
         return NOTHING
 
     def unjoin(self, members: Sequence[int]) -> None:
         for member in members:
             del self.arrived[member]
-        self.members = changes.without(self.members, members)
+        self.members = changes.remove_members(self.members, members)
 
     def departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.newest(member))
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.newest(member))
+        self.members = changes.remove_members(self.members, (member,))
         self.last[member] = last
         return NOTHING
 
     def check_whole(self) -> None:
-        changes.check_whole(self.me, self.members, self.arrived, self.last, {}, {})
+        changes.check_consistency(self.me, self.members, self.arrived, self.last, {}, {})
 
     def forget(self, member: int) -> None:
         bounds = self.arrived[member]
         whole = len(bounds) == 2 and bounds[0] == 1
-        changes.check_delivered(member, self.last, bounds[1] - 1 if whole else 0)
+        changes.check_all_delivered(member, self.last, bounds[1] - 1 if whole else 0)
         del self.arrived[member], self.last[member]
 
     # -- size and wire ----------------------------------------------------------------------

@@ -24,7 +24,7 @@ from antecede.core.protocols.base import (
     Relation,
 )
 from antecede.core.protocols.basic.base import INTEGER_BYTES, NumberedMessage, NumberedProtocol
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 
 
 class Fifo(NumberedProtocol):
@@ -43,11 +43,11 @@ class Fifo(NumberedProtocol):
         self.check(sender, seq)
         if not intervals.insert(self.arrived[sender], seq):
             return (Discard(message, DUPLICATE),)
-        missing = self._missing(sender, seq)
+        missing = self._find_missing(sender, seq)
         if missing:
             self.held[MessageId(sender, seq)] = message
             return (Hold(message, missing),)
-        return self._deliver_run(message)
+        return self._deliver_in_sequence(message)
 
     def would_hold(self, message: NumberedMessage, now: int | None = None) -> bool:
         sender, seq = message.sender, message.seq
@@ -55,9 +55,9 @@ class Fifo(NumberedProtocol):
             return False
         self.check(sender, seq)
         known = intervals.contains(self.arrived[sender], seq)
-        return not known and bool(self._missing(sender, seq))
+        return not known and bool(self._find_missing(sender, seq))
 
-    def _deliver_run(self, message: NumberedMessage) -> Sequence[Effect]:
+    def _deliver_in_sequence(self, message: NumberedMessage) -> Sequence[Effect]:
         effects: list[Effect] = []
         following: NumberedMessage | None = message
         while following is not None:
@@ -65,7 +65,7 @@ class Fifo(NumberedProtocol):
             following = self.held.pop(MessageId(following.sender, following.seq + 1), None)
         return effects
 
-    def _missing(self, sender: int, seq: int) -> tuple[MessageId, ...]:
+    def _find_missing(self, sender: int, seq: int) -> tuple[MessageId, ...]:
         gap = intervals.nearest_gap(self.arrived[sender], seq)
         return (MessageId(sender, gap),) if gap else ()
 
@@ -81,7 +81,7 @@ class Fifo(NumberedProtocol):
         for key in sorted(held):
             if key[0] != sender or key[1] >= stop:
                 sender, stop = key[0], intervals.run_end(self.arrived[key[0]], key[1])
-                missing = self._missing(sender, key[1])
+                missing = self._find_missing(sender, key[1])
             found.append(Held(held[key], missing))
         return tuple(found)
 
@@ -100,8 +100,8 @@ class Fifo(NumberedProtocol):
         counts[self.me] = self.sent
         return tuple(sorted(counts.items())), tuple(sorted(self.last.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        counts, last = frontier
+    def adopt(self, state: Any) -> None:
+        counts, last = state
         arrived = tuple((member, Intervals.up_to(count).bounds) for member, count in counts)
         super().adopt((arrived, last))
 
@@ -111,12 +111,12 @@ class Fifo(NumberedProtocol):
         return tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        return pass_over(self, lost, self.newest, self.held.__contains__, self._pass)
+        return skip_lost_messages(self, lost, self.newest, self.held.__contains__, self._skip)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         intervals.insert(self.arrived[lost.sender], lost.seq)
         following = self.held.pop(MessageId(lost.sender, lost.seq + 1), None)
-        return () if following is None else self._deliver_run(following)
+        return () if following is None else self._deliver_in_sequence(following)
 
     def check_whole(self) -> None:
         super().check_whole()

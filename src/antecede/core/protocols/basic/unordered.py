@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from antecede.core.clocks import MAX_GAPS, NODE_BYTES, Intervals, intervals
 from antecede.core.protocols.base import (
+    CLOSED_GAP,
     DUPLICATE,
-    FORGOTTEN,
     OWN,
     Deliver,
     Discard,
@@ -28,9 +28,9 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.basic.base import INTEGER_BYTES, NumberedMessage, NumberedProtocol
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
 
-SEEN = DUPLICATE, FORGOTTEN
+DUPLICATE_REASONS = DUPLICATE, CLOSED_GAP
 """Discard reasons for a number that counts as arrived: above, and up to, the filled gaps."""
-GIVEN = frozenset({"max_gaps", "guarantee"})
+CONSTRUCTOR_ATTRIBUTES = frozenset({"max_gaps", "guarantee"})
 """Attributes that come from the constructor and are not part of the state."""
 
 
@@ -58,7 +58,7 @@ class Unordered(NumberedProtocol):
         if intervals.insert(bounds, seq):
             intervals.bound_gaps(bounds, self.max_gaps, self.closed, sender)
             return (Deliver(message),)
-        return (Discard(message, SEEN[intervals.is_closed(self.closed, sender, seq)]),)
+        return (Discard(message, DUPLICATE_REASONS[intervals.is_closed(self.closed, sender, seq)]),)
 
     def newest(self, member: int) -> int:
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
@@ -77,13 +77,17 @@ class Unordered(NumberedProtocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        kept = {name: value for name, value in vars(self).items() if name not in GIVEN}
+        kept = {
+            name: value for name, value in vars(self).items() if name not in CONSTRUCTOR_ATTRIBUTES
+        }
         if not self.closed:
             del kept["closed"]
         return freeze(kept)
 
     def restore(self, state: Any) -> None:
-        given = {name: value for name, value in vars(self).items() if name in GIVEN}
+        given = {
+            name: value for name, value in vars(self).items() if name in CONSTRUCTOR_ATTRIBUTES
+        }
         vars(self).clear()
         vars(self).update({"closed": {}, **given, **thaw(state)})
 

@@ -27,19 +27,23 @@ from antecede.core.clocks import Bounds, exact, plain, seconds_text, up_ns
 from antecede.core.protocols.base import AFTER_LEAVE, Discard, Effect, Guarantee, Held, MessageId
 from antecede.core.protocols.base import Relation as CausalRelation
 from antecede.core.protocols.clock_based import messages as wire
-from antecede.core.protocols.clock_based.channel import KEEP, Channel
-from antecede.core.protocols.clock_based.clock_lead import MAX_AHEAD_S, MAX_JUMP, Limits
+from antecede.core.protocols.clock_based.channel import DEFAULT_KEEP, SenderChannels
+from antecede.core.protocols.clock_based.clock_lead import (
+    MAX_AHEAD_S,
+    MAX_CLOCK_LEAD,
+    ClockLeadLimits,
+)
 from antecede.core.protocols.clock_based.delivery import ClockDelivery
 from antecede.core.protocols.clock_based.messages import AnyMessage, StampedMessage
 from antecede.core.protocols.clock_based.receive_buffer import ReceiveBuffer
-from antecede.core.protocols.clock_based.relations import Floor, Relation, Separation
+from antecede.core.protocols.clock_based.relations import LowerBound, Relation, Separation
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.options.checks import ANYTHING, Excludes, Needs, refuse_former_name
+from antecede.core.protocols.options.checks import ANY_VALUE, Conflicts, Requires, reject_old_name
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
 from antecede.errors import LocalError
 
 INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
-PROMISE = Guarantee(
+DEFAULT_GUARANTEE = Guarantee(
     CausalRelation.BY_RECEIPT, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
 )
 
@@ -63,7 +67,7 @@ class ClockOrdered(ClockDelivery):
     control_power: ClassVar[int | None] = 0
     needs_lanes: ClassVar[bool] = True
 
-    guarantee: Guarantee = PROMISE
+    guarantee: Guarantee = DEFAULT_GUARANTEE
     misprints: ClassVar[frozenset[str]] = frozenset(
         {"dropped", "dseq", "exclusive-end", "no-null-messages"}
     )
@@ -72,12 +76,12 @@ class ClockOrdered(ClockDelivery):
         {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
     )
 
-    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = (
-        Needs("keep", (("retry_s", ANYTHING),)),
-        Needs("recovery_s", (("retry_s", ANYTHING),), off=0),
-        Needs("recovery_s", (("delivery", "bound"),), off=0),
-        Needs("heartbeat_s", (("delivery", "null"), ("retry_s", ANYTHING)), off=None),
-        Excludes("heartbeat_s", "printed", "no-null-messages", off=None),
+    dependent_options: ClassVar[tuple[Requires | Conflicts, ...]] = (
+        Requires("keep", (("retry_s", ANY_VALUE),)),
+        Requires("recovery_s", (("retry_s", ANY_VALUE),), off=0),
+        Requires("recovery_s", (("delivery", "bound"),), off=0),
+        Requires("heartbeat_s", (("delivery", "null"), ("retry_s", ANY_VALUE)), off=None),
+        Conflicts("heartbeat_s", "printed", "no-null-messages", off=None),
     )
 
     def __init__(
@@ -90,33 +94,33 @@ class ClockOrdered(ClockDelivery):
         heartbeat_s: float | None = 1.0,
         retry_s: float | None = None,
         recovery_s: float = 0.0,
-        keep: int | None = KEEP,
+        keep: int | None = DEFAULT_KEEP,
         buffer_limit: int | None = None,
-        max_jump: int | None = MAX_JUMP,
+        max_clock_lead: int | None = MAX_CLOCK_LEAD,
         max_ahead_s: float | None = MAX_AHEAD_S,
-        printed: Collection[str] = (),
+        as_published: Collection[str] = (),
     ) -> None:
         super().__init__(me, members)
-        self.printed = frozenset(printed)
-        self.channel = Channel(
+        self.as_published = frozenset(as_published)
+        self.channel = SenderChannels(
             self,
             heartbeat_s=heartbeat_s,
             retry_s=retry_s,
             keep=keep,
-            exclusive_end="exclusive-end" in self.printed,
+            exclusive_end="exclusive-end" in self.as_published,
         )
         self.bounds, self.delivery = bounds, delivery
         if not exact(recovery_s, "recovery_s") >= 0:
             raise LocalError(f"recovery_s is {recovery_s}; expected 0 or more seconds")
         self.recovery_ns = up_ns(recovery_s, "recovery_s")
         self.buffer = ReceiveBuffer(self, plain(buffer_limit))
-        self.limits = Limits.of(
-            max_jump, max_ahead_s, counts=self.carries_lt, clocks=self.carries_pt
+        self.limits = ClockLeadLimits.from_options(
+            max_clock_lead, max_ahead_s, has_counts=self.carries_lt, has_clocks=self.carries_pt
         )
         self._check_options()
-        self.begin()
-        self._relate(self.members)
-        self.guarantee = self._promise()
+        self.reset()
+        self._set_relation(self.members)
+        self.guarantee = self._find_guarantee()
 
     @property
     def heartbeat_ns(self) -> int | None:
@@ -135,7 +139,7 @@ class ClockOrdered(ClockDelivery):
                 f"{name} (delivery {self.delivery!r}) needs bounds of clocks and delays: give "
                 "bounds=Bounds(accuracy_s=..., least_s=..., most_s=...)"
             )
-        if unknown := sorted(self.printed - self.misprints):
+        if unknown := sorted(self.as_published - self.misprints):
             known = ", ".join(sorted(self.misprints))
             raise LocalError(f"{name} has no published defect {unknown[0]!r}; choose from {known}")
         channel, limit = self.channel, self.buffer.limit
@@ -147,12 +151,12 @@ class ClockOrdered(ClockDelivery):
             raise LocalError("buffer_limit must be 1 or more, and needs recovery; set retry_s")
         if self.delivery == "bound" and channel.retry_ns is None:
             channel.heartbeat_ns = None  # null messages have no effect then
-        if "no-null-messages" in self.printed:
+        if "no-null-messages" in self.as_published:
             channel.heartbeat_ns = None
 
-    def _promise(self) -> Guarantee:
+    def _find_guarantee(self) -> Guarantee:
         """Return the guarantee under these options; published variants keep the source's claims."""
-        promise, keep = PROMISE, self.channel.keep
+        promise, keep = DEFAULT_GUARANTEE, self.channel.keep
         recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
         if recovers:
             remark = f"unless a message is missing that {keep} newer ones have followed (keep)"
@@ -160,9 +164,9 @@ class ClockOrdered(ClockDelivery):
             promise = promise._replace(remark=remark if keep is not None else "")
         if self.bounds is None:
             promise = promise._replace(leaves=False)
-        if self.printed:
+        if self.as_published:
             return promise
-        if recovers and keep is not None and keep < KEEP:
+        if recovers and keep is not None and keep < DEFAULT_KEEP:
             remark = f"a message that {keep} newer ones have followed can be lost for ever (keep)"
             return promise._replace(safe=False, live=False, remark=remark)
         if silent and self.delivery == "null":
@@ -183,12 +187,12 @@ class ClockOrdered(ClockDelivery):
             return promise._replace(remark="; ".join(filter(None, words)))
         return promise
 
-    def _relate(self, everybody: Iterable[int]) -> None:
+    def _set_relation(self, everybody: Iterable[int]) -> None:
         """Set the relation for all members ever known. Raises LocalError without a change."""
-        refuse_former_name(self, "wait_s", "wait_ns")
+        reject_old_name(self, "wait_s", "wait_ns")
         separation = Separation(self.bounds or Bounds[int](), everybody)
         self.relation = self.relate(separation)
-        refuse_former_name(
+        reject_old_name(
             separation, "between_s", "between_ns"
         )  # `make_relation` may have replaced it
         self.separation = separation
@@ -200,7 +204,7 @@ class ClockOrdered(ClockDelivery):
 
     def carry_in_lanes(self) -> None:
         """Number messages as if no member joined late; wait as if there were a third member."""
-        self.in_lanes = self.channel.in_lanes = True
+        self.in_lanes = self.channel.has_sender_logs = True
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         channel = self.channel
@@ -209,9 +213,11 @@ class ClockOrdered(ClockDelivery):
                 "an order by clocks starts from numbers only on a host with sender logs; "
                 "set lanes=True, or use an invitation (accept)"
             )
-        others = {k: number for k, number in newest.items() if k in self.floors}
+        others = {k: number for k, number in newest.items() if k in self.lower_bounds}
         here = {k: number for k, number in others.items() if k not in channel.last}
-        changes.check_new(channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values())
+        changes.check_unused(
+            channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values()
+        )
         for member, number in here.items():
             if member != self.me:
                 self.channel.newest[member] = self.channel.high[member] = number
@@ -233,20 +239,20 @@ class ClockOrdered(ClockDelivery):
         everybody = tuple(sorted((*self.channel.newest, self.me)))
         return self.linear_time, everybody, tuple(sorted(self.channel.last.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        linear_time, everybody, last = frontier
+    def adopt(self, state: Any) -> None:
+        linear_time, everybody, last = state
         channel = self.channel
-        changes.check_new(channel.sent, *channel.newest.values(), *channel.ahead.values())
+        changes.check_unused(channel.sent, *channel.newest.values(), *channel.ahead.values())
         others = [member for member in everybody if member != self.me]
-        self._relate((*others, self.me))
-        self.members = changes.still_here((*others, self.me), dict(last))
+        self._set_relation((*others, self.me))
+        self.members = changes.select_current((*others, self.me), dict(last))
         self.linear_time = linear_time
         channel.adopt(others, dict(last))
         self.delivered = dict(channel.newest)
-        self.floors = dict.fromkeys(others, Floor())
-        self.look_again()
+        self.lower_bounds = dict.fromkeys(others, LowerBound())
+        self.reset_index()
 
-    def entry_wait_ns(self) -> int:
+    def join_wait_ns(self) -> int:
         if self.bounds is None or not (self.carries_pt or self.delivery == "bound"):
             return 0
         members = self.separation.members
@@ -255,28 +261,28 @@ class ClockOrdered(ClockDelivery):
 
     def join(self, member: int) -> Sequence[Effect]:
         known = (*self.channel.newest, self.me)
-        members = changes.with_newcomers(self.members, known, (member,))
-        self._relate((*known, member))
+        members = changes.add_members(self.members, known, (member,))
+        self._set_relation((*known, member))
         self.members = members
         self.channel.join(member)
         self.delivered[member] = 0
-        self.floors[member] = Floor()
-        self.look_again()
+        self.lower_bounds[member] = LowerBound()
+        self.reset_index()
         return ()
 
     def departed(self) -> Mapping[int, int]:
         return self.channel.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.channel.newest[member])
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.channel.newest[member])
+        self.members = changes.remove_members(self.members, (member,))
         effects: list[Effect] = [
             Discard(late, AFTER_LEAVE) for late in self.channel.leave(member, last)
         ]
-        if self.bounds is not None and self.channel.done(member) < last:
+        if self.bounds is not None and self.channel.find_last_accepted(member) < last:
             self.left_ns[member] = None
-        self.look_again()
+        self.reset_index()
         if self.delivery == "null":
             effects += self._deliver(0)  # the reading has no effect with "null"
         return effects
@@ -299,7 +305,7 @@ class ClockOrdered(ClockDelivery):
         assert clock.read_ns is not None
         assert before is not None
         error_ns = self.bounds.error_ns(self.me) + max(
-            map(self.bounds.error_ns, self.floors), default=0
+            map(self.bounds.error_ns, self.lower_bounds), default=0
         )
         self.own_clock, reading = clock, clock.read_ns
         channel = self.channel
@@ -307,35 +313,35 @@ class ClockOrdered(ClockDelivery):
             (group, message._replace(pt_ns=min(message.pt_ns, reading)))
             for group, message in channel.kept
         )
-        for times in (channel.spoke_ns, channel.asked_ns, self.left_ns):
+        for times in (channel.last_sent_ns, channel.last_request_ns, self.left_ns):
             times.update((k, min(at, reading)) for k, at in times.items() if at is not None)
-        self.bar_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
-        self.look_again()
+        self.block_sends_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
+        self.reset_index()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Abandon missing numbers and all before them, which may be for other members."""
         channel, effects = self.channel, list[Effect]()
         for sender, seq in sorted(lost):
-            gaps = channel.gaps(sender) if sender in channel.newest else []
+            gaps = channel.list_gaps(sender) if sender in channel.newest else []
             if not any(first <= seq <= last for first, last in gaps):
                 raise LocalError(
                     f"message {seq} of member {sender} is not known to be missing here"
                 )
         for sender, seq in sorted(lost):
-            effects += self._pass_over(sender, seq, self.own_clock.read_ns or 0)
-            self._note_gap(sender)
+            effects += self._abandon_gap(sender, seq, self.own_clock.read_ns or 0)
+            self._update_gap(sender)
         return effects
 
     def snapshot(self) -> Hashable:
-        parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
+        parts = ((self, ("members",)), (self.channel, SenderChannels.state), (self, self.own_state))
         values = (freeze(getattr(part, k)) for part, names in parts for k in names)
-        return self.me, *values, *self.entry
+        return self.me, *values, *self.join_wait
 
     def restore(self, state: Any) -> None:
         self.me, self.members, *values = state
-        parts = ((self.channel, Channel.state), (self, self.own_state))
+        parts = ((self.channel, SenderChannels.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]
-        self.take_entry(tuple(values[len(names) :]))
+        self.restore_join_wait(tuple(values[len(names) :]))
         for (part, name), value in zip(names, values[: len(names)], strict=True):
             setattr(part, name, thaw(value))
         sent = self.channel.sent
@@ -343,25 +349,25 @@ class ClockOrdered(ClockDelivery):
             raise ValueError(f"before: a number above {sent}, the last one sent")
         everybody = {*self.channel.newest, self.me}
         if everybody != set(self.separation.members):
-            self._relate(everybody)
-        self.look_again()
+            self._set_relation(everybody)
+        self.reset_index()
 
     def check_whole(self) -> None:
         channel, present = self.channel, set(self.others())
         whole: dict[str, Collection[int]] = {
             "ahead": channel.ahead,
             "high": channel.high,
-            "floors": self.floors,
+            "lower bounds": self.lower_bounds,
             "delivered": self.delivered,
         }
         some: dict[str, Collection[int]] = {
-            "given up": channel.given_up,
-            "asked": channel.asked_ns,
-            "heard": self.heard,
+            "abandoned": channel.abandoned,
+            "requests": channel.last_request_ns,
+            "null messages": self.null_messages,
         }
         known = channel.newest
-        changes.check_whole(self.me, self.members, known, channel.last, whole, some)
-        if set(channel.before) != present or not present.issuperset(channel.spoke_ns):
+        changes.check_consistency(self.me, self.members, known, channel.last, whole, some)
+        if set(channel.before) != present or not present.issuperset(channel.last_sent_ns):
             raise ValueError(f"before: members {sorted(channel.before)} in place of {present}")
         if not channel.last.keys() >= self.left_ns.keys():
             raise ValueError(f"left: members {sorted(self.left_ns)}")
@@ -373,7 +379,7 @@ class ClockOrdered(ClockDelivery):
             raise ValueError("held: a message under another number, or of an unknown member")
         if any(one.seq > known[one.sender] for _, one in held):
             raise ValueError("held: a message above the last accepted number")
-        if any(sender != note.sender for sender, note in self.heard.items()):
+        if any(sender != note.sender for sender, note in self.null_messages.items()):
             raise ValueError("a null message of another member")
         if self.delivery == "bound" and not self.carries_pt:
             waiting = {key for key, _ in held} | {self.identity(one) for _, _, one in ahead}
@@ -389,15 +395,15 @@ class ClockOrdered(ClockDelivery):
         """Return messages held or after a gap. O(held x members) with delivery "null"."""
         ahead = [one for member in self.channel.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
-        return tuple(map(self.explained, every))
+        return tuple(map(self.explain, every))
 
     def held_count(self) -> int:
         return len(self.held) + sum(len(self.channel.ahead[member]) for member in self.gapped)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        return changes.runs_of({**self.delivered, self.me: self.channel.sent})
+        return changes.counts_to_ranges({**self.delivered, self.me: self.channel.sent})
 
-    def kept_messages(self) -> Iterator[StampedMessage]:
+    def list_kept_messages(self) -> Iterator[StampedMessage]:
         return (message for _, message in self.channel.kept)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
@@ -413,7 +419,7 @@ class ClockOrdered(ClockDelivery):
 
         buffer = ", ".join(str(held.message.payload) for held in self.blocked_on())
         fields = {"LT": str(self.linear_time)} if self.carries_lt else {}
-        taken = {member: self.channel.done(member) for member in self.channel.newest}
+        taken = {member: self.channel.find_last_accepted(member) for member in self.channel.newest}
         return {
             **fields,
             "SEQ": str(self.channel.sent + 1),

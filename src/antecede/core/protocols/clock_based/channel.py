@@ -30,33 +30,33 @@ from antecede.core.protocols.clock_based.messages import (
     AnyMessage,
     Gone,
     NullMessage,
-    Request,
+    RetransmissionRequest,
     StampedMessage,
 )
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
-KEEP = 1 << 16
+DEFAULT_KEEP = 1 << 16
 """Default of `keep`: own messages kept for retransmission. There are no acknowledgements."""
-OVERRUN = "receive buffer overrun"
-GIVEN_UP = "duplicate, or abandoned before"
+BUFFER_FULL = "receive buffer overrun"
+ABANDONED = "duplicate, or abandoned before"
 
 
 Times: TypeAlias = tuple[int, int]
 
 
-class Taken(NamedTuple):
+class AcceptedMessage(NamedTuple):
     """Accepted message, and the id of an abandoned message directly before it."""
 
     message: StampedMessage
     missing: tuple[MessageId, ...]
 
 
-class Channel:
+class SenderChannels:
     """Numbers, requests, kept messages and answers of one member. Raises LocalError."""
 
     state: ClassVar[tuple[str, ...]] = (
-        *("sent", "before", "spoke_ns", "kept", "dropped"),
-        *("newest", "ahead", "high", "asked_ns", "last", "given_up"),
+        *("sent", "before", "last_sent_ns", "kept", "dropped"),
+        *("newest", "ahead", "high", "last_request_ns", "last", "abandoned"),
     )
     """Attributes in a snapshot; all others are constructor arguments."""
 
@@ -77,29 +77,29 @@ class Channel:
         self.keep: int | None = plain(keep)
         self.exclusive_end = exclusive_end
         """True if answers to requests end as printed: one before the last requested number."""
-        self.in_lanes = False
+        self.has_sender_logs = False
         """True if all members, later ones included, get all messages of this member."""
         self.sent = 0
         self.last: dict[int, int] = {}
-        self.begin(member.others())
+        self.reset(member.others())
 
-    def begin(self, others: Sequence[int]) -> None:
+    def reset(self, others: Sequence[int]) -> None:
         self.before = dict.fromkeys(others, 0)
         """Number of the last message to each current member."""
-        self.spoke_ns: dict[int, int] = {}
-        self.beat_ns = -LONGEST_NS
+        self.last_sent_ns: dict[int, int] = {}
+        self.next_heartbeat_ns = -LONGEST_NS
         """Earliest reading at which a null message is due; derived."""
         self.kept: deque[tuple[tuple[int, ...], StampedMessage]] = deque()
         self.dropped = 0
         self.newest = dict.fromkeys(others, 0)
         self.ahead: dict[int, dict[int, StampedMessage]] = {member: {} for member in others}
         self.high = dict.fromkeys(others, 0)
-        self.asked_ns: dict[int, int] = {}
-        self.given_up: dict[int, int] = {}
+        self.last_request_ns: dict[int, int] = {}
+        self.abandoned: dict[int, int] = {}
 
     # -- sending ----------------------------------------------------------------------------
 
-    def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
+    def resolve_targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
         if to is None:
             return self.member.others()
         chosen = tuple(sorted(set(to)))
@@ -112,24 +112,26 @@ class Channel:
             raise LocalError("a message without recipients; name members, or None for all")
         return chosen
 
-    def number(
+    def number_message(
         self, payload: Any, targets: tuple[int, ...], times: Times, now: int
     ) -> Sequence[Effect]:
         """Number a message with these times, keep it, and transmit it per previous number."""
         self.sent += 1
         lt, pt_ns = times
         effects: list[Effect] = []
-        for before, group in self._by_number(targets, self.sent - 1):
+        for before, group in self._group_by_last_number(targets, self.sent - 1):
             message = StampedMessage(self.member.me, self.sent, payload, before, lt, pt_ns)
             self._keep(group, message)
             effects.append(Transmit(group, message))
         self.before.update(dict.fromkeys(targets, self.sent))
-        self._spoke(targets, now)
+        self._record_sent(targets, now)
         return effects
 
-    def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
+    def _group_by_last_number(
+        self, targets: Iterable[int], newest: int
+    ) -> list[tuple[int, tuple[int, ...]]]:
         """Return (previous number, targets); with sender logs `newest` is previous for all."""
-        if self.in_lanes:
+        if self.has_sender_logs:
             return [(newest, tuple(targets))]
         groups: dict[int, list[int]] = {}
         for target in targets:
@@ -144,31 +146,33 @@ class Channel:
         while self.keep is not None and len(self.kept) > self.keep:
             self.dropped = self.kept.popleft()[1].seq
 
-    def _spoke(self, targets: Iterable[int], now: int) -> None:
+    def _record_sent(self, targets: Iterable[int], now: int) -> None:
         if self.heartbeat_ns is not None:
-            self.spoke_ns.update(dict.fromkeys(targets, now))
+            self.last_sent_ns.update(dict.fromkeys(targets, now))
 
-    def heartbeats(self, times: Times, now: int) -> list[Effect]:
+    def make_null_messages(self, times: Times, now: int) -> list[Effect]:
         """Return null messages for the members to which nothing was sent for `heartbeat_s`."""
-        if self.heartbeat_ns is None or now < self.beat_ns:
+        if self.heartbeat_ns is None or now < self.next_heartbeat_ns:
             return []
-        spoke_ns = self.spoke_ns
+        spoke_ns = self.last_sent_ns
         member, everybody = self.member, self.member.others()
         silent = [k for k in everybody if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
-        self._spoke(silent, now)
-        self.beat_ns = min((spoke_ns[k] for k in everybody), default=now) + self.heartbeat_ns
+        self._record_sent(silent, now)
+        self.next_heartbeat_ns = (
+            min((spoke_ns[k] for k in everybody), default=now) + self.heartbeat_ns
+        )
         lt, pt_ns = times
         return [
             Transmit(group, NullMessage(member.me, 0, member.note_payload, last, lt, pt_ns))
-            for last, group in self._by_number(silent, self.sent)
+            for last, group in self._group_by_last_number(silent, self.sent)
         ]
 
     # -- recovery -----------------------------------------------------------------------------
 
-    def gaps(self, member: int) -> list[tuple[int, int]]:
+    def list_gaps(self, member: int) -> list[tuple[int, int]]:
         """Return (first, last) of gaps, ascending; only the last is surely for this member."""
         found = []
-        low = self.done(member) + 1
+        low = self.find_last_accepted(member) + 1
         for before, message in sorted(self.ahead[member].items()):
             if before >= low:
                 found.append((low, before))
@@ -177,31 +181,34 @@ class Channel:
             found.append((low, self.high[member]))
         return found
 
-    def first_gap(self, member: int) -> MessageId | None:
+    def find_first_gap(self, member: int) -> MessageId | None:
         """Return the last message of a member's first gap, if there is one."""
         if self.ahead[member]:
             return MessageId(member, min(self.ahead[member]))
         high = self.high[member]
-        return MessageId(member, high) if high > self.done(member) else None
+        return MessageId(member, high) if high > self.find_last_accepted(member) else None
 
-    def ask(self, member: int, gaps: Iterable[tuple[int, int]], now: int) -> list[Effect]:
+    def request_gaps(self, member: int, gaps: Iterable[tuple[int, int]], now: int) -> list[Effect]:
         if self.retry_ns is None or member not in self.before:
             return []
-        self.asked_ns[member] = now
+        self.last_request_ns[member] = now
         me, note = self.member.me, self.member.note_payload
-        return [Transmit((member,), Request(me, 0, note, first, last)) for first, last in gaps]
+        return [
+            Transmit((member,), RetransmissionRequest(me, 0, note, first, last))
+            for first, last in gaps
+        ]
 
-    def retries(self, now: int) -> list[Effect]:
+    def repeat_requests(self, now: int) -> list[Effect]:
         """Return requests for all gaps whose last request is `retry_s` ago."""
         effects: list[Effect] = []
-        for member, asked_ns in sorted(self.asked_ns.items()):
-            if self.first_gap(member) is None:
-                del self.asked_ns[member]
+        for member, asked_ns in sorted(self.last_request_ns.items()):
+            if self.find_first_gap(member) is None:
+                del self.last_request_ns[member]
             elif self.retry_ns is not None and now - asked_ns >= self.retry_ns:
-                effects += self.ask(member, self.gaps(member), now)
+                effects += self.request_gaps(member, self.list_gaps(member), now)
         return effects
 
-    def answer(self, request: Request) -> Sequence[Effect]:
+    def answer(self, request: RetransmissionRequest) -> Sequence[Effect]:
         first, last = request.first, request.last
         effects: list[Effect] = []
         if first <= self.dropped:
@@ -218,38 +225,38 @@ class Channel:
 
     # -- accepting ----------------------------------------------------------------------------
 
-    def done(self, member: int) -> int:
+    def find_last_accepted(self, member: int) -> int:
         """Return the number up to which all is accepted or abandoned (REQ_j - 1)."""
         newest = self.newest[member]
-        return max(newest, self.given_up.get(member, 0)) if self.given_up else newest
+        return max(newest, self.abandoned.get(member, 0)) if self.abandoned else newest
 
-    def follow(self, member: int) -> list[Taken]:
+    def accept_in_sequence(self, member: int) -> list[AcceptedMessage]:
         """Accept the messages after a gap that follow without a gap now; return them in order."""
         run = []
         ahead = self.ahead[member]
-        while (at := self._next(member)) is not None:
+        while (at := self._find_next(member)) is not None:
             message = ahead.pop(at)
             given_up = message.before > self.newest[member]
             missing = (MessageId(member, message.before),) if given_up else ()
             self.newest[member] = message.seq
-            run.append(Taken(message, missing))
+            run.append(AcceptedMessage(message, missing))
         self.high[member] = max(self.high[member], self.newest[member])
-        if self.first_gap(member) is None:
-            self.asked_ns.pop(member, None)
+        if self.find_first_gap(member) is None:
+            self.last_request_ns.pop(member, None)
         return run
 
-    def _next(self, member: int) -> int | None:
+    def _find_next(self, member: int) -> int | None:
         """Return the number that precedes the next message to accept, if that is here."""
         ahead, newest = self.ahead[member], self.newest[member]
         if newest in ahead or not ahead:
             return newest if ahead else None
         first = min(ahead)
-        return first if first <= self.done(member) else None
+        return first if first <= self.find_last_accepted(member) else None
 
-    def give_up(self, member: int, last: int) -> list[Taken]:
+    def abandon_gap(self, member: int, last: int) -> list[AcceptedMessage]:
         """Skip the missing numbers up to `last`; return the messages that can now be accepted."""
-        self.given_up[member] = max(last, self.given_up.get(member, 0))
-        return self.follow(member)
+        self.abandoned[member] = max(last, self.abandoned.get(member, 0))
+        return self.accept_in_sequence(member)
 
     def is_old(self, message: StampedMessage) -> bool:
         """Return whether a message is a duplicate, or arrives after it was abandoned."""
@@ -272,7 +279,7 @@ class Channel:
                         f"member {sender} names {message.last} as its last message; its "
                         "numbers end before"
                     )
-            case Request():
+            case RetransmissionRequest():
                 if not 1 <= message.first <= message.last <= self.before.get(sender, self.sent):
                     raise SequenceError(
                         f"member {sender} requests messages {message.first} to "
@@ -312,7 +319,7 @@ class Channel:
         self.ahead[member] = {}
 
     def adopt(self, others: Sequence[int], last: dict[int, int]) -> None:
-        self.begin(others)
+        self.reset(others)
         self.last = last
         for gone in last:
             self.before.pop(gone, None)
@@ -322,7 +329,7 @@ class Channel:
     def leave(self, member: int, last: int) -> list[StampedMessage]:
         """Stop sending to a departed member; return the impossible messages of it."""
         self.last[member] = last
-        for table in (self.before, self.spoke_ns, self.asked_ns):
+        for table in (self.before, self.last_sent_ns, self.last_request_ns):
             table.pop(member, None)
         self.high[member] = min(self.high[member], last)
         ahead = self.ahead[member]

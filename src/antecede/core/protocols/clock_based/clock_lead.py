@@ -17,62 +17,62 @@ from typing import Any, NamedTuple
 from antecede.core.clocks import Seconds, plain, seconds_text, span_ns
 from antecede.errors import LimitError, LocalError
 
-MAX_JUMP = 1 << 36
+MAX_CLOCK_LEAD = 1 << 36
 """Default of `max_clock_lead`: 10,000 messages per second for 79 days, none of which arrived."""
 MAX_AHEAD_S = 60.0
 """Default of `max_ahead_s`: a minute beyond the clocks' accuracies."""
 
 
-def _whose(message: Any) -> str:
+def _describe_source(message: Any) -> str:
     which = f"message {message.seq}" if message.seq else "a null message"
     return f"{which} of member {message.sender}"
 
 
-class Limits(NamedTuple):
+class ClockLeadLimits(NamedTuple):
     """Limits of a message's times; None: no limit."""
 
-    jump: int | None
+    max_lead: int | None
     ahead_ns: int | None
 
     @classmethod
-    def of(
+    def from_options(
         cls,
-        max_jump: int | None,
+        max_clock_lead: int | None,
         max_ahead_s: Seconds | None = MAX_AHEAD_S,
         *,
-        counts: bool = True,
-        clocks: bool = False,
-    ) -> Limits:
+        has_counts: bool = True,
+        has_clocks: bool = False,
+    ) -> ClockLeadLimits:
         """Return the limits of the options. Raises LocalError for options without an effect."""
-        if not counts and max_jump != MAX_JUMP:
+        if not has_counts and max_clock_lead != MAX_CLOCK_LEAD:
             raise LocalError(
                 "max_clock_lead limits linear times, and messages here carry none; leave it out"
             )
-        if not clocks and max_ahead_s != MAX_AHEAD_S:
+        if not has_clocks and max_ahead_s != MAX_AHEAD_S:
             raise LocalError(
                 "max_ahead_s limits physical times, and messages here carry none; leave it out"
             )
-        max_jump = plain(max_jump)
-        if max_jump is not None and (type(max_jump) is not int or max_jump < 1):
+        max_clock_lead = plain(max_clock_lead)
+        if max_clock_lead is not None and (type(max_clock_lead) is not int or max_clock_lead < 1):
             raise LocalError(
-                f"max_clock_lead is {max_jump!r}; expected 1 or more, or None for no limit"
+                f"max_clock_lead is {max_clock_lead!r}; expected 1 or more, or None for no limit"
             )
         ahead_ns = None if max_ahead_s is None else span_ns(max_ahead_s, "max_ahead_s")
-        return cls(max_jump, ahead_ns)
+        return cls(max_clock_lead, ahead_ns)
 
     def check_number(self, message: Any, what: str, number: int, here: int) -> None:
         """Raise LimitError for a number too far above the one known here."""
-        if self.jump is not None and number - here > self.jump:
+        if self.max_lead is not None and number - here > self.max_lead:
             raise LimitError(
-                f"{_whose(message)} has {what} {number}, {number - here} above the known "
-                f"one; the limit is {self.jump} (max_clock_lead)"
+                f"{_describe_source(message)} has {what} {number}, {number - here} above the known "
+                f"one; the limit is {self.max_lead} (max_clock_lead)"
             )
 
     def check_reading(self, message: Any, pt_ns: int, now: int, error_ns: int) -> None:
         """Raise LimitError for a PT that exceeds `now` plus the clocks' error by the limit."""
         if self.ahead_ns is not None and pt_ns - now - error_ns > self.ahead_ns:
             raise LimitError(
-                f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, "
+                f"{_describe_source(message)} has physical time {seconds_text(pt_ns)} s, "
                 f"{seconds_text(pt_ns - now)} s above the local clock; the clocks differ "
                 f"by up to {seconds_text(error_ns)} s, and the limit is "
                 f"{seconds_text(self.ahead_ns)} s more (max_ahead_s). If the sender's "

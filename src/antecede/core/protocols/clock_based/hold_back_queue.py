@@ -22,9 +22,9 @@ from antecede.core.protocols.base import MessageId
 Key = TypeVar("Key", bound=Hashable)
 
 
-def released(
+def take_deliverable(
     held: MutableMapping[Key, Any],
-    may_go: Callable[[Any], bool],
+    is_ready: Callable[[Any], bool],
     precedes: Callable[[Any, Any], bool],
     rank: Callable[[Any], Any],
 ) -> list[Any]:
@@ -40,7 +40,7 @@ def released(
         found = False
         for key, message in sorted(held.items(), key=lambda item: rank(item[1])):
             others = (other for other in held.values() if other is not message)
-            if may_go(message) and not any(precedes(other, message) for other in others):
+            if is_ready(message) and not any(precedes(other, message) for other in others):
                 del held[key]
                 free.append(message)
                 found = True
@@ -50,7 +50,7 @@ def released(
 _LAST = 1 << 200
 
 
-class Entry(NamedTuple):
+class QueueEntry(NamedTuple):
     """Held message in the queue."""
 
     item: Any
@@ -67,14 +67,14 @@ class HoldBackQueue:
 
     def __init__(self, precedes: Callable[[Any, Any], bool], apart_ns: int | None) -> None:
         self.precedes, self.apart_ns = precedes, apart_ns
-        self.entries: dict[MessageId, Entry] = {}
+        self.entries: dict[MessageId, QueueEntry] = {}
         self._by_rank: list[tuple[int, ...]] = []
         self._by_time: list[tuple[int, ...]] = []
         self._of_sender: dict[int, list[MessageId]] = {}
         self._behind: dict[MessageId, list[MessageId]] = {}
 
     def add(self, key: MessageId, item: Any, rank: tuple[int, ...], pt_ns: int) -> None:
-        self.entries[key] = Entry(item, rank, pt_ns)
+        self.entries[key] = QueueEntry(item, rank, pt_ns)
         insort(self._by_rank, rank)
         if self.apart_ns is not None:
             insort(self._by_time, (pt_ns, *key))
@@ -85,28 +85,28 @@ class HoldBackQueue:
             own.append(key)
 
     def release(
-        self, keys: Iterable[MessageId], may_go: Callable[[MessageId], bool] | None = None
+        self, keys: Iterable[MessageId], is_ready: Callable[[MessageId], bool] | None = None
     ) -> list[MessageId]:
         """Take those messages of `keys`, and of their dependents, that no held message precedes.
 
         `is_ready` (None: all) drops keys, which the caller must pass again later.
         """
         entries = self.entries
-        current = [(entries[key].rank, key) for key in keys if may_go is None or may_go(key)]
+        current = [(entries[key].rank, key) for key in keys if is_ready is None or is_ready(key)]
         following: list[tuple[tuple[int, ...], MessageId]] = []
         if len(current) > 1:
             heapq.heapify(current)
         free: list[MessageId] = []
         while current:
             rank, key = heapq.heappop(current)
-            blocker = self._blocker(key)
+            blocker = self._find_blocker(key)
             if blocker is not None:
                 self._behind.setdefault(blocker, []).append(key)
             else:
                 self._remove(key)
                 free.append(key)
                 for other in self._behind.pop(key, ()) if self._behind else ():
-                    if may_go is None or may_go(other):
+                    if is_ready is None or is_ready(other):
                         its = entries[other].rank
                         if its > rank:
                             heapq.heappush(current, (its, other))
@@ -117,7 +117,7 @@ class HoldBackQueue:
                 heapq.heapify(current)
         return free
 
-    def _blocker(self, key: MessageId) -> MessageId | None:
+    def _find_blocker(self, key: MessageId) -> MessageId | None:
         precedes, entries = self.precedes, self.entries
         item, rank, pt_ns = entries[key]
         own = self._of_sender[key.sender]

@@ -12,7 +12,7 @@ import heapq
 from antecede.core.protocols.base import MessageId
 from antecede.core.protocols.clock_based.delivery_state import DeliveryState
 from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue
-from antecede.core.protocols.clock_based.lower_bound_index import FloorIndex
+from antecede.core.protocols.clock_based.lower_bound_index import LowerBoundIndex
 from antecede.core.protocols.clock_based.messages import StampedMessage
 from antecede.core.protocols.clock_based.relations import (
     LinearPhysicalRelation,
@@ -28,13 +28,13 @@ def can_index(member: DeliveryState) -> bool:
 
     False for published and custom relations, and if a subclass overrides a method of `HOOKS`.
     """
-    if type(member.relation) not in _RELATIONS or "dseq" in member.printed:
+    if type(member.relation) not in _RELATIONS or "dseq" in member.as_published:
         return False
-    known = member.delivery == "bound" or member.separation.uniform
-    return known and member.decides_as_defined
+    known = member.delivery == "bound" or member.separation.is_uniform
+    return known and member.uses_default_hooks
 
 
-class ClockIndex:
+class HeldIndex:
     """Held messages of a member by what they wait for."""
 
     def __init__(self, member: DeliveryState) -> None:
@@ -49,10 +49,10 @@ class ClockIndex:
         """Due messages whose gaps have changed: to be checked."""
         self.hidden: dict[int, list[MessageId]] = {}
         """Due messages by a member whose gap may hide a predecessor."""
-        self.floors = FloorIndex(())
+        self.lower_bound_index = LowerBoundIndex(())
         if not self.by_bound:
-            for other in member.floors:
-                self.rise(other, *member.floors[other])
+            for other in member.lower_bounds:
+                self.raise_bound(other, *member.lower_bounds[other])
         for key in sorted(member.held):
             self.add(key, member.held[key].message)
 
@@ -64,23 +64,25 @@ class ClockIndex:
             heapq.heappush(self.due, (since_ns + member.wait_ns(message.sender), key))
         else:
             limit_ns = message.pt_ns - self.apart_ns if self.by_pt else 0
-            self.floors.add(key, message.lt if self.by_lt else 1, limit_ns)
+            self.lower_bound_index.add(key, message.lt if self.by_lt else 1, limit_ns)
 
-    def rise(self, other: int, lt: int, pt_ns: int) -> None:
+    def raise_bound(self, other: int, lt: int, pt_ns: int) -> None:
         member = self.member
         if self.by_bound:
             if self.hidden:
                 self.ready += self.hidden.pop(other, ())
             return
         channel = member.channel
-        if other in channel.last and channel.done(other) >= channel.last[other]:
-            self.floors.close(other)
+        if other in channel.last and channel.find_last_accepted(other) >= channel.last[other]:
+            self.lower_bound_index.close(other)
             return
-        self.floors.rise(other, lt if self.by_lt else 0, pt_ns if self.by_pt else 0)
+        self.lower_bound_index.raise_bound(
+            other, lt if self.by_lt else 0, pt_ns if self.by_pt else 0
+        )
 
-    def free(self, now: int) -> list[MessageId]:
+    def take_deliverable(self, now: int) -> list[MessageId]:
         if not self.by_bound:
-            clear = self.floors.take_clear()
+            clear = self.lower_bound_index.take_clear()
             return self.queue.release(clear) if clear else []
         due = self.due
         if not self.ready and not (due and due[0][0] < now):
@@ -88,11 +90,11 @@ class ClockIndex:
         keys, self.ready = self.ready, []
         while due and due[0][0] < now:
             keys.append(heapq.heappop(due)[1])
-        return self.queue.release(keys, self._hides_nothing if self.member.gapped else None)
+        return self.queue.release(keys, self._has_no_hiding_gap if self.member.gapped else None)
 
-    def _hides_nothing(self, key: MessageId) -> bool:
+    def _has_no_hiding_gap(self, key: MessageId) -> bool:
         """Return whether no gap may hide a predecessor; else index the message under that gap."""
-        other = self.member._newest_hiding(self.queue.entries[key].item)
+        other = self.member._find_newest_hiding(self.queue.entries[key].item)
         if other is not None:
             self.hidden.setdefault(other, []).append(key)
         return other is None

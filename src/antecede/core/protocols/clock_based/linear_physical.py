@@ -29,7 +29,7 @@ class LinearPhysical(ClockOrdered):
     misprints: ClassVar[frozenset[str]] = ClockOrdered.misprints | {"equal-times", "rule-1b"}
 
     def relate(self, separation: Separation) -> Relation:
-        if "rule-1b" in self.printed:
+        if "rule-1b" in self.as_published:
             return PrintedRelation(separation.bounds)
         return LinearPhysicalRelation(separation)
 

@@ -26,22 +26,22 @@ from collections.abc import Iterable
 from antecede.core.clocks import LONGEST_NS
 from antecede.core.protocols.base import MessageId
 
-_BEYOND = 8 * LONGEST_NS
+_NO_BOUND = 8 * LONGEST_NS
 
 
-class FloorIndex:
+class LowerBoundIndex:
     """Lower bounds of the members that can still send, and the messages that wait for them."""
 
     def __init__(self, floors: Iterable[tuple[int, int, int]]) -> None:
-        self.floors: dict[int, tuple[int, int]] = {}
+        self.bounds: dict[int, tuple[int, int]] = {}
         """LT and PT by member, without members that can send no more."""
         self._lowest: list[tuple[int, int, int]] = []
         """Heap of (PT, LT, member), whose entries may be outdated."""
-        self._moved: set[int] = set()
+        self._changed: set[int] = set()
         """Members whose current bound is not indexed by LT."""
-        self._floors_at: dict[int, list[tuple[int, int]]] = {}
-        self._floor_lts: list[int] = []
-        self._filed = 0
+        self._bounds_by_lt: dict[int, list[tuple[int, int]]] = {}
+        self._lts: list[int] = []
+        self._indexed_count = 0
         self._waiting: set[MessageId] = set()
         self._limits: list[tuple[int, MessageId]] = []
         self._far: list[tuple[int, int, MessageId]] = []
@@ -49,19 +49,19 @@ class FloorIndex:
         self._near: dict[int, list[tuple[int, MessageId]]] = {}
         """By LT: a heap of the other messages, by limit."""
         for member, lt, pt_ns in floors:
-            self.rise(member, lt, pt_ns)
+            self.raise_bound(member, lt, pt_ns)
 
-    def rise(self, member: int, lt: int, pt_ns: int) -> None:
-        floor, before = (lt, pt_ns), self.floors.get(member)
+    def raise_bound(self, member: int, lt: int, pt_ns: int) -> None:
+        floor, before = (lt, pt_ns), self.bounds.get(member)
         if floor == before:
             return
-        self.floors[member] = floor
-        self._moved.add(member)
+        self.bounds[member] = floor
+        self._changed.add(member)
         if before is None:
             heapq.heappush(self._lowest, (pt_ns, lt, member))
 
     def close(self, member: int) -> None:
-        self.floors.pop(member, None)
+        self.bounds.pop(member, None)
 
     def add(self, key: MessageId, lt: int, limit_ns: int) -> None:
         self._waiting.add(key)
@@ -74,20 +74,20 @@ class FloorIndex:
             self._far = [one for one in self._far if one[2] in self._waiting]
 
     def take_clear(self) -> list[MessageId]:
-        lowest, far = self._furthest_behind(), self._far
+        lowest, far = self._find_lowest(), self._far
         if lowest is None:
             found = sorted(self._waiting)
             self._waiting, self._limits, self._far, self._near = set(), [], [], {}
             return found
         pt_ns, lt, _ = lowest
-        found = self._below(pt_ns)
+        found = self._take_below(pt_ns)
         if self._near or (far and far[0][0] <= lt):
-            found += self._of_lts(lt)
+            found += self._take_by_lt(lt)
         return found
 
-    def _furthest_behind(self) -> tuple[int, int, int] | None:
+    def _find_lowest(self) -> tuple[int, int, int] | None:
         """Return PT, LT and member of the lowest bound, by PT first."""
-        lowest, floors = self._lowest, self.floors
+        lowest, floors = self._lowest, self.bounds
         while lowest:
             pt_ns, lt, member = lowest[0]
             floor = floors.get(member)
@@ -99,7 +99,7 @@ class FloorIndex:
                 heapq.heapreplace(lowest, (floor[1], floor[0], member))
         return None
 
-    def _below(self, pt_ns: int) -> list[MessageId]:
+    def _take_below(self, pt_ns: int) -> list[MessageId]:
         limits, waiting = self._limits, self._waiting
         if not limits or limits[0][0] >= pt_ns:
             return []
@@ -109,7 +109,7 @@ class FloorIndex:
         waiting.difference_update(found)
         return found
 
-    def _of_lts(self, most: int) -> list[MessageId]:
+    def _take_by_lt(self, most: int) -> list[MessageId]:
         """Take the clear messages with an LT up to this."""
         far, near, end = self._far, self._near, bisect_left(self._far, (most + 1,))
         for lt, limit_ns, key in far[:end]:
@@ -119,19 +119,19 @@ class FloorIndex:
         found: list[MessageId] = []
         for lt in [lt for lt in near if lt <= most]:
             heap = near[lt]
-            self._drop_gone(heap)
+            self._drop_taken(heap)
             if heap:
-                found += self._taken(heap, self._least_below(lt))
+                found += self._take_from_heap(heap, self._find_least_pt(lt))
             if not heap:
                 del near[lt]
         return found
 
-    def _drop_gone(self, heap: list[tuple[int, MessageId]]) -> None:
+    def _drop_taken(self, heap: list[tuple[int, MessageId]]) -> None:
         """Drop messages that were taken by their limit; they are on top of the heap."""
         while heap and heap[0][1] not in self._waiting:
             heapq.heappop(heap)
 
-    def _taken(self, heap: list[tuple[int, MessageId]], above_ns: int) -> list[MessageId]:
+    def _take_from_heap(self, heap: list[tuple[int, MessageId]], above_ns: int) -> list[MessageId]:
         found = []
         while heap and heap[0][0] < above_ns:
             key = heapq.heappop(heap)[1]
@@ -139,37 +139,37 @@ class FloorIndex:
             found.append(key)
         return found
 
-    def _least_below(self, lt: int) -> int:
+    def _find_least_pt(self, lt: int) -> int:
         """Return the least PT of the bounds with an LT below this."""
-        self._file_floors()
-        least, gone = _BEYOND, []
-        for its in self._floor_lts:
+        self._index_by_lt()
+        least, gone = _NO_BOUND, []
+        for its in self._lts:
             if its >= lt:
                 break
-            heap = self._floors_at[its]
-            while heap and self.floors.get(heap[0][1]) != (its, heap[0][0]):
+            heap = self._bounds_by_lt[its]
+            while heap and self.bounds.get(heap[0][1]) != (its, heap[0][0]):
                 heapq.heappop(heap)
             if heap:
                 least = min(least, heap[0][0])
             else:
                 gone.append(its)
         for its in gone:
-            del self._floors_at[its]
-            self._floor_lts.remove(its)
+            del self._bounds_by_lt[its]
+            self._lts.remove(its)
         return least
 
-    def _file_floors(self) -> None:
+    def _index_by_lt(self) -> None:
         """Index changed bounds by LT; rebuild the index when most of it is outdated."""
-        moved = self._moved
-        self._filed += len(moved)
-        if self._filed > 4 * len(self.floors) + 64:
-            self._floors_at, self._floor_lts = {}, []
-            moved = set(self.floors)
-            self._filed = len(moved)
-        for member in moved & self.floors.keys():
-            lt, pt_ns = self.floors[member]
-            if lt not in self._floors_at:
-                self._floors_at[lt] = []
-                insort(self._floor_lts, lt)
-            heapq.heappush(self._floors_at[lt], (pt_ns, member))
-        self._moved = set()
+        moved = self._changed
+        self._indexed_count += len(moved)
+        if self._indexed_count > 4 * len(self.bounds) + 64:
+            self._bounds_by_lt, self._lts = {}, []
+            moved = set(self.bounds)
+            self._indexed_count = len(moved)
+        for member in moved & self.bounds.keys():
+            lt, pt_ns = self.bounds[member]
+            if lt not in self._bounds_by_lt:
+                self._bounds_by_lt[lt] = []
+                insort(self._lts, lt)
+            heapq.heappush(self._bounds_by_lt[lt], (pt_ns, member))
+        self._changed = set()

@@ -47,7 +47,7 @@ class NullMessage(NamedTuple):
     pt_ns: int = 0
 
 
-class Request(NamedTuple):
+class RetransmissionRequest(NamedTuple):
     """Request to retransmit the messages `first` to `last`, both included."""
 
     sender: int
@@ -66,8 +66,8 @@ class Gone(NamedTuple):
     last: int
 
 
-Note: TypeAlias = NullMessage | Request | Gone
-AnyMessage: TypeAlias = StampedMessage | Note
+ControlMessage: TypeAlias = NullMessage | RetransmissionRequest | Gone
+AnyMessage: TypeAlias = StampedMessage | ControlMessage
 
 
 def encode(message: AnyMessage, *, lt: bool, pt: bool) -> bytes:
@@ -77,7 +77,7 @@ def encode(message: AnyMessage, *, lt: bool, pt: bool) -> bytes:
             numbers = [_MESSAGE, message.sender, message.seq, message.seq - message.before]
         case NullMessage():
             numbers = [_NULL, message.sender, message.last]
-        case Request():
+        case RetransmissionRequest():
             return b"".join(map(varint, (_REQUEST, message.sender, message.first, message.last)))
         case Gone():
             return b"".join(map(varint, (_GONE, message.sender, message.last)))
@@ -92,34 +92,38 @@ def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
     kind, sender = reader.varint(), reader.varint()
     message: AnyMessage
     if kind == _MESSAGE:
-        seq, back = _number(reader), reader.varint()
+        seq, back = _read_number(reader), reader.varint()
         if not 1 <= back <= seq:
             raise SequenceError(
                 f"message {seq} from member {sender} names the message {back} numbers before "
                 "it as previous"
             )
-        message = StampedMessage(sender, seq, payload, seq - back, *_times(reader, lt, pt))
+        message = StampedMessage(sender, seq, payload, seq - back, *_read_times(reader, lt, pt))
     elif kind == _NULL:
-        message = NullMessage(sender, 0, payload, _number(reader), *_times(reader, lt, pt))
+        message = NullMessage(
+            sender, 0, payload, _read_number(reader), *_read_times(reader, lt, pt)
+        )
     elif kind == _REQUEST:
-        message = Request(sender, 0, payload, _number(reader), _number(reader))
+        message = RetransmissionRequest(
+            sender, 0, payload, _read_number(reader), _read_number(reader)
+        )
     elif kind == _GONE:
-        message = Gone(sender, 0, payload, _number(reader))
+        message = Gone(sender, 0, payload, _read_number(reader))
     else:
         raise DecodeError(f"unknown message kind {kind}; expected {_MESSAGE} to {_GONE}")
     reader.finish()
     return message
 
 
-def _number(reader: Reader) -> int:
+def _read_number(reader: Reader) -> int:
     number = reader.varint()
     if number > MAX_NUMBER:
         raise SequenceError(f"number {number} is above {MAX_NUMBER}")
     return number
 
 
-def _times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
-    linear = _number(reader) if lt else 0
+def _read_times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
+    linear = _read_number(reader) if lt else 0
     physical: int = _CLOCK.unpack(reader.take(_CLOCK.size))[0] if pt else 0
     if abs(physical) > LONGEST_NS:
         raise DecodeError(f"a physical time of {physical} ns; readings are within 146 years of 0")
@@ -128,7 +132,7 @@ def _times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
 
 def control_bytes(message: AnyMessage, *, lt: bool, pt: bool) -> int:
     """Return 4 bytes per integer and 8 for PT; the previous number counts if it is not implied."""
-    if isinstance(message, Request):
+    if isinstance(message, RetransmissionRequest):
         return 2 * INTEGER_BYTES
     if isinstance(message, Gone):
         return INTEGER_BYTES

@@ -24,8 +24,8 @@ class Physical(ClockOrdered):
     misprints: ClassVar[frozenset[str]] = ClockOrdered.misprints | {"property-7"}
 
     def relate(self, separation: Separation) -> Relation:
-        separation.require_positive()
-        if "property-7" in self.printed:
+        separation.check_positive()
+        if "property-7" in self.as_published:
             return ConverseRelation(separation.bounds)
         return PhysicalRelation(separation)
 

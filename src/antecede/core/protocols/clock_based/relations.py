@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from antecede.core.clocks import LONGEST_NS, Bounds, seconds_text
 from antecede.core.protocols.clock_based.messages import StampedMessage
-from antecede.core.protocols.options.checks import refuse_former_name
+from antecede.core.protocols.options.checks import reject_old_name
 from antecede.errors import LocalError
 
 
@@ -36,10 +36,10 @@ class PhysicalRelation:
     def __init__(self, separation: Separation) -> None:
         self.separation = separation
 
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
+    def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
         return b.pt_ns - floor.pt_ns < self.separation.between_ns(member, b.sender)
 
 
@@ -49,15 +49,15 @@ class LinearPhysicalRelation:
     def __init__(self, separation: Separation) -> None:
         self.separation = separation
 
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
+    def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         if a.lt >= b.lt:
             return False
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
         if floor.lt >= b.lt:
             return True
-        apart_ns = self.separation.same_ns
+        apart_ns = self.separation.uniform_ns
         if apart_ns is None or member == b.sender:
             apart_ns = self.separation.between_ns(member, b.sender)
         return b.pt_ns - floor.pt_ns < apart_ns
@@ -72,10 +72,10 @@ class Stamp(NamedTuple):
     pt_ns: int = 0
 
 
-Stamped: TypeAlias = Stamp | StampedMessage
+Timestamped: TypeAlias = Stamp | StampedMessage
 
 
-class Floor(NamedTuple):
+class LowerBound(NamedTuple):
     """Lower bound of the times of a member's later messages (see `Separation.excludes`)."""
 
     lt: int = 0
@@ -85,10 +85,10 @@ class Floor(NamedTuple):
 class Relation(Protocol):
     """Acyclic order of messages by their timestamps."""
 
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
+    def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         """Return whether a of another sender precedes b."""
 
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
         """Return whether no message of `member` from `floor` on can precede b."""
 
 
@@ -96,39 +96,39 @@ class Separation:
     """Least difference in physical time of a causal pair, by senders."""
 
     def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
-        refuse_former_name(self, "between_s", "between_ns")
+        reject_old_name(self, "between_s", "between_ns")
         self.bounds = bounds
         self.members = tuple(sorted(set(members)))
         self._between: dict[tuple[int, int], int] = {}
-        self.same_ns: int | None = None
+        self.uniform_ns: int | None = None
 
     def path_ns(self, source: int, target: int) -> int:
         return self.bounds.least_path_ns(source, target, self.members)
 
     @property
-    def as_derived(self) -> bool:
+    def is_derived(self) -> bool:
         """True if separations follow from the bounds, without an overriding `between_ns`."""
         return getattr(self.between_ns, "__func__", None) is Separation.between_ns
 
     @property
-    def uniform(self) -> bool:
+    def is_uniform(self) -> bool:
         """True if all pairs of different members have the same separation."""
-        return self.as_derived and self.bounds.homogeneous
+        return self.is_derived and self.bounds.homogeneous
 
     def least_between_ns(self) -> int | None:
         """Return a lower bound of all separations of two members, or None if it is unknown."""
-        return self.bounds.least_apart_ns() if self.as_derived else None
+        return self.bounds.least_apart_ns() if self.is_derived else None
 
     def between_ns(self, source: int, target: int) -> int:
         """Return the least b.PT - a.PT of a causal pair; cached."""
-        if self.same_ns is not None and source != target:
-            return self.same_ns
+        if self.uniform_ns is not None and source != target:
+            return self.uniform_ns
         key = source, target
         if key not in self._between:
             off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
             self._between[key] = self.path_ns(source, target) - off_ns
-            if self.uniform and source != target:
-                self.same_ns = self._between[key]
+            if self.is_uniform and source != target:
+                self.uniform_ns = self._between[key]
         return self._between[key]
 
     def stretch_ns(self, sender: int, target: int) -> int | None:
@@ -148,7 +148,7 @@ class Separation:
             default=None,
         )
 
-    def require_positive(self) -> None:
+    def check_positive(self) -> None:
         """Raise LocalError if a causal pair can have equal or reversed physical times."""
         bounds = self.bounds
         pairs: Iterable[tuple[int, int]] = permutations(self.members, 2)
@@ -168,8 +168,8 @@ class Separation:
 class LinearRelation:
     """Message a precedes b if a's linear time is less (4.1, repaired: see `linear`)."""
 
-    def precedes(self, a: Stamped, b: Stamped) -> bool:
+    def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         return a.lt < b.lt
 
-    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
         return floor.lt >= b.lt

@@ -44,15 +44,15 @@ class ExternalClock:
         self.waiting: dict[MessageId, list[MessageId]] = {}
         self.last: dict[int, int] = {}
 
-    def arrivals(self, message: External) -> list[External]:
+    def accept(self, message: External) -> list[External]:
         """Accept a checked message; return the deliverable messages in order, already in VTx."""
         ready: list[External] = []
-        woken = self._note_translated(message)
+        woken = self._record_translated(message)
         self._offer(message, ready)
         self._retry(woken, ready)
-        return self._followed(ready)
+        return self._take_dependents(ready)
 
-    def flushed(self, note: Flush) -> list[External]:
+    def accept_flush(self, note: Flush) -> list[External]:
         """Return the messages that I unblocks. Raises UnknownMemberError and SequenceError."""
         if note.sender not in self.vectors:
             raise UnknownMemberError(
@@ -66,10 +66,10 @@ class ExternalClock:
                 f"expected 1 to {MAX_SPAN} wide, starting at most as far above {have}"
             )
         ready: list[External] = []
-        self._retry(self._note_translated(note), ready)
-        return self._followed(ready)
+        self._retry(self._record_translated(note), ready)
+        return self._take_dependents(ready)
 
-    def _followed(self, ready: list[External]) -> list[External]:
+    def _take_dependents(self, ready: list[External]) -> list[External]:
         for done in ready:  # grows during the loop
             self._retry(self.waiting.pop(MessageId(done.sender, done.seq), []), ready)
         return ready
@@ -79,7 +79,7 @@ class ExternalClock:
             self._offer(self.held.pop(key), ready)
 
     def _offer(self, message: External, ready: list[External]) -> None:
-        missing = self.missing(message)
+        missing = self.list_missing(message)
         if missing:
             key = MessageId(message.sender, message.seq)
             self.held[key] = message
@@ -90,7 +90,7 @@ class ExternalClock:
 
     # -- listings ---------------------------------------------------------------------------
 
-    def _note_translated(self, message: External | Flush) -> list[MessageId]:
+    def _record_translated(self, message: External | Flush) -> list[MessageId]:
         """Record the numbers in I (Listing 10); return the held messages that waited for them."""
         base, bits = message.translated
         if not bits:
@@ -104,7 +104,7 @@ class ExternalClock:
         numbers = positions(have_base, fresh)
         return [k for n in numbers for k in self.waiting.pop(MessageId(message.sender, n), ())]
 
-    def missing(self, message: External) -> tuple[MessageId, ...]:
+    def list_missing(self, message: External) -> tuple[MessageId, ...]:
         """Return the missing messages by Listing 11, the newest position first."""
         absent: list[MessageId] = []
         count = self.counts.get(message.sender)
@@ -115,10 +115,10 @@ class ExternalClock:
                 absent.append(MessageId(peer, seq))
         for super_peer, needed in message.vectors:
             if super_peer != self.me:
-                absent += self._lacks(super_peer, needed)
+                absent += self._list_missing_positions(super_peer, needed)
         return tuple(absent)
 
-    def _lacks(self, super_peer: int, needed: Window) -> list[MessageId]:
+    def _list_missing_positions(self, super_peer: int, needed: Window) -> list[MessageId]:
         base, bits = needed
         have_base, have = self.vectors[super_peer]
         if base < have_base:
@@ -199,27 +199,27 @@ class ExternalClock:
     # -- membership, snapshot, size ---------------------------------------------------------
 
     def join(self, peer: int) -> None:
-        changes.with_newcomers((), {self.me, *self.counts, *self.vectors}, (peer,))
+        changes.add_members((), {self.me, *self.counts, *self.vectors}, (peer,))
         self.counts[peer] = 0
 
     def join_super_peer(self, super_peer: int) -> None:
-        changes.with_newcomers((), {self.me, *self.counts, *self.vectors}, (super_peer,))
+        changes.add_members((), {self.me, *self.counts, *self.vectors}, (super_peer,))
         self.vectors[super_peer] = EMPTY
 
     def leave(self, peer: int, last: int) -> list[External]:
         """Reject messages of a process after `last`; return its held ones. VTx is unchanged."""
         here = (self.counts.keys() | self.vectors.keys()) - self.last.keys()
-        changes.check_leaver(here, self.me, peer)
-        changes.check_last(peer, last, self.counts.get(peer, 0))
+        changes.check_departure(here, self.me, peer)
+        changes.check_last_number(peer, last, self.counts.get(peer, 0))
         self.last[peer] = last
         late = sorted(key for key in self.held if key.sender == peer and key.seq > last)
         given_up = [self.held.pop(key) for key in late]
         if late:
-            self._file(tuple(self.held.values()))
+            self._index_held(tuple(self.held.values()))
         return given_up
 
     def blocked_on(self) -> tuple[Held, ...]:
-        return tuple(Held(m, self.missing(m)) for _, m in sorted(self.held.items()))
+        return tuple(Held(m, self.list_missing(m)) for _, m in sorted(self.held.items()))
 
     def frontier(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
         return tuple(self.counts.items()), tuple(self.vectors.items())
@@ -234,7 +234,7 @@ class ExternalClock:
         known = self.counts.keys() | self.vectors.keys()
         if strangers := {message.sender for message in held} - known:
             raise ValueError(f"held: a message of {min(strangers)}, who is not in the group")
-        self._file(held)
+        self._index_held(held)
 
     def check_whole(self, others: Iterable[int]) -> None:
         known = self.counts.keys() | self.vectors.keys()
@@ -244,12 +244,12 @@ class ExternalClock:
         if known - self.last.keys() != set(others):
             raise ValueError(f"VTx: processes {sorted(known)}")
 
-    def _file(self, held: Iterable[External]) -> None:
+    def _index_held(self, held: Iterable[External]) -> None:
         self.held, self.waiting = {}, {}
         for message in held:
             key = MessageId(message.sender, message.seq)
             self.held[key] = message
-            self.waiting.setdefault(self.missing(message)[0], []).append(key)
+            self.waiting.setdefault(self.list_missing(message)[0], []).append(key)
 
     def storage_bytes(self) -> int:
         """Return the source's count: 4 per integer, and each bit vector's window."""
@@ -265,7 +265,7 @@ class ExternalClock:
         return f"({', '.join(shown[process] for process in sorted(shown))})"
 
 
-class OuterRole(Role):
+class ExternalRole(Role):
     """Base of the roles in the external group."""
 
     clock: ExternalClock
@@ -276,14 +276,14 @@ class OuterRole(Role):
             return (Discard(message, OWN),)
         clock = self.clock
         if isinstance(message, Flush):
-            return self._take(clock.flushed(message))
+            return self._take(clock.accept_flush(message))
         clock.check(message)
         self._check_own(message)
         if clock.is_duplicate(message):
             return (Discard(message, DUPLICATE),)
-        effects = self._take(clock.arrivals(message))
+        effects = self._take(clock.accept(message))
         if clock.held and MessageId(message.sender, message.seq) in clock.held:
-            effects.insert(0, Hold(message, clock.missing(message)))
+            effects.insert(0, Hold(message, clock.list_missing(message)))
         return effects
 
     @abstractmethod

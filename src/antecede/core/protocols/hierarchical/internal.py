@@ -62,10 +62,10 @@ def follow(dv: Window, message: Downward) -> Window:
             bits &= ~(named << shift if shift >= 0 else named >> -shift)
         if base < message.last <= base + bits.bit_length():
             bits &= ~(1 << (message.last - base - 1))
-    return with_position(base, bits, message.seq)
+    return add_position(base, bits, message.seq)
 
 
-def with_position(base: int, bits: int, position: int) -> Window:
+def add_position(base: int, bits: int, position: int) -> Window:
     """Return a trimmed window with one more position."""
     if not bits:
         return position - 1, 1
@@ -90,7 +90,7 @@ class InternalPeer(Role):
         super_peer: int,
         *,
         pruning: str = "safe",
-        printed: Collection[str] = (),
+        as_published: Collection[str] = (),
         ack_after: int = 64,
         ack_payload: Any = b"",
     ) -> None:
@@ -100,7 +100,7 @@ class InternalPeer(Role):
             raise LocalError(f"super peer {super_peer} of peer {me} is not in {self.members}")
         self.super_peer = super_peer
         self.pruning = pruning
-        self.as_printed = LISTING6 in printed
+        self.uses_published_listing = LISTING6 in as_published
         self.ack_after = plain(ack_after) if pruning != "none" else 0
         self.ack_payload = ack_payload
         self.sn = 0
@@ -108,8 +108,8 @@ class InternalPeer(Role):
         self.dv: Window = EMPTY
         self.held: dict[int, Downward] = {}
         self.waiting: dict[int, list[int]] = {}
-        self.silent = 0
-        self.told = 0
+        self.deliveries_since_send = 0
+        self.announced_lower_bound = 0
 
     # -- sending (Listing 4) ----------------------------------------------------------------
 
@@ -119,12 +119,12 @@ class InternalPeer(Role):
         """Send to the super peer, which numbers the message and sends it to the group."""
         self.sn += 1
         dv, self.dv = self.dv, EMPTY
-        self.told = self._floor()
-        self.silent = 0
-        message = Upward(self.me, self.sn, dv, self.told, payload)
+        self.announced_lower_bound = self._find_lower_bound()
+        self.deliveries_since_send = 0
+        message = Upward(self.me, self.sn, dv, self.announced_lower_bound, payload)
         return (Transmit((self.super_peer,), message),)
 
-    def _floor(self) -> int:
+    def _find_lower_bound(self) -> int:
         if self.pruning != "safe" or not self.dv[1]:
             return self.base
         return min(self.base, self.dv[0])
@@ -144,19 +144,19 @@ class InternalPeer(Role):
             raise SequenceError(f"message {seq} of super peer {self.super_peer} names a later one")
         if distance < 0 or self.bits >> distance & 1 or seq in self.held:
             return (Discard(message, DUPLICATE),)
-        absent = self._absent(message)
+        absent = self._find_absent(message)
         if absent:
             self.held[seq] = message
             self.waiting.setdefault(self.base + absent.bit_length(), []).append(seq)
-            return (Hold(message, self._names(absent)),)
+            return (Hold(message, self._absent_to_ids(absent)),)
         effects = self._deliver(message)
         if seq in self.waiting:
             self._release(seq, effects)
-        if self.ack_after and self.silent >= self.ack_after:
+        if self.ack_after and self.deliveries_since_send >= self.ack_after:
             self._acknowledge(effects)
         return effects
 
-    def _absent(self, message: Downward) -> int:
+    def _find_absent(self, message: Downward) -> int:
         """Return the named positions that RV lacks, as bits above RV's base (Listing 5)."""
         base = self.base
         shift = message.dv[0] - base
@@ -172,21 +172,21 @@ class InternalPeer(Role):
             self.base = seq
         else:
             self.base, self.bits = absorb(self.base, self.bits | 1 << (seq - self.base - 1))
-        self.silent += 1
+        self.deliveries_since_send += 1
         if message.sender == self.me:
             return [Discard(message, OWN)]
-        if self.as_printed:
-            self.dv = self._follow_as_printed(message)
+        if self.uses_published_listing:
+            self.dv = self._update_dv_as_published(message)
         else:
             self.dv = follow(self.dv, message)
         return [Deliver(message)]
 
-    def _follow_as_printed(self, message: Downward) -> Window:
+    def _update_dv_as_published(self, message: Downward) -> Window:
         """Return DV by Listing 6 as printed: `DV := DV & m.DV` loses dependencies that m lacks."""
         kept = set(positions(*self.dv)) & set(positions(*message.dv)) - {message.last}
         dv = EMPTY
         for position in sorted({*kept, message.seq}):
-            dv = with_position(*dv, position)
+            dv = add_position(*dv, position)
         return dv
 
     def _release(self, position: int, effects: list[Effect]) -> None:
@@ -194,7 +194,7 @@ class InternalPeer(Role):
         while queue:
             queue.sort(reverse=True)
             message = self.held[queue.pop()]
-            absent = self._absent(message)
+            absent = self._find_absent(message)
             if absent:
                 newest = self.base + absent.bit_length()
                 self.waiting.setdefault(newest, []).append(message.seq)
@@ -204,14 +204,14 @@ class InternalPeer(Role):
             queue += self.waiting.pop(message.seq, ())
 
     def _acknowledge(self, effects: list[Effect]) -> None:
-        self.silent = 0
-        floor = self._floor()
-        if floor > self.told:
-            self.told = floor
+        self.deliveries_since_send = 0
+        floor = self._find_lower_bound()
+        if floor > self.announced_lower_bound:
+            self.announced_lower_bound = floor
             note = Acknowledgement(self.me, self.sn, floor, self.ack_payload)
             effects.append(Transmit((self.super_peer,), note))
 
-    def _names(self, absent: int) -> tuple[MessageId, ...]:
+    def _absent_to_ids(self, absent: int) -> tuple[MessageId, ...]:
         return tuple(MessageId(self.super_peer, p) for p in positions(self.base, absent))
 
     def identity(self, message: Any) -> MessageId:
@@ -219,7 +219,7 @@ class InternalPeer(Role):
 
     def blocked_on(self) -> tuple[Held, ...]:
         return tuple(
-            Held(message, self._names(self._absent(message)))
+            Held(message, self._absent_to_ids(self._find_absent(message)))
             for _, message in sorted(self.held.items())
         )
 
@@ -228,35 +228,37 @@ class InternalPeer(Role):
 
     # -- membership -------------------------------------------------------------------------
 
-    def adopt(self, frontier: Any) -> None:
-        members, self.base, self.dv = frontier
+    def adopt(self, state: Any) -> None:
+        members, self.base, self.dv = state
         self.members = tuple(sorted({*members, self.me}))
-        self.told = self._floor()
+        self.announced_lower_bound = self._find_lower_bound()
 
     def join(self, member: int) -> Sequence[Effect]:
-        self.members = changes.with_newcomers(self.members, self.members, (member,))
+        self.members = changes.add_members(self.members, self.members, (member,))
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         if member not in self.members or member in (self.me, self.super_peer):
             raise LocalError(f"member {member} cannot leave the group of {self.members}")
-        self.members = changes.without(self.members, (member,))
+        self.members = changes.remove_members(self.members, (member,))
         return NOTHING
 
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
         held = tuple(message for _, message in sorted(self.held.items()))
-        rest = (self.silent, self.told) if self.ack_after else (0, 0)
+        rest = (
+            (self.deliveries_since_send, self.announced_lower_bound) if self.ack_after else (0, 0)
+        )
         return self.members, self.sn, self.base, self.bits, self.dv, held, rest
 
     def restore(self, state: Any) -> None:
         self.members, self.sn, self.base, self.bits, self.dv, held, rest = state
-        self.silent, self.told = rest
+        self.deliveries_since_send, self.announced_lower_bound = rest
         self.held = {message.seq: message for message in held}
         self.waiting = {}
         for message in held:
-            newest = self.base + self._absent(message).bit_length()
+            newest = self.base + self._find_absent(message).bit_length()
             self.waiting.setdefault(newest, []).append(message.seq)
 
     def check_whole(self) -> None:
@@ -265,14 +267,14 @@ class InternalPeer(Role):
 
     def describe(self) -> dict[str, str]:
         rv = "1" * self.base + bin(self.bits)[:1:-1] * bool(self.bits)
-        return {"SN": str(self.sn), "RV": rv or "Ø", "DV": notation(self.dv)}
+        return {"SN": str(self.sn), "RV": rv or "Ø", "DV": format_window(self.dv)}
 
     def storage_bytes(self) -> int:
         """Return the source's count: RV from its first gap to its last bit, the span of DV."""
         return window_bytes(self.bits) + span_bytes(self.dv[1])
 
 
-def notation(window: Window) -> str:
+def format_window(window: Window) -> str:
     """Return a bit vector in the source's notation, position 1 first; Ø when empty."""
     base, bits = window
     return "0" * base + bin(bits)[:1:-1] if bits else "Ø"

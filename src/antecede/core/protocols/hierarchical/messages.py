@@ -38,7 +38,7 @@ class Upward(NamedTuple):
     seq: int
     """The peer's own number for the message (Listing 4)."""
     dv: Window
-    floor: int
+    lower_bound: int
     """No later message of this peer names a number at or below this (safe pruning)."""
     payload: Any
 
@@ -63,7 +63,7 @@ class Acknowledgement(NamedTuple):
 
     sender: int
     seq: int
-    floor: int
+    lower_bound: int
     payload: Any
     """A value that the host's transport can carry; not for the application."""
 
@@ -98,7 +98,7 @@ Message: TypeAlias = Upward | Downward | Acknowledgement | External | Flush
 def identity(message: Message) -> MessageId:
     """Return the id of a message at the receivers; control messages have negative numbers."""
     if isinstance(message, Acknowledgement):
-        return MessageId(message.sender, -message.floor)
+        return MessageId(message.sender, -message.lower_bound)
     if isinstance(message, Flush):
         base, bits = message.translated
         return MessageId(message.sender, -base - bits.bit_length())
@@ -133,13 +133,13 @@ def encode(message: Message) -> bytes:
     head = varint(message.sender) + varint(message.seq)
     match message:
         case Upward():
-            dv = windows.encode(*message.dv, near=message.floor)
-            return b"\x00" + head + varint(message.floor) + dv
+            dv = windows.encode(*message.dv, near=message.lower_bound)
+            return b"\x00" + head + varint(message.lower_bound) + dv
         case Downward():
             dv = windows.encode(*message.dv, near=message.seq)
             return b"\x01" + head + varint(message.last) + dv
         case Acknowledgement():
-            return b"\x02" + head + varint(message.floor)
+            return b"\x02" + head + varint(message.lower_bound)
         case External():
             peers, numbers = zip(*message.counts, strict=True) if message.counts else ((), ())
             vectors = b"".join(varint(peer) + encode_window(*v) for peer, v in message.vectors)
@@ -155,7 +155,7 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     kind = reader.take(1)[0]
     if kind > HIGHEST_KIND:
         raise DecodeError(f"unknown message kind {kind}; expected 0 to {HIGHEST_KIND}")
-    message = _read(reader, kind, payload)
+    message = _read_message(reader, kind, payload)
     reader.finish()
     if not isinstance(message, accepted):
         names = " or ".join(kind.__name__ for kind in accepted)
@@ -163,7 +163,7 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     return message
 
 
-def _read(reader: Reader, kind: int, payload: Any) -> Message:
+def _read_message(reader: Reader, kind: int, payload: Any) -> Message:
     sender, seq = reader.varint(), reader.varint()
     match kind:
         case 0:
@@ -176,7 +176,7 @@ def _read(reader: Reader, kind: int, payload: Any) -> Message:
             return Acknowledgement(sender, seq, reader.varint(), payload)
         case 3:
             counts = tuple(zip(*counters.decode(reader.block()), strict=True))
-            vectors = _vectors(reader)
+            vectors = _read_vectors(reader)
             return External(sender, seq, counts, vectors, windows.decode(reader.rest()), payload)
         case 4:
             if seq:
@@ -185,7 +185,7 @@ def _read(reader: Reader, kind: int, payload: Any) -> Message:
     raise AssertionError(kind)  # `decode` has rejected it
 
 
-def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
+def _read_vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
     entries: list[tuple[int, Window]] = []
     for _ in range(reader.varint()):
         process = reader.varint()

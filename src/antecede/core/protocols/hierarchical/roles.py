@@ -31,7 +31,7 @@ from antecede.core.protocols.hierarchical.super_peer import FLUSH_AFTER, SuperPe
 from antecede.core.protocols.hierarchical.translation import NONE, PRUNING, PUBLISHED, SAFE
 from antecede.errors import LocalError
 
-PRINTED = (LISTING6, LISTING12)
+PUBLISHED_LISTINGS = (LISTING6, LISTING12)
 """Listings with a printed variant, because it behaves differently."""
 ACK_AFTER = 64
 """Number of deliveries without a send before an internal peer acknowledges (safe pruning)."""
@@ -66,7 +66,7 @@ def hierarchical(
     topology: Topology,
     *,
     pruning: str = SAFE,
-    printed: Collection[str] = (),
+    as_published: Collection[str] = (),
     ack_after: int | None = None,
     ack_payload: Any = b"",
     flush_after: int = FLUSH_AFTER,
@@ -82,11 +82,11 @@ def hierarchical(
 
     Raises LocalError for an unknown option or an invalid topology.
     """
-    unknown = sorted(set(printed) - set(PRINTED))
+    unknown = sorted(set(as_published) - set(PUBLISHED_LISTINGS))
     if unknown or pruning not in PRUNING:
         raise LocalError(
             f"unknown pruning {pruning!r} or as_published {unknown}; choose from {PRUNING} and "
-            f"{PRINTED}"
+            f"{PUBLISHED_LISTINGS}"
         )
     if pruning == NONE and ack_after:
         raise LocalError("ack_after has no effect with pruning 'none'; leave it out")
@@ -107,10 +107,10 @@ def hierarchical(
                 (*group, super_peer),
                 super_peer,
                 pruning=pruning,
-                printed=printed,
+                as_published=as_published,
                 ack_after=ack_after,
                 ack_payload=ack_payload,
             )
     for me in external:
-        members[me] = ExternalPeer(me, external, super_peers, printed=printed)
+        members[me] = ExternalPeer(me, external, super_peers, as_published=as_published)
     return {address: members[address] for address in addresses}

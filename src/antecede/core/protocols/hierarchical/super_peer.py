@@ -31,8 +31,8 @@ from antecede.core.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical.clock import ExternalClock, OuterRole
-from antecede.core.protocols.hierarchical.internal import follow, notation, with_position
+from antecede.core.protocols.hierarchical.clock import ExternalClock, ExternalRole
+from antecede.core.protocols.hierarchical.internal import add_position, follow, format_window
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
     PAIR_BYTES,
@@ -43,7 +43,7 @@ from antecede.core.protocols.hierarchical.messages import (
     Upward,
     Window,
 )
-from antecede.core.protocols.hierarchical.translation import PUBLISHED, SAFE, Translation
+from antecede.core.protocols.hierarchical.translation import PUBLISHED, SAFE, TranslationTable
 from antecede.core.protocols.membership import changes
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
@@ -52,7 +52,7 @@ FLUSH_AFTER = 1 << 16
 OVERTAKEN = "acknowledgement that overtook a message"
 
 
-class SuperPeer(OuterRole):
+class SuperPeer(ExternalRole):
     """Super peer of the internal `group`, in an external group of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
@@ -81,10 +81,10 @@ class SuperPeer(OuterRole):
         super().__init__(me, (*group, *peers, *super_peers))
         self.group = tuple(sorted(group))
         self.pruning, self.flush_after = pruning, flush_after
-        self.even_to_nobody = even_to_nobody
+        self.sends_to_empty_groups = even_to_nobody
         self.number = 0  # VTx[me]
         self.clock = ExternalClock(me, peers, super_peers)
-        self.table = Translation(me, group, super_peers, pruning)
+        self.table = TranslationTable(me, group, super_peers, pruning)
         self.lr = dict.fromkeys(self.group, EMPTY)  # peer -> (in, out)
         self.held: dict[MessageId, Upward] = {}
         self.last: dict[int, int] = {}
@@ -107,7 +107,7 @@ class SuperPeer(OuterRole):
         if isinstance(message, External | Flush):
             return super().receive(message)
         if isinstance(message, Acknowledgement):
-            return self._acknowledged(message)
+            return self._receive_acknowledgement(message)
         return self._from_inside(message)
 
     # -- from the internal group (Listings 7 and 8) -----------------------------------------
@@ -125,7 +125,7 @@ class SuperPeer(OuterRole):
             return (Discard(message, DUPLICATE),)
         if seq > self.lr[sender][0] + 1:
             self.held[MessageId(sender, seq)] = message
-            return (Hold(message, self._gap(message)),)
+            return (Hold(message, self._find_gap(message)),)
         effects: list[Effect] = []
         following: Upward | None = message
         while following is not None:
@@ -144,9 +144,9 @@ class SuperPeer(OuterRole):
             )
         if seq < (0 if isinstance(message, Acknowledgement) else 1):
             raise SequenceError(f"message {seq} from peer {sender}; numbers start at 1")
-        if message.floor > self.number:
+        if message.lower_bound > self.number:
             raise SequenceError(
-                f"peer {sender} has delivered up to {message.floor}, but only "
+                f"peer {sender} has delivered up to {message.lower_bound}, but only "
                 f"{self.number} have been numbered"
             )
 
@@ -156,14 +156,14 @@ class SuperPeer(OuterRole):
         self.number += 1
         self.lr[sender] = (message.seq, self.number)
         inward = Downward(sender, self.number, last, message.dv, message.payload)
-        outward = self.table.outward(message, self.number, last)
+        outward = self.table.translate_outward(message, self.number, last)
         self.heads = follow(self.heads, inward)
         effects += self._transmit(self.group, inward)
         effects += self._transmit(self.outside, outward)
-        self.table.learn(sender, message.floor)
+        self.table.raise_lower_bound(sender, message.lower_bound)
 
     def _transmit(self, to: tuple[int, ...], message: Any) -> tuple[Effect, ...]:
-        return (Transmit(to, message),) if to or self.even_to_nobody else ()
+        return (Transmit(to, message),) if to or self.sends_to_empty_groups else ()
 
     @property
     def outside(self) -> tuple[int, ...]:
@@ -172,22 +172,22 @@ class SuperPeer(OuterRole):
             self._outside = tuple(m for m in self.members if m not in inside)
         return self._outside
 
-    def _gap(self, message: Upward) -> tuple[MessageId, ...]:
+    def _find_gap(self, message: Upward) -> tuple[MessageId, ...]:
         before = message.seq - 1
         while MessageId(message.sender, before) in self.held:
             before -= 1
         return (MessageId(message.sender, before),)
 
-    def _acknowledged(self, message: Acknowledgement) -> Sequence[Effect]:
+    def _receive_acknowledgement(self, message: Acknowledgement) -> Sequence[Effect]:
         self._check(message)
         if self.pruning == PUBLISHED:
             # As in the source: an announcement counts at once, whatever is in transit.
-            self.learn_delivered(message.sender, message.floor)
+            self.learn_delivered(message.sender, message.lower_bound)
             return NOTHING
         if message.seq > self.lr[message.sender][0]:
             # An earlier message is in transit and may name numbers up to this bound.
             return (Discard(message, OVERTAKEN),)
-        self.table.learn(message.sender, message.floor)
+        self.table.raise_lower_bound(message.sender, message.lower_bound)
         return NOTHING
 
     def learn_delivered(self, peer: int, prefix: int) -> None:
@@ -203,7 +203,7 @@ class SuperPeer(OuterRole):
                 f"{self.number}"
             )
         if self.pruning == PUBLISHED:
-            self.table.learn(peer, prefix)
+            self.table.raise_lower_bound(peer, prefix)
 
     # -- from the external group (Listings 10, 11 and 13) -----------------------------------
 
@@ -212,12 +212,12 @@ class SuperPeer(OuterRole):
         effects: list[Effect] = []
         for ready in messages:
             self.number += 1
-            inward = self.table.inward(ready, self.number)
+            inward = self.table.translate_inward(ready, self.number)
             self.heads = follow(self.heads, inward)
             effects += self._transmit(self.group, inward)
-        if not self.table.floors:
+        if not self.table.lower_bounds:
             self.table.prune(self.heads[0])
-        for window in self.table.flush(self.flush_after):
+        for window in self.table.take_windows(self.flush_after):
             note = Flush(self.me, 0, window, self.note_payload)
             effects += self._transmit(self.outside, note)
         return effects
@@ -231,7 +231,7 @@ class SuperPeer(OuterRole):
                 )
 
     def blocked_on(self) -> tuple[Held, ...]:
-        inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
+        inside = tuple(Held(m, self._find_gap(m)) for _, m in sorted(self.held.items()))
         return inside + self.clock.blocked_on()
 
     def held_count(self) -> int:
@@ -246,7 +246,7 @@ class SuperPeer(OuterRole):
         self._add_member(member)
         self.group, self._outside = tuple(sorted((*self.group, member))), None
         self.lr[member] = EMPTY
-        self.table.floors[member] = min(self.number, self.heads[0])
+        self.table.lower_bounds[member] = min(self.number, self.heads[0])
         return NOTHING
 
     def join_external(self, member: int) -> Sequence[Effect]:
@@ -262,49 +262,49 @@ class SuperPeer(OuterRole):
 
     def _add_member(self, member: int) -> None:
         known = {*self.members, *self.lr}
-        self.members = changes.with_newcomers(self.members, known, (member,))
+        self.members = changes.add_members(self.members, known, (member,))
         self._outside = None
 
     def outer_frontier(self) -> Hashable:
         """Return the join state for a new external or super peer, as in `ExternalPeer`."""
-        counts, vectors = self.table.translated(self.heads)
+        counts, vectors = self.table.translate_window(self.heads)
         own = ((self.me, (self.number, 0)),)
         clock_counts, clock_vectors = self.clock.frontier()
         last = tuple(self.clock.last.items())
         members = (*self.outside, self.me)
         return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
 
-    def adopt(self, frontier: Any) -> None:
+    def adopt(self, state: Any) -> None:
         """Start with an empty group; messages in CI get numbers as if just translated."""
-        members, clock_counts, clock_vectors, counts, vectors, last = frontier
-        changes.check_new(self.number, self.group)
+        members, clock_counts, clock_vectors, counts, vectors, last = state
+        changes.check_unused(self.number, self.group)
         self.members, self._outside = tuple(sorted({*members, self.me})), None
         self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
         self.table.super_peers = frozenset({self.me, *self.clock.vectors})
         named = [*counts, *((s, number) for s, window in vectors for number in positions(*window))]
         for process, number in named:
             self.number += 1
-            self.table.note(process, number, self.number)
-            self.heads = with_position(*self.heads, self.number)
+            self.table.record(process, number, self.number)
+            self.heads = add_position(*self.heads, self.number)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         late: list[Any]
         if member in self.lr and member not in self.last:
-            changes.check_last(member, last, self.lr[member][0])
+            changes.check_last_number(member, last, self.lr[member][0])
             self.last[member] = last
-            self.group = changes.without(self.group, (member,))
+            self.group = changes.remove_members(self.group, (member,))
             keys = sorted(k for k in self.held if k.sender == member and k.seq > last)
             late = [self.held.pop(key) for key in keys]
             self._forget(member)
         else:
             late = list(self.clock.leave(member, last))
-        self.members, self._outside = changes.without(self.members, (member,)), None
+        self.members, self._outside = changes.remove_members(self.members, (member,)), None
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:
         """Exclude a departed peer from pruning once its last message is forwarded."""
         if self.last.get(peer) == self.lr[peer][0]:
-            self.table.floors.pop(peer, None)
+            self.table.lower_bounds.pop(peer, None)
             self.table.prune(self.heads[0])
 
     # -- snapshot, size, wire ---------------------------------------------------------------
@@ -330,8 +330,8 @@ class SuperPeer(OuterRole):
         if self.me not in self.members or not here <= set(self.members) - {self.me}:
             raise ValueError(f"members {self.members} without this peer or its group")
         waited = {k for k in self.lr if self.last.get(k) != self.lr[k][0]}
-        if set(self.table.floors) != waited:
-            raise ValueError(f"floors: peers {sorted(self.table.floors)}")
+        if set(self.table.lower_bounds) != waited:
+            raise ValueError(f"floors: peers {sorted(self.table.lower_bounds)}")
         if any(message.sender not in self.lr for message in self.held.values()):
             raise ValueError("held: a message of a peer that is not in the group")
         self.clock.check_whole({*self.members} - here - {self.me})
@@ -346,7 +346,7 @@ class SuperPeer(OuterRole):
         ]
         tt = "; ".join(rows)
         shown = {"VTx": self.clock.describe(self.number), "LR": f"({lr})", "TT": tt or "Ø"}
-        return {**shown, "I": notation(self.table.fresh)}
+        return {**shown, "I": format_window(self.table.fresh)}
 
     def storage_bytes(self) -> int:
         """Return VTx, 8 per peer in LR, TT, I and the lower bounds (the source gives no figure)."""

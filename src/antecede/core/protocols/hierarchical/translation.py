@@ -20,7 +20,7 @@ from itertools import takewhile
 from typing import Any
 
 from antecede.core.clocks import positions, span_bytes, trim
-from antecede.core.protocols.hierarchical.internal import with_position
+from antecede.core.protocols.hierarchical.internal import add_position
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
     PAIR_BYTES,
@@ -34,7 +34,7 @@ SAFE, NONE, PUBLISHED = "safe", "none", "published"
 PRUNING = (SAFE, NONE, PUBLISHED)
 
 
-class Translation:
+class TranslationTable:
     """TT and I of super peer `me`, whose group has `peers`."""
 
     def __init__(
@@ -43,17 +43,19 @@ class Translation:
         self.me = me
         self.super_peers = frozenset({me, *super_peers})
         self.pruning = pruning
-        self.floors = dict.fromkeys(peers, 0)
+        self.lower_bounds = dict.fromkeys(peers, 0)
         self.origins: OrderedDict[int, tuple[int, int]] = OrderedDict()  # out -> (process, in)
         self.outs: dict[int, dict[int, int]] = {}  # process -> in -> out, ascending
-        self.heirs: dict[int, int] = {}  # out -> first number that names it ("published")
+        self.first_references: dict[
+            int, int
+        ] = {}  # out -> first number that names it ("published")
         self.fresh: Window = EMPTY  # I
 
     # -- listings ---------------------------------------------------------------------------
 
-    def outward(self, message: Upward, seq: int, last: int) -> External:
+    def translate_outward(self, message: Upward, seq: int, last: int) -> External:
         """Return the message for the external group: Listing 14, for the bits that are set."""
-        base, own = with_position(*message.dv, last) if last else message.dv
+        base, own = add_position(*message.dv, last) if last else message.dv
         translated, self.fresh = self.fresh, EMPTY
         counts: dict[int, int] = {}
         vectors: dict[int, Window] = {}
@@ -61,19 +63,19 @@ class Translation:
             if out not in self.origins:
                 continue
             process, number = self.origins[out]
-            translated = with_position(*translated, out)
+            translated = add_position(*translated, out)
             own &= ~(1 << (out - base - 1))
             if process in self.super_peers:
-                vectors[process] = with_position(*vectors.get(process, EMPTY), number)
+                vectors[process] = add_position(*vectors.get(process, EMPTY), number)
             else:
                 counts[process] = max(number, counts.get(process, 0))
-            self._inherit(out, seq)
+            self._record_reference(out, seq)
         if own:
             vectors[self.me] = trim(base, own)
         ci = tuple(sorted(counts.items())), tuple(sorted(vectors.items()))
         return External(self.me, seq, *ci, translated, message.payload)
 
-    def inward(self, message: External, seq: int) -> Downward:
+    def translate_inward(self, message: External, seq: int) -> Downward:
         """Return the message for the internal group and record it in TT and I: Listing 15."""
         dv = EMPTY
         for process, named in message.counts:
@@ -81,24 +83,24 @@ class Translation:
         for process, window in message.vectors:
             if process == self.me:
                 for own in positions(*window):
-                    dv = with_position(*dv, own)
+                    dv = add_position(*dv, own)
             else:
                 for number in positions(*window):
                     dv = self._add(dv, process, number)
         outs = self.outs.setdefault(message.sender, {})
         by_count = outs and message.sender not in self.super_peers
         last = outs[next(reversed(outs))] if by_count else 0
-        self.note(message.sender, message.seq, seq)
+        self.record(message.sender, message.seq, seq)
         for out in (*positions(*dv), last):
-            self._inherit(out, seq)
+            self._record_reference(out, seq)
         return Downward(self.me, seq, last, dv, message.payload)
 
-    def note(self, process: int, number: int, out: int) -> None:
+    def record(self, process: int, number: int, out: int) -> None:
         self.outs.setdefault(process, {})[number] = out
         self.origins[out] = (process, number)
-        self.fresh = with_position(*self.fresh, out)
+        self.fresh = add_position(*self.fresh, out)
 
-    def translated(
+    def translate_window(
         self, dv: Window
     ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
         """Return the messages in an internal bit vector as CI: integers, bit vectors."""
@@ -107,12 +109,12 @@ class Translation:
         for out in positions(*dv):
             process, number = self.origins.get(out, (self.me, out))
             if process in self.super_peers:
-                vectors[process] = with_position(*vectors.get(process, EMPTY), number)
+                vectors[process] = add_position(*vectors.get(process, EMPTY), number)
             else:
                 counts[process] = max(number, counts.get(process, 0))
         return tuple(sorted(counts.items())), tuple(sorted(vectors.items()))
 
-    def flush(self, most: int) -> list[Window]:
+    def take_windows(self, most: int) -> list[Window]:
         """Take windows that span `most` numbers out of I, until it spans less."""
         found: list[Window] = []
         base, bits = self.fresh
@@ -126,25 +128,25 @@ class Translation:
     def _add(self, dv: Window, process: int, number: int) -> Window:
         """Add the bit of an external message; messages that TT lacks are delivered everywhere."""
         out = self.outs.get(process, {}).get(number)
-        return dv if out is None else with_position(*dv, out)
+        return dv if out is None else add_position(*dv, out)
 
     # -- pruning ----------------------------------------------------------------------------
 
-    def learn(self, peer: int, floor: int) -> None:
+    def raise_lower_bound(self, peer: int, floor: int) -> None:
         """Raise a peer's lower bound; delete the entries of TT that are no longer needed."""
-        lowest = self._lowest()
-        before = self.floors.get(peer)
+        lowest = self._find_lowest()
+        before = self.lower_bounds.get(peer)
         if before is None or floor <= before:
             return
-        self.floors[peer] = floor
+        self.lower_bounds[peer] = floor
         if before == lowest:
             self.prune()
 
     def prune(self, heads: int = 0) -> None:
         """Delete entries that all lower bounds have passed; without peers, up to `heads`."""
-        lowest = self._lowest() if self.floors else heads
+        lowest = self._find_lowest() if self.lower_bounds else heads
         if self.pruning == PUBLISHED:
-            done = [out for out, heir in self.heirs.items() if heir <= lowest]
+            done = [out for out, heir in self.first_references.items() if heir <= lowest]
         elif self.pruning == SAFE:
             done = list(takewhile(lambda out: out <= lowest, self.origins))
         else:
@@ -152,29 +154,37 @@ class Translation:
         for out in done:
             process, number = self.origins.pop(out)
             del self.outs[process][number]
-            self.heirs.pop(out, None)
+            self.first_references.pop(out, None)
 
-    def _lowest(self) -> int:
-        return min(self.floors.values(), default=0)
+    def _find_lowest(self) -> int:
+        return min(self.lower_bounds.values(), default=0)
 
-    def _inherit(self, out: int, seq: int) -> None:
+    def _record_reference(self, out: int, seq: int) -> None:
         if self.pruning == PUBLISHED and out in self.origins:
-            self.heirs.setdefault(out, seq)
+            self.first_references.setdefault(out, seq)
 
     # -- snapshot, size ---------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        pairs = tuple(self.floors.items()), tuple(self.origins.items()), tuple(self.heirs.items())
+        pairs = (
+            tuple(self.lower_bounds.items()),
+            tuple(self.origins.items()),
+            tuple(self.first_references.items()),
+        )
         return *pairs, self.fresh
 
     def restore(self, state: Any) -> None:
         floors, origins, heirs, self.fresh = state
-        self.floors, self.origins, self.heirs = dict(floors), OrderedDict(origins), dict(heirs)
+        self.lower_bounds, self.origins, self.first_references = (
+            dict(floors),
+            OrderedDict(origins),
+            dict(heirs),
+        )
         self.outs = {}
         for out, (process, number) in origins:
             self.outs.setdefault(process, {})[number] = out
 
     def storage_bytes(self) -> int:
         """Return 8 per pair of TT, the span of I, and 4 per lower bound."""
-        floors = 4 * len(self.floors) if self.pruning == SAFE else 0
+        floors = 4 * len(self.lower_bounds) if self.pruning == SAFE else 0
         return PAIR_BYTES * len(self.origins) + span_bytes(self.fresh[1]) + floors

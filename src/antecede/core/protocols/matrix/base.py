@@ -31,7 +31,12 @@ from typing import Any, ClassVar, TypeAlias
 from antecede.core.clocks import LANE_BITS, MAX_SIDE, fold, joined, lanes
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.matrix import messages as wire
-from antecede.core.protocols.matrix.messages import AnyMessage, Heartbeat, MatrixMessage, Request
+from antecede.core.protocols.matrix.messages import (
+    AnyMessage,
+    Heartbeat,
+    MatrixMessage,
+    MatrixRequest,
+)
 from antecede.core.protocols.vector.base import CountingProtocol
 from antecede.errors import LocalError
 
@@ -55,7 +60,7 @@ class StableBuffer:
         first, run = self._runs.get(sender, (0, ()))
         return run[seq - first][0] if first <= seq < first + len(run) else None
 
-    def of(self, sender: int) -> range:
+    def list_numbers(self, sender: int) -> range:
         first, run = self._runs.get(sender, (0, ()))
         return range(first, first + len(run))
 
@@ -76,7 +81,7 @@ class StableBuffer:
 
     def __iter__(self) -> Iterator[MessageId]:
         for sender in sorted(self._runs):
-            for seq in self.of(sender):
+            for seq in self.list_numbers(sender):
                 yield MessageId(sender, seq)
 
     def __len__(self) -> int:
@@ -105,13 +110,13 @@ class MatrixBase(CountingProtocol):
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     matrix: Rows = ()
     """Row of each member as a packed vector, by number; 0 except for other current members."""
-    stamped: Rows = ()
+    last_sent_rows: Rows = ()
     """With differences: the rows at the time of the last sent message."""
 
     def __init__(self, me: int, members: Iterable[int], *, differences: bool = False) -> None:
         self.buffer = StableBuffer()
         self.differences = differences
-        self.unswept = 0
+        self.deliveries_since_sweep = 0
         """Number of deliveries since stable messages were last dropped."""
         super().__init__(me, members)
 
@@ -119,11 +124,14 @@ class MatrixBase(CountingProtocol):
         if max((self.me, *self.counts)) >= MAX_SIDE:
             raise LocalError(f"member numbers in a matrix are 0 to {MAX_SIDE - 1}")
         super()._lay_out()
-        self.matrix, self.stamped = self._fit(self.matrix), self._fit(self.stamped)
-        self.unheard = sorted({*range(self.lanes)} - {*self.members})
+        self.matrix, self.last_sent_rows = (
+            self._fit_rows(self.matrix),
+            self._fit_rows(self.last_sent_rows),
+        )
+        self.ignored_rows = sorted({*range(self.lanes)} - {*self.members})
         """Rows that do not count: of departed members, and of unused numbers."""
 
-    def _fit(self, rows: Rows) -> Rows:
+    def _fit_rows(self, rows: Rows) -> Rows:
         """Return one row per lane, 0 except for the other current members."""
         others = {*self.others()}
         return tuple(rows[k] if k in others and k < len(rows) else 0 for k in range(self.lanes))
@@ -134,18 +142,18 @@ class MatrixBase(CountingProtocol):
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
-        rows = self.rows_to_send()
-        self.stamped = self.matrix if self.differences else self.stamped
+        rows = self.select_rows()
+        self.last_sent_rows = self.matrix if self.differences else self.last_sent_rows
         self.sent += 1
         self.clock += lanes.unit(self.me)
         message = MatrixMessage(self.me, self.sent, payload, causes, rows)
         self._keep(message)
         return (Transmit(self.others(), message),)
 
-    def rows_to_send(self) -> Rows:
+    def select_rows(self) -> Rows:
         if not self.differences:
             return self.matrix
-        pairs = zip(self.matrix, self.stamped, strict=True)
+        pairs = zip(self.matrix, self.last_sent_rows, strict=True)
         return tuple(row if row != before else 0 for row, before in pairs)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
@@ -169,8 +177,8 @@ class MatrixBase(CountingProtocol):
         self.counts[message.sender] = message.seq
         self.clock += lanes.unit(message.sender)
         self._keep(message)
-        self.unswept += 1
-        if self.unswept >= len(self.members):
+        self.deliveries_since_sweep += 1
+        if self.deliveries_since_sweep >= len(self.members):
             self.sweep()
 
     def learn(self, message: MatrixMessage | Heartbeat) -> None:
@@ -180,7 +188,7 @@ class MatrixBase(CountingProtocol):
         sender = message.sender
         rows[sender] = max(rows[sender], wire.principal(message))
         rows[self.me] = 0
-        for gone in self.unheard:
+        for gone in self.ignored_rows:
             rows[gone] = 0
         self.matrix = tuple(rows)
 
@@ -192,7 +200,7 @@ class MatrixBase(CountingProtocol):
         self.buffer.keep(message.sender, message.seq, message, size + self.control_bytes(message))
 
     def sweep(self) -> None:
-        self.unswept = 0
+        self.deliveries_since_sweep = 0
         self.buffer.forget(self.stable())
 
     def stable(self) -> Mapping[int, int]:
@@ -204,7 +212,7 @@ class MatrixBase(CountingProtocol):
         least = fold(joined(rows, self.lanes), self.lanes, len(rows))
         return {k: lanes.get(least, k) for k in counts}
 
-    def unstable(self) -> tuple[MessageId, ...]:
+    def list_unstable(self) -> tuple[MessageId, ...]:
         stable = self.stable()
         return tuple(key for key in self.buffer if key.seq > stable[key.sender])
 
@@ -217,9 +225,9 @@ class MatrixBase(CountingProtocol):
             return counts[of]
         return lanes.get(self.matrix[member], of)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         self.buffer.forget({lost.sender: lost.seq})
-        return super()._pass(lost)
+        return super()._skip(lost)
 
     # -- membership and snapshot --------------------------------------------------------------
 
@@ -229,9 +237,9 @@ class MatrixBase(CountingProtocol):
         whole = tuple((k, row) for k, row in enumerate(rows) if row)
         return super().frontier(), whole, self.buffer.snapshot()
 
-    def adopt(self, frontier: Any) -> None:
+    def adopt(self, state: Any) -> None:
         """Install counts, matrix and kept messages. Raises ValueError for an invalid state."""
-        counts, whole, kept = frontier
+        counts, whole, kept = state
         rows = dict(whole)
         if not all(0 <= k < MAX_SIDE and row >= 0 for k, row in rows.items()):
             raise ValueError("join state: invalid matrix")
@@ -241,7 +249,7 @@ class MatrixBase(CountingProtocol):
         if any(row.bit_length() > self.width for row in rows.values()):
             raise ValueError("join state: a matrix with unknown members")
         self.buffer.restore(kept)
-        self.matrix = self._fit(tuple(rows.get(k, 0) for k in range(self.lanes)))
+        self.matrix = self._fit_rows(tuple(rows.get(k, 0) for k in range(self.lanes)))
         self._check_rows(self.matrix)
         self._check_kept(kept)
 
@@ -283,19 +291,19 @@ class MatrixBase(CountingProtocol):
         self.sweep()
         return effects
 
-    def extra(self) -> Hashable:
-        return self.matrix, self.stamped, self.unswept, self.buffer.snapshot()
+    def extra_state(self) -> Hashable:
+        return self.matrix, self.last_sent_rows, self.deliveries_since_sweep, self.buffer.snapshot()
 
-    def set_extra(self, extra: Any) -> None:
-        self.matrix, self.stamped, self.unswept, kept = extra
-        self._check_rows((*self.matrix, *self.stamped))
+    def set_extra_state(self, extra: Any) -> None:
+        self.matrix, self.last_sent_rows, self.deliveries_since_sweep, kept = extra
+        self._check_rows((*self.matrix, *self.last_sent_rows))
         self.buffer.restore(kept)
         self._check_kept(kept)
 
     def check_whole(self) -> None:
         super().check_whole()
-        for rows in (self.matrix, self.stamped):
-            if len(rows) != self.lanes or rows != self._fit(rows):
+        for rows in (self.matrix, self.last_sent_rows):
+            if len(rows) != self.lanes or rows != self._fit_rows(rows):
                 raise ValueError(f"matrix: {len(rows)} rows for {self.lanes} member numbers")
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
@@ -310,13 +318,13 @@ class MatrixBase(CountingProtocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        return () if isinstance(message, Request) else super().causes(message)
+        return () if isinstance(message, MatrixRequest) else super().causes(message)
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        return wire.mentioned(message)
+        return wire.list_members(message)
 
     def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
-        return wire.renumbered(message, numbers)
+        return wire.renumber(message, numbers)
 
     def encode(self, message: AnyMessage) -> bytes:
         return wire.encode(message)
@@ -326,15 +334,15 @@ class MatrixBase(CountingProtocol):
 
     def control_bytes(self, message: AnyMessage) -> int:
         """Return 4 bytes per entry: n * n, or n for each carried row plus 4 to name it."""
-        if isinstance(message, Request):
+        if isinstance(message, MatrixRequest):
             return INTEGER_BYTES + NODE_BYTES * (len(message.bounds) // 2)
         members = len(self.counts) + 1
         if not self.differences:
             return INTEGER_BYTES * members * members
-        rows = len(wire.carried(message))
+        rows = len(wire.list_carried_rows(message))
         return INTEGER_BYTES * (members + rows * (members + 1))
 
-    def kept_messages(self) -> Iterator[Any]:
+    def list_kept_messages(self) -> Iterator[Any]:
         return (self.buffer.get(*key) for key in self.buffer)
 
     def storage_bytes(self) -> int:

@@ -38,14 +38,19 @@ from antecede.core.protocols.base import (
 )
 from antecede.core.protocols.matrix import messages as wire
 from antecede.core.protocols.matrix.base import MatrixBase
-from antecede.core.protocols.matrix.messages import AnyMessage, Heartbeat, MatrixMessage, Request
-from antecede.core.protocols.options.checks import ANYTHING, Needs
+from antecede.core.protocols.matrix.messages import (
+    AnyMessage,
+    Heartbeat,
+    MatrixMessage,
+    MatrixRequest,
+)
+from antecede.core.protocols.options.checks import ANY_VALUE, Requires
 from antecede.errors import SequenceError, UnknownMemberError
 
-TRIES = 4
-LATE_NOTE = "control message of a departed member"
+MAX_TRIES = 4
+LATE_CONTROL = "control message of a departed member"
 LOST = "depends on a message that was lost with its sender"
-RECOVERY = "matrix with recovery"
+CLOCK_USER = "matrix with recovery"
 
 
 class Matrix(MatrixBase):
@@ -70,10 +75,10 @@ class Matrix(MatrixBase):
         self.heartbeat_ns = span_ns(heartbeat_s, "heartbeat_s")
         self.retry_ns = span_ns(retry_s, "retry_s")
         self.own_clock = OwnClock()
-        self.spoke_ns = 0
-        self.notes: dict[int, Heartbeat] = {}
+        self.last_sent_ns = 0
+        self.heartbeats: dict[int, Heartbeat] = {}
         """Newest heartbeat of each member that has messages which are missing here."""
-        self.asked: dict[int, tuple[int, int]] = {}
+        self.requests: dict[int, tuple[int, int]] = {}
         """Origin -> (time when its gap was found or last requested, number of requests)."""
         if recovering:
             self.guarantee = Guarantee(
@@ -86,9 +91,9 @@ class Matrix(MatrixBase):
                 "left are abandoned",
             )
 
-    dependent_options: ClassVar[tuple[Needs, ...]] = (
-        Needs("heartbeat_s", (("recovering", ANYTHING),)),
-        Needs("retry_s", (("recovering", ANYTHING),)),
+    dependent_options: ClassVar[tuple[Requires, ...]] = (
+        Requires("heartbeat_s", (("recovering", ANY_VALUE),)),
+        Requires("retry_s", (("recovering", ANY_VALUE),)),
     )
 
     @classmethod
@@ -99,41 +104,41 @@ class Matrix(MatrixBase):
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         if self.recovering:
-            self.spoke_ns, self.own_clock = self.own_clock.at(now, RECOVERY)
+            self.last_sent_ns, self.own_clock = self.own_clock.at(now, CLOCK_USER)
         return super().send(payload, now=now, after=after)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
         if self.recovering:
-            self.own_clock.at(now, RECOVERY)  # only to raise LocalError without `now`
+            self.own_clock.at(now, CLOCK_USER)  # only to raise LocalError without `now`
         if isinstance(message, MatrixMessage):
             return super().receive(message, now=now)
         if message.sender == self.me:
             return (Discard(message, OWN),)
         if message.sender in self.last:
-            return (Discard(message, LATE_NOTE),)
-        if isinstance(message, Request):
+            return (Discard(message, LATE_CONTROL),)
+        if isinstance(message, MatrixRequest):
             return self._answer(message)
-        self._check_note(message)
-        return self._hear(message)
+        self._check_heartbeat(message)
+        return self._receive_heartbeat(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
         if self.recovering:
-            self.own_clock.at(now, RECOVERY)
+            self.own_clock.at(now, CLOCK_USER)
         return isinstance(message, MatrixMessage) and super().would_hold(message, now)
 
-    def _check_note(self, note: Heartbeat) -> None:
+    def _check_heartbeat(self, note: Heartbeat) -> None:
         self.check(note._replace(seq=lanes.get(note.causes, note.sender) + 1))
 
-    def _hear(self, note: Heartbeat) -> Sequence[Effect]:
+    def _receive_heartbeat(self, note: Heartbeat) -> Sequence[Effect]:
         if self._covers(note.causes):
             self.learn(note)
             return NOTHING
-        older = self.notes.get(note.sender)
+        older = self.heartbeats.get(note.sender)
         if older is None or lanes.dominates(note.causes, older.causes, self.guard):
-            self.notes[note.sender] = note
+            self.heartbeats[note.sender] = note
         return NOTHING
 
-    def _answer(self, request: Request) -> Sequence[Effect]:
+    def _answer(self, request: MatrixRequest) -> Sequence[Effect]:
         sender, origin, last = request.sender, request.origin, request.bounds[-1] - 1
         if sender not in self.counts:
             raise UnknownMemberError(f"request from member {sender}, who is not in the group")
@@ -146,11 +151,13 @@ class Matrix(MatrixBase):
                 f"member {sender} requests message {last} of this member, which has sent "
                 f"{self.sent}"
             )
-        wanted = [k for k in self.buffer.of(origin) if intervals.contains(request.bounds, k)]
+        wanted = [
+            k for k in self.buffer.list_numbers(origin) if intervals.contains(request.bounds, k)
+        ]
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
     def undelivered(self) -> Iterable[Any]:
-        return (*super().undelivered(), *self.notes.values())
+        return (*super().undelivered(), *self.heartbeats.values())
 
     def _covers(self, vector: int) -> bool:
         return (self.clock - vector) & self.guard == self.guard
@@ -158,42 +165,42 @@ class Matrix(MatrixBase):
     # -- time -------------------------------------------------------------------------------
 
     def tick(self, now: int) -> Sequence[Effect]:
-        now, self.own_clock = self.own_clock.at(now, RECOVERY)
-        for sender in sorted(self.notes):
-            if self._covers(self.notes[sender].causes):
-                self.learn(self.notes.pop(sender))
+        now, self.own_clock = self.own_clock.at(now, CLOCK_USER)
+        for sender in sorted(self.heartbeats):
+            if self._covers(self.heartbeats[sender].causes):
+                self.learn(self.heartbeats.pop(sender))
         self.sweep()
         if not self.recovering:
             return NOTHING
-        effects = self._ask(now)
-        if now - self.spoke_ns >= self.heartbeat_ns and self.others():
-            self.spoke_ns = now
-            vector, rows = self.clock ^ self.guard, self.rows_to_send()
+        effects = self._request_missing(now)
+        if now - self.last_sent_ns >= self.heartbeat_ns and self.others():
+            self.last_sent_ns = now
+            vector, rows = self.clock ^ self.guard, self.select_rows()
             note = Heartbeat(self.me, 0, self.note_payload, vector, rows)
             effects.append(Transmit(self.others(), note))
         return effects
 
-    def _ask(self, now: int) -> list[Effect]:
-        lacking = self.lacking()
-        self.asked = {origin: at for origin, at in self.asked.items() if origin in lacking}
+    def _request_missing(self, now: int) -> list[Effect]:
+        lacking = self.find_missing_ranges()
+        self.requests = {origin: at for origin, at in self.requests.items() if origin in lacking}
         effects: list[Effect] = []
         for origin, bounds in sorted(lacking.items()):
-            since, tries = self.asked.setdefault(origin, (now, 0))
+            since, tries = self.requests.setdefault(origin, (now, 0))
             if now - since < self.retry_ns:
                 continue
-            self.asked[origin] = now, tries + 1
-            holders = self.holders(origin, bounds[0])
+            self.requests[origin] = now, tries + 1
+            holders = self.list_holders(origin, bounds[0])
             if holders:
-                request = Request(self.me, 0, self.note_payload, origin, bounds)
+                request = MatrixRequest(self.me, 0, self.note_payload, origin, bounds)
                 effects.append(Transmit((holders[tries % len(holders)],), request))
-            elif tries >= TRIES:
-                effects += self._give_up(origin, bounds[0])
+            elif tries >= MAX_TRIES:
+                effects += self._abandon(origin, bounds[0])
         return effects
 
-    def lacking(self) -> dict[int, tuple[int, ...]]:
+    def find_missing_ranges(self) -> dict[int, tuple[int, ...]]:
         """Return the messages by origin that are known to exist and not here, as ranges."""
         known = lanes.pack(self.last.items())
-        for vector in self._heard().values():
+        for vector in self._list_vectors().values():
             known = lanes.merge(known, vector, self.guard)
         lacking = {}
         for origin, last in lanes.items(known):
@@ -208,63 +215,63 @@ class Matrix(MatrixBase):
                 lacking[origin] = tuple(bounds)
         return lacking
 
-    def _heard(self) -> dict[tuple[int, int], int]:
+    def _list_vectors(self) -> dict[tuple[int, int], int]:
         """Return the vectors of heartbeats (number 0) and held messages by (sender, number)."""
-        heard = {(sender, 0): note.causes for sender, note in self.notes.items()}
+        heard = {(sender, 0): note.causes for sender, note in self.heartbeats.items()}
         return heard | {key: wire.principal(message) for key, message in self.held.items()}
 
-    def holders(self, origin: int, number: int) -> list[int]:
+    def list_holders(self, origin: int, number: int) -> list[int]:
         """Return the members to ask for a message: its origin, then those known to have it."""
         known = {
             sender
-            for (sender, _), vector in self._heard().items()
+            for (sender, _), vector in self._list_vectors().items()
             if lanes.get(vector, origin) >= number
         }
         first = [origin] if origin in self.members else []
         return first + sorted((known & {*self.members}) - {origin, self.me})
 
-    def _give_up(self, origin: int, number: int) -> list[Effect]:
+    def _abandon(self, origin: int, number: int) -> list[Effect]:
         """Discard the held messages that depend on a message which no member has."""
         # Current members among the senders would have been asked.
         needs = {key: wire.principal(message) for key, message in self.held.items()}
         hopeless = sorted(key for key in needs if lanes.get(needs[key], origin) >= number)
         effects: list[Effect] = [Discard(self.held.pop(key), LOST) for key in hopeless]
         if effects:
-            self._index()
+            self._rebuild_index()
         return effects
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         effects = super().leave(member, last)
-        self.notes.pop(member, None)
+        self.heartbeats.pop(member, None)
         return effects
 
-    def extra(self) -> Hashable:
-        notes = tuple(note for _, note in sorted(self.notes.items()))
+    def extra_state(self) -> Hashable:
+        notes = tuple(note for _, note in sorted(self.heartbeats.items()))
         return (
-            super().extra(),
-            self.spoke_ns,
+            super().extra_state(),
+            self.last_sent_ns,
             notes,
-            tuple(sorted(self.asked.items())),
+            tuple(sorted(self.requests.items())),
             self.own_clock,
         )
 
-    def set_extra(self, extra: Any) -> None:
-        rows, self.spoke_ns, notes, asked, self.own_clock = extra
-        super().set_extra(rows)
-        self.notes = {note.sender: note for note in notes}
-        self.asked = dict(asked)
+    def set_extra_state(self, extra: Any) -> None:
+        rows, self.last_sent_ns, notes, asked, self.own_clock = extra
+        super().set_extra_state(rows)
+        self.heartbeats = {note.sender: note for note in notes}
+        self.requests = dict(asked)
 
     def check_whole(self) -> None:
         super().check_whole()
-        for note in self.notes.values():
+        for note in self.heartbeats.values():
             if note.sender in self.last or note.seq:
                 raise ValueError(f"heartbeats: one of member {note.sender}")
-            self._check_note(note)
+            self._check_heartbeat(note)
         known = {*self.counts, self.me}
-        if not known.issuperset(self.asked):
-            raise ValueError(f"asked: members {sorted(self.asked)}")
+        if not known.issuperset(self.requests):
+            raise ValueError(f"asked: members {sorted(self.requests)}")
 
     def is_note(self, message: AnyMessage) -> bool:
         return not isinstance(message, MatrixMessage)

@@ -55,7 +55,7 @@ class Heartbeat(NamedTuple):
     rows: tuple[int, ...]
 
 
-class Request(NamedTuple):
+class MatrixRequest(NamedTuple):
     """Control message that requests messages of `origin`, numbers as half-open ranges."""
 
     sender: int
@@ -65,17 +65,17 @@ class Request(NamedTuple):
     bounds: tuple[int, ...]
 
 
-AnyMessage: TypeAlias = MatrixMessage | Heartbeat | Request
+AnyMessage: TypeAlias = MatrixMessage | Heartbeat | MatrixRequest
 
 
 def encode(message: AnyMessage) -> bytes:
     """Return the control information as bytes."""
     head = varint(message.sender) + varint(message.seq)
-    if isinstance(message, Request):
+    if isinstance(message, MatrixRequest):
         return head + varint(REQUEST) + varint(message.origin) + encode_bounds(message.bounds)
     if isinstance(message, Heartbeat):
         head += varint(HEARTBEAT)
-    rows, side = carried(message), len(message.rows)
+    rows, side = list_carried_rows(message), len(message.rows)
     head += varint(side) + encode_dense(message.causes)
     head += sum(1 << k for k in rows).to_bytes(-(-side // 8), "little")
     if not rows:
@@ -107,12 +107,12 @@ def decode(control: bytes, payload: Any) -> AnyMessage:
     return MatrixMessage(sender, seq, payload, causes, rows)
 
 
-def _read_request(reader: Reader, sender: int, payload: Any) -> Request:
+def _read_request(reader: Reader, sender: int, payload: Any) -> MatrixRequest:
     origin, bounds = reader.varint(), read_bounds(reader)
     reader.finish()
     if not bounds:
         raise DecodeError(f"request of member {sender} without messages")
-    return Request(sender, 0, payload, origin, tuple(bounds))
+    return MatrixRequest(sender, 0, payload, origin, tuple(bounds))
 
 
 def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, ...]:
@@ -140,31 +140,31 @@ def principal(message: MatrixMessage | Heartbeat) -> int:
     return lanes.put(message.causes, message.sender, message.seq)
 
 
-def carried(message: MatrixMessage | Heartbeat) -> list[int]:
+def list_carried_rows(message: MatrixMessage | Heartbeat) -> list[int]:
     """Return the members whose rows the message carries, without the sender."""
     return [k for k, row in enumerate(message.rows) if row]
 
 
-def renumbered(message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
+def renumber(message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
     """Return the message with every member's number replaced."""
     sender = numbers[message.sender]
-    if isinstance(message, Request):
+    if isinstance(message, MatrixRequest):
         return message._replace(sender=sender, origin=numbers[message.origin])
-    side = max((*(numbers[k] for k in mentioned(message)), sender)) + 1
+    side = max((*(numbers[k] for k in list_members(message)), sender)) + 1
     rows = [0] * side
-    for k in carried(message):
-        rows[numbers[k]] = _moved(message.rows[k], numbers)
-    causes = _moved(message.causes, numbers)
+    for k in list_carried_rows(message):
+        rows[numbers[k]] = _renumber_vector(message.rows[k], numbers)
+    causes = _renumber_vector(message.causes, numbers)
     return message._replace(sender=sender, causes=causes, rows=tuple(rows))
 
 
-def _moved(vector: int, numbers: Mapping[int, int]) -> int:
+def _renumber_vector(vector: int, numbers: Mapping[int, int]) -> int:
     return lanes.pack((numbers[k], count) for k, count in lanes.items(vector))
 
 
-def mentioned(message: AnyMessage) -> tuple[int, ...]:
+def list_members(message: AnyMessage) -> tuple[int, ...]:
     """Return the numbers of all members that the control information names."""
-    if isinstance(message, Request):
+    if isinstance(message, MatrixRequest):
         return tuple(sorted({message.sender, message.origin}))
     counted: Iterable[int] = (k for k, _ in lanes.items(message.causes))
-    return tuple(sorted({message.sender, *counted, *carried(message)}))
+    return tuple(sorted({message.sender, *counted, *list_carried_rows(message)}))

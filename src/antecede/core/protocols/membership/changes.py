@@ -11,36 +11,36 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from antecede.errors import LocalError, SequenceError
 
-STALE = "its state is stale: restore a newer snapshot, or let it join under another name"
+STALE_STATE = "its state is stale: restore a newer snapshot, or let it join under another name"
 
 
-def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceError:
+def make_number_error(claim: str, number: int, member: int, last: int, me: int) -> SequenceError:
     """Return the error for a message that names a number above a member's last one.
 
     `claim`: message and verb. A number of this member means that its own state is stale.
     """
-    which = f"{what} message {number} of member {member}"
+    which = f"{claim} message {number} of member {member}"
     if member == me:
-        return SequenceError(f"{which}, but this member has sent {last}: {STALE}")
+        return SequenceError(f"{which}, but this member has sent {last}: {STALE_STATE}")
     return SequenceError(f"{which}, whose last message is at most {last}")
 
 
-def with_newcomers(
+def add_members(
     members: tuple[int, ...],
     known: Collection[int],
-    newcomers: Iterable[int],
+    new: Iterable[int],
     highest: int | None = None,
 ) -> tuple[int, ...]:
     """Return the members with new ones added, sorted; `known`: all members ever.
 
     Raises LocalError for a number that was used before, is negative or above `highest`.
     """
-    newcomers = tuple(newcomers)
-    for member in newcomers:
+    new = tuple(new)
+    for member in new:
         if member in known:
             raise LocalError(f"member number {member} was used before")
-    check_numbers(newcomers, highest)
-    return tuple(sorted((*members, *newcomers)))
+    check_numbers(new, highest)
+    return tuple(sorted((*members, *new)))
 
 
 def check_numbers(members: Iterable[int], highest: int | None) -> None:
@@ -50,24 +50,24 @@ def check_numbers(members: Iterable[int], highest: int | None) -> None:
             raise LocalError(f"member numbers are 0 to {highest}, not {member}")
 
 
-def without(members: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
+def remove_members(members: tuple[int, ...], departed: Collection[int]) -> tuple[int, ...]:
     """Return the members except the departed ones."""
-    return tuple(member for member in members if member not in gone)
+    return tuple(member for member in members if member not in departed)
 
 
-def check_leaver(members: Collection[int], me: int, member: int) -> None:
+def check_departure(members: Collection[int], me: int, member: int) -> None:
     """Raise LocalError unless `member` is another current member."""
     if member == me or member not in members:
         raise LocalError(f"member {member} is not another member of this group")
 
 
-def check_last(member: int, last: int, newest: int) -> None:
+def check_last_number(member: int, last: int, newest: int) -> None:
     """Raise LocalError if messages beyond the last one of a departing member are known."""
     if last < newest:
         raise LocalError(f"member {member} left after message {last}, but {newest} is known here")
 
 
-def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> None:
+def check_all_delivered(member: int, last: Mapping[int, int], delivered: int) -> None:
     """Raise LocalError unless the member has left and all its messages are delivered."""
     if last.get(member) != delivered:
         raise LocalError(
@@ -76,13 +76,13 @@ def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> Non
         )
 
 
-def check_new(sent: int, *come: object) -> None:
+def check_unused(sent: int, *received: object) -> None:
     """Raise LocalError if a join state is installed after a message was sent or received."""
-    if sent or any(come):
+    if sent or any(received):
         raise LocalError("a join state must be installed before anything is sent or received")
 
 
-def check_begin(newest: Mapping[int, int], highest: int) -> None:
+def check_start_numbers(newest: Mapping[int, int], highest: int) -> None:
     """Raise LocalError for a start number above the highest possible one."""
     for member, number in newest.items():
         if number > highest:
@@ -91,13 +91,13 @@ def check_begin(newest: Mapping[int, int], highest: int) -> None:
             )
 
 
-def check_whole(
+def check_consistency(
     me: int,
     members: tuple[int, ...],
     known: Collection[int],
     last: Collection[int],
-    whole: Mapping[str, Collection[int]],
-    some: Mapping[str, Collection[int]],
+    complete_tables: Mapping[str, Collection[int]],
+    partial_tables: Mapping[str, Collection[int]],
 ) -> None:
     """Raise ValueError unless members and tables of a restored state are consistent.
 
@@ -106,21 +106,21 @@ def check_whole(
     others = set(known)
     if me in others or me in last or not others.issuperset(last):
         raise ValueError("departed: unknown members, or this member among the others")
-    if tuple(members) != still_here((*others, me), last):
+    if tuple(members) != select_current((*others, me), last):
         raise ValueError(f"members {members} are not the known ones without the departed ones")
-    for name, table in whole.items():
+    for name, table in complete_tables.items():
         if set(table) != others:
             raise ValueError(f"{name}: members {sorted(table)} in place of {sorted(others)}")
-    for name, table in some.items():
+    for name, table in partial_tables.items():
         if strangers := set(table) - others:
             raise ValueError(f"{name}: member {min(strangers)} is not another member")
 
 
-def still_here(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
+def select_current(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
     """Return the current members, sorted: all ever known except the departed ones."""
     return tuple(sorted(set(known).difference(last)))
 
 
-def runs_of(counts: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
+def counts_to_ranges(counts: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
     """Return the numbers 1 to count by member, as half-open ranges."""
     return {member: (1, count + 1) if count else () for member, count in counts.items()}

@@ -11,12 +11,12 @@ from antecede.core.protocols.base import Effect, MessageId, Protocol
 from antecede.errors import LocalError
 
 
-def pass_over(
+def skip_lost_messages(
     protocol: Protocol,
     lost: Collection[MessageId],
     count_of: Callable[[int], int],
     is_here: Callable[[MessageId], bool],
-    pass_one: Callable[[MessageId], Sequence[Effect]],
+    skip: Callable[[MessageId], Sequence[Effect]],
     is_next: Callable[[MessageId], bool] | None = None,
 ) -> list[Effect]:
     """Skip lost messages, each in its turn, and return the effects.
@@ -45,15 +45,15 @@ def pass_over(
         if not ready:
             protocol.restore(before)
             one = min(waiting)
-            raise LocalError(_too_early(one, count_of(one.sender) + 1))
+            raise LocalError(_explain_too_early(one, count_of(one.sender) + 1))
         waiting.discard(ready[0])
-        effects += pass_one(ready[0])
+        effects += skip(ready[0])
     return effects
 
 
-def _too_early(one: MessageId, first: int) -> str:
-    what = f"message {one.seq} of member {one.sender}"
-    if first == one.seq:
+def _explain_too_early(lost: MessageId, first: int) -> str:
+    what = f"message {lost.seq} of member {lost.sender}"
+    if first == lost.seq:
         return f"{what} can be skipped only in its turn, which is not known here yet"
-    which = f"message {first}" if first == one.seq - 1 else f"messages {first} to {one.seq - 1}"
+    which = f"message {first}" if first == lost.seq - 1 else f"messages {first} to {lost.seq - 1}"
     return f"{what} can be skipped only after {which}: declare these lost too, or wait for them"

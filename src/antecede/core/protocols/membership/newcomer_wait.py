@@ -20,29 +20,29 @@ from antecede.core.clocks import seconds_text
 from antecede.errors import EarlyError
 
 
-class NewcomerWait:
+class JoinWait:
     """Mixin for protocols in which a joining member waits before its first message."""
 
-    entry: tuple[int | None, ...] = ()
+    join_wait: tuple[int | None, ...] = ()
 
-    def entry_wait_ns(self) -> int:
+    def join_wait_ns(self) -> int:
         """Return the wait after the first reading, ns; 0: the order does not rely on network
         delays.
         """
         raise NotImplementedError
 
     def enter(self) -> None:
-        self.entry = (None,) if self.entry_wait_ns() else ()
+        self.join_wait = (None,) if self.join_wait_ns() else ()
 
-    def note_entry(self, reading: int) -> None:
+    def record_first_reading(self, reading: int) -> None:
         """Record the first reading."""
-        if self.entry == (None,):
-            self.entry = (reading,)
+        if self.join_wait == (None,):
+            self.join_wait = (reading,)
 
-    def check_entry(self, reading: int) -> None:
+    def check_join_wait(self, reading: int) -> None:
         """Raise EarlyError before the wait is over; end it otherwise."""
-        (first,) = self.entry
-        wait_ns = self.entry_wait_ns()
+        (first,) = self.join_wait
+        wait_ns = self.join_wait_ns()
         if first is None:
             raise EarlyError(
                 "a joining member must wait for the least delay since its invitation, and "
@@ -58,12 +58,12 @@ class NewcomerWait:
                 "with a corrected clock until it is past all times that it may have sent",
                 from_ns=first + wait_ns,
             )
-        self.entry = ()
+        self.join_wait = ()
 
-    def bar_until(self, reading: int) -> None:
+    def block_sends_until(self, reading: int) -> None:
         """Reject sends before this clock reading."""
-        self.entry = (reading - self.entry_wait_ns(),)
+        self.join_wait = (reading - self.join_wait_ns(),)
 
-    def take_entry(self, rest: tuple[Any, ...]) -> None:
+    def restore_join_wait(self, rest: tuple[Any, ...]) -> None:
         """Restore the wait from the end of a snapshot."""
-        self.entry = rest
+        self.join_wait = rest

@@ -70,7 +70,7 @@ class AddressedProtocol(Protocol):
         """Derive the masks from the members in `known`; called whenever these change."""
 
     @abstractmethod
-    def behind(self, message: Any) -> int:
+    def find_shortfall(self, message: Any) -> int:
         """Return a number that is 0 if an unchecked message lacks nothing here."""
 
     @abstractmethod
@@ -82,11 +82,11 @@ class AddressedProtocol(Protocol):
         """Return whether a message to this member has been delivered."""
 
     @abstractmethod
-    def lacks(self, message: Any) -> bool:
+    def is_blocked(self, message: Any) -> bool:
         """Return whether a held message must wait."""
 
     @abstractmethod
-    def missing(self, message: Any) -> tuple[MessageId, ...]:
+    def list_missing(self, message: Any) -> tuple[MessageId, ...]:
         """Return the ids known to be missing for a held message."""
 
     @abstractmethod
@@ -94,11 +94,11 @@ class AddressedProtocol(Protocol):
         """Update the state for the delivery of `message`; return `news` for `take_unblocked`."""
 
     @abstractmethod
-    def woken(self, news: Any) -> list[Any]:
+    def take_unblocked(self, news: Any) -> list[Any]:
         """Take the held messages out of the index whose indexed cause arrived with `news`."""
 
     @abstractmethod
-    def file(self, message: Any) -> None:
+    def index_held(self, message: Any) -> None:
         """Add a held message to the index under one missing cause."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class AddressedProtocol(Protocol):
 
     # -- sending and receiving ----------------------------------------------------------------
 
-    def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
+    def resolve_targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
         """Return the destinations, sorted; None: all others. Raises LocalError."""
         if to is None:
             return self.others()
@@ -124,7 +124,7 @@ class AddressedProtocol(Protocol):
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
         if message.sender == self.me:
             return (Discard(message, OWN),)
-        behind = self.behind(message)
+        behind = self.find_shortfall(message)
         self.check(message, behind)
         if self.me not in message.to:
             return (Discard(message, NOT_ADDRESSED),)
@@ -132,35 +132,35 @@ class AddressedProtocol(Protocol):
             return (Discard(message, DUPLICATE),)
         if behind:
             self.held[self.identity(message)] = message
-            self.file(message)
-            return (Hold(message, self.missing(message)),)
+            self.index_held(message)
+            return (Hold(message, self.list_missing(message)),)
         return self.release(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
         if message.sender == self.me:
             return False
-        behind = self.behind(message)
+        behind = self.find_shortfall(message)
         self.check(message, behind)
         known = self.me not in message.to or self.is_duplicate(message)
         return not known and self.identity(message) not in self.held and bool(behind)
 
     def release(self, message: Any) -> Sequence[Effect]:
-        return self._let_go([message])
+        return self._deliver_all([message])
 
-    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
+    def _deliver_all(self, ready: list[Any]) -> Sequence[Effect]:
         effects: list[Effect] = []
         for done in ready:
             effects.append(Deliver(done))
             news = self.record(done)
             if self.held:
-                ready += self._free(self.woken(news))
+                ready += self._take_deliverable(self.take_unblocked(news))
         return effects
 
-    def _free(self, woken: Iterable[Any]) -> list[Any]:
+    def _take_deliverable(self, unblocked: Iterable[Any]) -> list[Any]:
         free = []
-        for waiter in sorted(woken, key=lambda one: (one.sender, one.seq)):
-            if self.lacks(waiter):
-                self.file(waiter)
+        for waiter in sorted(unblocked, key=lambda one: (one.sender, one.seq)):
+            if self.is_blocked(waiter):
+                self.index_held(waiter)
             else:
                 del self.held[self.identity(waiter)]
                 free.append(waiter)
@@ -179,27 +179,28 @@ class AddressedProtocol(Protocol):
             sender, seq = strange[0]
             raise LocalError(f"no held message waits for message {seq} of member {sender}")
         while named:
-            ready = [one for one in named if self._held_before(one) is None]
+            ready = [one for one in named if self._find_held_before(one) is None]
             if not ready:
-                one, first = named[0], self._held_before(named[0])
+                one, first = named[0], self._find_held_before(named[0])
                 self.restore(before)
                 raise LocalError(
                     f"message {one.seq} of member {one.sender} can be skipped only after "
                     f"message {first} of member {one.sender}, which is held"
                 )
-            effects += self._let_go(self._free(self.pass_one(ready[0])))
+            effects += self._deliver_all(self._take_deliverable(self.skip(ready[0])))
             missing = {one for held in self.blocked_on() for one in held.missing}
             named = [one for one in named if one in missing]
         return effects
 
-    def _held_before(self, one: MessageId) -> int | None:
+    def _find_held_before(self, lost: MessageId) -> int | None:
         """Return the first held number of a sender up to this one, if there is one."""
         return min(
-            (k.seq for k in self.held if k.sender == one.sender and k.seq <= one.seq), default=None
+            (k.seq for k in self.held if k.sender == lost.sender and k.seq <= lost.seq),
+            default=None,
         )
 
     @abstractmethod
-    def pass_one(self, lost: MessageId) -> list[Any]:
+    def skip(self, lost: MessageId) -> list[Any]:
         """Count a lost message as known here; take the held messages that it unblocks."""
 
     def check_head(self, message: Any) -> None:
@@ -224,7 +225,7 @@ class AddressedProtocol(Protocol):
 
     def blocked_on(self) -> tuple[Held, ...]:
         return tuple(
-            Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
+            Held(self.held[key], self.list_missing(self.held[key])) for key in sorted(self.held)
         )
 
     def held_count(self) -> int:
@@ -232,18 +233,18 @@ class AddressedProtocol(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         newest = {member: self.newest(member) for member in self.known}
-        return changes.runs_of({**newest, self.me: self.sent})
+        return changes.counts_to_ranges({**newest, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
     def set_known(self, known: Iterable[int]) -> None:
         self.known = frozenset(known)
-        self.members = changes.still_here(self.known, self.last)
+        self.members = changes.select_current(self.known, self.last)
         self.lay_out()
 
-    def adopt_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
+    def install_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
         """Install all known and departed members of a join state. Raises LocalError."""
-        changes.check_new(self.sent, self.held, any(map(self.newest, self.known)))
+        changes.check_unused(self.sent, self.held, any(map(self.newest, self.known)))
         # Check first: the size of all masks depends on the highest number.
         gone, everybody = dict(last), {*known, self.me}
         if not all(type(member) is int and 0 <= member <= self.highest for member in everybody):
@@ -257,7 +258,7 @@ class AddressedProtocol(Protocol):
         return self.join_all((member,))
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        changes.with_newcomers(self.members, self.known, members, self.highest)
+        changes.add_members(self.members, self.known, members, self.highest)
         self.set_known(self.known.union(members))
         return NOTHING
 
@@ -268,27 +269,27 @@ class AddressedProtocol(Protocol):
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.newest(member))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.newest(member))
         self.last[member] = last
         self.set_known(self.known)
         late = sorted(k for k, m in self.held.items() if m.sender == member and m.seq > last)
         effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
-        self.index()
+        self.rebuild_index()
         return effects
 
-    def index(self) -> None:
+    def rebuild_index(self) -> None:
         self.clear_index()
         for message in self.held.values():
-            self.file(message)
+            self.index_held(message)
 
     def check_whole(self) -> None:
         known = self.known - {self.me}
-        changes.check_whole(self.me, self.members, known, self.last, {}, {})
+        changes.check_consistency(self.me, self.members, known, self.last, {}, {})
         if self.me not in self.known:
             raise ValueError(f"member {self.me} is not in its own group")
         for message in self.held.values():
-            behind = self.behind(message)
+            behind = self.find_shortfall(message)
             self.check(message, behind)
             if message.sender == self.me or self.me not in message.to or not behind:
                 raise ValueError(f"held: message {message.seq} of member {message.sender}")

@@ -46,9 +46,9 @@ from antecede.core.protocols.multicast.rst_messages import (
     MAX_SIDE,
     MatrixBytes,
     RstMessage,
-    entries_of,
-    rows_of,
-    trimmed,
+    entries_to_rows,
+    rows_to_entries,
+    trim_rows,
 )
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
@@ -72,12 +72,12 @@ class Rst(AddressedProtocol):
         self.width = side * LANE_BITS
         self.guard = guards(side)
         self.units = self.guard >> VALUE_BITS
-        self.strange = pack((d, MAX_VALUE) for d in range(side) if d not in self.known)
+        self.unknown_columns = pack((d, MAX_VALUE) for d in range(side) if d not in self.known)
         """Columns of unused numbers."""
-        self.doubtful = self.guard | self.strange | MAX_VALUE << (self.me * LANE_BITS)
+        self.suspect_bits = self.guard | self.unknown_columns | MAX_VALUE << (self.me * LANE_BITS)
         """Bits in which a newer row may differ from the known one only for a reason."""
         self.delivered = {k: get(self.matrix[k], self.me) for k in self.known - {self.me}}
-        self.current = frozenset(self.others())
+        self.current_members = frozenset(self.others())
 
     def send(
         self,
@@ -87,20 +87,20 @@ class Rst(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        targets = self.targets(to)
+        targets = self.resolve_targets(to)
         self.sent += 1
-        message = RstMessage(self.me, self.sent, payload, targets, trimmed(self.matrix))
-        self.matrix[self.me] += self.ones(targets)
+        message = RstMessage(self.me, self.sent, payload, targets, trim_rows(self.matrix))
+        self.matrix[self.me] += self.make_unit_row(targets)
         return (Transmit(targets, message),)
 
     def receive(self, message: RstMessage, *, now: int | None = None) -> Sequence[Effect]:
         sender, to, rows = message.sender, message.to, message.matrix
         # Fast path: the next message of its channel, without suspect bits in newer rows.
-        if self.me not in to or sender not in self.current or len(rows) > len(self.matrix):
+        if self.me not in to or sender not in self.current_members or len(rows) > len(self.matrix):
             return super().receive(message)
         number = self.delivered[sender] + 1
-        news = self.news(rows)
-        if self.identity(message).seq != number or not self.is_plain(rows, news):
+        news = self.find_newer_rows(rows)
+        if self.identity(message).seq != number or not self.is_next_in_order(rows, news):
             return super().receive(message)
         self.check_head(message)
         self.check_number(message)
@@ -110,12 +110,12 @@ class Rst(AddressedProtocol):
             return self.release(message)
         for k in news:
             self.matrix[k] = rows[k]
-        self.reckon(message)
+        self.count_delivery(message)
         return (Deliver(message),)
 
     # -- missing causes -----------------------------------------------------------------------
 
-    def news(self, rows: Sequence[int]) -> list[int]:
+    def find_newer_rows(self, rows: Sequence[int]) -> list[int]:
         """Return the members with newer rows; replace equal rows by the same object."""
         mine = self.matrix
         found = []
@@ -126,18 +126,18 @@ class Rst(AddressedProtocol):
                 mine[k] = rows[k]
         return found
 
-    def is_plain(self, rows: Sequence[int], news: Iterable[int]) -> bool:
+    def is_next_in_order(self, rows: Sequence[int], news: Iterable[int]) -> bool:
         """Return whether newer rows are valid rows of other current members and lack nothing."""
         for k in news:
             more = rows[k] - self.matrix[k]
-            if k not in self.current or more & self.doubtful or more >> self.width:
+            if k not in self.current_members or more & self.suspect_bits or more >> self.width:
                 return False
             if get(more, k):
                 return False
         return True
 
-    def behind(self, message: RstMessage) -> int:
-        return len(self.needed(message))
+    def find_shortfall(self, message: RstMessage) -> int:
+        return len(self.list_needed(message))
 
     def check(self, message: RstMessage, behind: int) -> None:
         self.check_head(message)
@@ -146,7 +146,7 @@ class Rst(AddressedProtocol):
         if len(rows) > len(self.matrix):
             raise UnknownMemberError(f"{what} counts messages of a member that is not in the group")
         self.check_number(message)
-        for k in self.news(rows):
+        for k in self.find_newer_rows(rows):
             self.check_row(what, k, rows[k])
 
     def check_number(self, message: RstMessage) -> None:
@@ -162,7 +162,11 @@ class Rst(AddressedProtocol):
             )
 
     def check_row(self, what: str, member: int, row: int) -> None:
-        if row >> self.width or row & (self.guard | self.strange) or member not in self.known:
+        if (
+            row >> self.width
+            or row & (self.guard | self.unknown_columns)
+            or member not in self.known
+        ):
             raise UnknownMemberError(
                 f"{what} counts messages from or to a member that is not in the group"
             )
@@ -172,7 +176,7 @@ class Rst(AddressedProtocol):
             known = max(unpack(row, len(self.matrix)))
             raise SequenceError(
                 f"{what} counts {known} messages to one receiver from member {member}, but "
-                f"this member has sent {self.newest(member)} at most: {changes.STALE}"
+                f"this member has sent {self.newest(member)} at most: {changes.STALE_STATE}"
             )
         if (row - self.matrix[member]) & self.guard:
             raise SequenceError(
@@ -182,7 +186,7 @@ class Rst(AddressedProtocol):
         if max(unpack(row, len(self.matrix))) > last:
             raise SequenceError(f"{what} counts more messages of member {member} than it sent")
 
-    def needed(self, message: RstMessage) -> tuple[MessageId, ...]:
+    def list_needed(self, message: RstMessage) -> tuple[MessageId, ...]:
         """Return (k, SENT_m[k, me]) for every k with fewer deliveries here."""
         at, found = self.me, []
         for k, row in enumerate(message.matrix):
@@ -191,13 +195,13 @@ class Rst(AddressedProtocol):
                 found.append(MessageId(k, number))
         return tuple(found)
 
-    def missing(self, message: RstMessage) -> tuple[MessageId, ...]:
+    def list_missing(self, message: RstMessage) -> tuple[MessageId, ...]:
         """Return the newest missing message to this member of each sender, by channel number."""
-        needs = self.needs[self.identity(message)]
+        needs = self.needed[self.identity(message)]
         return tuple(cause for cause in needs if cause.seq > self.delivered[cause.sender])
 
-    def lacks(self, message: RstMessage) -> bool:
-        return bool(self.missing(message))
+    def is_blocked(self, message: RstMessage) -> bool:
+        return bool(self.list_missing(message))
 
     def identity(self, message: RstMessage) -> MessageId:
         sender, rows = message.sender, message.matrix
@@ -211,21 +215,21 @@ class Rst(AddressedProtocol):
 
     def record(self, message: RstMessage) -> MessageId:
         rows = message.matrix
-        for k in self.news(rows):
+        for k in self.find_newer_rows(rows):
             # Merge: newer rows may have arrived while the message was held.
             self.matrix[k] = merge(self.matrix[k], rows[k], self.guard)
-        self.reckon(message)
+        self.count_delivery(message)
         return MessageId(message.sender, self.delivered[message.sender])
 
-    def reckon(self, message: RstMessage) -> None:
+    def count_delivery(self, message: RstMessage) -> None:
         sender, rows = message.sender, message.matrix
         row = rows[sender] if sender < len(rows) else 0
-        counted, mine = row + self.ones(message.to), self.matrix[sender]
+        counted, mine = row + self.make_unit_row(message.to), self.matrix[sender]
         # The rows differ only if a message counted others that were never sent.
         self.matrix[sender] = counted if row == mine else merge(mine, counted, self.guard)
         self.delivered[sender] += 1
 
-    def ones(self, to: Iterable[int]) -> int:
+    def make_unit_row(self, to: Iterable[int]) -> int:
         """Return the row that counts one message for each of some members."""
         raw = bytearray(len(self.matrix) * LANE_BYTES)
         for member in to:
@@ -233,27 +237,27 @@ class Rst(AddressedProtocol):
         return int.from_bytes(raw, "little")
 
     def clear_index(self) -> None:
-        self.needs: dict[MessageId, tuple[MessageId, ...]] = {}
+        self.needed: dict[MessageId, tuple[MessageId, ...]] = {}
         """Held message -> the causes that were missing when it was indexed."""
         self.waiting: dict[MessageId, list[MessageId]] = {}
         """Missing message -> held messages that are indexed under it."""
 
-    def file(self, message: RstMessage) -> None:
+    def index_held(self, message: RstMessage) -> None:
         key = self.identity(message)
-        self.needs[key] = needs = self.needed(message)
+        self.needed[key] = needs = self.list_needed(message)
         self.waiting.setdefault(needs[0], []).append(key)
 
-    def woken(self, news: MessageId) -> list[RstMessage]:
+    def take_unblocked(self, news: MessageId) -> list[RstMessage]:
         return [self.held[key] for key in self.waiting.pop(news, ())]
 
-    def pass_one(self, lost: MessageId) -> list[RstMessage]:
+    def skip(self, lost: MessageId) -> list[RstMessage]:
         """Merge the row of the lost message's sender from a message that needs it."""
         sender, number = lost
-        needing = next(self.held[key] for key, needs in self.needs.items() if lost in needs)
+        needing = next(self.held[key] for key, needs in self.needed.items() if lost in needs)
         self.matrix[sender] = merge(self.matrix[sender], needing.matrix[sender], self.guard)
         self.delivered[sender] = number
         filed = [one for one in self.waiting if one.sender == sender and one.seq <= number]
-        return [waiter for one in filed for waiter in self.woken(one)]
+        return [waiter for one in filed for waiter in self.take_unblocked(one)]
 
     def number_named(self, message: RstMessage, member: int) -> int:
         rows = message.matrix
@@ -265,12 +269,12 @@ class Rst(AddressedProtocol):
         return max(unpack(self.matrix[member], len(self.matrix)))
 
     def frontier(self) -> Hashable:
-        return tuple(sorted(self.known)), tuple(sorted(self.last.items())), trimmed(self.matrix)
+        return tuple(sorted(self.known)), tuple(sorted(self.last.items())), trim_rows(self.matrix)
 
-    def adopt(self, frontier: Any) -> None:
-        known, last, matrix = frontier
-        self.adopt_members(known, last)
-        rows, barred = [*matrix], self.guard | self.strange
+    def adopt(self, state: Any) -> None:
+        known, last, matrix = state
+        self.install_members(known, last)
+        rows, barred = [*matrix], self.guard | self.unknown_columns
         if len(rows) > len(self.matrix) or any(
             not 0 <= row < 1 << self.width or row & barred for row in rows
         ):
@@ -288,16 +292,16 @@ class Rst(AddressedProtocol):
         self.begin_at({})
 
     def snapshot(self) -> Hashable:
-        return self.common_state(), trimmed(self.matrix)
+        return self.common_state(), trim_rows(self.matrix)
 
     def restore(self, state: Any) -> None:
         common, matrix = state
         self.matrix = [*matrix]
         self.set_common_state(common)
-        self.index()
+        self.rebuild_index()
 
     def check_whole(self) -> None:
-        barred, side = self.guard | self.strange, len(self.matrix)
+        barred, side = self.guard | self.unknown_columns, len(self.matrix)
         if side != max(self.known) + 1:
             raise ValueError(f"matrix: {side} rows")
         for member, row in enumerate(self.matrix):
@@ -313,14 +317,16 @@ class Rst(AddressedProtocol):
         return tuple(MessageId(k, number) for k, number in named if number)
 
     def mentions(self, message: RstMessage) -> tuple[int, ...]:
-        named = {member for k, d, _ in entries_of(message.matrix) for member in (k, d)}
+        named = {member for k, d, _ in rows_to_entries(message.matrix) for member in (k, d)}
         return tuple(sorted(named.union(message.to, (message.sender,))))
 
     def renumber(self, message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
         return message._replace(
             sender=numbers[message.sender],
             to=tuple(sorted(numbers[member] for member in message.to)),
-            matrix=rows_of((numbers[k], numbers[d], n) for k, d, n in entries_of(message.matrix)),
+            matrix=entries_to_rows(
+                (numbers[k], numbers[d], n) for k, d, n in rows_to_entries(message.matrix)
+            ),
         )
 
     # -- size and wire ----------------------------------------------------------------------

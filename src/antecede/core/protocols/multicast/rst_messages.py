@@ -50,7 +50,7 @@ class RstMessage(NamedTuple):
     """Row k: messages of k to each member, packed by destination. The last row is not 0."""
 
 
-def lane(sender: int, target: int) -> int:
+def cell_index(sender: int, target: int) -> int:
     """Return the index of entry [sender, target]: shell by shell around entry [0, 0].
 
     Shell m has the 2m + 1 entries whose larger index is m: its column, then its row.
@@ -60,14 +60,14 @@ def lane(sender: int, target: int) -> int:
     return sender * sender + sender + 1 + target
 
 
-def entry(number: int) -> tuple[int, int]:
+def index_to_cell(number: int) -> tuple[int, int]:
     """Return (sender, target) of an index."""
     shell = isqrt(number)
     place = number - shell * shell
     return (place, shell) if place <= shell else (shell, place - shell - 1)
 
 
-def rows_of(entries: Iterable[tuple[int, int, int]]) -> Rows:
+def entries_to_rows(entries: Iterable[tuple[int, int, int]]) -> Rows:
     """Return the rows of (sender, target, count) with counts above 0."""
     found: dict[int, list[tuple[int, int]]] = {}
     for sender, target, number in entries:
@@ -75,12 +75,12 @@ def rows_of(entries: Iterable[tuple[int, int, int]]) -> Rows:
     return tuple(pack(found.get(k, ())) for k in range(max(found, default=-1) + 1))
 
 
-def entries_of(rows: Sequence[int]) -> list[tuple[int, int, int]]:
+def rows_to_entries(rows: Sequence[int]) -> list[tuple[int, int, int]]:
     """Return (sender, target, count) of every entry that is not 0."""
     return [(k, d, count) for k, row in enumerate(rows) if row for d, count in nonzero(row)]
 
 
-def trimmed(rows: Sequence[int]) -> Rows:
+def trim_rows(rows: Sequence[int]) -> Rows:
     """Return the rows without trailing zeros."""
     end = len(rows)
     while end and not rows[end - 1]:
@@ -92,16 +92,16 @@ class MatrixBytes:
     """Encoder and decoder of matrices that reuses the rows of the previous one."""
 
     def __init__(self) -> None:
-        self._forget(0, 1)
+        self._reset(0, 1)
 
-    def _forget(self, side: int, width: int) -> None:
+    def _reset(self, side: int, width: int) -> None:
         self.side, self.width = side, width
         self.rows = [0] * side
         self.pieces = [bytes(max(side - 1, 0) * width)] * side
         """Entries of each row without its own column, `width` bytes each."""
-        self.found = [0] * side
+        self.nonzero_counts = [0] * side
         """Number of these entries that are not 0."""
-        self.wide = [0] * side
+        self.wide_counts = [0] * side
         """Number of these entries that need the full width."""
 
     def encode(self, rows: Sequence[int]) -> bytes:
@@ -111,14 +111,14 @@ class MatrixBytes:
         side = max(len(rows), -(-together.bit_length() // LANE_BITS))
         width = len(planes(together.to_bytes(side * LANE_BYTES, "little")))
         if (side, width) != (self.side, self.width):
-            self._forget(side, width)
+            self._reset(side, width)
         rows = [*rows, *[0] * (side - len(rows))]
         changed = list(compress(count(), map(is_not, rows, self.rows)))
         if changed:
-            self._write(changed, rows)
+            self._encode_rows(changed, rows)
         if not self._is_sparse():
             return bytes((width,)) + varint(side) + b"".join(self.pieces)
-        places = sorted((lane(k, d), number) for k, d, number in entries_of(rows))
+        places = sorted((cell_index(k, d), number) for k, d, number in rows_to_entries(rows))
         return b"\0" + encode_sparse(len(places), places)
 
     def read(self, reader: Reader) -> Rows:
@@ -140,24 +140,24 @@ class MatrixBytes:
         size = (side - 1) * width
         body = reader.take(side * size)
         if (side, width) != (self.side, self.width):
-            self._forget(side, width)
+            self._reset(side, width)
         pieces = [body[at : at + size] for at in range(0, side * size, size)]
         changed = list(compress(count(), map(ne, pieces, self.pieces)))
         if changed:
-            self._read(changed, pieces)
+            self._decode_rows(changed, pieces)
         rows = self.rows
         if not (rows[-1] or any(row >> (side - 1) * LANE_BITS for row in rows)):
             raise DecodeError(f"matrix at byte {start}: larger than its members need")
-        if width > 1 and not any(self.wide):
+        if width > 1 and not any(self.wide_counts):
             raise DecodeError(f"matrix at byte {start}: wider than its largest entry needs")
         if self._is_sparse():
             raise DecodeError(f"matrix at byte {start}: mostly 0, must be encoded as pairs")
-        return trimmed(rows)
+        return trim_rows(rows)
 
     def _is_sparse(self) -> bool:
-        return is_sparse(sum(self.found), self.side * (self.side - 1), self.width)
+        return is_sparse(sum(self.nonzero_counts), self.side * (self.side - 1), self.width)
 
-    def _write(self, changed: Sequence[int], rows: Sequence[int]) -> None:
+    def _encode_rows(self, changed: Sequence[int], rows: Sequence[int]) -> None:
         size, width = self.side * LANE_BYTES, self.width
         raw = b"".join([rows[k].to_bytes(size, "little") for k in changed])
         split = [raw[byte::LANE_BYTES] for byte in range(width)]
@@ -168,7 +168,7 @@ class MatrixBytes:
             self.rows[k] = rows[k]
         self._count(changed, split)
 
-    def _read(self, changed: Sequence[int], pieces: Sequence[bytes]) -> None:
+    def _decode_rows(self, changed: Sequence[int], pieces: Sequence[bytes]) -> None:
         size, width = self.side * LANE_BYTES, self.width
         none = bytes(width)
         parts: list[bytes] = []
@@ -188,17 +188,20 @@ class MatrixBytes:
     def _count(self, changed: Sequence[int], split: Sequence[bytes]) -> None:
         used, top, side = occupied(split), split[-1], self.side
         for k, at in zip(changed, count(0, side), strict=False):
-            self.found[k] = side - used.count(0, at, at + side)
-            self.wide[k] = side - top.count(0, at, at + side)
+            self.nonzero_counts[k] = side - used.count(0, at, at + side)
+            self.wide_counts[k] = side - top.count(0, at, at + side)
 
 
 def _read_pairs(reader: Reader) -> Rows:
     start = reader.offset
-    places = [(*entry(number), count) for number, count in read_sparse(reader, MAX_SIDE * MAX_SIDE)]
+    places = [
+        (*index_to_cell(number), count)
+        for number, count in read_sparse(reader, MAX_SIDE * MAX_SIDE)
+    ]
     if any(k == d for k, d, _ in places):
         raise UnknownMemberError(f"matrix at byte {start}: messages of a member to itself")
     side = max((max(k, d) for k, d, _ in places), default=-1) + 1
     width = byte_width(max((count for *_, count in places), default=0))
     if not is_sparse(len(places), side * (side - 1), width):
         raise DecodeError(f"matrix at byte {start}: mostly above 0, must not be encoded as pairs")
-    return rows_of(places)
+    return entries_to_rows(places)

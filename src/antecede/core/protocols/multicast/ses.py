@@ -65,7 +65,7 @@ OVERWRITING = "overwriting"
 UNICAST_RULE = "unicast-rule"
 
 
-class PrintedMerge:
+class PublishedMerge:
     """Published merge rule of V, with the numbers delivered under it as intervals by member."""
 
     def __init__(
@@ -75,7 +75,7 @@ class PrintedMerge:
         self.arrivals = {member: list(bounds) for member, bounds in arrivals}
 
     @classmethod
-    def chosen(cls, as_published: bool | str) -> PrintedMerge | None:
+    def from_option(cls, as_published: bool | str) -> PublishedMerge | None:
         """Return the rule of the option; None: the repaired rule. Raises LocalError."""
         if as_published not in (False, True, OVERWRITING, UNICAST_RULE):
             raise LocalError(
@@ -84,10 +84,10 @@ class PrintedMerge:
             )
         return cls(as_published) if as_published else None
 
-    def has(self, message: SesMessage) -> bool:
+    def has_delivered(self, message: SesMessage) -> bool:
         return intervals.contains(self.arrivals.get(message.sender, ()), message.seq)
 
-    def take_over(self, member: Ses, message: SesMessage) -> None:
+    def merge_into(self, member: Ses, message: SesMessage) -> None:
         intervals.insert(self.arrivals.setdefault(message.sender, []), message.seq)
         kept = {d: vector for d, vector in message.entries if d not in member.last}
         if self.rule == UNICAST_RULE:
@@ -98,9 +98,9 @@ class PrintedMerge:
             member.entries.update(kept)
         else:
             member.entries = kept
-        member.merge_entries(dict.fromkeys(message.to, message.stamp))
+        member.merge_entries(dict.fromkeys(message.to, message.timestamp))
 
-    def runs(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    def list_ranges(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         return tuple(sorted((k, tuple(bounds)) for k, bounds in self.arrivals.items()))
 
 
@@ -112,7 +112,7 @@ class Ses(AddressedProtocol):
     def __init__(
         self, me: int, members: Iterable[int], *, as_published: bool | str = False
     ) -> None:
-        self.printed = PrintedMerge.chosen(as_published)
+        self.published_merge = PublishedMerge.from_option(as_published)
         self.clock = 0
         """C, packed."""
         self.entries: dict[int, int] = {}
@@ -125,7 +125,7 @@ class Ses(AddressedProtocol):
         self.width = lanes * LANE_BITS
         self.guard = guards(lanes)
         own = pack((member, MAX_VALUE) for member in self.known)
-        self.strange = ((1 << self.width) - 1) ^ own
+        self.unknown_lanes = ((1 << self.width) - 1) ^ own
         """Bits that are 0 in any valid vector: guards, and lanes of unused numbers."""
 
     def send(
@@ -136,7 +136,7 @@ class Ses(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        targets = self.targets(to)
+        targets = self.resolve_targets(to)
         self.sent += 1
         self.clock += unit(self.me)
         carried = tuple(sorted(self.entries.items()))
@@ -147,20 +147,20 @@ class Ses(AddressedProtocol):
 
     # -- missing causes -----------------------------------------------------------------------
 
-    def wanted(self, message: SesMessage) -> int:
+    def find_needed(self, message: SesMessage) -> int:
         """Return V_m[me], the sends that must be known here; 0 without an entry."""
         return next((vector for member, vector in message.entries if member == self.me), 0)
 
-    def behind(self, message: SesMessage) -> int:
+    def find_shortfall(self, message: SesMessage) -> int:
         """Return the guard bits of the lanes in which C is below V_m[me]."""
-        return self.guard & ~((self.clock | self.guard) - self.wanted(message))
+        return self.guard & ~((self.clock | self.guard) - self.find_needed(message))
 
-    def lacks(self, message: SesMessage) -> bool:
-        return bool(self.behind(message))
+    def is_blocked(self, message: SesMessage) -> bool:
+        return bool(self.find_shortfall(message))
 
-    def missing(self, message: SesMessage) -> tuple[MessageId, ...]:
+    def list_missing(self, message: SesMessage) -> tuple[MessageId, ...]:
         """Return the newest required send of each lane that is too low; it may be to others."""
-        wanted, behind, found = self.wanted(message), self.behind(message), []
+        wanted, behind, found = self.find_needed(message), self.find_shortfall(message), []
         while behind:
             member = behind.bit_length() // LANE_BITS - 1
             behind ^= unit(member) << VALUE_BITS
@@ -168,23 +168,23 @@ class Ses(AddressedProtocol):
         return tuple(sorted(found))
 
     def is_duplicate(self, message: SesMessage) -> bool:
-        if self.printed is not None:
-            return self.printed.has(message)
+        if self.published_merge is not None:
+            return self.published_merge.has_delivered(message)
         return message.seq <= get(self.clock, message.sender)
 
     # -- delivery -------------------------------------------------------------------------------
 
     def record(self, message: SesMessage) -> int:
         """Merge V and t; return the guard bits of the lanes of C that grew."""
-        if self.printed is not None:
-            self.printed.take_over(self, message)
+        if self.published_merge is not None:
+            self.published_merge.merge_into(self, message)
         else:
             # V_m[d] <= t, so a co-destination's entry is t.
             self.merge_entries(
-                {**dict(message.entries), **dict.fromkeys(message.to, message.stamp)}
+                {**dict(message.entries), **dict.fromkeys(message.to, message.timestamp)}
             )
-        grown = self.guard & ~((self.clock | self.guard) - message.stamp)
-        self.clock = merge(self.clock, message.stamp, self.guard)
+        grown = self.guard & ~((self.clock | self.guard) - message.timestamp)
+        self.clock = merge(self.clock, message.timestamp, self.guard)
         return grown
 
     def merge_entries(self, news: Mapping[int, int]) -> None:
@@ -201,12 +201,12 @@ class Ses(AddressedProtocol):
         self.waiting: dict[int, list[tuple[int, MessageId]]] = {}
         """Member -> heap of (value that its lane of C must reach, held message)."""
 
-    def file(self, message: SesMessage) -> None:
-        member = self.behind(message).bit_length() // LANE_BITS - 1
-        value = get(self.wanted(message), member)
+    def index_held(self, message: SesMessage) -> None:
+        member = self.find_shortfall(message).bit_length() // LANE_BITS - 1
+        value = get(self.find_needed(message), member)
         heappush(self.waiting.setdefault(member, []), (value, self.identity(message)))
 
-    def woken(self, news: int) -> list[SesMessage]:
+    def take_unblocked(self, news: int) -> list[SesMessage]:
         found = []
         for member in [k for k in self.waiting if news >> (k * LANE_BITS + VALUE_BITS) & 1]:
             heap, reached = self.waiting[member], get(self.clock, member)
@@ -216,12 +216,12 @@ class Ses(AddressedProtocol):
                 del self.waiting[member]
         return found
 
-    def pass_one(self, lost: MessageId) -> list[SesMessage]:
+    def skip(self, lost: MessageId) -> list[SesMessage]:
         self.clock = merge(self.clock, unit(lost.sender, lost.seq), self.guard)
-        return self.woken(unit(lost.sender) << VALUE_BITS)
+        return self.take_unblocked(unit(lost.sender) << VALUE_BITS)
 
     def number_named(self, message: SesMessage, member: int) -> int:
-        return get(message.stamp, member)
+        return get(message.timestamp, member)
 
     # -- checks ---------------------------------------------------------------------------------
 
@@ -229,14 +229,14 @@ class Ses(AddressedProtocol):
         self.check_head(message)
         sender, seq, _, _, stamp, entries = message
         what = f"message {seq} from member {sender}"
-        if stamp.bit_length() > self.width or stamp & self.strange:
+        if stamp.bit_length() > self.width or stamp & self.unknown_lanes:
             raise UnknownMemberError(f"{what} counts messages of a member that is not in the group")
         if get(stamp, sender) != seq:
             raise SequenceError(f"{what} has the timestamp of its message {get(stamp, sender)}")
         for member, last in ((self.me, self.sent), *self.last.items()):
             if get(stamp, member) > last:
                 number = get(stamp, member)
-                raise changes.beyond(f"{what} knows of", number, member, last, self.me)
+                raise changes.make_number_error(f"{what} knows of", number, member, last, self.me)
         past = (stamp | self.guard) - unit(sender)
         before = -1
         for member, vector in entries:
@@ -261,15 +261,15 @@ class Ses(AddressedProtocol):
         known, last = tuple(sorted(self.known)), tuple(sorted(self.last.items()))
         return known, last, self.clock, tuple(sorted(self.entries.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        known, last, clock, entries = frontier
-        self.adopt_members(known, last)
+    def adopt(self, state: Any) -> None:
+        known, last, clock, entries = state
+        self.install_members(known, last)
         kept = dict(entries)
         self._check(clock, kept)
         self.clock, self.entries = clock, kept
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        changes.check_begin(newest, MAX_VALUE)
+        changes.check_start_numbers(newest, MAX_VALUE)
         self.clock = merge(self.clock, pack(newest.items()), self.guard)
 
     def check_listening(self) -> None:
@@ -277,7 +277,7 @@ class Ses(AddressedProtocol):
 
     def _check(self, clock: int, entries: Mapping[int, int]) -> None:
         """Raise LocalError for an impossible C and V from outside."""
-        if not 0 <= clock < 1 << self.width or clock & self.strange:
+        if not 0 <= clock < 1 << self.width or clock & self.unknown_lanes:
             raise LocalError("join state: invalid clock")
         if not self.known.issuperset(entries) or not all(
             0 <= vector <= clock and dominates(clock, vector, self.guard)
@@ -292,19 +292,19 @@ class Ses(AddressedProtocol):
 
     def snapshot(self) -> Hashable:
         entries = tuple(sorted(self.entries.items()))
-        printed = self.printed
-        rule = (False, ()) if printed is None else (printed.rule, printed.runs())
+        printed = self.published_merge
+        rule = (False, ()) if printed is None else (printed.rule, printed.list_ranges())
         return self.common_state(), (self.clock, entries, *rule)
 
     def restore(self, state: Any) -> None:
         common, (self.clock, entries, rule, arrivals) = state
         self.entries = dict(entries)
-        self.printed = PrintedMerge(rule, arrivals) if rule else None
+        self.published_merge = PublishedMerge(rule, arrivals) if rule else None
         self.set_common_state(common)
         self._check(self.clock, self.entries)
         if get(self.clock, self.me) != self.sent:
             raise ValueError(f"C: other than the {self.sent} messages sent")
-        self.index()
+        self.rebuild_index()
 
     def check_whole(self) -> None:
         super().check_whole()
@@ -314,10 +314,12 @@ class Ses(AddressedProtocol):
     # -- control information ------------------------------------------------------------------
 
     def causes(self, message: SesMessage) -> tuple[MessageId, ...]:
-        return tuple(MessageId(member, number) for member, number in items(self.wanted(message)))
+        return tuple(
+            MessageId(member, number) for member, number in items(self.find_needed(message))
+        )
 
     def mentions(self, message: SesMessage) -> tuple[int, ...]:
-        named = {member for member, _ in (*items(message.stamp), *message.entries)}
+        named = {member for member, _ in (*items(message.timestamp), *message.entries)}
         return tuple(sorted(named.union(message.to)))
 
     def renumber(self, message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
@@ -328,7 +330,7 @@ class Ses(AddressedProtocol):
         return message._replace(
             sender=numbers[message.sender],
             to=tuple(sorted(numbers[member] for member in message.to)),
-            stamp=moved(message.stamp),
+            timestamp=moved(message.timestamp),
             entries=tuple(entries),
         )
 

@@ -29,7 +29,7 @@ class SesMessage(NamedTuple):
     seq: int
     payload: Any
     to: tuple[int, ...]
-    stamp: int
+    timestamp: int
     """t, packed: the sends known to the sender, this one included."""
     entries: tuple[tuple[int, int], ...]
     """V by destination, each vector packed."""
@@ -37,9 +37,9 @@ class SesMessage(NamedTuple):
 
 def encode_message(message: SesMessage) -> bytes:
     """Return the control information as bytes (see the module docstring)."""
-    stamp = message.stamp - unit(message.sender, message.seq)
+    stamp = message.timestamp - unit(message.sender, message.seq)
     out = [encode_head(message), encode_compact(stamp), varint(len(message.entries))]
-    past = message.stamp - unit(message.sender)
+    past = message.timestamp - unit(message.sender)
     before = -1
     for member, vector in message.entries:
         out += varint(member - before - 1), encode_compact(past - vector)

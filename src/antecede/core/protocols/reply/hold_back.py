@@ -17,52 +17,52 @@ Key = tuple[int, int]
 """(sender, number): equal to the MessageId with the same values, and cheaper to make."""
 
 
-class Row:
+class HeldRow:
     """Held message with its arrival time (ns; 0: not used) and its number of missing parents."""
 
-    __slots__ = ("message", "since", "waits")
+    __slots__ = ("message", "missing_parents", "since")
 
     def __init__(self, message: SbMessage, since: int, waits: int) -> None:
         self.message = message
         self.since = since
-        self.waits = waits
+        self.missing_parents = waits
 
     @property
     def key(self) -> Key:
         return self.message[:2]
 
 
-class Store:
+class ReplyStore:
     """Held messages of a member."""
 
     __slots__ = ("by_parent", "rows")
 
     def __init__(self) -> None:
-        self.rows: OrderedDict[Key, Row] = OrderedDict()
-        self.by_parent: dict[Key, dict[Key, Row]] = {}
+        self.rows: OrderedDict[Key, HeldRow] = OrderedDict()
+        self.by_parent: dict[Key, dict[Key, HeldRow]] = {}
 
     def put(self, message: SbMessage, missing: Iterable[Key], now: int) -> None:
         """Hold a message until all its `missing` parents are delivered (InsertInOSMT)."""
-        row = Row(message, now, 0)
+        row = HeldRow(message, now, 0)
         key = row.key
         self.rows[key] = row
         for parent in missing:
             self.by_parent.setdefault(parent, {})[key] = row
-            row.waits += 1
+            row.missing_parents += 1
 
-    def parent_delivered(self, parent: Key) -> list[SbMessage]:
+    def take_deliverable(self, parent: Key) -> list[SbMessage]:
         """Take the messages that waited only for this parent, in order of arrival (getRow)."""
         ready: list[SbMessage] = []
         for key, row in self.by_parent.pop(parent, {}).items():
-            row.waits -= 1
-            if not row.waits:
+            row.missing_parents -= 1
+            if not row.missing_parents:
                 del self.rows[key]
                 ready.append(row.message)
         return ready
 
     def take(self, key: Key) -> tuple[SbMessage, tuple[MessageId, ...]]:
         row = self.rows.pop(key)
-        missing = self._waits_for(row)
+        missing = self._list_missing_of(row)
         for parent in missing:
             waiting = self.by_parent[parent]
             del waiting[key]
@@ -70,28 +70,28 @@ class Store:
                 del self.by_parent[parent]
         return row.message, missing
 
-    def oldest(self) -> Row:
+    def find_oldest(self) -> HeldRow:
         return next(iter(self.rows.values()))
 
-    def answers(self, parent: Key) -> list[Key]:
+    def list_replies(self, parent: Key) -> list[Key]:
         return list(self.by_parent.get(parent, ()))
 
-    def missing(self, key: Key) -> tuple[MessageId, ...]:
+    def list_missing(self, key: Key) -> tuple[MessageId, ...]:
         """Return the parents for which a held message waits, in the order of the message."""
-        return self._waits_for(self.rows[key])
+        return self._list_missing_of(self.rows[key])
 
-    def _waits_for(self, row: Row) -> tuple[MessageId, ...]:
+    def _list_missing_of(self, row: HeldRow) -> tuple[MessageId, ...]:
         key = row.key
         return tuple(p for p in row.message.parents if key in self.by_parent.get(p, ()))
 
-    def blockers(self, key: Key) -> list[Key]:
+    def list_blockers(self, key: Key) -> list[Key]:
         """Return this message and held ancestors that have a parent which is neither held nor here.
 
         Ancestors first. Of a cycle without such a parent, one message.
         """
         order: list[Key] = []
         seen = {key}
-        path = [(key, iter(self.missing(key)))]
+        path = [(key, iter(self.list_missing(key)))]
         while path:
             current, parents = path[-1]
             above = next((p for p in parents if p in self.rows and p not in seen), None)
@@ -100,8 +100,10 @@ class Store:
                 order.append(current)
             else:
                 seen.add(above)
-                path.append((above, iter(self.missing(above))))
-        return [k for k in order if any(p not in self.rows for p in self.missing(k))] or order[:1]
+                path.append((above, iter(self.list_missing(above))))
+        return [k for k in order if any(p not in self.rows for p in self.list_missing(k))] or order[
+            :1
+        ]
 
     def storage_bytes(self) -> int:
         return sum(ID_BYTES * (1 + len(row.message.parents)) for row in self.rows.values())

@@ -26,7 +26,7 @@ ALGORITHM_1 = "algorithm-1"
 ALGORITHM_2 = "algorithm-2"
 
 
-class Policy(NamedTuple):
+class ReplyPolicy(NamedTuple):
     """Options of a member; `SemanticOrder` documents them."""
 
     several_parents: bool = False
@@ -41,11 +41,11 @@ class Policy(NamedTuple):
         return None if self.patience_s is None else up_ns(self.patience_s, "patience_s")
 
 
-def checked(policy: Policy) -> Policy:
+def check_policy(policy: ReplyPolicy) -> ReplyPolicy:
     """Return the policy. Raises LocalError for an invalid combination."""
-    _one_of("missing_parent", policy.missing_parent, (HOLD, RELEASE, SET_ASIDE))
-    _one_of("overflow", policy.overflow, (REFUSE, RELEASE, SET_ASIDE))
-    _one_of("as_published", policy.as_published, (False, True, ALGORITHM_1, ALGORITHM_2))
+    _check_choice("missing_parent", policy.missing_parent, (HOLD, RELEASE, SET_ASIDE))
+    _check_choice("overflow", policy.overflow, (REFUSE, RELEASE, SET_ASIDE))
+    _check_choice("as_published", policy.as_published, (False, True, ALGORITHM_1, ALGORITHM_2))
     if policy.missing_parent == HOLD and policy.patience_s is not None:
         raise LocalError(
             "patience_s has no effect without missing_parent='release' or 'set_aside'; set both"
@@ -61,12 +61,12 @@ def checked(policy: Policy) -> Policy:
     return policy
 
 
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+def _check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         raise LocalError(f"unknown {name} {value!r}; choose from {allowed}")
 
 
-def guarantee_of(policy: Policy) -> Guarantee:
+def find_guarantee(policy: ReplyPolicy) -> Guarantee:
     """Return the guarantee of S_b under a policy.
 
     `as_published` keeps the claims of the source (Theorems 1 and 2), for the checker to refute.

@@ -39,19 +39,19 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.reply.hold_back import Key
 from antecede.core.protocols.reply.messages import SbMessage
-from antecede.core.protocols.reply.policy import HOLD, REFUSE, RELEASE, Policy, checked
+from antecede.core.protocols.reply.policy import HOLD, REFUSE, RELEASE, ReplyPolicy, check_policy
 from antecede.core.protocols.reply.state import SbState
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 
 CONFLICT = "conflict: a held message has this id and other content"
-REFUSED = "rejected: the store is full; offer the message again"
-SET_ASIDE = "dropped"
+STORE_FULL = "rejected: the store is full; offer the message again"
+DROPPED = "dropped"
 """Common prefix of the reasons for which messages are dropped."""
 
 
-def below_of(parent: Key) -> str:
+def make_dependent_reason(parent: Key) -> str:
     """Return the discard reason for a reply to a dropped message."""
-    return f"{SET_ASIDE}: reply to message {parent[1]} of member {parent[0]}, which was dropped"
+    return f"{DROPPED}: reply to message {parent[1]} of member {parent[0]}, which was dropped"
 
 
 class SemanticOrder(SbState):
@@ -90,11 +90,11 @@ class SemanticOrder(SbState):
         overflow: str = REFUSE,
         as_published: bool | str = False,
     ) -> None:
-        policy = Policy(
+        policy = ReplyPolicy(
             *(several_parents, missing_parent, patience_s, plain(store_limit)),
             *(overflow, as_published),
         )
-        super().__init__(me, members, checked(policy))
+        super().__init__(me, members, check_policy(policy))
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class SemanticOrder(SbState):
 
     def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver the message and its dependents, or hold it (RECEIVE state, IV.C.3)."""
-        reading, clock = self._reading(now)
+        reading, clock = self._read_clock(now)
         sender, seq, parents, _ = message
         known = self._check(sender, seq, parents)
         self.own_clock = clock
@@ -134,25 +134,25 @@ class SemanticOrder(SbState):
         if contains(known, seq):
             return (Discard(message, DUPLICATE),)
         if self.store.rows and (sender, seq) in self.store.rows:
-            return (self._again(message),)
-        if self.gone and (reason := self._already_gone(message)):
+            return (self._discard_copy(message),)
+        if self.dropped and (reason := self._find_drop_reason(message)):
             return (Discard(message, reason),)
-        missing = [parent for parent in parents if not self._present(parent)]
+        missing = [parent for parent in parents if not self._is_delivered(parent)]
         if missing:
             return self._hold(message, missing, reading)
         if not self.store.rows:
             self._record(sender, seq)
             return (Deliver(message),)
-        return self._hand_over(message, Deliver(message))
+        return self._deliver_thread(message, Deliver(message))
 
     def would_hold(self, message: SbMessage, now: int | None = None) -> bool:
-        self._reading(now)
+        self._read_clock(now)
         sender, seq, parents, _ = message
         known, rows, limit = self._check(sender, seq, parents), self.store.rows, self.policy
-        if sender == self.me or contains(known, seq) or (sender, seq) in rows or self.gone:
+        if sender == self.me or contains(known, seq) or (sender, seq) in rows or self.dropped:
             return False
         room = limit.store_limit is None or len(rows) < limit.store_limit
-        return room and any(not self._present(parent) for parent in parents)
+        return room and any(not self._is_delivered(parent) for parent in parents)
 
     def _check(self, sender: int, seq: int, parents: Sequence[MessageId]) -> list[int]:
         known = self.delivered.get(sender)
@@ -167,7 +167,7 @@ class SemanticOrder(SbState):
             if who == sender and number == seq:
                 raise RemoteError(f"message {seq} of member {sender} replies to itself")
         if len(parents) > 1:
-            self._check_several(sender, seq, parents)
+            self._check_several_parents(sender, seq, parents)
         return self.delivered[sender]
 
     def _check_id(self, sender: int, seq: int) -> None:
@@ -178,47 +178,47 @@ class SemanticOrder(SbState):
         if sender == self.me and seq > self.sent:
             raise SequenceError(
                 f"message {seq} of member {sender}, but this member has sent {self.sent}: "
-                f"{changes.STALE}"
+                f"{changes.STALE_STATE}"
             )
         if seq > self.last.get(sender, seq):
             raise SequenceError(
                 f"message {seq} of member {sender}, who left after message {self.last[sender]}"
             )
 
-    def _check_several(self, sender: int, seq: int, parents: Sequence[MessageId]) -> None:
+    def _check_several_parents(self, sender: int, seq: int, parents: Sequence[MessageId]) -> None:
         what = f"message {seq} of member {sender} replies to"
         if not self.policy.several_parents:
             raise RemoteError(f"{what} {len(parents)} messages; this group allows one")
         if len(set(parents)) < len(parents):
             raise RemoteError(f"{what} the same message twice")
 
-    def _present(self, parent: MessageId) -> bool:
+    def _is_delivered(self, parent: MessageId) -> bool:
         sender, seq = parent
-        if self.printed is not None:
-            return seq in self.printed[sender]
+        if self.published_lists is not None:
+            return seq in self.published_lists[sender]
         return contains(self.delivered[sender], seq)
 
     def _record(self, sender: int, seq: int) -> None:
         insert(self.delivered[sender], seq)
-        if self.printed is not None:
-            self.printed[sender].insert(seq)
+        if self.published_lists is not None:
+            self.published_lists[sender].insert(seq)
 
-    def _again(self, message: SbMessage) -> Discard:
+    def _discard_copy(self, message: SbMessage) -> Discard:
         if self.store.rows[message[:2]].message == message:
             return Discard(message, DUPLICATE)
         self.counts["conflict"] += 1
         return Discard(message, CONFLICT)
 
-    def _hand_over(self, message: SbMessage, effect: Effect) -> list[Effect]:
+    def _deliver_thread(self, message: SbMessage, effect: Effect) -> list[Effect]:
         """Record a message and deliver its dependents, depth first (Algorithm 3)."""
         effects = [effect]
         self._record(message.sender, message.seq)
-        stack = self.store.parent_delivered(message[:2])[::-1]
+        stack = self.store.take_deliverable(message[:2])[::-1]
         while stack:
             message = stack.pop()
             effects.append(Deliver(message))
             self._record(message.sender, message.seq)
-            stack.extend(reversed(self.store.parent_delivered(message[:2])))
+            stack.extend(reversed(self.store.take_deliverable(message[:2])))
         return effects
 
     def _hold(self, message: SbMessage, missing: Sequence[MessageId], now: int) -> Sequence[Effect]:
@@ -228,10 +228,10 @@ class SemanticOrder(SbState):
             return (Hold(message, tuple(missing)),)
         if self.policy.overflow == REFUSE:
             self.counts["refused"] += 1
-            return (Discard(message, REFUSED),)
+            return (Discard(message, STORE_FULL),)
         if self.policy.overflow == RELEASE:
             return self._make_room(message, missing, now)
-        effects = self._set_aside(store.oldest().key, f"{SET_ASIDE}: the store is full")
+        effects = self._drop_thread(store.find_oldest().key, f"{DROPPED}: the store is full")
         # The dropped message may have been the parent, or have released it: retry.
         return [*effects, *self.receive(message, now=now - self.own_clock.shift_ns)]
 
@@ -240,16 +240,16 @@ class SemanticOrder(SbState):
     ) -> Sequence[Effect]:
         """Release the oldest message held, from the top of its thread; it may be the new one."""
         store = self.store
-        oldest = store.oldest().key
+        oldest = store.find_oldest().key
         store.put(message, missing, now)
         effects = self._release(oldest)
         if message[:2] in store.rows:
-            effects.append(Hold(message, store.missing(message[:2])))
+            effects.append(Hold(message, store.list_missing(message[:2])))
         return effects
 
     # -- missing parents --------------------------------------------------------------------
 
-    def _reading(self, now: int | None) -> tuple[int, OwnClock]:
+    def _read_clock(self, now: int | None) -> tuple[int, OwnClock]:
         if self.policy.patience_s is None:
             return 0, self.own_clock
         return self.own_clock.at(now, "an order with patience_s")
@@ -262,68 +262,70 @@ class SemanticOrder(SbState):
         patience_ns = self.policy.patience_ns
         if patience_ns is None:
             return NOTHING
-        now, self.own_clock = self._reading(now)
+        now, self.own_clock = self._read_clock(now)
         effects: list[Effect] = []
-        while self.store.rows and (row := self.store.oldest()).since + patience_ns <= now:
+        while self.store.rows and (row := self.store.find_oldest()).since + patience_ns <= now:
             if self.policy.missing_parent == RELEASE:
                 effects += self._release(row.key)
             else:
-                sender, seq = self.store.missing(row.key)[0]
+                sender, seq = self.store.list_missing(row.key)[0]
                 waited = seconds_text(patience_ns)
-                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not arrive within {waited} s"
-                effects += self._set_aside(row.key, reason)
+                reason = f"{DROPPED}: parent {sender}:{seq} did not arrive within {waited} s"
+                effects += self._drop_thread(row.key, reason)
         return effects
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Deliver the messages that wait only for lost ones, as incomplete, and dependents."""
         never, effects = set(lost), list[Effect]()
-        for key in [key for key in self.store.rows if never.issuperset(self.store.missing(key))]:
+        for key in [
+            key for key in self.store.rows if never.issuperset(self.store.list_missing(key))
+        ]:
             message, missing = self.store.take(key)
             self.counts["released"] += 1
-            effects += self._hand_over(message, DeliverIncomplete(message, missing))
+            effects += self._deliver_thread(message, DeliverIncomplete(message, missing))
         return effects
 
     def _release(self, key: Key) -> list[Effect]:
         effects: list[Effect] = []
         store = self.store
         while key in store.rows:
-            for blocker in store.blockers(key):
+            for blocker in store.list_blockers(key):
                 if blocker in store.rows:
                     message, missing = store.take(blocker)
                     self.counts["released"] += 1
-                    effects += self._hand_over(message, DeliverIncomplete(message, missing))
+                    effects += self._deliver_thread(message, DeliverIncomplete(message, missing))
         return effects
 
-    def _set_aside(self, key: Key, reason: str) -> list[Effect]:
+    def _drop_thread(self, key: Key, reason: str) -> list[Effect]:
         effects: list[Effect] = []
         stack = [(key, reason)]
         while stack:
             key, reason = stack.pop()
             if key in self.store.rows:
                 message, _ = self.store.take(key)
-                effects.append(self._give_up(message, reason))
-                below = below_of(key)
-                stack.extend((answer, below) for answer in reversed(self.store.answers(key)))
+                effects.append(self._drop(message, reason))
+                below = make_dependent_reason(key)
+                stack.extend((answer, below) for answer in reversed(self.store.list_replies(key)))
         return effects
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         super().leave(member, last)
         late = sorted(key for key in self.store.rows if key[0] == member and key[1] > last)
-        return [effect for key in late for effect in self._set_aside(key, AFTER_LEAVE)]
+        return [effect for key in late for effect in self._drop_thread(key, AFTER_LEAVE)]
 
-    def _give_up(self, message: SbMessage, reason: str) -> Discard:
-        insert(self.gone.setdefault(message.sender, []), message.seq)
+    def _drop(self, message: SbMessage, reason: str) -> Discard:
+        insert(self.dropped.setdefault(message.sender, []), message.seq)
         self.counts["set_aside"] += 1
         return Discard(message, reason)
 
-    def _already_gone(self, message: SbMessage) -> str:
+    def _find_drop_reason(self, message: SbMessage) -> str:
         """Return the reason to drop an arriving message, or ""; record its number."""
-        gone = self.gone
+        gone = self.dropped
         if contains(gone.get(message.sender, ()), message.seq):
-            return f"{SET_ASIDE} before"
+            return f"{DROPPED} before"
         for sender, seq in message.parents:
             if contains(gone.get(sender, ()), seq):
-                return self._give_up(message, below_of((sender, seq))).reason
+                return self._drop(message, make_dependent_reason((sender, seq))).reason
         return ""
 
 

@@ -35,7 +35,7 @@ from antecede.core.protocols.serialization.schema import (
     TIME,
     WINDOW,
     Many,
-    Named,
+    NamedTupleOf,
     OneOf,
     Shape,
     misfit,
@@ -51,7 +51,7 @@ MAX_BYTES = 1 << 30
 _NONE, _FALSE, _TRUE, _NUMBER, _INTEGER, _FLOAT, _TEXT, _BYTES, _TUPLE, _NAMED = range(10)
 
 
-class Kind(NamedTuple):
+class StoredType(NamedTuple):
     """Named tuple of the stored format: module, class name and shapes of the fields."""
 
     module: str
@@ -59,54 +59,62 @@ class Kind(NamedTuple):
     fields: tuple[Shape, ...]
 
 
-KINDS: dict[str, Kind] = {
-    "id": Kind("base", "MessageId", (NUMBER, NUMBER)),
-    "numbered": Kind("basic.base", "NumberedMessage", (NUMBER, NUMBER, ANY)),
-    "bss": Kind("vector.bss", "BssMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "idr": Kind("vector.idr", "IdrMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "ds": Kind("vector.ds", "DsMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "ses": Kind(
+KINDS: dict[str, StoredType] = {
+    "id": StoredType("base", "MessageId", (NUMBER, NUMBER)),
+    "numbered": StoredType("basic.base", "NumberedMessage", (NUMBER, NUMBER, ANY)),
+    "bss": StoredType("vector.bss", "BssMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "idr": StoredType("vector.idr", "IdrMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "ds": StoredType("vector.ds", "DsMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "ses": StoredType(
         "multicast.ses_messages",
         "SesMessage",
         (NUMBER, NUMBER, ANY, Many(NUMBER), BIG, Many((NUMBER, BIG))),
     ),
-    "sent": Kind(
+    "sent": StoredType(
         "multicast.rst_messages", "RstMessage", (NUMBER, NUMBER, ANY, Many(NUMBER), Many(BIG))
     ),
-    "matrix": Kind("matrix.messages", "MatrixMessage", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
-    "matrix-heartbeat": Kind("matrix.messages", "Heartbeat", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
-    "matrix-request": Kind(
-        "matrix.messages", "Request", (NUMBER, NUMBER, ANY, NUMBER, Many(NUMBER))
+    "matrix": StoredType("matrix.messages", "MatrixMessage", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
+    "matrix-heartbeat": StoredType(
+        "matrix.messages", "Heartbeat", (NUMBER, NUMBER, ANY, BIG, Many(BIG))
     ),
-    "sb": Kind("reply.messages", "SbMessage", (NUMBER, NUMBER, Many(ID), ANY)),
-    "sb-policy": Kind(
+    "matrix-request": StoredType(
+        "matrix.messages", "MatrixRequest", (NUMBER, NUMBER, ANY, NUMBER, Many(NUMBER))
+    ),
+    "sb": StoredType("reply.messages", "SbMessage", (NUMBER, NUMBER, Many(ID), ANY)),
+    "sb-policy": StoredType(
         "reply.policy",
-        "Policy",
+        "ReplyPolicy",
         (BOOL, TEXT, MAYBE_SECONDS, OneOf(None, NUMBER), TEXT, OneOf(BOOL, TEXT)),
     ),
-    "clock": Kind(
+    "clock": StoredType(
         "clock_based.messages", "StampedMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)
     ),
-    "clock-null": Kind(
+    "clock-null": StoredType(
         "clock_based.messages", "NullMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)
     ),
-    "clock-request": Kind("clock_based.messages", "Request", (NUMBER, NUMBER, ANY, NUMBER, NUMBER)),
-    "clock-gone": Kind("clock_based.messages", "Gone", (NUMBER, NUMBER, ANY, NUMBER)),
-    "clock-taken": Kind("clock_based.channel", "Taken", (Named("StampedMessage"), Many(ID))),
-    "own-clock": Kind("clocks.monotonic_clock", "OwnClock", (MAYBE_TIME, TIME)),
-    "clock-floor": Kind("clock_based.relations", "Floor", (NUMBER, TIME)),
-    "topic": Kind(
+    "clock-request": StoredType(
+        "clock_based.messages", "RetransmissionRequest", (NUMBER, NUMBER, ANY, NUMBER, NUMBER)
+    ),
+    "clock-gone": StoredType("clock_based.messages", "Gone", (NUMBER, NUMBER, ANY, NUMBER)),
+    "clock-taken": StoredType(
+        "clock_based.channel", "AcceptedMessage", (NamedTupleOf("StampedMessage"), Many(ID))
+    ),
+    "own-clock": StoredType("clocks.monotonic_clock", "OwnClock", (MAYBE_TIME, TIME)),
+    "clock-floor": StoredType("clock_based.relations", "LowerBound", (NUMBER, TIME)),
+    "topic": StoredType(
         "topics.messages",
         "TopicMessage",
         (NUMBER, NUMBER, ANY, Many(TEXT), Many((TEXT, NUMBER)), NUMBER, TIME, BIG),
     ),
-    "total": Kind("total.sequencer", "SequencedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
-    "total-agreed": Kind("total.timestamps", "TimedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
-    "up": Kind("hierarchical.messages", "Upward", (NUMBER, NUMBER, WINDOW, NUMBER, ANY)),
-    "down": Kind("hierarchical.messages", "Downward", (NUMBER, NUMBER, NUMBER, WINDOW, ANY)),
-    "up-floor": Kind("hierarchical.messages", "Acknowledgement", (NUMBER, NUMBER, NUMBER, ANY)),
-    "flush": Kind("hierarchical.messages", "Flush", (NUMBER, NUMBER, WINDOW, ANY)),
-    "external": Kind(
+    "total": StoredType("total.sequencer", "SequencedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
+    "total-agreed": StoredType("total.timestamps", "TimedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
+    "up": StoredType("hierarchical.messages", "Upward", (NUMBER, NUMBER, WINDOW, NUMBER, ANY)),
+    "down": StoredType("hierarchical.messages", "Downward", (NUMBER, NUMBER, NUMBER, WINDOW, ANY)),
+    "up-floor": StoredType(
+        "hierarchical.messages", "Acknowledgement", (NUMBER, NUMBER, NUMBER, ANY)
+    ),
+    "flush": StoredType("hierarchical.messages", "Flush", (NUMBER, NUMBER, WINDOW, ANY)),
+    "external": StoredType(
         "hierarchical.messages",
         "External",
         (NUMBER, NUMBER, PAIRS, Many((NUMBER, WINDOW)), WINDOW, ANY),
@@ -118,10 +126,10 @@ KINDS: dict[str, Kind] = {
 @cache
 def _class_of(name: str) -> Any:
     kind = KINDS[name]
-    return getattr(importlib.import_module(_module_of(kind)), kind.cls)
+    return getattr(importlib.import_module(_find_module(kind)), kind.cls)
 
 
-def _module_of(kind: Kind) -> str:
+def _find_module(kind: StoredType) -> str:
     """Return the current module of a class, below `core.clocks` or `core.protocols`."""
     folder = "" if kind.module.startswith("clocks.") else "protocols."
     return f"antecede.core.{folder}{kind.module}"
@@ -130,7 +138,7 @@ def _module_of(kind: Kind) -> str:
 @cache
 def _name_of(cls: type[Any]) -> str:
     for name, kind in KINDS.items():
-        if cls.__name__ == kind.cls and cls.__module__ == _module_of(kind):
+        if cls.__name__ == kind.cls and cls.__module__ == _find_module(kind):
             return name
     raise LocalError(
         f"cannot store a {cls.__name__}; custom protocols return plain tuples from snapshot()"
@@ -228,24 +236,24 @@ def _read(reader: Reader, depth: int) -> Any:
     if tag in (_NONE, _FALSE, _TRUE):
         return (None, False, True)[tag]
     if tag == _TEXT:
-        return _text(reader.block())
+        return _decode_text(reader.block())
     if tag == _INTEGER:
         return int.from_bytes(reader.block(), "little", signed=True)
     if tag == _FLOAT:
-        return _float(reader.take(8))
+        return _decode_float(reader.take(8))
     if tag == _NAMED:
         return _read_named(reader, depth)
     raise DecodeError(f"invalid stored state: unknown tag {tag} at byte {reader.offset - 1}")
 
 
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise DecodeError("invalid stored state: text that is not UTF-8") from error
 
 
-def _float(raw: bytes) -> float:
+def _decode_float(raw: bytes) -> float:
     value: float = struct.unpack("<d", raw)[0]
     if math.isnan(value):
         raise DecodeError("invalid stored state: a float that is not a number")
@@ -253,7 +261,7 @@ def _float(raw: bytes) -> float:
 
 
 def _read_named(reader: Reader, depth: int) -> Any:
-    name = _text(reader.block())
+    name = _decode_text(reader.block())
     if name not in KINDS:
         raise DecodeError(f"invalid stored state: unknown type {name[:20]!r}")
     values = [_read(reader, depth + 1) for _ in KINDS[name].fields]

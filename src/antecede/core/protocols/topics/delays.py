@@ -37,29 +37,29 @@ class Delays:
         self._least: dict[int, Mapping[int, int]] = {}
         self._furthest: dict[tuple[int, int], int] = {}
 
-    def error_ns(self, one: int, other: int) -> int:
+    def error_ns(self, first: int, second: int) -> int:
         """Return the largest difference of two clocks (2 epsilon of Nakayama 2017)."""
-        return self.bounds.error_ns(one) + self.bounds.error_ns(other)
+        return self.bounds.error_ns(first) + self.bounds.error_ns(second)
 
     def least_ns(self, source: int, target: int) -> int:
         """Return the least delay between two members over any path; 0 for the same member."""
         if not self.bounds.channels_ns:
             return 0 if source == target else self.bounds.least_ns
         if target not in self._least:
-            self._least[target] = self._nearest(target)
+            self._least[target] = self._find_least_delays(target)
         return self._least[target][source]
 
-    def after_publishing_ns(self, source: int, receiver: int) -> int:
+    def wait_after_publishing_ns(self, source: int, receiver: int) -> int:
         """Return the maximum of (receiver's clock - e.PT) at the arrival of a cause of e."""
-        return self._furthest_ns(source, receiver) + self.error_ns(source, receiver)
+        return self._find_furthest_ns(source, receiver) + self.error_ns(source, receiver)
 
-    def after_arrival_ns(self, source: int, receiver: int) -> int:
+    def wait_after_arrival_ns(self, source: int, receiver: int) -> int:
         """Return the longest time from e to a cause of e on the receiver's clock."""
         wander_ns = 2 * self.bounds.error_ns(receiver)
         least_ns = self.bounds.least_delay_ns(source, receiver)
-        return self._furthest_ns(source, receiver) - least_ns + wander_ns
+        return self._find_furthest_ns(source, receiver) - least_ns + wander_ns
 
-    def _furthest_ns(self, source: int, receiver: int) -> int:
+    def _find_furthest_ns(self, source: int, receiver: int) -> int:
         key = source, receiver
         if not self.bounds.channels_ns:
             least_ns = 0 if source != receiver else self.bounds.least_ns
@@ -72,7 +72,7 @@ class Delays:
             )
         return self._furthest[key]
 
-    def _nearest(self, target: int) -> dict[int, int]:
+    def _find_least_delays(self, target: int) -> dict[int, int]:
         """Return the least delay of a path from every member to the target (Dijkstra)."""
         near = dict.fromkeys(self.members, 4 * LONGEST_NS)
         near[target] = 0

@@ -35,8 +35,8 @@ from typing import Any
 
 from antecede.core.clocks import MAX_VALUE, get, items, merge, put
 from antecede.core.protocols.base import (
+    CLOSED_GAP,
     DUPLICATE,
-    FORGOTTEN,
     NOTHING,
     OWN,
     Deliver,
@@ -49,8 +49,8 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.topics import messages
 from antecede.core.protocols.topics.messages import TopicMessage, check_times, checked_topics
-from antecede.core.protocols.topics.published_relations import vector_after_receipt_as_printed
-from antecede.core.protocols.topics.state import NOT_SUBSCRIBED, TopicState, Waiting
+from antecede.core.protocols.topics.published_relations import merge_vector_as_published
+from antecede.core.protocols.topics.state import NOT_SUBSCRIBED, HeldEvent, TopicState
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 
@@ -86,15 +86,15 @@ class TopicProtocol(TopicState):
         publication = checked_topics(topics)
         if not publication:
             raise LocalError("an event without topics; name them: send(..., topics=[...])")
-        if self.entry:
-            self.check_entry(now)
+        if self.join_wait:
+            self.check_join_wait(now)
         self.own_clock = clock
         self.sent += 1
-        self.lt += self.parts.linear
+        self.lt += self.carried_times.linear
         for topic in publication:
             self.tv[topic] = self.tv.get(topic, 0) + 1
         tv = tuple(sorted(self.tv.items()))
-        pt_ns = now if self.parts.physical else 0
+        pt_ns = now if self.carried_times.physical else 0
         message = TopicMessage(
             self.me, self.sent, payload, publication, tv, self.lt, pt_ns, self.vt
         )
@@ -111,20 +111,22 @@ class TopicProtocol(TopicState):
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
-        self._check_jumps(message)
+        self._check_leads(message)
         self.own_clock = clock
-        if self.entry:
-            self.note_entry(now)
-        if not self.note_arrival(*key):
+        if self.join_wait:
+            self.record_first_reading(now)
+        if not self.record_arrival(*key):
             if message.seq > self.closed.get(message.sender, 0):
                 return (Discard(message, DUPLICATE),)
             self.take_over(message)  # may be its first copy
-            return (Discard(message, FORGOTTEN),)
+            return (Discard(message, CLOSED_GAP),)
         self.take_over(message)
         if self.subscription.isdisjoint(message.topics):
             return (Discard(message, NOT_SUBSCRIBED), *self._deliver(now))
-        self.held[key] = Waiting(message, messages.stamp(message, vector=self.parts.vector), now)
-        self.note_held(key)
+        self.held[key] = HeldEvent(
+            message, messages.make_timestamp(message, vector=self.carried_times.vector), now
+        )
+        self.enqueue_held(key)
         delivered = self._deliver(now)
         return (Hold(message, ()), *delivered) if key in self.held else delivered
 
@@ -135,10 +137,10 @@ class TopicProtocol(TopicState):
                 tv[topic] = count
         if message.lt > self.lt:
             self.lt = message.lt
-        if self.parts.vector and self.as_published:
-            self.vt = vector_after_receipt_as_printed(self.vt, self.arrived)
+        if self.carried_times.vector and self.as_published:
+            self.vt = merge_vector_as_published(self.vt, self.arrived)
             return
-        if self.parts.vector:
+        if self.carried_times.vector:
             theirs = put(message.vt, message.sender, message.seq)
             self.vt = put(merge(self.vt, theirs, self.guard), self.me, 0)
 
@@ -149,7 +151,7 @@ class TopicProtocol(TopicState):
         last = self.last.get(sender, MAX_VALUE)
         if not 1 <= seq <= last:
             raise SequenceError(f"message {seq} from member {sender}: numbers are 1 to {last}")
-        check_times(message, self.parts)
+        check_times(message, self.carried_times)
         if message.vt:
             self._check_vector(message)
 
@@ -166,9 +168,9 @@ class TopicProtocol(TopicState):
             most = self.sent if member == self.me else self.last.get(member, number)
             if number > most:
                 what = f"message {seq} from member {sender} follows"
-                raise changes.beyond(what, number, member, most, self.me)
+                raise changes.make_number_error(what, number, member, most, self.me)
 
-    def _check_jumps(self, message: TopicMessage) -> None:
+    def _check_leads(self, message: TopicMessage) -> None:
         """Raise LimitError for times that lead too far. PT is not merged and is not limited."""
         limits = self.limits
         for topic, count in message.tv:
@@ -183,8 +185,8 @@ class TopicProtocol(TopicState):
 
     def tick(self, now: int) -> Sequence[Effect]:
         reading, self.own_clock = self.read_clock(now)
-        if self.entry:
-            self.note_entry(reading)
+        if self.join_wait:
+            self.record_first_reading(reading)
         return self._deliver(reading)
 
     def _deliver(self, now: int) -> tuple[Effect, ...]:

@@ -23,7 +23,7 @@ MAX_COUNT = (1 << 62) - 1
 """Largest accepted topic count and linear time."""
 
 
-class Parts(NamedTuple):
+class CarriedTimes(NamedTuple):
     """Times that a protocol's messages carry besides the topic vector."""
 
     linear: bool = False
@@ -48,7 +48,7 @@ class TopicMessage(NamedTuple):
     """e.VT in packed lanes, without the sender's own entry."""
 
 
-def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
+def make_timestamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
     """Return the input of the relations; `vector`: with the (long) vector time."""
     counts = dict(message.tv)
     vt = put(message.vt, message.sender, message.seq) if vector else 0
@@ -78,31 +78,36 @@ def _is_name(topic: object) -> bool:
         return False
 
 
-def _what(message: TopicMessage) -> str:
+def _describe_source(message: TopicMessage) -> str:
     return f"message {message.seq} of member {message.sender}"
 
 
-def check_times(message: TopicMessage, parts: Parts) -> None:
+def check_times(message: TopicMessage, parts: CarriedTimes) -> None:
     """Raise a RemoteError for impossible topics or times of an event."""
     counts = dict(message.tv)
     about, numbers = [counts.get(topic, 0) for topic in message.topics], counts.values()
     if not about or min(about) < 1:
-        raise RemoteError(f"{_what(message)} has no topic, or one that it does not count")
+        raise RemoteError(
+            f"{_describe_source(message)} has no topic, or one that it does not count"
+        )
     if min(numbers) < 1 or max(numbers) > MAX_COUNT:
-        what = _what(message)
+        what = _describe_source(message)
         raise SequenceError(f"{what} counts a topic below 1 or above {MAX_COUNT}")
     if parts.linear and not 1 <= message.lt <= MAX_COUNT:
-        what = _what(message)
+        what = _describe_source(message)
         raise SequenceError(f"{what} has linear time {message.lt}; expected 1 to {MAX_COUNT}")
     if parts.physical and abs(message.pt_ns) > LONGEST_NS:
         raise RemoteError(
-            f"{_what(message)} has physical time {message.pt_ns} ns; expected within 146 years of 0"
+            f"{_describe_source(message)} has physical time {message.pt_ns} ns; "
+            "expected within 146 years of 0"
         )
     if message.vt and (message.vt >> (message.sender * LANE_BITS)) & MAX_VALUE:
-        raise RemoteError(f"{_what(message)} has its sender's own entry in its vector time")
+        raise RemoteError(
+            f"{_describe_source(message)} has its sender's own entry in its vector time"
+        )
 
 
-def encode(message: TopicMessage, parts: Parts) -> bytes:
+def encode(message: TopicMessage, parts: CarriedTimes) -> bytes:
     """Return the control information as bytes (see the module docstring)."""
     about = frozenset(message.topics)
     out = bytearray(varint(message.sender) + varint(message.seq) + varint(len(message.tv)))
@@ -117,7 +122,7 @@ def encode(message: TopicMessage, parts: Parts) -> bytes:
     return bytes(out)
 
 
-def decode(control: bytes, payload: Any, parts: Parts) -> TopicMessage:
+def decode(control: bytes, payload: Any, parts: CarriedTimes) -> TopicMessage:
     """Return the message that `encode` wrote. Raises DecodeError or another RemoteError."""
     reader = Reader(control)
     sender, seq = reader.varint(), reader.varint()

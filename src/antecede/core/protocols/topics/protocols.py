@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from antecede.core.protocols.topics.delivery import TopicProtocol
-from antecede.core.protocols.topics.messages import Parts
+from antecede.core.protocols.topics.messages import CarriedTimes
 
 
 class Tv(TopicProtocol):
@@ -19,22 +19,22 @@ class Tv(TopicProtocol):
 class TvLt(TopicProtocol):
     """TV_LT: topic vector and linear time; waits by arrival."""
 
-    parts: ClassVar[Parts] = Parts(linear=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(linear=True)
 
 
 class TvPt(TopicProtocol):
     """TV_PT: topic vector and physical time; waits by the time of publishing."""
 
-    parts: ClassVar[Parts] = Parts(physical=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(physical=True)
 
 
 class Htbc(TopicProtocol):
     """HTBC: topic vector, linear and physical time; the fewest pairs at constant message size."""
 
-    parts: ClassVar[Parts] = Parts(linear=True, physical=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(linear=True, physical=True)
 
 
 class TvVt(TopicProtocol):
     """TV_VT: topic vector and vector time; orders exactly the causal pairs that share topics."""
 
-    parts: ClassVar[Parts] = Parts(vector=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(vector=True)

@@ -29,17 +29,17 @@ class PrintedTopicRelation(TopicRelation):
     def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
         if not self.untimed.precedes(e1, e2, subscription):
             return False
-        if self.linear and not linear_precedes_as_printed(e1, e2):
+        if self.linear and not linear_precedes_as_published(e1, e2):
             return False
-        return not self.physical or physical_precedes_as_printed(e1, e2, self.delays)
+        return not self.physical or physical_precedes_as_published(e1, e2, self.delays)
 
 
-def linear_precedes_as_printed(e1: Stamp, e2: Stamp) -> bool:
+def linear_precedes_as_published(e1: Stamp, e2: Stamp) -> bool:
     """Return whether e1.LT <= e2.LT (rule 2): events of equal time precede each other."""
     return e1.lt <= e2.lt
 
 
-def physical_precedes_as_printed(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
+def physical_precedes_as_published(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
     """Return whether e1 PT-precedes e2 by rule 3, its lost first condition included."""
     if e1.source == e2.source:
         return e1.seq < e2.seq
@@ -54,6 +54,6 @@ def physical_precedes_as_printed(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
     return least_ns >= error_ns and least_ns - error_ns <= later_ns <= most_ns + error_ns
 
 
-def vector_after_receipt_as_printed(vt: int, others: Iterable[int]) -> int:
+def merge_vector_as_published(vt: int, others: Iterable[int]) -> int:
     """Return VT, in packed lanes, after `vt_j = vt_j + 1` for every j of the others."""
     return vt + sum(unit(member) for member in others)

@@ -14,24 +14,24 @@ Member = TypeVar("Member", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class Subscriptions(Generic[Member]):
-    """Topics by member: a number, or a name before `replace_names`. Others have no topics."""
+    """Topics by member: a number, or a name before `numbered`. Others have no topics."""
 
     topics: Mapping[Member, Collection[str]] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Subscriptions):
             return NotImplemented
-        return self._sets() == other._sets()
+        return self._make_sets() == other._make_sets()
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._sets().items()))
+        return hash(frozenset(self._make_sets().items()))
 
-    def _sets(self) -> dict[Member, frozenset[str]]:
+    def _make_sets(self) -> dict[Member, frozenset[str]]:
         return {member: frozenset(own) for member, own in self.topics.items() if own}
 
     def in_one_writing(self) -> Subscriptions[Member]:
         """Return the canonical form, identical for equal subscriptions."""
-        return Subscriptions({one: tuple(sorted(own)) for one, own in self._sets().items()})
+        return Subscriptions({one: tuple(sorted(own)) for one, own in self._make_sets().items()})
 
     def of(self, member: Member) -> frozenset[str]:
         """Return the topics to which a member subscribes (p_i.S)."""
@@ -47,7 +47,7 @@ class Subscriptions(Generic[Member]):
     def all_topics(self) -> tuple[str, ...]:
         return tuple(sorted(frozenset().union(*map(frozenset, self.topics.values()))))
 
-    def with_member(self, member: Member, topics: Collection[str]) -> Subscriptions[Member]:
+    def replace_member(self, member: Member, topics: Collection[str]) -> Subscriptions[Member]:
         return Subscriptions({**self.topics, member: frozenset(topics)})
 
     def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:

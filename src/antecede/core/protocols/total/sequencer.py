@@ -43,7 +43,7 @@ from antecede.core.protocols.base import (
     Transmit,
 )
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.formatting import shown
 
@@ -56,11 +56,11 @@ class SequencedMessage(NamedTuple):
     sender: int
     seq: int
     payload: Any
-    place: int = 0
+    global_seq: int = 0
     """Global sequence number, from 1, in messages of the sequencer; 0: assigned separately."""
 
 
-class Placing(NamedTuple):
+class SequenceAssignment(NamedTuple):
     """Control message: `first` .. `first + length - 1` of `origin` get numbers from `global_seq`
     on.
     """
@@ -69,13 +69,13 @@ class Placing(NamedTuple):
     seq: int
     """0, as in all control messages."""
     payload: Any
-    place: int
+    global_seq: int
     origin: int
     first: int
     length: int
 
 
-AnyMessage: TypeAlias = SequencedMessage | Placing
+AnyMessage: TypeAlias = SequencedMessage | SequenceAssignment
 
 
 class Sequencer(Protocol):
@@ -99,7 +99,7 @@ class Sequencer(Protocol):
         """Last global number delivered here; at the sequencer also the last one assigned."""
         self.counts = dict.fromkeys(self.members, 0)
         self.held: dict[MessageId, SequencedMessage] = {}
-        self.places: dict[int, tuple[int, int, int]] = {}
+        self.assignments: dict[int, tuple[int, int, int]] = {}
         """Global number -> (origin, first, length) of assigned ranges that are not delivered."""
         self.arrived: dict[int, list[int]] = {member: [] for member in self.members}
         """At the sequencer: half-open ranges of the numbers that have arrived."""
@@ -115,7 +115,7 @@ class Sequencer(Protocol):
         self.sent += 1
         message = SequencedMessage(self.me, self.sent, payload)
         if self.me == self.sequencer:
-            message = message._replace(place=self.delivered + 1)
+            message = message._replace(global_seq=self.delivered + 1)
             self._count(message)
             return (Transmit(self.others(), message), Deliver(message))
         self.held[self.identity(message)] = message
@@ -124,37 +124,43 @@ class Sequencer(Protocol):
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
         if message.sender == self.me:
             return (Discard(message, OWN),)
-        if isinstance(message, Placing):
-            self._check_places(message)
-            self._note_places(message.place, (message.origin, message.first, message.length))
+        if isinstance(message, SequenceAssignment):
+            self._check_assignment(message)
+            self._record_assignment(
+                message.global_seq, (message.origin, message.first, message.length)
+            )
             return self._deliver_next()
         self._check(message)
         identity = self.identity(message)
         if message.seq <= self.counts[message.sender] or identity in self.held:
             return (Discard(message, DUPLICATE),)
-        if message.place:
-            self._check_agrees(message.place, message.sender, message.seq, 1)
+        if message.global_seq:
+            self._check_agreement(message.global_seq, message.sender, message.seq, 1)
         self.held[identity] = message
         if self.me == self.sequencer:
             return self._place(message)
-        if message.place:
-            self._note_places(message.place, (message.sender, message.seq, 1))
+        if message.global_seq:
+            self._record_assignment(message.global_seq, (message.sender, message.seq, 1))
         effects = self._deliver_next()
-        return effects if identity not in self.held else (Hold(message, self._lacks()), *effects)
+        return (
+            effects
+            if identity not in self.held
+            else (Hold(message, self._list_missing()), *effects)
+        )
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        if message.sender == self.me or isinstance(message, Placing):
+        if message.sender == self.me or isinstance(message, SequenceAssignment):
             return False
         self._check(message)
         sender, seq = message.sender, message.seq
         if seq <= self.counts[sender] or self.identity(message) in self.held:
             return False
-        if message.place:
-            self._check_agrees(message.place, sender, seq, 1)
-            return message.place > self.delivered + 1
+        if message.global_seq:
+            self._check_agreement(message.global_seq, sender, seq, 1)
+            return message.global_seq > self.delivered + 1
         if self.me == self.sequencer:
             return seq != self.counts[sender] + 1
-        return self.places.get(self.delivered + 1, (None, 0))[:2] != (sender, seq)
+        return self.assignments.get(self.delivered + 1, (None, 0))[:2] != (sender, seq)
 
     # -- global numbers ---------------------------------------------------------------------
 
@@ -164,34 +170,34 @@ class Sequencer(Protocol):
         first = self.counts[sender] + 1
         intervals.insert(self.arrived[sender], message.seq)
         if message.seq != first:
-            return (Hold(message, self._gap(message)),)
+            return (Hold(message, self._find_gap(message)),)
         place = self.delivered + 1
         effects: list[Effect] = []
         while (here := self.held.pop(MessageId(sender, self.counts[sender] + 1), None)) is not None:
             self._count(here)
             effects.append(Deliver(here))
-        note = Placing(self.me, 0, self.note_payload, place, sender, first, len(effects))
+        note = SequenceAssignment(self.me, 0, self.note_payload, place, sender, first, len(effects))
         return (Transmit(self.others(), note), *effects)
 
-    def _gap(self, message: SequencedMessage) -> tuple[MessageId, ...]:
+    def _find_gap(self, message: SequencedMessage) -> tuple[MessageId, ...]:
         sender = message.sender
         return (MessageId(sender, intervals.nearest_gap(self.arrived[sender], message.seq)),)
 
-    def _note_places(self, place: int, run: tuple[int, int, int]) -> None:
+    def _record_assignment(self, place: int, run: tuple[int, int, int]) -> None:
         if place > self.delivered:
-            self.places.setdefault(place, run)
+            self.assignments.setdefault(place, run)
 
     def _deliver_next(self) -> tuple[Effect, ...]:
         effects: list[Effect] = []
-        while (run := self.places.get(self.delivered + 1)) is not None:
+        while (run := self.assignments.get(self.delivered + 1)) is not None:
             origin, first, length = run
             message = self.held.pop(MessageId(origin, first), None)
             if message is None:
                 break
-            del self.places[self.delivered + 1]
+            del self.assignments[self.delivered + 1]
             self._count(message)
             if length > 1:
-                self.places.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
+                self.assignments.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
             effects.append(Deliver(message))
         return tuple(effects)
 
@@ -213,7 +219,7 @@ class Sequencer(Protocol):
                 f"messages of member {self.sequencer} carry one, from 1"
             )
 
-    def _check_places(self, note: Placing) -> None:
+    def _check_assignment(self, note: SequenceAssignment) -> None:
         _, _, _, place, origin, first, length = note
         if note.sender != self.sequencer:
             raise SequenceError(
@@ -228,12 +234,12 @@ class Sequencer(Protocol):
                 f"assignment of {place} to messages {first} to {first + length - 1} of "
                 f"member {origin}, whose last message is at most {last}"
             )
-        self._check_agrees(place, origin, first, length)
+        self._check_agreement(place, origin, first, length)
 
-    def _check_agrees(self, place: int, origin: int, first: int, length: int) -> None:
+    def _check_agreement(self, place: int, origin: int, first: int, length: int) -> None:
         """Raise SequenceError if a global number or its message is already assigned otherwise."""
         done = min(length, self.delivered - place + 1)
-        known = self.places.get(place, (origin, first))
+        known = self.assignments.get(place, (origin, first))
         count = self.counts[origin]
         if (
             count >= first + done - 1
@@ -253,46 +259,46 @@ class Sequencer(Protocol):
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        return changes.runs_of(self.counts)
+        return changes.counts_to_ranges(self.counts)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return the messages that are not delivered, own ones included, by (sender, number)."""
         held = [message for _, message in sorted(self.held.items())]
         if self.me == self.sequencer:
-            return tuple(Held(message, self._gap(message)) for message in held)
-        lacks = self._lacks()
+            return tuple(Held(message, self._find_gap(message)) for message in held)
+        lacks = self._list_missing()
         silent = () if lacks else (self.sequencer,)
         return tuple(Held(message, lacks, silent=silent) for message in held)
 
-    def _lacks(self) -> tuple[MessageId, ...]:
+    def _list_missing(self) -> tuple[MessageId, ...]:
         """Return the message of the next global number, which is not here; empty: unknown."""
-        run = self.places.get(self.delivered + 1)
+        run = self.assignments.get(self.delivered + 1)
         return () if run is None else (MessageId(run[0], run[1]),)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Skip a lost message: the sequencer never numbers it, others skip its global number."""
         here, count_of = self.held.__contains__, self.counts.__getitem__
         if self.me == self.sequencer:
-            return pass_over(self, lost, count_of, here, self._pass_unplaced)
+            return skip_lost_messages(self, lost, count_of, here, self._skip_unassigned)
 
         def is_next(one: MessageId) -> bool:
-            return self.places.get(self.delivered + 1, (None, 0))[:2] == one
+            return self.assignments.get(self.delivered + 1, (None, 0))[:2] == one
 
-        return pass_over(self, lost, count_of, here, self._pass_place, is_next)
+        return skip_lost_messages(self, lost, count_of, here, self._skip_assigned, is_next)
 
-    def _pass_unplaced(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip_unassigned(self, lost: MessageId) -> Sequence[Effect]:
         sender, seq = lost
         self.counts[sender] = seq
         intervals.insert(self.arrived[sender], seq)
         following = self.held.get(MessageId(sender, seq + 1))
         return () if following is None else self._place(following)
 
-    def _pass_place(self, lost: MessageId) -> Sequence[Effect]:
-        origin, first, length = self.places.pop(self.delivered + 1)
+    def _skip_assigned(self, lost: MessageId) -> Sequence[Effect]:
+        origin, first, length = self.assignments.pop(self.delivered + 1)
         self.delivered += 1
         self.counts[origin] = lost.seq
         if length > 1:
-            self.places.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
+            self.assignments.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
         return self._deliver_next()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
@@ -314,18 +320,25 @@ class Sequencer(Protocol):
         fields["C"] = f"({counts})"
         runs = (
             f"{place}: {names[origin]} {first}{f'-{first + length - 1}' if length > 1 else ''}"
-            for place, (origin, first, length) in sorted(self.places.items())
+            for place, (origin, first, length) in sorted(self.assignments.items())
         )
         return fields | {"known": "; ".join(runs) or "Ø"}
 
     def snapshot(self) -> Hashable:
         held = tuple(message for _, message in sorted(self.held.items()))
         counts = tuple(sorted(self.counts.items()))
-        return self.me, self.sent, self.delivered, counts, held, tuple(sorted(self.places.items()))
+        return (
+            self.me,
+            self.sent,
+            self.delivered,
+            counts,
+            held,
+            tuple(sorted(self.assignments.items())),
+        )
 
     def restore(self, state: Any) -> None:
         self.me, self.sent, self.delivered, counts, held, places = state
-        self.counts, self.places = dict(counts), dict(places)
+        self.counts, self.assignments = dict(counts), dict(places)
         self.held = {self.identity(message): message for message in held}
         self.arrived = {member: [] for member in self.members}
         if self.me == self.sequencer:
@@ -343,14 +356,14 @@ class Sequencer(Protocol):
                 self._check(message)
             if seq <= self.counts[sender] or (sender == self.me and seq > self.sent):
                 raise ValueError(f"held: message {seq} of member {sender}")
-        for place, (origin, first, length) in self.places.items():
+        for place, (origin, first, length) in self.assignments.items():
             if place <= self.delivered or origin not in self.counts or not (first and length):
                 raise ValueError(f"assignments: {place} of member {origin}")
 
     # -- control information ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        return isinstance(message, Placing)
+        return isinstance(message, SequenceAssignment)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
@@ -358,8 +371,8 @@ class Sequencer(Protocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: AnyMessage) -> bytes:
-        numbers = [message.sender, message.seq, message.place]
-        if isinstance(message, Placing):
+        numbers = [message.sender, message.seq, message.global_seq]
+        if isinstance(message, SequenceAssignment):
             numbers += [message.origin, message.first, message.length]
         return b"".join(map(varint, numbers))
 
@@ -369,15 +382,15 @@ class Sequencer(Protocol):
         message: AnyMessage = SequencedMessage(sender, seq, payload, place)
         if seq == 0:
             run = reader.varint(), reader.varint(), reader.varint()
-            message = Placing(sender, 0, payload, place, *run)
+            message = SequenceAssignment(sender, 0, payload, place, *run)
         reader.finish()
         return message
 
     def control_bytes(self, message: AnyMessage) -> int:
         """Return 4 bytes per number: two of a message, four of an assignment."""
-        if isinstance(message, Placing):
+        if isinstance(message, SequenceAssignment):
             return 4 * INTEGER_BYTES
-        return (1 + (message.place > 0)) * INTEGER_BYTES
+        return (1 + (message.global_seq > 0)) * INTEGER_BYTES
 
     def storage_bytes(self) -> int:
-        return (len(self.counts) + 2 + 4 * len(self.places)) * INTEGER_BYTES
+        return (len(self.counts) + 2 + 4 * len(self.assignments)) * INTEGER_BYTES

@@ -45,13 +45,13 @@ from antecede.core.protocols.base import (
     Transmit,
 )
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4
-MOST_AHEAD = 16
+MAX_PROMISES = 16
 """Limit of the acknowledgements kept of a member while messages before them are missing."""
-MOST_JUMP = 1 << 40
+MAX_LEAD = 1 << 40
 """Limit of a message's time above the one here: more than honest members can send."""
 
 
@@ -64,7 +64,7 @@ class TimedMessage(NamedTuple):
     lt: int
 
 
-class Acknowledgement(NamedTuple):
+class TimeAcknowledgement(NamedTuple):
     """Control message: the sender has sent `last` messages; later ones have a time above `lt`."""
 
     sender: int
@@ -75,7 +75,7 @@ class Acknowledgement(NamedTuple):
     lt: int
 
 
-AnyMessage: TypeAlias = TimedMessage | Acknowledgement
+AnyMessage: TypeAlias = TimedMessage | TimeAcknowledgement
 
 
 class AgreedTimestamps(Protocol):
@@ -87,7 +87,7 @@ class AgreedTimestamps(Protocol):
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
-        self.sent = self.lt = self.told = 0
+        self.sent = self.lt = self.announced_time = 0
         self.newest = dict.fromkeys(self.others(), 0)
         """Number of the last message accepted without a gap, for all members ever known."""
         self.floors = dict.fromkeys(self.others(), 0)
@@ -106,7 +106,7 @@ class AgreedTimestamps(Protocol):
     ) -> Sequence[Effect]:
         self.sent += 1
         self.lt += 1
-        self.told = self.lt
+        self.announced_time = self.lt
         message = TimedMessage(self.me, self.sent, payload, self.lt)
         heapq.heappush(self.queue, (message.lt, self.me, message))
         return (Transmit(self.others(), message), *self._deliver())
@@ -115,7 +115,7 @@ class AgreedTimestamps(Protocol):
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
-        if isinstance(message, Acknowledgement):
+        if isinstance(message, TimeAcknowledgement):
             self._promise(message)
             return self._deliver()
         sender, seq, _, lt = message
@@ -123,22 +123,22 @@ class AgreedTimestamps(Protocol):
             return (Discard(message, DUPLICATE),)
         self.ahead[sender][seq] = message
         self.ahead_count += 1
-        self._follow(sender)
+        self._accept_in_sequence(sender)
         self.lt = max(self.lt, lt)
-        effects = (*self._acknowledged(lt), *self._deliver())
+        effects = (*self._acknowledge(lt), *self._deliver())
         if any(isinstance(effect, Deliver) and effect.message == message for effect in effects):
             return effects
-        return (Hold(message, self._missing(message)), *effects)
+        return (Hold(message, self._find_missing(message)), *effects)
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        if message.sender == self.me or isinstance(message, Acknowledgement):
+        if message.sender == self.me or isinstance(message, TimeAcknowledgement):
             return False
         self._check(message)
         sender, seq = message.sender, message.seq
         return seq > self.newest[sender] + 1 and seq not in self.ahead[sender]
 
     def comes_first(self, message: AnyMessage) -> bool:
-        if isinstance(message, Acknowledgement):
+        if isinstance(message, TimeAcknowledgement):
             return False
         here = self.newest.get(message.sender, message.seq)
         return message.seq == here + 1 and (
@@ -147,15 +147,15 @@ class AgreedTimestamps(Protocol):
 
     # -- times ------------------------------------------------------------------------------
 
-    def _acknowledged(self, lt: int) -> tuple[Effect, ...]:
+    def _acknowledge(self, lt: int) -> tuple[Effect, ...]:
         """Return an acknowledgement unless this time is already announced."""
-        if self.told >= lt or not self.others():
+        if self.announced_time >= lt or not self.others():
             return ()
-        self.told = self.lt
-        note = Acknowledgement(self.me, 0, self.note_payload, self.sent, self.lt)
+        self.announced_time = self.lt
+        note = TimeAcknowledgement(self.me, 0, self.note_payload, self.sent, self.lt)
         return (Transmit(self.others(), note),)
 
-    def _promise(self, note: Acknowledgement) -> None:
+    def _promise(self, note: TimeAcknowledgement) -> None:
         sender, last = note.sender, note.last
         if sender not in self.floors:
             return
@@ -164,11 +164,11 @@ class AgreedTimestamps(Protocol):
             return
         promised = self.promised[sender]
         promised[last] = max(promised.get(last, 0), note.lt)
-        if len(promised) > MOST_AHEAD:
+        if len(promised) > MAX_PROMISES:
             # The newest one includes all others once the gap is filled.
             del promised[min(promised)]
 
-    def _follow(self, member: int) -> None:
+    def _accept_in_sequence(self, member: int) -> None:
         ahead, promised = self.ahead[member], self.promised[member]
         while (message := ahead.pop(self.newest[member] + 1, None)) is not None:
             self.ahead_count -= 1
@@ -176,9 +176,9 @@ class AgreedTimestamps(Protocol):
             heapq.heappush(self.queue, (message.lt, member, message))
             floor = max(message.lt, promised.pop(message.seq, 0), self.floors[member])
             self.floors[member] = floor
-        self._forget(member)
+        self._drop_departed(member)
 
-    def _forget(self, member: int) -> None:
+    def _drop_departed(self, member: int) -> None:
         """Stop waiting for a departed member once all its messages are accepted."""
         if self.newest[member] == self.last.get(member):
             self.floors.pop(member, None)
@@ -197,13 +197,13 @@ class AgreedTimestamps(Protocol):
         if sender not in self.newest:
             raise UnknownMemberError(f"a message from member {sender}, who is not in the group")
         most = self.last.get(sender, MAX_NUMBER)
-        number = message.last if isinstance(message, Acknowledgement) else message.seq
-        if not (0 if isinstance(message, Acknowledgement) else 1) <= number <= most:
+        number = message.last if isinstance(message, TimeAcknowledgement) else message.seq
+        if not (0 if isinstance(message, TimeAcknowledgement) else 1) <= number <= most:
             raise SequenceError(f"message {number} from member {sender}: numbers are 1 to {most}")
-        if not 0 < message.lt <= min(self.lt + MOST_JUMP, MAX_NUMBER):
+        if not 0 < message.lt <= min(self.lt + MAX_LEAD, MAX_NUMBER):
             raise SequenceError(
                 f"time {message.lt} from member {sender}; expected above 0 and at most "
-                f"{MOST_JUMP} above {self.lt}, the time here"
+                f"{MAX_LEAD} above {self.lt}, the time here"
             )
         further = number - self.newest[sender]
         if isinstance(message, TimedMessage) and further > 0:
@@ -223,20 +223,20 @@ class AgreedTimestamps(Protocol):
         """Return the messages that are not delivered, own ones included, by (sender, number)."""
         ahead = [message for here in self.ahead.values() for message in here.values()]
         every = [message for _, _, message in self.queue] + ahead
-        return tuple(self._held(one) for one in sorted(every, key=self.identity))
+        return tuple(self._explain_held(one) for one in sorted(every, key=self.identity))
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         counts = {**self.newest, self.me: self.sent}
         for _, sender, message in self.queue:
             counts[sender] = min(counts[sender], message.seq - 1)
-        return changes.runs_of(counts)
+        return changes.counts_to_ranges(counts)
 
-    def _held(self, message: TimedMessage) -> Held:
-        missing = self._missing(message)
+    def _explain_held(self, message: TimedMessage) -> Held:
+        missing = self._find_missing(message)
         silent = [k for k, floor in sorted(self.floors.items()) if floor < message.lt]
         return Held(message, missing, silent=() if missing else tuple(silent))
 
-    def _missing(self, message: TimedMessage) -> tuple[MessageId, ...]:
+    def _find_missing(self, message: TimedMessage) -> tuple[MessageId, ...]:
         here = self.newest.get(message.sender, message.seq)
         return (MessageId(message.sender, here + 1),) if message.seq > here else ()
 
@@ -246,15 +246,15 @@ class AgreedTimestamps(Protocol):
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.newest[member])
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.newest[member])
+        self.members = changes.remove_members(self.members, (member,))
         self.last[member] = last
         ahead = self.ahead[member]
         late = sorted(seq for seq in ahead if seq > last)
         effects = tuple(Discard(ahead.pop(seq), AFTER_LEAVE) for seq in late)
         self.ahead_count -= len(late)
-        self._forget(member)
+        self._drop_departed(member)
         return effects + self._deliver()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
@@ -262,14 +262,14 @@ class AgreedTimestamps(Protocol):
         def is_here(one: MessageId) -> bool:
             return one.seq in self.ahead[one.sender]
 
-        return pass_over(self, lost, self.newest.__getitem__, is_here, self._pass)
+        return skip_lost_messages(self, lost, self.newest.__getitem__, is_here, self._skip)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         member, seq = lost
         self.newest[member] = seq
         if promised := self.promised[member].pop(seq, 0):
             self.floors[member] = max(self.floors[member], promised)
-        self._follow(member)
+        self._accept_in_sequence(member)
         return self._deliver()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
@@ -298,12 +298,12 @@ class AgreedTimestamps(Protocol):
         ahead = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.ahead.items()))
         promised = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.promised.items()))
         queue = tuple(message for _, _, message in sorted(self.queue, key=lambda row: row[:2]))
-        counts = self.sent, self.lt, self.told
+        counts = self.sent, self.lt, self.announced_time
         sorted_tables = tuple(tuple(sorted(table.items())) for table in tables)
         return self.me, self.members, *counts, *sorted_tables, *map(tuple, (ahead, promised)), queue
 
     def restore(self, state: Any) -> None:
-        self.me, self.members, self.sent, self.lt, self.told, *tables, queue = state
+        self.me, self.members, self.sent, self.lt, self.announced_time, *tables, queue = state
         self.newest, self.floors, self.last, ahead, promised = map(dict, tables)
         self.ahead = {member: dict(here) for member, here in ahead.items()}
         self.ahead_count = sum(map(len, self.ahead.values()))
@@ -312,8 +312,8 @@ class AgreedTimestamps(Protocol):
 
     def check_whole(self) -> None:
         whole: dict[str, Collection[int]] = {"ahead": self.ahead, "promised": self.promised}
-        some = {"floors": self.floors}
-        changes.check_whole(self.me, self.members, self.newest, self.last, whole, some)
+        some = {"lower bounds": self.floors}
+        changes.check_consistency(self.me, self.members, self.newest, self.last, whole, some)
         for member, newest in self.newest.items():
             if (member not in self.floors) is not (newest == self.last.get(member)):
                 raise ValueError(f"lower bounds: member {member} is missing or superfluous")
@@ -331,7 +331,7 @@ class AgreedTimestamps(Protocol):
     # -- control information ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        return isinstance(message, Acknowledgement)
+        return isinstance(message, TimeAcknowledgement)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
@@ -340,7 +340,7 @@ class AgreedTimestamps(Protocol):
 
     def encode(self, message: AnyMessage) -> bytes:
         numbers = [message.sender, message.seq, message.lt]
-        if isinstance(message, Acknowledgement):
+        if isinstance(message, TimeAcknowledgement):
             numbers.append(message.last)
         return b"".join(map(varint, numbers))
 
@@ -349,7 +349,7 @@ class AgreedTimestamps(Protocol):
         sender, seq, lt = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = TimedMessage(sender, seq, payload, lt)
         if seq == 0:
-            message = Acknowledgement(sender, 0, payload, reader.varint(), lt)
+            message = TimeAcknowledgement(sender, 0, payload, reader.varint(), lt)
         reader.finish()
         return message
 

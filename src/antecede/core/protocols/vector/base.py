@@ -52,7 +52,7 @@ from antecede.core.protocols.base import (
     Protocol,
 )
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4
@@ -107,7 +107,9 @@ class CountingProtocol(Protocol):
         self.guard = guards(self.lanes)
         self.ones = self.guard >> VALUE_BITS
         self.marks = {member: unit(member) << VALUE_BITS for member in known}
-        self.strange = ((1 << self.width) - 1) - sum(unit(k, (1 << LANE_BITS) - 1) for k in known)
+        self.unknown_lanes = ((1 << self.width) - 1) - sum(
+            unit(k, (1 << LANE_BITS) - 1) for k in known
+        )
         """All bits of the lanes below `width` that never belonged to a member."""
         self.clock = self.guard + sum(unit(k, count) for k, count in known.items())
 
@@ -117,7 +119,7 @@ class CountingProtocol(Protocol):
     def record(self, message: Any) -> None:
         """Update the state for the delivery of `message`."""
 
-    def lacks(self, message: Any) -> tuple[int, int] | None:
+    def find_missing_cause(self, message: Any) -> tuple[int, int] | None:
         """Return a missing cause under which to index the message; None: deliverable."""
         sender, seq = message.sender, message.seq
         if seq != self.counts[sender] + 1:
@@ -128,7 +130,7 @@ class CountingProtocol(Protocol):
         member = behind.bit_length() // LANE_BITS - 1
         return member, (message.causes >> (member * LANE_BITS)) & MAX_VALUE
 
-    def missing(self, message: Any) -> tuple[MessageId, ...]:
+    def list_missing(self, message: Any) -> tuple[MessageId, ...]:
         sender, seq, causes = message.sender, message.seq, message.causes
         found = []
         behind = self.guard & ~(self.clock - causes)
@@ -144,11 +146,11 @@ class CountingProtocol(Protocol):
         """Process a message that the fast path of `receive` does not handle."""
         if self.counts.get(message.sender) == message.seq - 1:
             self.check(message)
-            if self.lacks(message) is None:
+            if self.find_missing_cause(message) is None:
                 return self.release(message)
-        return self.set_aside(message)
+        return self.discard_or_hold(message)
 
-    def set_aside(self, message: Any) -> Sequence[Effect]:
+    def discard_or_hold(self, message: Any) -> Sequence[Effect]:
         """Discard or hold a message that is not deliverable, after all checks."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
@@ -156,8 +158,8 @@ class CountingProtocol(Protocol):
         self.check(message)
         if seq <= self.counts[sender] or (sender, seq) in self.held:
             return (Discard(message, DUPLICATE),)
-        missing = self.missing(message)
-        self._file(message)
+        missing = self.list_missing(message)
+        self._index_held(message)
         return (Hold(message, missing),)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
@@ -167,13 +169,13 @@ class CountingProtocol(Protocol):
         self.check(message)
         if seq <= self.counts[sender] or (sender, seq) in self.held:
             return False
-        return self.lacks(message) is not None
+        return self.find_missing_cause(message) is not None
 
     def check(self, message: Any) -> None:
         sender, seq, causes = message.sender, message.seq, message.causes
         if sender not in self.counts:
             raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
-        if causes.bit_length() > self.width or causes & self.strange:
+        if causes.bit_length() > self.width or causes & self.unknown_lanes:
             raise UnknownMemberError(
                 f"message {seq} from member {sender} depends on a member not in the group"
             )
@@ -183,15 +185,15 @@ class CountingProtocol(Protocol):
             cause = (causes >> (member * LANE_BITS)) & MAX_VALUE
             if cause > last:
                 what = f"message {seq} from member {sender} depends on"
-                raise changes.beyond(what, cause, member, last, self.me)
+                raise changes.make_number_error(what, cause, member, last, self.me)
         if seq > self.last.get(sender, seq):
             raise SequenceError(
                 f"message {seq} from member {sender}, who left after message {self.last[sender]}"
             )
 
-    def _file(self, message: Any) -> None:
+    def _index_held(self, message: Any) -> None:
         self.held[message.sender, message.seq] = message
-        cause = self.lacks(message)
+        cause = self.find_missing_cause(message)
         if cause is None:  # only in an invalid stored state
             raise DecodeError(
                 f"message {message.seq} of member {message.sender} is held without a missing cause"
@@ -199,24 +201,24 @@ class CountingProtocol(Protocol):
         self.waiting.setdefault(cause, []).append(message)
 
     def release(self, message: Any) -> Sequence[Effect]:
-        return self._let_go([message])
+        return self._deliver_all([message])
 
-    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
+    def _deliver_all(self, ready: list[Any]) -> Sequence[Effect]:
         effects: list[Effect] = []
         for done in ready:
             self.record(done)
             effects.append(Deliver(done))
-            ready += self._woken(done.sender, done.seq)
+            ready += self._take_deliverable(done.sender, done.seq)
         return effects
 
-    def _woken(self, sender: int, seq: int) -> list[Any]:
+    def _take_deliverable(self, sender: int, seq: int) -> list[Any]:
         waiters = self.waiting.pop((sender, seq), None)
         if waiters is None:
             return []
         free = []
         waiters.sort(key=lambda waiter: (waiter.sender, waiter.seq))
         for waiter in waiters:
-            cause = self.lacks(waiter)
+            cause = self.find_missing_cause(waiter)
             if cause is None:
                 del self.held[waiter.sender, waiter.seq]
                 free.append(waiter)
@@ -226,12 +228,12 @@ class CountingProtocol(Protocol):
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         here = self.held.__contains__
-        return pass_over(self, lost, self.counts.__getitem__, here, self._pass)
+        return skip_lost_messages(self, lost, self.counts.__getitem__, here, self._skip)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         self.counts[lost.sender] = lost.seq
         self.clock += unit(lost.sender)
-        return self._let_go(self._woken(*lost))
+        return self._deliver_all(self._take_deliverable(*lost))
 
     def number_named(self, message: Any, member: int) -> int:
         return get(message.causes, member)
@@ -249,14 +251,14 @@ class CountingProtocol(Protocol):
             if gap and (clock - message.causes) & guard == guard:
                 found.append(Held(message, (MessageId(key[0], key[1] - 1),)))
             else:
-                found.append(Held(message, self.missing(message)))
+                found.append(Held(message, self.list_missing(message)))
         return tuple(found)
 
     def held_count(self) -> int:
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        return changes.runs_of({**self.counts, self.me: self.sent})
+        return changes.counts_to_ranges({**self.counts, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
@@ -265,16 +267,16 @@ class CountingProtocol(Protocol):
         counts = sorted({**self.counts, self.me: self.sent}.items())
         return tuple(counts), tuple(sorted(self.last.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        counts, last = frontier
-        changes.check_new(self.sent, self.held, any(self.counts.values()))
+    def adopt(self, state: Any) -> None:
+        counts, last = state
+        changes.check_unused(self.sent, self.held, any(self.counts.values()))
         self.counts = {member: count for member, count in counts if member != self.me}
         self.last = dict(last)
-        self.members = changes.still_here((*self.counts, self.me), self.last)
+        self.members = changes.select_current((*self.counts, self.me), self.last)
         self._lay_out()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        changes.check_begin(newest, MAX_VALUE)
+        changes.check_start_numbers(newest, MAX_VALUE)
         for member, number in newest.items():
             self.counts[member] = max(self.counts[member], number)
         self._lay_out()
@@ -284,7 +286,7 @@ class CountingProtocol(Protocol):
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
         known = self.counts.keys() | {self.me}
-        self.members = changes.with_newcomers(self.members, known, members, MAX_MEMBER)
+        self.members = changes.add_members(self.members, known, members, MAX_MEMBER)
         self.counts.update(dict.fromkeys(members, 0))
         if type(self)._lay_out is CountingProtocol._lay_out and min(members) >= self.lanes:
             self._extend(sorted(members))
@@ -300,7 +302,7 @@ class CountingProtocol(Protocol):
             added = guards(member + 1 - self.lanes) << below
             self.guard |= added
             self.clock += added
-            self.strange |= ((1 << ((member - self.lanes) * LANE_BITS)) - 1) << below
+            self.unknown_lanes |= ((1 << ((member - self.lanes) * LANE_BITS)) - 1) << below
             self.marks[member] = unit(member) << VALUE_BITS
             self.lanes = member + 1
         self.width = self.lanes * LANE_BITS
@@ -309,26 +311,26 @@ class CountingProtocol(Protocol):
     def unjoin(self, members: Sequence[int]) -> None:
         for member in members:
             del self.counts[member]
-        self.members = changes.without(self.members, members)
+        self.members = changes.remove_members(self.members, members)
         self._lay_out()
 
     def departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.counts[member])
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.counts[member])
+        self.members = changes.remove_members(self.members, (member,))
         self.to = self.others()
         self.last[member] = last
         late = sorted(key for key in self.held if key[0] == member and key[1] > last)
         effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
         if effects:
-            self._index()
+            self._rebuild_index()
         return effects
 
     def forget(self, member: int) -> None:
-        changes.check_delivered(member, self.last, self.counts[member])
+        changes.check_all_delivered(member, self.last, self.counts[member])
         del self.counts[member], self.last[member]
         self._lay_out()
 
@@ -367,28 +369,28 @@ class CountingProtocol(Protocol):
 
     # -- snapshot ---------------------------------------------------------------------------
 
-    def extra(self) -> Hashable:
+    def extra_state(self) -> Hashable:
         return ()
 
-    def set_extra(self, extra: Any) -> None:
+    def set_extra_state(self, extra: Any) -> None:
         """Restore what `extra_state` returned."""
 
     def snapshot(self) -> Hashable:
         held = tuple([self.held[key] for key in sorted(self.held)])
         counts = tuple(sorted(self.counts.items()))
         last = tuple(sorted(self.last.items()))
-        return self.me, self.members, self.sent, counts, last, held, self.extra()
+        return self.me, self.members, self.sent, counts, last, held, self.extra_state()
 
     def restore(self, state: Any) -> None:
         self.me, self.members, self.sent, counts, last, held, extra = state
         self.counts, self.last = dict(counts), dict(last)
         self.held = {(message.sender, message.seq): message for message in held}
         self._lay_out()
-        self.set_extra(extra)
-        self._index()
+        self.set_extra_state(extra)
+        self._rebuild_index()
 
     def check_whole(self) -> None:
-        changes.check_whole(self.me, self.members, self.counts, self.last, {}, {})
+        changes.check_consistency(self.me, self.members, self.counts, self.last, {}, {})
         if late := [k for k, last in self.last.items() if self.counts[k] > last]:
             raise ValueError(f"counts: more messages of member {late[0]} than it sent")
         for sender, seq in self.held:
@@ -396,7 +398,7 @@ class CountingProtocol(Protocol):
             if seq <= self.counts[sender]:
                 raise ValueError(f"held: message {seq} of member {sender} is delivered")
 
-    def _index(self) -> None:
+    def _rebuild_index(self) -> None:
         self.waiting = {}
         for message in self.held.values():
-            self._file(message)
+            self._index_held(message)

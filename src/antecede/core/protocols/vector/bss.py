@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from antecede.core.protocols.vector.base import CausesMessage, CountingProtocol
 
 
-def lacks_as_printed(member: CountingProtocol, message: CausesMessage) -> tuple[int, int] | None:
+def find_missing_as_published(
+    member: CountingProtocol, message: CausesMessage
+) -> tuple[int, int] | None:
     """Return the missing cause under `C_j[k] <= t[k]`, which can be the message itself."""
     sender, seq, _, causes = message
     done = member.counts[sender]
@@ -73,7 +75,7 @@ class Bss(CountingProtocol):
             )
         self.differences = differences
         self.as_published = as_published
-        self.stamped = 0
+        self.last_timestamp = 0
         """With differences: the vector of the last sent message, without this member's entry."""
 
     def send(
@@ -82,9 +84,9 @@ class Bss(CountingProtocol):
         vector = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
         causes = vector
         if self.differences:
-            changed = (((vector ^ self.stamped) | self.guard) - self.ones) & self.guard
+            changed = (((vector ^ self.last_timestamp) | self.guard) - self.ones) & self.guard
             causes &= changed - (changed >> VALUE_BITS)
-            self.stamped = vector
+            self.last_timestamp = vector
         self.sent += 1
         self.clock += unit(self.me)
         return (Transmit(self.to, self.message_type(self.me, self.sent, payload, causes)),)
@@ -108,29 +110,29 @@ class Bss(CountingProtocol):
         self.clock ^= (seq ^ (seq - 1)) << (sender * LANE_BITS)
         return (Deliver(message),)
 
-    def lacks(self, message: CausesMessage) -> tuple[int, int] | None:
+    def find_missing_cause(self, message: CausesMessage) -> tuple[int, int] | None:
         if self.as_published:
-            return lacks_as_printed(self, message)
-        return super().lacks(message)
+            return find_missing_as_published(self, message)
+        return super().find_missing_cause(message)
 
     def record(self, message: CausesMessage) -> None:
         self.counts[message.sender] = message.seq
         self.clock += unit(message.sender)
 
-    def extra(self) -> Hashable:
-        return self.differences, self.as_published, self.stamped
+    def extra_state(self) -> Hashable:
+        return self.differences, self.as_published, self.last_timestamp
 
-    def set_extra(self, extra: Any) -> None:
-        self.differences, self.as_published, self.stamped = extra
+    def set_extra_state(self, extra: Any) -> None:
+        self.differences, self.as_published, self.last_timestamp = extra
 
     def forget(self, member: int) -> None:
         super().forget(member)
-        self.stamped &= ~unit(member, MAX_VALUE)
+        self.last_timestamp &= ~unit(member, MAX_VALUE)
 
     def check_whole(self) -> None:
         super().check_whole()
-        past = self.clock - self.stamped
-        if self.stamped.bit_length() > self.width or past & self.guard != self.guard:
+        past = self.clock - self.last_timestamp
+        if self.last_timestamp.bit_length() > self.width or past & self.guard != self.guard:
             raise ValueError("last timestamp: messages that are not here")
 
     def check_listening(self) -> None:

@@ -33,11 +33,11 @@ class Ds(Bss):
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
 
-    def extra(self) -> Hashable:
+    def extra_state(self) -> Hashable:
         return ()
 
-    def set_extra(self, extra: Any) -> None:
-        self.differences, self.as_published, self.stamped = False, False, 0
+    def set_extra_state(self, extra: Any) -> None:
+        self.differences, self.as_published, self.last_timestamp = False, False, 0
 
     def sequences(self, message: CausesMessage) -> dict[int, Intervals]:
         """Return the send numbers in a message's past by process; the sender's own are implied."""

@@ -69,7 +69,7 @@ class Idr(CountingProtocol):
             return self.receive_slowly(message)
         rest = self.clock - causes
         if rest & self.guard != self.guard:
-            return self.set_aside(message)
+            return self.discard_or_hold(message)
         if self.waiting and (sender, seq) in self.waiting:
             return self.release(message)
         self.ci = self.ci & (rest - self.ones) | self.marks[sender]
@@ -94,8 +94,8 @@ class Idr(CountingProtocol):
             members.add(self.me)
         return super().frontier(), tuple(sorted(members))
 
-    def adopt(self, frontier: Any) -> None:
-        counts, members = frontier
+    def adopt(self, state: Any) -> None:
+        counts, members = state
         super().adopt(counts)
         self.ci = sum(self.marks[member] for member in members)
 
@@ -117,10 +117,10 @@ class Idr(CountingProtocol):
             "or known numbers, or order 'bss' in the whole group"
         )
 
-    def extra(self) -> Hashable:
+    def extra_state(self) -> Hashable:
         return self.ci
 
-    def set_extra(self, extra: Any) -> None:
+    def set_extra_state(self, extra: Any) -> None:
         self.ci = extra
 
     def check_whole(self) -> None:
