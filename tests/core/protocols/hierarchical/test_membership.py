@@ -230,7 +230,7 @@ class SuperPeerChanges(MembershipChanges):
         self.next += 1
         if kind < 0.1:
             made = SuperPeer(
-                *(self.next, (), (), (self.next,)), pruning=self.pruning, sends_to_empty_groups=True
+                *(self.next, (), (), (self.next,)), pruning=self.pruning, even_to_nobody=True
             )
             network.join_super_peer(made, draw.choice(outside))
             self.supers_joined += 1
@@ -286,7 +286,7 @@ def mesh_of_three() -> tuple[SuperPeer, ExternalPeer, ExternalPeer]:
 def test_a_new_super_peer_makes_its_group_follow_what_its_sponsor_has() -> None:
     _, sponsor, other = mesh_of_three()
     (x,) = sponsor.send("x")
-    newcomer = SuperPeer(4, (), (), (4,), sends_to_empty_groups=True)
+    newcomer = SuperPeer(4, (), (), (4,), even_to_nobody=True)
     newcomer.adopt(sponsor.frontier())
     other.join_super_peer(4)
     newcomer.join(20)
@@ -350,7 +350,7 @@ def test_who_sponsors_a_super_peer_tells_what_it_must_know_of_those_who_left() -
 
 def test_to_nobody_is_transmitted_where_that_is_asked_for() -> None:
     for sends_to_empty_groups in (False, True):
-        super_peer = SuperPeer(1, (), (), (1,), sends_to_empty_groups=sends_to_empty_groups)
+        super_peer = SuperPeer(1, (), (), (1,), even_to_nobody=sends_to_empty_groups)
         super_peer.join(10)
         super_peer.leave(10, 1)
         effects = super_peer.receive(Upward(10, 1, (0, 0), 0, "said before it left"))
