@@ -295,9 +295,7 @@ def test_where_nothing_waits_for_a_message_none_is_lost(order: str, options: Any
 def test_nothing_after_the_last_message_of_who_left_is_lost() -> None:
     *_, carol = three("causal")
     carol.leave("alice", 2)
-    with pytest.raises(
-        LocalError, match="'alice' cannot be lost: the member left after message 2"
-    ):
+    with pytest.raises(LocalError, match="'alice' cannot be lost: the member left after message 2"):
         carol.release([("alice", n) for n in (1, 2, 3)])
     assert carol.release([("alice", n) for n in (1, 2)]) == []
     assert carol.frontier()["alice"] == ((1, 2),)

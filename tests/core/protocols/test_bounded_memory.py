@@ -1,4 +1,4 @@
-"""What members remember does not grow for ever, and what is forgotten is said."""
+"""Bounds of state that members keep, and reports of forgotten state."""
 
 from __future__ import annotations
 

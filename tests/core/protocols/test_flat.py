@@ -1,4 +1,4 @@
-"""What all flat protocols promise: order, nothing twice, nothing stuck, refusals, bytes."""
+"""Common guarantees of flat protocols: order, no duplicates, no stuck message, rejections."""
 
 from __future__ import annotations
 

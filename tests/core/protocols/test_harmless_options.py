@@ -1,4 +1,4 @@
-"""Options that are harmless are taken: defaults, numpy's numbers, texts of an Enum, tables."""
+"""Accepted harmless options: defaults, NumPy numbers, texts of an Enum, tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class How(str, enum.Enum):  # noqa: UP042 - whose str() is its name
 
 
 class Loose(Unordered):
-    """Declares its options as many write them, and one without a default."""
+    """Protocol that declares its options loosely, one of them without a default."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ def test_anything_else_stays(value: Any) -> None:
     [
         ("sb", "store_limit", 2),
         ("unordered", "max_gaps", 2),
-        ("linear", "max_jump", 2),
+        ("linear", "max_clock_lead", 2),
         ("total", "sequencer", 2),
     ],
 )

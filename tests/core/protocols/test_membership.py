@@ -1,4 +1,4 @@
-"""Who may come in, who may leave, what a newcomer begins from: the same words in every protocol."""
+"""Membership rules of every protocol: joins, departures and join states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def members(name: str, numbers: range) -> list[Any]:
 
 
 def say(member: Protocol) -> Any:
-    """Send something to everybody, and return the first message of it."""
+    """Send a message to all, and return the first one transmitted."""
     topics: dict[str, Any] = {"topics": ("x",)} if member.addressing.value == "topics" else {}
     return member.send(b"", now=1, **topics)[0].message
 

@@ -1,4 +1,4 @@
-"""What the bytes of every protocol must stand: random, damaged, cut and lengthened ones."""
+"""Checks of encoding: random, damaged, truncated and extended bytes of every protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.core.protocols.seconds import s
 
 
 def check_random_bytes(member: Protocol, data: bytes) -> None:
-    """What decodes is encoded to the same bytes; what is refused changes nothing."""
+    """Decode random bytes: they encode to the same bytes, or are rejected without a change."""
     before = member.snapshot()
     try:
         message: Any = member.decode(data, None)
@@ -41,7 +41,7 @@ def check_damage(member: Protocol, messages: Iterable[Any], where: float, byte: 
 
 
 def check_length_changes(member: Protocol, messages: Iterable[Any]) -> None:
-    """Put a byte behind each message, and cut it at every place."""
+    """Append a byte to each message, and truncate it at every place."""
     for message in messages:
         control = member.encode(message)
         with pytest.raises(DecodeError):

@@ -1,4 +1,4 @@
-"""FIFO: each sender's order, and nothing across senders."""
+"""FIFO: the order of each sender, and none across senders."""
 
 from __future__ import annotations
 

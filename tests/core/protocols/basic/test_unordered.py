@@ -1,4 +1,4 @@
-"""Unordered: everything at once, nothing twice."""
+"""Unordered: every message at once, no duplicates."""
 
 from __future__ import annotations
 

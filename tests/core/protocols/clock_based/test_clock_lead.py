@@ -1,4 +1,4 @@
-"""One message with an absurd time is refused alone: what the others send goes on."""
+"""Limits of clock lead: a message with an absurd time is rejected alone."""
 
 from __future__ import annotations
 
@@ -101,17 +101,17 @@ def test_null_messages_are_believed_no_more(cls: type) -> None:
 @pytest.mark.parametrize("cls", [Linear, Htbc])
 def test_the_limits_can_be_chosen_or_left_out(cls: type) -> None:
     good = send_one(member(cls, 0))
-    read_rejection(member(cls, max_jump=10), good._replace(lt=11), LimitError)
-    member(cls, max_jump=None).receive(good._replace(lt=(1 << 62) - 1), now=T0)
+    read_rejection(member(cls, max_clock_lead=10), good._replace(lt=11), LimitError)
+    member(cls, max_clock_lead=None).receive(good._replace(lt=(1 << 62) - 1), now=T0)
 
 
 def test_a_limit_of_what_is_not_carried_is_refused() -> None:
-    for cls, option in ((Physical, "max_jump"), (Linear, "max_ahead_s")):
+    for cls, option in ((Physical, "max_clock_lead"), (Linear, "max_ahead_s")):
         with pytest.raises(LocalError, match=option):
             member(cls, **{option: 5})
     for value in (0, -1, 1.5, True):
-        with pytest.raises(LocalError, match="max_jump"):
-            member(Linear, max_jump=value)
+        with pytest.raises(LocalError, match="max_clock_lead"):
+            member(Linear, max_clock_lead=value)
     with pytest.raises(LocalError, match="max_ahead_s"):
         member(Physical, max_ahead_s=0)
     assert (
@@ -124,14 +124,14 @@ def test_a_limit_of_what_is_not_carried_is_refused() -> None:
 
 @pytest.mark.parametrize("cls", [Linear, Htbc])
 def test_a_long_silence_and_a_newcomer_are_no_jump(cls: type) -> None:
-    old = member(cls, 0, max_jump=100)
+    old = member(cls, 0, max_clock_lead=100)
     for k in range(101):
         last = send_one(old, T0 + k * NS)
-    read_rejection(member(cls, max_jump=50), last, LimitError, T0 + s(101))
-    newcomer = member(cls, 2, max_jump=50)
+    read_rejection(member(cls, max_clock_lead=50), last, LimitError, T0 + s(101))
+    newcomer = member(cls, 2, max_clock_lead=50)
     newcomer.adopt(old.frontier())
     newcomer.receive(last if cls is Linear else send_one(old, T0 + s(102)), now=T0 + s(102))
-    silent = member(cls, 1, max_jump=110)
+    silent = member(cls, 1, max_clock_lead=110)
     silent.receive(last, now=T0 + s(102))
 
 

@@ -1,4 +1,4 @@
-"""Linear, physical and linear-physical: what all three promise, on clocks and delays in bounds."""
+"""Common guarantees of linear, physical and linear-physical on clocks and delays in bounds."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The relations of Tsuneizumi et al. on small grids: every send time, clock error and delay in
-whole numbers.
+"""Relations of Tsuneizumi et al. on small grids of send times, clock errors and delays.
 
 A case is two messages of different members: a is sent at true time 0 by i, reaches j after some
 delay, and j sends b at some true time. a causally precedes b when it has arrived by then. Each
-property of the text is asked of all cases: it holds, or the smallest counterexample is named.
+property of the text is checked for all cases: it holds, or the smallest counterexample is named.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Case(NamedTuple):
 
 
 def list_cases(bounds: Bounds[int], horizon: int = 9) -> Iterator[Case]:
-    """All pairs, with LT as the repaired clock gives it where b depends on a, else any."""
+    """Yield all pairs, with LT of the repaired clock if b depends on a, else any LT."""
     mine, other = int(bounds.error_ns(0)), int(bounds.error_ns(1))
     delays = range(int(bounds.least_delay_ns(0, 1)), int(bounds.most_delay_ns(0, 1)) + 1)
     errors = product(range(-mine, mine + 1), range(-other, other + 1))

@@ -1,4 +1,4 @@
-"""The indexed release hands over the same messages in the same order as the readable one."""
+"""Indexed release: the same messages in the same order as by the definition."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_waited_behind_is_asked_anew_whether_it_may_go() -> None:
 
 
 def readable(cls: type[Any]) -> type[Any]:
-    """Return the class with the release as it is defined."""
+    """Return the class with the release by the definition."""
 
     class Readable(cls):  # type: ignore[misc]
         def _deliver(self, now: int) -> Any:
@@ -73,7 +73,7 @@ def readable(cls: type[Any]) -> type[Any]:
 
 
 class Pair:
-    """Two members that are told the same, and must do the same."""
+    """Two members with the same inputs, whose outputs must be equal."""
 
     def __init__(self, make: Callable[[type[Any]], Any], cls: type[Any]) -> None:
         self.one, self.other = make(cls), make(readable(cls))

@@ -1,4 +1,4 @@
-"""How late recovery makes a message: what `recovery_s` must be, by what is lost."""
+"""Delay caused by recovery: the required `recovery_s`, by the lost messages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ HEARTBEAT_S, RETRY_S, STEP_S = 10.0, 1.0, 0.25
 
 
 def run_group(nulls_lost: int, recovery_s: float) -> list[Any]:
-    """Return what 2 delivers: a of 0 is lost on its way there, and so are the null messages that
-    would reveal it; b of 1 answers a."""
+    """Return the deliveries of 2, which loses a of 0 and the null messages that would reveal it; b
+    of 1 replies to a.
+    """
     options: Any = {"bounds": BOUNDS, "delivery": "bound", "heartbeat_s": HEARTBEAT_S}
     options |= {"retry_s": RETRY_S, "recovery_s": recovery_s}
     members = {k: LinearPhysical(k, range(3), **options) for k in range(3)}

@@ -1,6 +1,4 @@
-"""The data transmission procedure of Tsuneizumi et al., section 6: one test a claim, on the
-protocol `linear`.
-"""
+"""Data transmission procedure of Tsuneizumi et al., section 6: one test per claim."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ from tests.helpers.unchanged import unchanged
 
 
 def pair(**options: Any) -> tuple[Linear, Linear]:
-    """Two members: nobody waits for a third, so what is taken in is delivered."""
+    """Return two members: there is no third one to wait for, so accepted messages are delivered."""
     return Linear(0, range(2), **options), Linear(1, range(2), **options)
 
 
@@ -337,7 +335,7 @@ def test_a_discarded_message_still_tells_that_nothing_earlier_comes() -> None:
 
 
 def test_as_printed_the_revealing_message_is_lost_for_good() -> None:
-    source, me = pair(printed=("dropped",), retry_s=1.0, heartbeat_s=None)
+    source, me = pair(as_published=("dropped",), retry_s=1.0, heartbeat_s=None)
     a, b = send_all(source, 2)
     request, discarded = me.receive(b, now=0)
     assert isinstance(discarded, Discard)
@@ -348,14 +346,14 @@ def test_as_printed_the_revealing_message_is_lost_for_good() -> None:
 
 
 def test_as_printed_recovery_leaves_out_the_last_lost_message() -> None:
-    source, me = pair(printed=("exclusive-end",), retry_s=1.0)
+    source, me = pair(as_published=("exclusive-end",), retry_s=1.0)
     a, _, c = send_all(source, 3)
     (request,) = list_transmitted(me.receive(c, now=0))
     assert list_transmitted(source.receive(request, now=0)) == [a]
 
 
 def test_as_printed_a_delivered_message_blocks_its_senders_next() -> None:
-    source, me = pair(printed=("dseq",))
+    source, me = pair(as_published=("dseq",))
     a, b, c = send_all(source, 3)
     assert me.receive(a, now=0) == [Deliver(a)]
     assert isinstance(me.receive(b, now=0)[-1], Hold)
@@ -365,7 +363,7 @@ def test_as_printed_a_delivered_message_blocks_its_senders_next() -> None:
 def test_as_printed_an_answer_can_carry_the_time_of_its_question() -> None:
     """`equal-times`, section 4.1: LT := max(LT, m.LT), and then m.LT := LT."""
     for printed, expected in (((), 1), (("equal-times",), 0)):
-        one, other = pair(printed=printed)
+        one, other = pair(as_published=printed)
         (a,) = send_all(one)
         other.receive(a, now=0)
         assert send_all(other)[0].lt - a.lt == expected
@@ -517,7 +515,7 @@ def test_control_bytes_by_the_fields_of_section_6() -> None:
         ({"delivery": "never"}, "'null' or 'bound'"),
         ({"delivery": "bound"}, "needs bounds"),
         ({"recovery_s": -1.0}, "recovery_s"),
-        ({"printed": ("rule-1b",)}, "there are dropped, dseq, equal-times"),
+        ({"as_published": ("rule-1b",)}, "there are dropped, dseq, equal-times"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options: Any, words: str) -> None:

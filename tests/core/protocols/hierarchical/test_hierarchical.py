@@ -67,7 +67,7 @@ def test_no_pruning_is_causal_and_delivers_all(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"pruning": "published"}, {"printed": ("listing6",)}, {"printed": ("listing12",)}],
+    [{"pruning": "published"}, {"as_published": ("listing6",)}, {"as_published": ("listing12",)}],
     ids=str,
 )
 def test_each_published_defect_shows(options: dict[str, Any]) -> None:
@@ -136,10 +136,11 @@ def test_lemma_3_a_bit_is_set_iff_it_is_an_immediate_dependency(seed: int) -> No
 
 
 def make_published_pruning(pruning: str) -> World:
-    """One internal peer, two external peers, three messages: x, y of 2, and a of 4 between.
+    """Run one internal peer and two external peers with three messages: x, y of 2, and a of 4
+    between.
 
-    Peer 4 sends `a` after x, then delivers y, which names x. When the super peer hears of that
-    out of band it forgets x, and then gets `a`, which names x.
+    Peer 4 sends `a` after x, then delivers y, which names x. The super peer learns of that out of
+    band and forgets x. Then it gets `a`, which names x.
     """
     world = World(hierarchical(Topology({1: (4,)}, (2, 3)), pruning=pruning, ack_after=0))
     super_peer = world.members[1]
@@ -294,7 +295,8 @@ def test_a_group_without_peers_keeps_only_what_a_newcomer_could_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"pruning": "fast"}, {"printed": ("listing7",)}, {"printed": ("listing6", "x")}]
+    "options",
+    [{"pruning": "fast"}, {"as_published": ("listing7",)}, {"as_published": ("listing6", "x")}],
 )
 def test_unknown_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(LocalError, match=r"fast|listing7|'x'"):
@@ -338,7 +340,7 @@ def test_an_acknowledgement_is_sent_only_when_the_floor_has_risen() -> None:
 
 
 def test_i_is_sent_again_with_each_message_that_names_a_translated_one() -> None:
-    """Listing 14 line 8: whoever gets this message first need not have got I before."""
+    """Listing 14 line 8: the first receiver of this message need not have I before."""
     super_peer = hierarchical(Topology({1: (4, 5)}, (2,)))[1]
     super_peer.receive(external(2, 1, "x"))
     super_peer.receive(external(2, 2, "y"))

@@ -23,7 +23,7 @@ TOPOLOGY = Topology({1: (10, 11), 2: (20, 21)}, (30, 31, 32))
 
 
 class MembershipChanges:
-    """Lets peers join and leave a network at random; every group keeps a peer."""
+    """Random joins and leaves of peers; every group keeps a peer."""
 
     def __init__(self, network: HierarchicalNetwork, pruning: str) -> None:
         self.network = network
@@ -214,7 +214,7 @@ def test_a_late_word_of_a_peer_neither_lowers_its_floor_nor_brings_it_back() -> 
 
 
 class SuperPeerChanges(MembershipChanges):
-    """Super peers come and go too: their peers leave, and others join elsewhere."""
+    """Random joins and leaves of super peers, too."""
 
     def __init__(self, network: HierarchicalNetwork, pruning: str) -> None:
         super().__init__(network, pruning)

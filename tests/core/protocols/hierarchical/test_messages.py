@@ -1,4 +1,4 @@
-"""Hierarchical protocol: bytes, refused messages, byte accounting."""
+"""Hierarchical protocol: encoding, rejected messages, byte accounting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group that sends nothing for long: I is flushed, and everything stays bounded."""
+"""Groups that send nothing for long: I is flushed, and all state stays bounded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = Topology({1: (4,)}, (2, 3))
 def carry(
     members: dict[int, Protocol], effects: Sequence[Any], later: list[Any] | None = None
 ) -> list[Any]:
-    """Carry effects out, over the wire; flushes go into `later` where it is given."""
+    """Carry out effects over the wire; append flushes to `later` if it is given."""
     seen = list(effects)
     for effect in effects:
         if not isinstance(effect, Transmit):

@@ -1,4 +1,4 @@
-"""Matrix: what all members have, the buffer that forgets it, bytes."""
+"""Matrix: known deliveries of all members, the stable buffer, encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix, recovering: what is lost is noticed, asked for and sent again."""
+"""Matrix with recovery: lost messages are detected, requested and retransmitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SES and SENT share: order among what is for oneself, refusals, members, bytes."""
+"""Common behaviour of SES and SENT: order per recipient, rejections, members, encoding."""
 
 from __future__ import annotations
 

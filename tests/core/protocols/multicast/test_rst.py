@@ -1,4 +1,4 @@
-"""SENT: the matrix against sets, its layout, names of messages, refusals, sizes."""
+"""SENT: the matrix against sets, its layout, message ids, rejections, sizes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""SES: the example of Sahai et al. 2020 in both orders, the rule against sets, co-destinations,
-sizes.
-"""
+"""SES: the example of Sahai et al. 2020, the rule against sets, co-destinations, sizes."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_figure_6_every_state_does_what_the_diagram_says() -> None:
 
 
 def lines_of(act: Callable[[], Any]) -> int:
-    """Return how many lines of the protocol and of its interval lists are executed."""
+    """Return the number of executed lines of the protocol and of its interval lists."""
     count = 0
 
     def look(frame: FrameType, event: str, _: Any) -> Any:
@@ -147,8 +147,8 @@ def lines_of(act: Callable[[], Any]) -> int:
 def member_with(nodes: int, rows: int) -> SemanticOrder:
     """Return a member with `nodes` intervals in its ordering list and `rows` held messages.
 
-    It has every other message of member 1. Each held message answers the one before it, the first
-    one the missing message 1 of member 2.
+    It has every second message of member 1. Each held message replies to the previous one, the
+    first one to the missing message 1 of member 2.
     """
     member = SemanticOrder(0, range(4))
     for seq in range(1, 2 * nodes, 2):

@@ -1,4 +1,4 @@
-"""S_b: members that come and go, snapshots, bytes, sizes."""
+"""S_b: joins and leaves, snapshots, encoding, sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S_b against a network that reorders, duplicates and loses, judged by ancestors from sets."""
+"""S_b on a network that reorders, duplicates and loses, checked by ancestors from sets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEMBERS = 4
 
 
 class Outcome(NamedTuple):
-    """What one member's application was handed, in order, and what was discarded for good."""
+    """Deliveries of a member in order, and its final discards."""
 
     order: list[MessageId]
     released: dict[MessageId, tuple[MessageId, ...]]
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
 
 def conversation(seed: int, several: bool, sends: int = 24) -> list[SbMessage]:
-    """Let members talk over a reliable network; return everything sent."""
+    """Exchange messages over a reliable network; return all of them."""
     rng = random.Random(seed)
     members = [SemanticOrder(k, range(MEMBERS), several_parents=several) for k in range(MEMBERS)]
     seen: list[list[MessageId]] = [[] for _ in members]
@@ -62,7 +62,7 @@ def _id(message: SbMessage) -> MessageId:
 
 
 class Watched:
-    """A fifth member that only listens, and what became of each message."""
+    """Fifth member that only receives, and the outcome of each message."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -85,7 +85,7 @@ class Watched:
                     given_up.add(_id(message))
 
     def restart(self) -> None:
-        """Go on in another object, from a snapshot."""
+        """Continue in another object, from a snapshot."""
         state = self.member.snapshot()
         self.member = SemanticOrder(MEMBERS, range(MEMBERS + 1), **self.options)
         self.member.restore(state)
@@ -97,7 +97,7 @@ def direct(sent: list[SbMessage]) -> dict[MessageId, frozenset[MessageId]]:
 
 
 def shuffle(sent: list[SbMessage], rng: random.Random, loss: float = 0.0) -> list[SbMessage]:
-    """Lose some, double some, and let all arrive in any order."""
+    """Lose some messages, duplicate some, and return all in any order."""
     kept = [message for message in sent if rng.random() >= loss]
     arrivals = kept + [message for message in kept if rng.random() < 0.3]
     rng.shuffle(arrivals)

@@ -1,6 +1,4 @@
-"""S_b where Bhavanasi and Iyer are silent: a full store, a parent that never comes; and what is
-promised then.
-"""
+"""S_b policies for a full store and for missing parents, and their guarantees."""
 
 from __future__ import annotations
 

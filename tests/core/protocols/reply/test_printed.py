@@ -1,6 +1,4 @@
-"""Algorithms 1 and 2 of Bhavanasi and Iyer as printed: the smallest messages that show what is
-wrong with them.
-"""
+"""Algorithms 1 and 2 of Bhavanasi and Iyer as printed: smallest failing message sequences."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""S_b: the worked examples and claims of Bhavanasi and Iyer, one test each, and what a caller can
-do wrong.
-"""
+"""S_b: worked examples and claims of Bhavanasi and Iyer, and errors of callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of Nakayama's protocols: never early, never stuck; times, receivers, what is held."""
+"""Delivery of Nakayama's protocols: no violation, none stuck; times, recipients, held events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Nakayama's protocols refuse and discard, their bytes, and members that come and go."""
+"""Rejections, discards, encoding and membership of Nakayama's protocols."""
 
 from __future__ import annotations
 

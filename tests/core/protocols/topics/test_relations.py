@@ -1,6 +1,4 @@
-"""The relations of Nakayama 2017: what each orders, what it misses, and that none may be sorted
-by.
-"""
+"""Relations of Nakayama 2017: ordered and missed pairs, and cycles."""
 
 from __future__ import annotations
 
@@ -253,7 +251,7 @@ def test_a_causal_pair_never_goes_against_the_rank(group: str, seed: int) -> Non
 
 
 def count_missed(group: str, runs: int = 12) -> dict[str, int]:
-    """Return how many exact pairs each relation as published misses in some runs."""
+    """Return the number of exact pairs that each published relation misses in some runs."""
     count = dict.fromkeys(ORDERING, 0)
     for seed in range(runs):
         network = TopicNetwork(AllTimes, seed, GROUPS[group]).publish(18).finish()
@@ -283,7 +281,7 @@ def test_as_published_misses_nothing_in_a_group_alike_with_good_clocks() -> None
 
 
 def chains(bounds: Bounds[int], steps: tuple[int, ...]) -> Iterator[tuple[Stamp, Stamp]]:
-    """Yield e1 of 0 and e2 of 1, who has got e1, or what came by way of 2 after it.
+    """Yield e1 of 0 and e2 of 1, which has e1, or a later event of 2.
 
     All delays, all clocks, all publications.
     """
@@ -333,7 +331,7 @@ def test_on_a_small_grid_safe_relations_miss_no_chain(group: str, steps: tuple[i
 
 
 class Published(NamedTuple):
-    """One event of a run without clocks: who published it, and what it counted."""
+    """Event of a run without clocks: its publisher and counts."""
 
     source: int
     topics: str
@@ -345,7 +343,7 @@ PEERS = 3
 
 
 def runs(events: int) -> Iterator[tuple[Published, ...]]:
-    """Yield every run of so many events of three peers, arrivals chosen for each before it.
+    """Yield every run of so many events of three peers, with chosen arrivals before each.
 
     Peers are numbered in the order of their first event, and the first topic is a.
     """

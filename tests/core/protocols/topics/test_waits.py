@@ -1,6 +1,4 @@
-"""How long Nakayama's protocols wait: in every run of a small grid never too short, nor too
-long.
-"""
+"""Waits of Nakayama's protocols: neither too short nor too long in all runs of a small grid."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ groups = pytest.mark.parametrize("group", GROUPS)
 
 
 def early_on_the_grid(name: str, bounds: Bounds[int], path: tuple[int, ...]) -> Iterator[bool]:
-    """Tell for every run of a small grid whether an event came before its cause.
+    """Yield for every run of a small grid whether an event came before its cause.
 
-    The first of `path` publishes e1; each of the others publishes as soon as that is there, the
-    last of them e2. All copies to 3 take every delay that they can, the others the least; the
-    clocks of the last publisher and of 3 are at either end, that of 3 at either end again when
-    e1 comes. In each second 3 is ticked before anything arrives.
+    The first of `path` publishes e1. Each of the others publishes as soon as it has that, the last
+    of them e2. All copies to 3 take every possible delay, the others the least. The clocks of the
+    last publisher and of 3 are at either end, that of 3 at either end again when e1 arrives. In
+    each second 3 is ticked before anything arrives.
     """
     source, last = path[0], path[-1]
     steps = [bounds.least_delay_ns(a, b) // NS for a, b in itertools.pairwise(path)]
@@ -89,7 +87,7 @@ GRIDS: dict[str, Bounds[int]] = {
 
 
 def patch_waits(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
-    """Take so many seconds off both bounds."""
+    """Reduce both bounds by so many seconds."""
     for bound in ("after_publishing_ns", "after_arrival_ns"):
         whole: Callable[[Delays, int, int], int] = getattr(Delays, bound)
 

@@ -1,4 +1,4 @@
-"""Total order: one order for all, causality kept, own messages in their turn, refusals, bytes."""
+"""Total order: one order for all, causality, own messages in turn, rejections, encoding."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""BSS: the example of Sahai et al. 2020 in both orders of arrival, differences, the printed rule,
-sizes.
-"""
+"""BSS: the example of Sahai et al. 2020, differences, the printed rule, sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ DIFFERENCES: Kind = {"differences": True}
 
 
 def timestamp(message: BssMessage, members: int) -> tuple[int, ...]:
-    """The vector t of Sahai et al. 2020, the sender's own entry put back."""
+    """Return the vector t of Sahai et al. 2020, with the sender's own entry."""
     t = list(unpack(message.causes, members))
     t[message.sender] = message.seq
     return tuple(t)

@@ -1,4 +1,4 @@
-"""DS: the sequences of a causal past, by sets; the same waits as BSS; 8 bytes a process."""
+"""DS: sequences of a causal past against sets, the waits of BSS, 8 bytes per process."""
 
 from __future__ import annotations
 

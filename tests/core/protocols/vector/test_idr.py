@@ -1,4 +1,4 @@
-"""IDR: only immediate dependencies travel, by the rule written with sets."""
+"""IDR: only immediate dependencies are sent, against the rule with sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.helpers.network import Network
 
 
 class BySets:
-    """The rule of the text with a dictionary VT and a set CI: the reference."""
+    """Reference: the rule of the text with a dictionary VT and a set CI."""
 
     def __init__(self, members: int) -> None:
         self.ci: set[tuple[int, int]] = set()

@@ -73,7 +73,7 @@ class ClockOrdered(ClockDelivery):
     )
 
     own_options: ClassVar[frozenset[str]] = frozenset(
-        {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
+        {"keep", "buffer_limit", "max_clock_lead", "max_ahead_s"}
     )
 
     dependent_options: ClassVar[tuple[Requires | Conflicts, ...]] = (
@@ -81,7 +81,7 @@ class ClockOrdered(ClockDelivery):
         Requires("recovery_s", (("retry_s", ANY_VALUE),), off=0),
         Requires("recovery_s", (("delivery", "bound"),), off=0),
         Requires("heartbeat_s", (("delivery", "null"), ("retry_s", ANY_VALUE)), off=None),
-        Conflicts("heartbeat_s", "printed", "no-null-messages", off=None),
+        Conflicts("heartbeat_s", "as_published", "no-null-messages", off=None),
     )
 
     def __init__(

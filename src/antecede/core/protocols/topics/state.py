@@ -73,7 +73,7 @@ class TopicState(JoinWait, Protocol):
         Relation.BY_TOPIC, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
     )
     addressing: ClassVar[Addressing] = Addressing.TOPICS
-    own_options: ClassVar[frozenset[str]] = frozenset({"max_jump", "max_gaps"})
+    own_options: ClassVar[frozenset[str]] = frozenset({"max_clock_lead", "max_gaps"})
 
     def __init__(
         self,
