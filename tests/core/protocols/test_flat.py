@@ -226,7 +226,7 @@ def test_absurd_control_information_is_refused(name: str) -> None:
         ({0: 1}, SequenceError),  # of my own, which I have not sent
         ({1: 2}, SequenceError),  # of its sender, later than itself
         ({3: 6}, SequenceError),  # of a member that left after message 5
-        ({2: 1}, UnknownMemberError),  # a number in the gap that nobody ever had
+        ({2: 1}, UnknownMemberError),  # an unused number in the gap
         ({9: 1}, UnknownMemberError),  # a number above all
     ],
 )

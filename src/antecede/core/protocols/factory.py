@@ -21,20 +21,20 @@ MOST_MEMBERS = 10
 
 
 def member(
-    factory: Factory, me: int, everybody: Iterable[int], options: Mapping[str, Any], name: str = ""
+    factory: Factory, me: int, members: Iterable[int], options: Mapping[str, Any], name: str = ""
 ) -> Protocol:
     """Return one member of a flat group; `name` as in `label_control_messages`."""
-    made: Protocol = factory(me, tuple(everybody), **options)
+    made: Protocol = factory(me, tuple(members), **options)
     if name:
         label_control_messages(made, name)
     return made
 
 
 def flat(
-    factory: Factory, everybody: Iterable[int], options: Mapping[str, Any]
+    factory: Factory, members: Iterable[int], options: Mapping[str, Any]
 ) -> dict[int, Protocol]:
     """Return all members of a flat group."""
-    numbers = tuple(everybody)
+    numbers = tuple(members)
     return {me: member(factory, me, numbers, options) for me in numbers}
 
 

@@ -68,10 +68,10 @@ def test_a_long_run_of_held_messages_costs_one_look_up(monkeypatch: pytest.Monke
         member.receive(NumberedMessage(1, seq, None))
     real = intervals.nearest_gap
 
-    def counted(bounds: list[int], number: int) -> int:
+    def count_call(bounds: list[int], number: int) -> int:
         looked.append(number)
         return real(bounds, number)
 
-    monkeypatch.setattr(intervals, "nearest_gap", counted)
+    monkeypatch.setattr(intervals, "nearest_gap", count_call)
     assert len(member.blocked_on()) == 1998
     assert len(looked) == 1

@@ -179,12 +179,12 @@ def test_figure_7_the_inclusions_that_hold(bounds: Bounds[int]) -> None:
 def test_figure_7_the_inclusions_of_the_text_that_fail(claim: str) -> None:
     bounds = Bounds[int](accuracy_ns=1, least_ns=3, most_ns=4)
 
-    def ordered(case: Case) -> bool:
+    def is_ordered(case: Case) -> bool:
         return apply_published_rules(case.a, case.b, 1, 4) is PublishedOrder.BEFORE
 
     broken = {
-        "-> if |->": lambda c: ordered(c) and not c.causal,
-        "|-> if =>": lambda c: temporally_precedes(c.a, c.b, bounds) and not ordered(c),
+        "-> if |->": lambda c: is_ordered(c) and not c.causal,
+        "|-> if =>": lambda c: temporally_precedes(c.a, c.b, bounds) and not is_ordered(c),
         "-> if LT less": lambda c: linearly_precedes(c.a, c.b) and not c.causal,
     }[claim]
     assert any(map(broken, list_cases(bounds)))
@@ -206,25 +206,25 @@ def test_rule_1b_is_sound_only_when_the_least_delay_exceeds_4_lambda(bounds: Bou
 def test_rule_1a_misses_no_causal_pair(bounds: Bounds[int]) -> None:
     for case in list_cases(bounds):
         if case.causal:
-            said = apply_published_rules(case.a, case.b, bounds.accuracy_ns, bounds.most_ns)
-            assert said is PublishedOrder.BEFORE
+            order = apply_published_rules(case.a, case.b, bounds.accuracy_ns, bounds.most_ns)
+            assert order is PublishedOrder.BEFORE
 
 
 def test_every_branch_of_the_printed_rules() -> None:
-    def said(lt_a: int, lt_b: int, apart: int, accuracy: int, delay: int) -> PublishedOrder:
+    def find_order(lt_a: int, lt_b: int, apart: int, accuracy: int, delay: int) -> PublishedOrder:
         return apply_published_rules(Stamp(0, 1, lt_a), Stamp(1, 1, lt_b, apart), accuracy, delay)
 
-    assert said(1, 2, -3, 2, 1) is PublishedOrder.BEFORE  # 1(a): LT alone
-    assert said(2, 1, 3, 2, 1) is PublishedOrder.AFTER
-    assert said(1, 1, 4, 2, 1) is PublishedOrder.CONCURRENT
-    assert said(1, 1, 5, 2, 1) is PublishedOrder.UNDEFINED
-    assert said(1, 2, 2, 1, 3) is PublishedOrder.CONCURRENT  # 1(b): within 2 lambda
-    assert said(1, 2, 5, 1, 3) is PublishedOrder.BEFORE
-    assert said(2, 1, 5, 1, 3) is PublishedOrder.CONCURRENT
-    assert said(2, 1, -3, 1, 3) is PublishedOrder.AFTER
-    assert said(1, 2, -3, 1, 3) is PublishedOrder.CONCURRENT
-    assert said(2, 1, 6, 1, 3) is PublishedOrder.BEFORE  # 2: PT alone
-    assert said(1, 2, -6, 1, 3) is PublishedOrder.AFTER
+    assert find_order(1, 2, -3, 2, 1) is PublishedOrder.BEFORE  # 1(a): LT alone
+    assert find_order(2, 1, 3, 2, 1) is PublishedOrder.AFTER
+    assert find_order(1, 1, 4, 2, 1) is PublishedOrder.CONCURRENT
+    assert find_order(1, 1, 5, 2, 1) is PublishedOrder.UNDEFINED
+    assert find_order(1, 2, 2, 1, 3) is PublishedOrder.CONCURRENT  # 1(b): within 2 lambda
+    assert find_order(1, 2, 5, 1, 3) is PublishedOrder.BEFORE
+    assert find_order(2, 1, 5, 1, 3) is PublishedOrder.CONCURRENT
+    assert find_order(2, 1, -3, 1, 3) is PublishedOrder.AFTER
+    assert find_order(1, 2, -3, 1, 3) is PublishedOrder.CONCURRENT
+    assert find_order(2, 1, 6, 1, 3) is PublishedOrder.BEFORE  # 2: PT alone
+    assert find_order(1, 2, -6, 1, 3) is PublishedOrder.AFTER
 
 
 @pytest.mark.parametrize("bounds", [*GROUPS, UNLIKE])

@@ -387,7 +387,7 @@ def test_as_printed_an_answer_can_carry_the_time_of_its_question() -> None:
         (RetransmissionRequest(0, 0, b"", 1, 2), SequenceError),  # one was sent
         (RetransmissionRequest(0, 0, b"", 0, 1), SequenceError),
         (RetransmissionRequest(0, 0, b"", 2, 1), SequenceError),
-        (Gone(0, 0, b"", 6), SequenceError),  # nobody has spoken of 6
+        (Gone(0, 0, b"", 6), SequenceError),  # number 6 is unknown
         (Gone(0, 0, b"", 0), SequenceError),
     ],
 )

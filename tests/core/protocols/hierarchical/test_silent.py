@@ -177,7 +177,7 @@ def test_a_super_peer_discards_what_is_held_beyond_the_last_message_on_both_side
     assert not super_peer.table.floors  # type: ignore[attr-defined]
     super_peer.receive(external(2))
     assert list(super_peer.leave(2, 1)) == [Discard(external(2), AFTER_LEAVE)]
-    assert len(super_peer.receive(external(1))) == 0  # nobody is left in the group
+    assert len(super_peer.receive(external(1))) == 0  # the group is empty
     assert super_peer.blocked_on() == ()
 
 

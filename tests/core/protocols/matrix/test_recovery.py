@@ -134,7 +134,7 @@ def test_when_the_origin_left_who_has_the_message_is_asked() -> None:
     for member in members[1:]:
         member.leave(0, 2)
     members[2].tick(s(0.0))
-    assert requests(members[2].tick(s(2.0))) == []  # nobody is known to have it
+    assert requests(members[2].tick(s(2.0))) == []  # no member is known to have it
     (beat,) = (e.message for e in members[1].tick(s(5.0)) if isinstance(e, Transmit))
     members[2].receive(beat, now=0)
     ((to, request),) = requests(members[2].tick(s(4.0)))

@@ -155,9 +155,9 @@ def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
         ({(0, 2): 1}, SequenceError),  # a message of mine that I never sent
         ({(1, 0): 2}, SequenceError),  # itself among its causes
         ({(2, 1): 6}, SequenceError),  # of a member that left after message 5
-        ({(1, 1): 1}, UnknownMemberError),  # nobody sends to itself
-        ({(3, 0): 1}, UnknownMemberError),  # from a number that nobody had
-        ({(1, 3): 1}, UnknownMemberError),  # to a number that nobody had
+        ({(1, 1): 1}, UnknownMemberError),  # a member never sends to itself
+        ({(3, 0): 1}, UnknownMemberError),  # from an unused number
+        ({(1, 3): 1}, UnknownMemberError),  # to an unused number
         ({(9, 0): 1}, UnknownMemberError),  # a number above all
         ({(0, 9): 1}, UnknownMemberError),
         ({(1, 9): 1}, UnknownMemberError),
@@ -198,7 +198,7 @@ def test_a_matrix_has_at_most_1024_rows() -> None:
         member.decode(member.encode(other), None)
 
 
-# -- rows that nobody had --------------------------------------------------------------------
+# -- impossible rows -------------------------------------------------------------------------
 
 
 def make_message(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> RstMessage:

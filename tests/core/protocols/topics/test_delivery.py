@@ -130,7 +130,7 @@ def test_a_protocol_carries_its_times_alone(
     assert b.decode(b.encode(message), b"") == message
 
 
-# -- whom an event is for --------------------------------------------------------------------
+# -- recipients of an event ------------------------------------------------------------------
 
 
 @every

@@ -187,10 +187,10 @@ class ClockOrdered(ClockDelivery):
             return promise._replace(remark="; ".join(filter(None, words)))
         return promise
 
-    def _set_relation(self, everybody: Iterable[int]) -> None:
+    def _set_relation(self, known: Iterable[int]) -> None:
         """Set the relation for all members ever known. Raises LocalError without a change."""
         reject_old_name(self, "wait_s", "wait_ns")
-        separation = Separation(self.bounds or Bounds[int](), everybody)
+        separation = Separation(self.bounds or Bounds[int](), known)
         self.relation = self.relate(separation)
         reject_old_name(
             separation, "between_s", "between_ns"
@@ -236,14 +236,14 @@ class ClockOrdered(ClockDelivery):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        everybody = tuple(sorted((*self.channel.newest, self.me)))
-        return self.linear_time, everybody, tuple(sorted(self.channel.last.items()))
+        known = tuple(sorted((*self.channel.newest, self.me)))
+        return self.linear_time, known, tuple(sorted(self.channel.last.items()))
 
     def adopt(self, state: Any) -> None:
-        linear_time, everybody, last = state
+        linear_time, known, last = state
         channel = self.channel
         changes.check_unused(channel.sent, *channel.newest.values(), *channel.ahead.values())
-        others = [member for member in everybody if member != self.me]
+        others = [member for member in known if member != self.me]
         self._set_relation((*others, self.me))
         self.members = changes.select_current((*others, self.me), dict(last))
         self.linear_time = linear_time
@@ -347,9 +347,9 @@ class ClockOrdered(ClockDelivery):
         sent = self.channel.sent
         if max(self.channel.before.values(), default=0) > sent:
             raise ValueError(f"before: a number above {sent}, the last one sent")
-        everybody = {*self.channel.newest, self.me}
-        if everybody != set(self.separation.members):
-            self._set_relation(everybody)
+        known = {*self.channel.newest, self.me}
+        if known != set(self.separation.members):
+            self._set_relation(known)
         self.reset_index()
 
     def check_whole(self) -> None:

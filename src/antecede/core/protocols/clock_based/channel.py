@@ -103,11 +103,9 @@ class SenderChannels:
         if to is None:
             return self.member.others()
         chosen = tuple(sorted(set(to)))
-        if strangers := [member for member in chosen if member not in self.before]:
+        if unknown := [member for member in chosen if member not in self.before]:
             others = self.member.others()
-            raise LocalError(
-                f"member {strangers[0]} is not another member; the others are {others}"
-            )
+            raise LocalError(f"member {unknown[0]} is not another member; the others are {others}")
         if not chosen:
             raise LocalError("a message without recipients; name members, or None for all")
         return chosen
@@ -155,12 +153,10 @@ class SenderChannels:
         if self.heartbeat_ns is None or now < self.next_heartbeat_ns:
             return []
         spoke_ns = self.last_sent_ns
-        member, everybody = self.member, self.member.others()
-        silent = [k for k in everybody if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
+        member, others = self.member, self.member.others()
+        silent = [k for k in others if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
         self._record_sent(silent, now)
-        self.next_heartbeat_ns = (
-            min((spoke_ns[k] for k in everybody), default=now) + self.heartbeat_ns
-        )
+        self.next_heartbeat_ns = min((spoke_ns[k] for k in others), default=now) + self.heartbeat_ns
         lt, pt_ns = times
         return [
             Transmit(group, NullMessage(member.me, 0, member.note_payload, last, lt, pt_ns))

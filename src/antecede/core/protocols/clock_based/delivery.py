@@ -472,10 +472,10 @@ class ClockDelivery(JoinWait, Protocol):
         differ from true time by the accuracies. Raises LocalError for a wait above 146 years.
         """
         if sender not in self._waits_ns:
-            self._waits_ns[sender] = self._derived_wait_ns(sender)
+            self._waits_ns[sender] = self._derive_wait_ns(sender)
         return self._waits_ns[sender]
 
-    def _derived_wait_ns(self, sender: int) -> int:
+    def _derive_wait_ns(self, sender: int) -> int:
         assert self.bounds is not None
         stretch_ns = self.separation.stretch_ns(sender, self.me)
         if stretch_ns is None and self.in_lanes:  # a third member may be unknown here

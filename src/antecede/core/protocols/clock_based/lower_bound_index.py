@@ -142,20 +142,20 @@ class LowerBoundIndex:
     def _find_least_pt(self, lt: int) -> int:
         """Return the least PT of the bounds with an LT below this."""
         self._index_by_lt()
-        least, gone = _NO_BOUND, []
-        for its in self._lts:
-            if its >= lt:
+        least, empty = _NO_BOUND, []
+        for bound_lt in self._lts:
+            if bound_lt >= lt:
                 break
-            heap = self._bounds_by_lt[its]
-            while heap and self.bounds.get(heap[0][1]) != (its, heap[0][0]):
+            heap = self._bounds_by_lt[bound_lt]
+            while heap and self.bounds.get(heap[0][1]) != (bound_lt, heap[0][0]):
                 heapq.heappop(heap)
             if heap:
                 least = min(least, heap[0][0])
             else:
-                gone.append(its)
-        for its in gone:
-            del self._bounds_by_lt[its]
-            self._lts.remove(its)
+                empty.append(bound_lt)
+        for bound_lt in empty:
+            del self._bounds_by_lt[bound_lt]
+            self._lts.remove(bound_lt)
         return least
 
     def _index_by_lt(self) -> None:

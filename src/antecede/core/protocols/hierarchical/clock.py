@@ -232,8 +232,8 @@ class ExternalClock:
         counts, vectors, held, last = state
         self.counts, self.vectors, self.last = dict(counts), dict(vectors), dict(last)
         known = self.counts.keys() | self.vectors.keys()
-        if strangers := {message.sender for message in held} - known:
-            raise ValueError(f"held: a message of {min(strangers)}, who is not in the group")
+        if unknown := {message.sender for message in held} - known:
+            raise ValueError(f"held: a message of {min(unknown)}, who is not in the group")
         self._index_held(held)
 
     def check_whole(self, others: Iterable[int]) -> None:

@@ -102,14 +102,14 @@ class ExternalPeer(ExternalRole):
             for position in sorted(set(positions(*dep)) & set(positions(*named))):
                 kept = add_position(*kept, position)
             return kept
-        (base, bits), (named_base, gone) = dep, named
+        (base, bits), (named_base, named_bits) = dep, named
         if named_base < base:
-            return trim(base, bits & ~(gone >> (base - named_base)))
+            return trim(base, bits & ~(named_bits >> (base - named_base)))
         # Truncate both ends to existing bits: memory must not depend on a position.
         low = named_base - base
         if low >= bits.bit_length():
             return dep
-        return trim(base, bits & ~((gone & ((1 << (bits.bit_length() - low)) - 1)) << low))
+        return trim(base, bits & ~((named_bits & ((1 << (bits.bit_length() - low)) - 1)) << low))
 
     def blocked_on(self) -> tuple[Held, ...]:
         return self.clock.blocked_on()

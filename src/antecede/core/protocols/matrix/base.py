@@ -188,8 +188,8 @@ class MatrixBase(CountingProtocol):
         sender = message.sender
         rows[sender] = max(rows[sender], wire.principal(message))
         rows[self.me] = 0
-        for gone in self.ignored_rows:
-            rows[gone] = 0
+        for ignored in self.ignored_rows:
+            rows[ignored] = 0
         self.matrix = tuple(rows)
 
     # -- stability --------------------------------------------------------------------------

@@ -112,8 +112,8 @@ def check_consistency(
         if set(table) != others:
             raise ValueError(f"{name}: members {sorted(table)} in place of {sorted(others)}")
     for name, table in partial_tables.items():
-        if strangers := set(table) - others:
-            raise ValueError(f"{name}: member {min(strangers)} is not another member")
+        if unknown := set(table) - others:
+            raise ValueError(f"{name}: member {min(unknown)} is not another member")
 
 
 def select_current(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:

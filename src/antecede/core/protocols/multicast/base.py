@@ -175,8 +175,8 @@ class AddressedProtocol(Protocol):
         before, effects = self.snapshot(), list[Effect]()
         missing = {one for held in self.blocked_on() for one in held.missing}
         named = sorted(missing.intersection(lost))
-        if strange := sorted(set(lost).difference(missing)):
-            sender, seq = strange[0]
+        if unknown := sorted(set(lost).difference(missing)):
+            sender, seq = unknown[0]
             raise LocalError(f"no held message waits for message {seq} of member {sender}")
         while named:
             ready = [one for one in named if self._find_held_before(one) is None]
@@ -218,9 +218,9 @@ class AddressedProtocol(Protocol):
                 f"message {seq} from member {sender} with invalid destinations {to[:8]}"
             )
         if not self.known.issuperset(to):
-            strange = min(set(to) - self.known)
+            unknown = min(set(to) - self.known)
             raise UnknownMemberError(
-                f"message {seq} from member {sender} for member {strange}, who is not in the group"
+                f"message {seq} from member {sender} for member {unknown}, who is not in the group"
             )
 
     def blocked_on(self) -> tuple[Held, ...]:
@@ -246,13 +246,13 @@ class AddressedProtocol(Protocol):
         """Install all known and departed members of a join state. Raises LocalError."""
         changes.check_unused(self.sent, self.held, any(map(self.newest, self.known)))
         # Check first: the size of all masks depends on the highest number.
-        gone, everybody = dict(last), {*known, self.me}
-        if not all(type(member) is int and 0 <= member <= self.highest for member in everybody):
+        departed, all_members = dict(last), {*known, self.me}
+        if not all(type(member) is int and 0 <= member <= self.highest for member in all_members):
             raise LocalError(f"join state: a member number outside 0 to {self.highest}")
-        if not everybody.issuperset(gone) or self.me in gone:
+        if not all_members.issuperset(departed) or self.me in departed:
             raise LocalError("join state: a departed member that is unknown, or this one")
-        self.last = gone
-        self.set_known(everybody)
+        self.last = departed
+        self.set_known(all_members)
 
     def join(self, member: int) -> Sequence[Effect]:
         return self.join_all((member,))

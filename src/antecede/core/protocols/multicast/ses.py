@@ -323,14 +323,16 @@ class Ses(AddressedProtocol):
         return tuple(sorted(named.union(message.to)))
 
     def renumber(self, message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
-        def moved(vector: int) -> int:
+        def renumber_vector(vector: int) -> int:
             return pack((numbers[member], number) for member, number in items(vector))
 
-        entries = sorted((numbers[member], moved(vector)) for member, vector in message.entries)
+        entries = sorted(
+            (numbers[member], renumber_vector(vector)) for member, vector in message.entries
+        )
         return message._replace(
             sender=numbers[message.sender],
             to=tuple(sorted(numbers[member] for member in message.to)),
-            timestamp=moved(message.timestamp),
+            timestamp=renumber_vector(message.timestamp),
             entries=tuple(entries),
         )
 
@@ -356,10 +358,10 @@ class Ses(AddressedProtocol):
     def describe(self) -> dict[str, str]:
         """Return C and V as Sahai et al. 2020 write them, members by number, `?` for no entry."""
 
-        def shown(vector: int) -> str:
+        def format_vector(vector: int) -> str:
             counts = unpack(vector, max(self.known) + 1)
             return "(" + ", ".join(str(counts[member]) for member in sorted(self.known)) + ")"
 
         entries = (self.entries.get(member) for member in sorted(self.known))
-        vectors = ("?" if vector is None else shown(vector) for vector in entries)
-        return {"C": shown(self.clock), "V": "(" + ", ".join(vectors) + ")"}
+        vectors = ("?" if vector is None else format_vector(vector) for vector in entries)
+        return {"C": format_vector(self.clock), "V": "(" + ", ".join(vectors) + ")"}

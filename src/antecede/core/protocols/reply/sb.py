@@ -159,12 +159,12 @@ class SemanticOrder(SbState):
         if known is None or not 0 < seq <= MAX_NUMBER or sender == self.me or self.last:
             self._check_id(sender, seq)
         for parent in parents:
-            who, number = parent
-            if who not in self.delivered or not 0 < number <= MAX_NUMBER or who == self.me:
-                self._check_id(who, number)
+            member, number = parent
+            if member not in self.delivered or not 0 < number <= MAX_NUMBER or member == self.me:
+                self._check_id(member, number)
             if self.last:
-                self._check_id(who, number)
-            if who == sender and number == seq:
+                self._check_id(member, number)
+            if member == sender and number == seq:
                 raise RemoteError(f"message {seq} of member {sender} replies to itself")
         if len(parents) > 1:
             self._check_several_parents(sender, seq, parents)
@@ -320,11 +320,11 @@ class SemanticOrder(SbState):
 
     def _find_drop_reason(self, message: SbMessage) -> str:
         """Return the reason to drop an arriving message, or ""; record its number."""
-        gone = self.dropped
-        if contains(gone.get(message.sender, ()), message.seq):
+        dropped = self.dropped
+        if contains(dropped.get(message.sender, ()), message.seq):
             return f"{DROPPED} before"
         for sender, seq in message.parents:
-            if contains(gone.get(sender, ()), seq):
+            if contains(dropped.get(sender, ()), seq):
                 return self._drop(message, make_dependent_reason((sender, seq))).reason
         return ""
 

@@ -217,13 +217,13 @@ class SbState(Protocol):
         )
 
     def restore(self, state: Any) -> None:
-        self.me, policy, self.sent, frontier, gone, held, counts, printed, clock = state
+        self.me, policy, self.sent, frontier, dropped, held, counts, printed, clock = state
         self.delivered = {member: list(bounds) for member, bounds, _ in frontier}
         self.last = {member: last for member, _, last in frontier if last != NOT_DEPARTED}
         self.members = changes.select_current(self.delivered, self.last)
         self._set_up(policy)
         self.own_clock = clock
-        self.dropped = {member: list(bounds) for member, bounds in gone}
+        self.dropped = {member: list(bounds) for member, bounds in dropped}
         for message, since, missing in held:
             if message.sender not in self.delivered or not missing:
                 raise ValueError(f"held: message {message.seq} of member {message.sender}")

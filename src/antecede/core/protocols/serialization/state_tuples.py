@@ -26,13 +26,13 @@ def _freeze_dict(value: dict[Any, Any]) -> Hashable:
     if not value:
         return _EMPTY_DICT
     pairs = [(freeze(key), freeze(item)) for key, item in value.items()]
-    return (TAG, DICT, tuple(_sorted(pairs)))
+    return (TAG, DICT, tuple(_sort(pairs)))
 
 
 _CONTAINERS: tuple[tuple[type, Callable[[Any], Hashable]], ...] = (
     (dict, _freeze_dict),
     (list, lambda value: (TAG, LIST, tuple([freeze(item) for item in value]))),
-    (set, lambda value: (TAG, SET, tuple(_sorted([freeze(item) for item in value])))),
+    (set, lambda value: (TAG, SET, tuple(_sort([freeze(item) for item in value])))),
     (deque, lambda value: (TAG, DEQUE, tuple([freeze(item) for item in value]))),
     (bytearray, lambda value: (TAG, BYTES, bytes(value))),
 )
@@ -57,7 +57,7 @@ def thaw(state: Any) -> Any:
     return bytearray(items)
 
 
-def _sorted(items: list[Any]) -> list[Any]:
+def _sort(items: list[Any]) -> list[Any]:
     if len(items) > 1:
         items.sort(key=_order)
     return items

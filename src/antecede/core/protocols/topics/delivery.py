@@ -141,8 +141,8 @@ class TopicProtocol(TopicState):
             self.vt = merge_vector_as_published(self.vt, self.arrived)
             return
         if self.carried_times.vector:
-            theirs = put(message.vt, message.sender, message.seq)
-            self.vt = put(merge(self.vt, theirs, self.guard), self.me, 0)
+            received = put(message.vt, message.sender, message.seq)
+            self.vt = put(merge(self.vt, received, self.guard), self.me, 0)
 
     def _check(self, message: TopicMessage) -> None:
         sender, seq = message.sender, message.seq

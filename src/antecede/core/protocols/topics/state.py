@@ -122,8 +122,8 @@ class TopicState(JoinWait, Protocol):
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         found = dict(super().settled(options))
-        told = found.get("subscriptions")
-        if told is not None and not told.all_topics():
+        subscriptions = found.get("subscriptions")
+        if subscriptions is not None and not subscriptions.all_topics():
             del found["subscriptions"]
         return found
 
@@ -352,8 +352,8 @@ class TopicState(JoinWait, Protocol):
         changes.check_consistency(self.me, self.members, self.arrived, self.last, {}, some)
         known = {*self.arrived, self.me}
         for vector in (self.vt, *(waiting.message.vt for waiting in self.held.values())):
-            if strangers := {member for member, _ in items(vector)} - known:
-                raise ValueError(f"vector time: unknown member {min(strangers)}")
+            if unknown := {member for member, _ in items(vector)} - known:
+                raise ValueError(f"vector time: unknown member {min(unknown)}")
         for sender, seq in self.held:
             if sender not in self.arrived or not intervals.contains(self.arrived[sender], seq):
                 raise ValueError(

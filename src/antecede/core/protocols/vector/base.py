@@ -335,9 +335,9 @@ class CountingProtocol(Protocol):
         self._lay_out()
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
-        gone = [member for member, _ in items(message.causes) if is_forgotten(member)]
-        lanes = sum(unit(member, MAX_VALUE) for member in gone)
-        return message._replace(causes=message.causes & ~lanes) if gone else message
+        forgotten = [member for member, _ in items(message.causes) if is_forgotten(member)]
+        lanes = sum(unit(member, MAX_VALUE) for member in forgotten)
+        return message._replace(causes=message.causes & ~lanes) if forgotten else message
 
     # -- control information ------------------------------------------------------------------
 
