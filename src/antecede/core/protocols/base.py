@@ -216,10 +216,7 @@ class Protocol:
         raise NotImplementedError
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Process a message that arrived and return the effects.
-
-        Raises UnknownMemberError, SequenceError or another RemoteError for an impossible message.
-        """
+        """Process a message that arrived and return the effects. Raises a RemoteError."""
         raise NotImplementedError
 
     def tick(self, now: int) -> Sequence[Effect]:
@@ -237,9 +234,9 @@ class Protocol:
         return {}
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options of this new instance that differ from the defaults in effect.
+        """Return the given options of this new instance that have an effect.
 
-        So members that spell out a default and members that omit it are in the same group.
+        Members that give the other options too are in the same group.
         """
         return select_effective(type(self), options)
 
@@ -291,9 +288,9 @@ class Protocol:
         )
 
     def check_listening(self) -> None:
-        """Raise LocalError unless a member can start at the first message that it receives.
+        """Raise LocalError unless `causes` names everything that must precede a message.
 
-        That requires that `causes` names everything that must precede a message.
+        Only then can a member start at the first message that it receives.
         """
         raise LocalError(
             f"messages of {type(self).__name__} do not name all their causes, so a member "
@@ -333,10 +330,7 @@ class Protocol:
         return tuple(effect for member in members for effect in self.join(member))
 
     def unjoin(self, members: Sequence[int]) -> None:
-        """Undo the newest `join_all` of these members, before any message of them arrived.
-
-        Protocols without this method are restored from a snapshot.
-        """
+        """Undo the newest `join_all` of these members, before any message of them arrived."""
         raise LocalError(f"{type(self).__name__} cannot undo a join")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:

@@ -188,7 +188,6 @@ class ClockOrdered(ClockDelivery):
         return promise
 
     def _set_relation(self, known: Iterable[int]) -> None:
-        """Set the relation for all members ever known. Raises LocalError without a change."""
         reject_old_name(self, "wait_s", "wait_ns")
         separation = Separation(self.bounds or Bounds[int](), known)
         self.relation = self.relate(separation)

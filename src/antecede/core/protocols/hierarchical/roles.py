@@ -8,14 +8,7 @@ docs/protocols/hierarchical.md.
 
 Internal peers exchange messages only with their super peer and keep two bit vectors. External peers
 and all super peers exchange messages with each other. A super peer is in both groups and
-translates. A message reaches every peer of every group, in causal order by delivery. The modules:
-
-    messages      layouts, encoding, byte accounting
-    internal      Listings 1, 4, 5, 6
-    external      Listings 2, 9, 12
-    clock         Listings 10, 11: VTx and held messages of the external group
-    super_peer    Listings 3, 7, 8, 13
-    translation   Listings 14, 15: TT, I and pruning
+translates. A message reaches every peer of every group, in causal order by delivery.
 """
 
 from __future__ import annotations

@@ -15,10 +15,7 @@ STALE_STATE = "its state is stale: restore a newer snapshot, or let it join unde
 
 
 def make_number_error(claim: str, number: int, member: int, last: int, me: int) -> SequenceError:
-    """Return the error for a message that names a number above a member's last one.
-
-    `claim`: message and verb. A number of this member means that its own state is stale.
-    """
+    """Return the error for a message with a number above a member's last one; `claim`: its text."""
     which = f"{claim} message {number} of member {member}"
     if member == me:
         return SequenceError(f"{which}, but this member has sent {last}: {STALE_STATE}")
@@ -99,9 +96,9 @@ def check_consistency(
     complete_tables: Mapping[str, Collection[int]],
     partial_tables: Mapping[str, Collection[int]],
 ) -> None:
-    """Raise ValueError unless members and tables of a restored state are consistent.
+    """Raise ValueError unless members and tables are consistent; `known`: all others ever.
 
-    `known`: all other members ever. Complete tables have all of them as keys, partial tables some.
+    Complete tables have all of them as keys, partial tables some.
     """
     others = set(known)
     if me in others or me in last or not others.issuperset(last):

@@ -276,7 +276,6 @@ class Ses(AddressedProtocol):
         """Do nothing: V_m[me] covers all messages to this member in the past of m."""
 
     def _check(self, clock: int, entries: Mapping[int, int]) -> None:
-        """Raise LocalError for an impossible C and V from outside."""
         if not 0 <= clock < 1 << self.width or clock & self.unknown_lanes:
             raise LocalError("join state: invalid clock")
         if not self.known.issuperset(entries) or not all(

@@ -209,7 +209,6 @@ def check_flags(**flags: Any) -> None:
 
 
 def _describe_types(hint: Any) -> str:
-    """Describe the allowed values for callers in Python."""
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     words = []
     for part in parts:
@@ -230,7 +229,6 @@ def _find_defaults(factory: Any) -> Mapping[str, Any]:
 
 
 def _is_default(factory: Any, name: str, value: Any) -> bool:
-    """Return whether the value is the default, whose type may differ from the declared one."""
     return name in _find_defaults(factory) and value is _find_defaults(factory)[name]
 
 

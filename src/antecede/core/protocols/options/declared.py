@@ -146,7 +146,6 @@ _GUESS_ORDER: Sequence[Any] = (type(None), bool, int, float)
 
 
 def _list_constructors(factory: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """Return the constructors that take the options, starting with that of the class itself."""
     described: Any = inspect.unwrap(factory)
     if not inspect.isclass(described):
         return [described]
@@ -180,7 +179,6 @@ def _find_hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
 
 
 def _allow_none(hint: Any, default: Any, needed: bool = False) -> Any:
-    """Return a declared type, extended by None for parameters like `k: int = None`."""
     if needed or default is not None or hint is Any or not hasattr(hint, "__or__"):
         return hint
     return hint if type(None) in get_args(hint) else hint | None

@@ -57,21 +57,17 @@ def make_dependent_reason(parent: Key) -> str:
 class SemanticOrder(SbState):
     """Member of a group with S_b order.
 
-    `several_parents`: a message may reply to several messages and waits for all of them. This is an
-    extension; "uniqueness", III.A.2, allows one.
-
-    `missing_parent`: treatment of a message that has been held for `patience_s` seconds when `tick`
-    is called. "hold": it waits on. "release": `DeliverIncomplete`. "set_aside": `Discard`, with all
-    replies to it.
-
-    `store_limit`: largest number of held messages (None: no limit). `overflow`: treatment of one
-    more. "refuse": the new one is rejected and must be offered again. "release" and "set_aside"
-    apply to the oldest.
-
-    `as_published`: True, "algorithm-1" or "algorithm-2" use the ordering list as printed.
+    - `several_parents`: a message may reply to several messages and waits for all of them (an
+      extension; "uniqueness", III.A.2, allows one).
+    - `missing_parent`: treatment of a message that has been held for `patience_s` seconds. "hold":
+      it waits on. "release": `DeliverIncomplete`. "set_aside": `Discard`, with all replies to it.
+    - `store_limit`: largest number of held messages; None: no limit.
+    - `overflow`: treatment of one more. "refuse": it is rejected and must be offered again.
+      "release" and "set_aside" apply to the oldest.
+    - `as_published`: True, "algorithm-1" or "algorithm-2" use the ordering list as printed.
 
     `counts` has the numbers of conflicting, rejected, released and dropped messages. Raises
-    LocalError for an invalid combination of options.
+    LocalError.
     """
 
     own_options: ClassVar[frozenset[str]] = frozenset(

@@ -130,7 +130,6 @@ def _class_of(name: str) -> Any:
 
 
 def _find_module(kind: StoredType) -> str:
-    """Return the current module of a class, below `core.clocks` or `core.protocols`."""
     folder = "" if kind.module.startswith("clocks.") else "protocols."
     return f"antecede.core.{folder}{kind.module}"
 

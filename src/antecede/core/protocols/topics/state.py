@@ -135,7 +135,7 @@ class TopicState(JoinWait, Protocol):
             relation = PrintedTopicRelation
         self.relation = relation(delays, **self.carried_times._asdict(), reading=self.reading)
         self._waits_ns: dict[int, tuple[int, int]] = {}
-        """By source: the waits after arrival and after publishing; a cache."""
+        """By source: waits after arrival and after publishing, ns."""
         self.subscription = self.subscriptions.of(self.me)
         self.guard = guards(max((*self.arrived, self.me)) + 1)
         self.rebuild_queue()
