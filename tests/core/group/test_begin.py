@@ -173,8 +173,8 @@ def test_nothing_begins_behind_the_last_message_of_who_left() -> None:
         ("sent", {}, "counts messages by channel"),
         ("total-agreed", {}, "acknowledge"),
         ("total", {"sequencer": "d"}, "gives the places"),
-        ("linear", {}, "lanes=True"),
-        ("physical", {"bounds": BOUNDS}, "lanes=True"),
+        ("linear", {}, "sender_logs=True"),
+        ("physical", {"bounds": BOUNDS}, "sender_logs=True"),
     ],
 )
 def test_an_order_that_cannot_begin_at_a_frontier_says_why(

@@ -210,7 +210,7 @@ class ClockOrdered(ClockDelivery):
         if not self.in_lanes:
             raise LocalError(
                 "an order by clocks starts from numbers only on a host with sender logs; "
-                "set lanes=True, or use an invitation (accept)"
+                "set sender_logs=True, or use an invitation (accept)"
             )
         others = {k: number for k, number in newest.items() if k in self.lower_bounds}
         here = {k: number for k, number in others.items() if k not in channel.last}

@@ -215,7 +215,7 @@ def check_state(protocol: Any, state: Any, members: Collection[int]) -> None:
 
 def check_frontier(protocol: Any, frontier: Any, members: Collection[int]) -> None:
     """Raise DecodeError unless a join state has the protocol's shape."""
-    _check(protocol, frontier, _find_shape(protocol, FRONTIERS), members, "frontier")
+    _check(protocol, frontier, _find_shape(protocol, FRONTIERS), members, "join state")
 
 
 def _find_shape(protocol: Any, table: dict[str, Shape]) -> Shape:

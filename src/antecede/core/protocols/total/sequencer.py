@@ -316,13 +316,13 @@ class Sequencer(Protocol):
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
         counts = ", ".join(str(self.counts[known]) for known in sorted(self.counts))
-        fields = {"sequencer": names[self.sequencer], "place": str(self.delivered)}
+        fields = {"sequencer": names[self.sequencer], "global number": str(self.delivered)}
         fields["C"] = f"({counts})"
         runs = (
             f"{place}: {names[origin]} {first}{f'-{first + length - 1}' if length > 1 else ''}"
             for place, (origin, first, length) in sorted(self.assignments.items())
         )
-        return fields | {"known": "; ".join(runs) or "Ø"}
+        return fields | {"assigned": "; ".join(runs) or "Ø"}
 
     def snapshot(self) -> Hashable:
         held = tuple(message for _, message in sorted(self.held.items()))

@@ -284,14 +284,18 @@ class AgreedTimestamps(Protocol):
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
         """Return the state as text.
 
-        `heard`: lower bound of each member. `queue`: (LT, sender) of the accepted messages in
-        delivery order. `ahead`: messages after a gap, if any.
+        `queue`: (LT, sender) of the accepted messages in
+        delivery order. `after gap`: messages after a gap, if any.
         """
         heard = ", ".join(f"{names[known]}: {lt}" for known, lt in sorted(self.floors.items()))
         queue = (f"{one.payload} ({lt}, {names[k]})" for lt, k, one in sorted(self.queue))
-        fields = {"LT": str(self.lt), "heard": heard or "nobody", "queue": ", ".join(queue) or "Ø"}
+        fields = {
+            "LT": str(self.lt),
+            "lower bounds": heard or "none",
+            "queue": ", ".join(queue) or "Ø",
+        }
         ahead = [f"{here[seq].payload}" for here in self.ahead.values() for seq in sorted(here)]
-        return fields | ({"ahead": ", ".join(ahead)} if ahead else {})
+        return fields | ({"after gap": ", ".join(ahead)} if ahead else {})
 
     def snapshot(self) -> Hashable:
         tables = self.newest, self.floors, self.last
