@@ -223,7 +223,7 @@ def test_what_an_option_cannot_be_is_refused(order: str, kind: str) -> None:
         (lambda: Group("al\udc80"), "a member's name has 1 to 255 bytes as UTF-8, not 'al"),
         (lambda: Group("a", room="\udc80"), "room= is .* cannot be written as UTF-8: surrogates"),
         (lambda: Group.accept([], Group("a").invite("b")), "a member's name is text"),  # type: ignore[arg-type]
-        (lambda: subscribed({"bob": ["\udc80"]}), "a topic's name has 1 to 255 bytes as UTF-8"),
+        (lambda: subscribed({"bob": ["\udc80"]}), "expected 1 to 255 bytes as UTF-8"),
         (lambda: fresh("linear").tick(now_ns=int), "now_ns is <class 'int'>; it is whole"),  # type: ignore[arg-type]
         (lambda: fresh("linear").tick(LONG), "now is an int that cannot be written out seconds"),
         (lambda: fresh("sb").thread([("alice", 1), ("bob", 1)]), "one message, not of 2"),  # type: ignore[arg-type]

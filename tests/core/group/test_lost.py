@@ -228,7 +228,7 @@ def test_orders_by_clocks_give_a_gap_up(order: str, delivery: str) -> None:
     wires = [alice.send(b"%d" % n, now=n) for n in range(1, 4)]
     carol.receive(wires[2], now=4)
     carol.leave("bob", 0)
-    with pytest.raises(LocalError, match="message 9 of 'alice' is not known to miss"):
+    with pytest.raises(LocalError, match="message 9 of 'alice' is not known to be missing"):
         carol.release([("alice", 9)])
     got = carol.release([("alice", 2)]) + carol.tick(now=20)
     assert [(m.payload, m.missing) for m in got] == [(b"3", (("alice", 2),))]
@@ -257,7 +257,7 @@ def test_a_member_leaves_out_the_place_of_a_lost_message() -> None:
     for wire in (lost, following):
         alice.receive(wire)
     assert carol.receive(following) == []
-    with pytest.raises(LocalError, match="its place is not known here yet"):
+    with pytest.raises(LocalError, match="in its turn, which is not known here yet"):
         carol.release([("bob", 1)])
     for packet in alice.outgoing():
         carol.receive(packet.wire)

@@ -76,7 +76,9 @@ def test_a_broadcast_is_one_transmit_and_a_selective_one_keeps_numbers_by_receiv
     assert [me.control_bytes(e.message) for e in (b, *both)] == [8, 12, 8]
 
 
-@pytest.mark.parametrize(("to", "words"), [([], "somebody"), ([7], "7"), ([0], "member 0")])
+@pytest.mark.parametrize(
+    ("to", "words"), [([], "without recipients"), ([7], "7"), ([0], "member 0")]
+)
 def test_wrong_receivers_are_refused_and_no_number_is_spent(to: list[int], words: str) -> None:
     me = Linear(0, range(3))
     with unchanged(me), pytest.raises(LocalError, match=words):

@@ -307,5 +307,5 @@ def test_a_forged_frontier_that_keeps_2_to_the_60_messages_is_refused_at_once() 
     frontier: Any = sponsor.frontier()
     counts, rows, ((sender, first, run),) = frontier
     newcomer = Matrix(2, [2])
-    with pytest.raises(ValueError, match="not the last of member 0"):
+    with pytest.raises(ValueError, match="other messages than the last ones of member 0"):
         newcomer.adopt((counts, rows, ((sender, first - 2**60, run),)))

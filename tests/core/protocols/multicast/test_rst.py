@@ -208,7 +208,7 @@ def make_message(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int =
 def test_a_newer_row_that_is_not_above_mine_is_refused() -> None:
     a = Rst(0, range(5))
     a.receive(make_message({(1, 3): 2}))
-    with unchanged(a), pytest.raises(SequenceError, match="more and less of member 1"):
+    with unchanged(a), pytest.raises(SequenceError, match="contradicts the messages of member 1"):
         a.receive(make_message({(1, 3): 1, (1, 4): 1}, by=3))
 
 

@@ -211,10 +211,10 @@ def test_the_variants_survive_a_snapshot() -> None:
 def impossible() -> list[tuple[str, dict[str, Any], type[RemoteError]]]:
     return [
         ("its number is not its stamp's", {"seq": 1}, SequenceError),
-        ("a stranger in the stamp", {"stamp": pack([(1, 2), (5, 1)])}, UnknownMemberError),
-        ("a gap in the stamp", {"stamp": pack([(1, 2), (3, 1)])}, UnknownMemberError),
-        ("a guard bit in the stamp", {"stamp": pack([(1, 2)]) | 1 << 39}, UnknownMemberError),
-        ("my message that I never sent", {"stamp": pack([(0, 1), (1, 2)])}, SequenceError),
+        ("a stranger in the stamp", {"timestamp": pack([(1, 2), (5, 1)])}, UnknownMemberError),
+        ("a gap in the stamp", {"timestamp": pack([(1, 2), (3, 1)])}, UnknownMemberError),
+        ("a guard bit in the stamp", {"timestamp": pack([(1, 2)]) | 1 << 39}, UnknownMemberError),
+        ("my message that I never sent", {"timestamp": pack([(0, 1), (1, 2)])}, SequenceError),
         ("an entry beyond the stamp", {"entries": ((0, pack([(2, 1)])),)}, SequenceError),
         ("itself among its causes", {"entries": ((0, pack([(1, 2)])),)}, SequenceError),
         ("an entry for a stranger", {"entries": ((9, pack([(1, 1)])),)}, UnknownMemberError),

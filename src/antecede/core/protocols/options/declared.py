@@ -72,9 +72,7 @@ def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.isidentifier():
-            raise OptionError(
-                f"option {word!r} is not NAME=VALUE; write for example heartbeat_s=0.5"
-            )
+            raise OptionError(f"option {word!r}: write NAME=VALUE, for example heartbeat_s=0.5")
         if name in dict(found):
             raise OptionError(f"option {name} is given twice")
         found.append((name, text))

@@ -215,7 +215,7 @@ def unpack_state(data: bytes, *fields: int) -> tuple[Any, ...]:
     state = _read(reader, 0)
     reader.finish()
     if type(state) is not tuple or len(state) not in fields:
-        raise DecodeError("stored state of another protocol or object")
+        raise DecodeError("stored state of another kind")
     return state
 
 
