@@ -328,11 +328,11 @@ class ClockDelivery(JoinWait, Protocol):
         return self._deliver(now)
 
     def _raise_lower_bound(self, member: int, lt: int, pt_ns: int) -> None:
-        floor = self.lower_bounds[member]
-        if lt < floor.lt:
-            lt = floor.lt
-        if pt_ns < floor.pt_ns:
-            pt_ns = floor.pt_ns
+        lower_bound = self.lower_bounds[member]
+        if lt < lower_bound.lt:
+            lt = lower_bound.lt
+        if pt_ns < lower_bound.pt_ns:
+            pt_ns = lower_bound.pt_ns
         self.lower_bounds[member] = LowerBound(lt, pt_ns)
         if self.index is None:
             self.unchecked |= self.waits_for.pop(member, set())
@@ -436,16 +436,16 @@ class ClockDelivery(JoinWait, Protocol):
 
     def _find_newest_hiding(self, message: StampedMessage) -> int | None:
         """Return the member of `_list_hiding` with the newest gap, which will close last."""
-        sender, excludes, floors = message.sender, self.relation.excludes, self.lower_bounds
+        sender, excludes, lower_bounds = message.sender, self.relation.excludes, self.lower_bounds
         for member in reversed(self.gapped):
-            if member != sender and not excludes(floors[member], member, message):
+            if member != sender and not excludes(lower_bounds[member], member, message):
                 return member
         return None
 
     def _list_hiding(self, message: StampedMessage) -> list[int]:
         """Return the members, departed ones included, with a gap that may hide a predecessor."""
-        sender, excludes, floors = message.sender, self.relation.excludes, self.lower_bounds
-        return [k for k in self.gapped if k != sender and not excludes(floors[k], k, message)]
+        sender, excludes, lower_bounds = message.sender, self.relation.excludes, self.lower_bounds
+        return [k for k in self.gapped if k != sender and not excludes(lower_bounds[k], k, message)]
 
     @property
     def uses_default_hooks(self) -> bool:

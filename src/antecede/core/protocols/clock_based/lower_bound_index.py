@@ -32,7 +32,7 @@ _NO_BOUND = 8 * LONGEST_NS
 class LowerBoundIndex:
     """Lower bounds of the members that can still send, and the messages that wait for them."""
 
-    def __init__(self, floors: Iterable[tuple[int, int, int]]) -> None:
+    def __init__(self, lower_bounds: Iterable[tuple[int, int, int]]) -> None:
         self.bounds: dict[int, tuple[int, int]] = {}
         """LT and PT by member, without members that can send no more."""
         self._lowest: list[tuple[int, int, int]] = []
@@ -48,14 +48,14 @@ class LowerBoundIndex:
         """(LT, limit, message), ascending, for LT above that of the lowest bound."""
         self._near: dict[int, list[tuple[int, MessageId]]] = {}
         """By LT: a heap of the other messages, by limit."""
-        for member, lt, pt_ns in floors:
+        for member, lt, pt_ns in lower_bounds:
             self.raise_bound(member, lt, pt_ns)
 
     def raise_bound(self, member: int, lt: int, pt_ns: int) -> None:
-        floor, before = (lt, pt_ns), self.bounds.get(member)
-        if floor == before:
+        lower_bound, before = (lt, pt_ns), self.bounds.get(member)
+        if lower_bound == before:
             return
-        self.bounds[member] = floor
+        self.bounds[member] = lower_bound
         self._changed.add(member)
         if before is None:
             heapq.heappush(self._lowest, (pt_ns, lt, member))
@@ -87,16 +87,16 @@ class LowerBoundIndex:
 
     def _find_lowest(self) -> tuple[int, int, int] | None:
         """Return PT, LT and member of the lowest bound, by PT first."""
-        lowest, floors = self._lowest, self.bounds
+        lowest, lower_bounds = self._lowest, self.bounds
         while lowest:
             pt_ns, lt, member = lowest[0]
-            floor = floors.get(member)
-            if floor is None:
+            lower_bound = lower_bounds.get(member)
+            if lower_bound is None:
                 heapq.heappop(lowest)
-            elif floor[1] == pt_ns and floor[0] == lt:
+            elif lower_bound[1] == pt_ns and lower_bound[0] == lt:
                 return lowest[0]
             else:
-                heapq.heapreplace(lowest, (floor[1], floor[0], member))
+                heapq.heapreplace(lowest, (lower_bound[1], lower_bound[0], member))
         return None
 
     def _take_below(self, pt_ns: int) -> list[MessageId]:

@@ -85,11 +85,11 @@ class PrintedRelation:
     def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         return apply_published_rules(a, b, self.accuracy_ns, self.delay_ns) is PublishedOrder.BEFORE
 
-    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
-        apart_ns = b.pt_ns - floor.pt_ns
+    def excludes(self, lower_bound: LowerBound, member: int, b: Timestamped) -> bool:
+        apart_ns = b.pt_ns - lower_bound.pt_ns
         if apart_ns > 2 * self.accuracy_ns + self.delay_ns:
             return False
-        if floor.lt >= b.lt:
+        if lower_bound.lt >= b.lt:
             return True
         return self.delay_ns > 2 * self.accuracy_ns and apart_ns <= 2 * self.accuracy_ns
 
@@ -103,5 +103,5 @@ class ConverseRelation:
     def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         return surely_causal(a, b, self.bounds)
 
-    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
-        return not surely_causal(Stamp(member, 0, 0, floor.pt_ns), b, self.bounds)
+    def excludes(self, lower_bound: LowerBound, member: int, b: Timestamped) -> bool:
+        return not surely_causal(Stamp(member, 0, 0, lower_bound.pt_ns), b, self.bounds)

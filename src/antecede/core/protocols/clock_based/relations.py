@@ -39,8 +39,8 @@ class PhysicalRelation:
     def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
-    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
-        return b.pt_ns - floor.pt_ns < self.separation.between_ns(member, b.sender)
+    def excludes(self, lower_bound: LowerBound, member: int, b: Timestamped) -> bool:
+        return b.pt_ns - lower_bound.pt_ns < self.separation.between_ns(member, b.sender)
 
 
 class LinearPhysicalRelation:
@@ -54,13 +54,13 @@ class LinearPhysicalRelation:
             return False
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
-    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
-        if floor.lt >= b.lt:
+    def excludes(self, lower_bound: LowerBound, member: int, b: Timestamped) -> bool:
+        if lower_bound.lt >= b.lt:
             return True
         apart_ns = self.separation.uniform_ns
         if apart_ns is None or member == b.sender:
             apart_ns = self.separation.between_ns(member, b.sender)
-        return b.pt_ns - floor.pt_ns < apart_ns
+        return b.pt_ns - lower_bound.pt_ns < apart_ns
 
 
 class Stamp(NamedTuple):
@@ -88,8 +88,8 @@ class Relation(Protocol):
     def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         """Return whether a of another sender precedes b."""
 
-    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
-        """Return whether no message of `member` from `floor` on can precede b."""
+    def excludes(self, lower_bound: LowerBound, member: int, b: Timestamped) -> bool:
+        """Return whether no message of `member` from `lower_bound` on can precede b."""
 
 
 class Separation:
@@ -171,5 +171,5 @@ class LinearRelation:
     def precedes(self, a: Timestamped, b: Timestamped) -> bool:
         return a.lt < b.lt
 
-    def excludes(self, floor: LowerBound, member: int, b: Timestamped) -> bool:
-        return floor.lt >= b.lt
+    def excludes(self, lower_bound: LowerBound, member: int, b: Timestamped) -> bool:
+        return lower_bound.lt >= b.lt

@@ -205,10 +205,10 @@ class InternalPeer(Role):
 
     def _acknowledge(self, effects: list[Effect]) -> None:
         self.deliveries_since_send = 0
-        floor = self._find_lower_bound()
-        if floor > self.announced_lower_bound:
-            self.announced_lower_bound = floor
-            note = Acknowledgement(self.me, self.sn, floor, self.ack_payload)
+        lower_bound = self._find_lower_bound()
+        if lower_bound > self.announced_lower_bound:
+            self.announced_lower_bound = lower_bound
+            note = Acknowledgement(self.me, self.sn, lower_bound, self.ack_payload)
             effects.append(Transmit((self.super_peer,), note))
 
     def _absent_to_ids(self, absent: int) -> tuple[MessageId, ...]:

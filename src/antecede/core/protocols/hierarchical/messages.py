@@ -117,8 +117,8 @@ def control_bytes(message: Message, *, with_floor: bool) -> int:
         return INTEGER_BYTES
     if isinstance(message, Flush):
         return span_bytes(message.translated[1])
-    floor = INTEGER_BYTES if with_floor and isinstance(message, Upward) else 0
-    return span_bytes(message.dv[1]) + floor
+    bound_bytes = INTEGER_BYTES if with_floor and isinstance(message, Upward) else 0
+    return span_bytes(message.dv[1]) + bound_bytes
 
 
 # -- wire ------------------------------------------------------------------------------------
@@ -167,8 +167,10 @@ def _read_message(reader: Reader, kind: int, payload: Any) -> Message:
     sender, seq = reader.varint(), reader.varint()
     match kind:
         case 0:
-            floor = reader.varint()
-            return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
+            lower_bound = reader.varint()
+            return Upward(
+                sender, seq, windows.decode(reader.rest(), near=lower_bound), lower_bound, payload
+            )
         case 1:
             last = reader.varint()
             return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)

@@ -331,7 +331,7 @@ class SuperPeer(ExternalRole):
             raise ValueError(f"members {self.members} without this peer or its group")
         waited = {k for k in self.lr if self.last.get(k) != self.lr[k][0]}
         if set(self.table.lower_bounds) != waited:
-            raise ValueError(f"floors: peers {sorted(self.table.lower_bounds)}")
+            raise ValueError(f"lower bounds: peers {sorted(self.table.lower_bounds)}")
         if any(message.sender not in self.lr for message in self.held.values()):
             raise ValueError("held: a message of a peer that is not in the group")
         self.clock.check_whole({*self.members} - here - {self.me})

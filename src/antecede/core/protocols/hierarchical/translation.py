@@ -132,13 +132,13 @@ class TranslationTable:
 
     # -- pruning ----------------------------------------------------------------------------
 
-    def raise_lower_bound(self, peer: int, floor: int) -> None:
+    def raise_lower_bound(self, peer: int, lower_bound: int) -> None:
         """Raise a peer's lower bound; delete the entries of TT that are no longer needed."""
         lowest = self._find_lowest()
         before = self.lower_bounds.get(peer)
-        if before is None or floor <= before:
+        if before is None or lower_bound <= before:
             return
-        self.lower_bounds[peer] = floor
+        self.lower_bounds[peer] = lower_bound
         if before == lowest:
             self.prune()
 
@@ -174,9 +174,9 @@ class TranslationTable:
         return *pairs, self.fresh
 
     def restore(self, state: Any) -> None:
-        floors, origins, heirs, self.fresh = state
+        lower_bounds, origins, heirs, self.fresh = state
         self.lower_bounds, self.origins, self.first_references = (
-            dict(floors),
+            dict(lower_bounds),
             OrderedDict(origins),
             dict(heirs),
         )
@@ -186,5 +186,5 @@ class TranslationTable:
 
     def storage_bytes(self) -> int:
         """Return 8 per pair of TT, the span of I, and 4 per lower bound."""
-        floors = 4 * len(self.lower_bounds) if self.pruning == SAFE else 0
-        return PAIR_BYTES * len(self.origins) + span_bytes(self.fresh[1]) + floors
+        bound_bytes = 4 * len(self.lower_bounds) if self.pruning == SAFE else 0
+        return PAIR_BYTES * len(self.origins) + span_bytes(self.fresh[1]) + bound_bytes

@@ -174,8 +174,8 @@ class AgreedTimestamps(Protocol):
             self.ahead_count -= 1
             self.newest[member] = message.seq
             heapq.heappush(self.queue, (message.lt, member, message))
-            floor = max(message.lt, promised.pop(message.seq, 0), self.floors[member])
-            self.floors[member] = floor
+            lower_bound = max(message.lt, promised.pop(message.seq, 0), self.floors[member])
+            self.floors[member] = lower_bound
         self._drop_departed(member)
 
     def _drop_departed(self, member: int) -> None:
@@ -233,7 +233,7 @@ class AgreedTimestamps(Protocol):
 
     def _explain_held(self, message: TimedMessage) -> Held:
         missing = self._find_missing(message)
-        silent = [k for k, floor in sorted(self.floors.items()) if floor < message.lt]
+        silent = [k for k, lower_bound in sorted(self.floors.items()) if lower_bound < message.lt]
         return Held(message, missing, silent=() if missing else tuple(silent))
 
     def _find_missing(self, message: TimedMessage) -> tuple[MessageId, ...]:
