@@ -66,7 +66,7 @@ def clocks(cls: type[ClockOrdered], delivery: str, members: int, messages: int) 
     """Return messages of a group that orders by clocks (Tsuneizumi et al.), every N(80, 5) ms."""
     rng = random.Random(1)
     # No limit of what is believed: `_settle` says that nothing comes for ages.
-    unlimited = {"max_jump": None} if cls.carries_lt else {}
+    unlimited = {"max_clock_lead": None} if cls.carries_lt else {}
     unlimited |= {"max_ahead_s": None} if cls.carries_pt else {}
     options: dict[str, Any] = {"bounds": CLOCKS, "delivery": delivery, **unlimited}
     group = [cls(k, range(members), **options) for k in range(members)]

@@ -125,17 +125,17 @@ def reachable(sources: Mapping[str, str]) -> frozenset[str]:
 def _sites(tree: ast.Module, names: frozenset[str]) -> Iterator[tuple[str, int, str, Apply]]:
     """Yield every change: function, line, words, and what makes it.
 
-    What a source prints and the package does otherwise is left out: classes `Printed...`.
+    What a source prints and the package does otherwise is left out: classes `Published...`.
     """
     printed = {
         function
         for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef) and node.name.startswith("Printed")
+        if isinstance(node, ast.ClassDef) and node.name.startswith(("Printed", "Published"))
         for function in _functions(node)
     }
     for function in _functions(tree):
         if function in printed:
             continue
-        if function.name in names and "printed" not in function.name:
+        if function.name in names and "published" not in function.name:
             for line, change, apply in changes_in(function, "body"):
                 yield function.name, line, change, apply

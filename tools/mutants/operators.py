@@ -25,7 +25,8 @@ UNTOUCHED = frozenset(
         "frontier",
         "identity",
         "join",
-        "kept_messages",
+        "list_kept_messages",
+        "list_missing",
         "leave",
         "memory_bytes",
         "mentions",
@@ -36,13 +37,16 @@ UNTOUCHED = frozenset(
         "storage_bytes",
         "would_hold",
         "_check",
-        "_check_jumps",
+        "_check_leads",
         "_check_times",
-        "_missing",
+        "_find_missing",
     }
 )
 DEFECTIVE = frozenset(
-    {"as_published", "as_printed", "exclusive_end", "printed", "insert_printed", "PUBLISHED"}
+    {
+        *("as_published", "exclusive_end", "published_insert", "published_lists"),
+        *("published_merge", "uses_published_listing", "PUBLISHED"),
+    }
 )
 """Names by which protocols choose what they do only as printed."""
 _SWAPS: Mapping[type, type] = {

@@ -62,7 +62,7 @@ def test_json_has_all_of_it(capsys: Capture) -> None:
         ],
         "page": "docs/protocols/bss.md",
     }
-    assert by_name["bss"]["guarantee"].startswith("order by delivery; nothing early,")
+    assert by_name["bss"]["guarantee"].startswith("order by delivery; no order violation,")
     # The roles of a hierarchy promise together what each of them promises.
     assert by_name["hierarchical"]["no_unnecessary_wait"] is False
 

@@ -437,9 +437,9 @@ def test_options_of_a_wrong_kind_say_what_is_right() -> None:
 
 @pytest.mark.parametrize("wrong", ["news", b"news", 3])
 def test_subscriptions_are_lists_of_topics(wrong: Any) -> None:
-    with pytest.raises(LocalError, match="the topics of 'a' are a list of words, not"):
+    with pytest.raises(LocalError, match=r"topics of 'a' is .*; expected a list of words"):
         Group("a", ["a"], order="tv", bounds=CLOCKED, subscriptions=Subscriptions({"a": wrong}))
-    with pytest.raises(LocalError, match="subscriptions are topics by member"):
+    with pytest.raises(LocalError, match="expected topics by member"):
         Group("a", ["a"], order="tv", bounds=CLOCKED, subscriptions=Subscriptions(wrong))
 
 

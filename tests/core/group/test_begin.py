@@ -135,7 +135,7 @@ def test_an_open_group_begins_behind_members_that_it_has_not_met() -> None:
         ({"s": -1}, "is no number"),
         ({"s": True}, "is no number"),
         ({"s": 1 << 63}, "is no number"),
-        ({"s": 1 << 45}, "is no number of 's'"),
+        ({"s": 1 << 45}, "of 's' is too high"),
         ({"z": 1}, "'z' is not in the group"),
         ({"d": 1}, "this member itself"),
         (["s"], "a table of numbers by member"),
@@ -172,9 +172,9 @@ def test_nothing_begins_behind_the_last_message_of_who_left() -> None:
     [
         ("sent", {}, "counts messages by channel"),
         ("total-agreed", {}, "acknowledge"),
-        ("total", {"sequencer": "d"}, "gives the places"),
-        ("linear", {}, "lanes=True"),
-        ("physical", {"bounds": BOUNDS}, "lanes=True"),
+        ("total", {"sequencer": "d"}, "is the sequencer"),
+        ("linear", {}, "sender_logs=True"),
+        ("physical", {"bounds": BOUNDS}, "sender_logs=True"),
     ],
 )
 def test_an_order_that_cannot_begin_at_a_frontier_says_why(
@@ -257,7 +257,7 @@ def test_a_listener_without_an_order_needs_no_beginning() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("causal", "use order 'bss'"),
+        ("causal", "or order 'bss'"),
         ("bss, differences", "without differences"),
         ("reply", "missing_parent='release'"),
         ("total", "use an invitation (accept), or restore a snapshot"),

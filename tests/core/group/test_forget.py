@@ -110,7 +110,7 @@ def test_only_who_has_left_and_is_heard_out_is_forgotten() -> None:
         carol.forget("ghost")
     carol.receive(one)
     carol.leave("alice", 2)
-    with pytest.raises(LocalError, match="only when all its messages are here: 1 of 2 are"):
+    with pytest.raises(LocalError, match="undelivered messages: 1 of 2 are delivered"):
         carol.forget("alice")
     carol.receive(two)
     bob.receive(one)
@@ -162,6 +162,6 @@ def test_orders_that_need_departed_members_say_so(order: str, options: Any) -> N
     carol.leave("alice", 0)
     with (
         unchanged(carol),
-        pytest.raises(LocalError, match="needs what it knows of members that left"),
+        pytest.raises(LocalError, match="needs the state of departed members"),
     ):
         carol.forget("alice")

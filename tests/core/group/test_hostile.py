@@ -142,7 +142,7 @@ def test_an_empty_list_of_receivers_is_not_everybody(order: str) -> None:
 )
 def test_an_invitation_with_numbers_that_cannot_be_is_refused(order: str, frontier: object) -> None:
     forged = forged_invitation(order, frontier)
-    with pytest.raises(DecodeError, match="none of"):
+    with pytest.raises(DecodeError, match="does not match"):
         Group.accept("dave", forged)
 
 
@@ -152,7 +152,7 @@ def test_a_snapshot_whose_state_is_of_something_else_is_refused(order: str, inne
     group = Group("alice", ["alice", "bob"], order=order)
     group.send(b"x")
     before = state(group)
-    with pytest.raises(DecodeError, match="none of"):
+    with pytest.raises(DecodeError, match="does not match"):
         group.restore(pack_state((*before[:9], inner)))
     assert state(group) == before
 

@@ -427,6 +427,6 @@ def test_a_sequencer_restored_too_far_back_is_refused_by_name() -> None:
     bob.receive(y)
     alice = reborn(alice, old)
     alice.receive(y)
-    refused(bob, alice.outgoing()[0].wire, "place 1 for message 1 of 'carol'", SequenceError)
+    refused(bob, alice.outgoing()[0].wire, "assignment of 1 to message 1 of 'carol'", SequenceError)
     alice.receive(x)
-    refused(bob, alice.outgoing()[0].wire, "place 2 for message 1 of 'bob'", SequenceError)
+    refused(bob, alice.outgoing()[0].wire, "assignment of 2 to message 1 of 'bob'", SequenceError)

@@ -65,7 +65,7 @@ def test_a_newcomer_that_sends_at_once_is_told_when_it_may(kind: str) -> None:
     again = Group.accept("c", invitation, **options(kind))
     again.restore(c.snapshot())
     for group in (c, again):
-        with pytest.raises(EarlyError, match="before the own clock shows") as found:
+        with pytest.raises(EarlyError, match="before the local clock shows") as found:
             group.send(b"answer", now_ns=24 * MS, **how)
         assert found.value.from_ns == 24 * MS + 1
         assert group.send(b"answer", now_ns=24 * MS + 1, **how).seq == 1

@@ -225,7 +225,7 @@ def test_who_was_begun_again_without_its_state_is_told_so_itself(order: str) -> 
     answer = bob.send(b"answer", now=5, **how)
     again = Group("alice", ("alice", "bob"), order=order, incarnation=1, **options)
     with pytest.raises(
-        SequenceError, match=r"'alice', which is this member and has sent .*0.*: was it"
+        SequenceError, match=r"'alice', but this member has sent .*0.*: its state is stale"
     ):
         again.receive(answer, now=6)
 
@@ -234,7 +234,7 @@ def test_errors_name_all_members_that_they_speak_of() -> None:
     names = ("alice", "bob", "carol")
     group = Group("alice", names, order="ses")
     group.leave("bob", 0)
-    with pytest.raises(LocalError, match=r"'bob' cannot be a destination; the others are 'carol'$"):
+    with pytest.raises(LocalError, match=r"'bob' is not another member; the others are 'carol'$"):
         group.send(b"x", to=["bob"])
     with pytest.raises(LocalError, match="cannot order 'alice' and 'bob'"):
         Group("alice", names, order="physical", bounds=Bounds(accuracy_s=1, least_s=1, most_s=2))
@@ -252,8 +252,8 @@ def test_reasons_name_members() -> None:
     for wire in (answer, alice.send(b"thanks", reply_to=read, now=0)):
         carol.receive(wire, now=0)
     carol.tick(now=10)
-    (reason,) = [effect.reason for effect in carol.effects() if "parent, " in effect.reason]
-    assert reason == "set aside: with its parent, message 1 of 'bob'"
+    (reason,) = [effect.reason for effect in carol.effects() if "reply to" in effect.reason]
+    assert reason == "dropped: reply to message 1 of 'bob', which was dropped"
     assert reason in carol.stats().discarded
 
 

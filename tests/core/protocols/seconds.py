@@ -1,4 +1,4 @@
-"""Seconds, as people write them in tests, as the nanoseconds that protocols go by."""
+"""Seconds of tests as nanoseconds of protocols."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from antecede.core.clocks.nanoseconds import NS, Seconds, exact
 
 
 def s(seconds: Seconds) -> int:
-    """Return seconds as whole nanoseconds; nothing may be rounded."""
+    """Return seconds as whole nanoseconds, without rounding."""
     ns = exact(seconds) * NS
     assert ns.denominator == 1
     return int(ns)

@@ -1,4 +1,4 @@
-"""Groups of members, and what one sends, in a few words."""
+"""Short helpers for groups and sent messages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def group(make: Callable[..., Any], size: int, **options: Any) -> list[Any]:
     return [make(k, range(size), **options) for k in range(size)]
 
 
-def sent(member: Any, payload: object = None, **how: Any) -> Any:
-    """Let a member send; return the one message that it puts on the network."""
+def send_one(member: Any, payload: object = None, **how: Any) -> Any:
+    """Send from a member; return the one message that it transmits."""
     (effect,) = member.send(payload, **{"now": 0, **how})
     assert isinstance(effect, Transmit)
     assert effect.to == getattr(effect.message, "to", effect.to)

@@ -1,4 +1,4 @@
-"""What members remember does not grow for ever, and what is forgotten is said."""
+"""Bounds of state that members keep, and reports of forgotten state."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.intervals import nodes
-from antecede.core.protocols.base import DUPLICATE, FORGOTTEN, Deliver, Discard, Hold
-from antecede.core.protocols.clock_based.channel import KEEP
+from antecede.core.protocols.base import CLOSED_GAP, DUPLICATE, Deliver, Discard, Hold
+from antecede.core.protocols.clock_based.channel import DEFAULT_KEEP
 from antecede.core.protocols.clock_based.linear import Linear
-from antecede.core.protocols.clock_based.messages import Gone, Request
+from antecede.core.protocols.clock_based.messages import Gone, RetransmissionRequest
 from antecede.core.protocols.matrix.matrix import Matrix
 from antecede.core.protocols.serialization.schema import misfit
 from antecede.core.protocols.serialization.states import STATES
@@ -48,7 +48,7 @@ def test_the_filter_of_duplicates_forgets_its_oldest_gaps() -> None:
     take(one, 12)
     assert one.arrived[0] == [1, 5, 6, 7, 8, 9, 10, 11, 12, 13]
     late = event(3)
-    assert one.receive(late, now=s(13)) == (Discard(late, FORGOTTEN),)
+    assert one.receive(late, now=s(13)) == (Discard(late, CLOSED_GAP),)
     assert one.receive(event(6), now=s(13)) == (Discard(event(6), DUPLICATE),)
     take(one, 5)  # a gap that is remembered
     assert one.receive(event(5), now=s(13)) == (Discard(event(5), DUPLICATE),)
@@ -58,7 +58,7 @@ def test_what_comes_too_late_still_counts_for_the_times() -> None:
     one = reader(max_gaps=1)
     take(one, 2, 4)
     late = event(1, "y")
-    assert one.receive(late, now=s(5)) == (Discard(late, FORGOTTEN),)
+    assert one.receive(late, now=s(5)) == (Discard(late, CLOSED_GAP),)
     assert one.tv == {"x": 4, "y": 1}
 
 
@@ -72,7 +72,7 @@ def test_a_gap_that_is_closed_is_remembered_by_a_snapshot() -> None:
     assert misfit(state, STATES["TopicState"]) == ""
     fresh.restore(state)
     assert fresh.snapshot() == state
-    assert fresh.receive(event(2), now=s(8)) == (Discard(event(2), FORGOTTEN),)
+    assert fresh.receive(event(2), now=s(8)) == (Discard(event(2), CLOSED_GAP),)
     fresh.restore(plain)
     take(fresh, 2)
 
@@ -101,10 +101,10 @@ def test_the_limit_of_gaps_is_a_number_and_changes_the_promise() -> None:
 @pytest.mark.slow
 def test_a_member_keeps_so_many_of_its_messages_and_says_what_it_keeps_no_longer() -> None:
     one = Linear(0, range(3), retry_s=1.0)
-    for _ in range(KEEP + 2):
+    for _ in range(DEFAULT_KEEP + 2):
         one.send(b"", now=0)
-    assert len(one.channel.kept) == KEEP
-    gone, first = one.receive(Request(1, 0, b"", 1, 3), now=0)
+    assert len(one.channel.kept) == DEFAULT_KEEP
+    gone, first = one.receive(RetransmissionRequest(1, 0, b"", 1, 3), now=0)
     assert isinstance(gone.message, Gone)
     assert gone.message.last == 2
     assert first.message.seq == 3
@@ -113,9 +113,12 @@ def test_a_member_keeps_so_many_of_its_messages_and_says_what_it_keeps_no_longer
 def test_the_promise_names_what_is_kept() -> None:
     promise = Linear(0, range(3), retry_s=1.0).guarantee
     assert (promise.safe, promise.survives_loss) == (True, True)
-    assert promise.remark == f"while nobody lacks what {KEEP} newer messages have followed (keep)"
+    assert (
+        promise.remark
+        == f"unless a message is missing that {DEFAULT_KEEP} newer ones have followed (keep)"
+    )
     assert Linear(0, range(3), retry_s=1.0, keep=None).guarantee.remark == ""
-    assert not Linear(0, range(3), retry_s=1.0, keep=KEEP - 1).guarantee.safe
+    assert not Linear(0, range(3), retry_s=1.0, keep=DEFAULT_KEEP - 1).guarantee.safe
     assert Linear(0, range(3)).guarantee.remark == ""
 
 
@@ -137,5 +140,5 @@ def test_the_buffer_of_matrix_is_counted_as_kept() -> None:
     one = Matrix(0, range(3))
     (effect,) = one.send(b"12345", now=0)
     message = effect.message
-    assert list(one.kept_messages()) == [message]
+    assert list(one.list_kept_messages()) == [message]
     assert one.memory_bytes() == one.storage_bytes() + one.control_bytes(message) + 5

@@ -1,4 +1,4 @@
-"""Options as text: read by the constructor's types, refused by name."""
+"""Options as text: parsed by the constructor's types, rejected by name."""
 
 from __future__ import annotations
 

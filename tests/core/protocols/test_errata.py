@@ -1,4 +1,4 @@
-"""The pages of sources and errata against the registry, the scenarios, and what they claim."""
+"""Consistency of the pages of sources and errata with registry and scenarios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.nanoseconds import NS
 from antecede.core.protocols.base import Deliver, Transmit
 from antecede.core.protocols.registry import ENTRIES
-from antecede.core.protocols.topics.messages import TopicMessage, stamp
+from antecede.core.protocols.topics.messages import TopicMessage, make_timestamp
 from antecede.core.protocols.topics.protocols import Tv, TvVt
 from antecede.core.protocols.topics.relations import PUBLISHED, topics_precede
 from antecede.core.protocols.topics.subscriptions import Subscriptions
@@ -89,14 +89,14 @@ def test_the_table_has_every_misprint_that_can_be_chosen_and_its_erratum() -> No
     assert {key: row[0] for key, row in table().items()} == registered
 
 
-def _undelivered(run: ScriptRun) -> set[tuple[str, str]]:
-    """Return (message, member) of what was sent to a member and not delivered there."""
+def find_undelivered(run: ScriptRun) -> set[tuple[str, str]]:
+    """Return (message, member) of each message not delivered at a recipient."""
     owed = {(one.label, at) for one in run.occurrences() if one.kind == SENT for at in one.others}
     return owed - {(one.label, one.at) for one in run.occurrences() if one.kind == DELIVERED}
 
 
 def _plain(value: object) -> str:
-    """Return an option as a scenario writes it."""
+    """Return an option in the notation of a scenario."""
     return ",".join(value) if isinstance(value, tuple) else str(value).lower()
 
 
@@ -111,11 +111,11 @@ def test_every_row_says_what_its_counterexample_shows(key: tuple[str, str]) -> N
     setting = run.script.setup
     chosen = {option: _plain(value) for option, value in ENTRIES[name].options(variant).items()}
     assert setting.protocol == name
-    defect = {"printed", "as_published", "pruning"} & chosen.keys()
+    defect = {"as_published", "pruning"} & chosen.keys()
     assert defect
     assert all(dict(setting.options)[option] == chosen[option] for option in defect)
     assert breaks == ("too early" if run.violations() else "never")
-    assert run.violations() or _undelivered(run)
+    assert run.violations() or find_undelivered(run)
     commands = [one.action for one in run.script.commands]
     assert int(members) == len(setting.everybody())
     assert int(actions) == sum(not isinstance(one, State | Blocked) for one in commands)
@@ -219,16 +219,16 @@ def test_e51_vectors_that_count_receipts_miss_a_cause() -> None:
             for me in range(2)
         )
         a.send("a1", now=0, topics=["y"])
-        a2 = _sent(a, "a2", "x")
+        a2 = send_event(a, "a2", "x")
         b.receive(a2, now=NS)
-        b1 = _sent(b, "b1", "x", now=NS)
-        return b.relation.precedes(stamp(a2), stamp(b1), ("x", "y"))
+        b1 = send_event(b, "b1", "x", now=NS)
+        return b.relation.precedes(make_timestamp(a2), make_timestamp(b1), ("x", "y"))
 
     assert vectors_in_order(as_published=False)
     assert not vectors_in_order(as_published=True)
 
 
-def _sent(member: Tv | TvVt, payload: str, topic: str, now: int = 0) -> TopicMessage:
+def send_event(member: Tv | TvVt, payload: str, topic: str, now: int = 0) -> TopicMessage:
     (effect,) = member.send(payload, now=now, topics=[topic])
     assert isinstance(effect, Transmit)
     message = effect.message
@@ -243,8 +243,11 @@ def test_e50_no_greater_orders_both_ways_and_both_are_delivered() -> None:
     a, b, c = (
         Tv(me, range(3), subscriptions=topics, bounds=bounds, reading=PUBLISHED) for me in range(3)
     )
-    one, other = _sent(a, "a1", "x"), _sent(b, "b1", "x")
-    both = [(stamp(one), stamp(other)), (stamp(other), stamp(one))]
+    one, other = send_event(a, "a1", "x"), send_event(b, "b1", "x")
+    both = [
+        (make_timestamp(one), make_timestamp(other)),
+        (make_timestamp(other), make_timestamp(one)),
+    ]
     assert all(topics_precede(e1, e2, ("x",), reading=PUBLISHED) for e1, e2 in both)
     assert not any(topics_precede(e1, e2, ("x",)) for e1, e2 in both)
     c.receive(other, now=NS)
@@ -257,7 +260,7 @@ def test_e50_topics_not_in_common_are_unrelated_in_both_readings() -> None:
     topics = Subscriptions(dict.fromkeys(range(2), ("x", "y")))
     bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=3)
     a, b = (Tv(me, range(2), subscriptions=topics, bounds=bounds) for me in range(2))
-    one, other = stamp(_sent(a, "a1", "x")), stamp(_sent(b, "b1", "y"))
+    one, other = make_timestamp(send_event(a, "a1", "x")), make_timestamp(send_event(b, "b1", "y"))
     for reading in ("all", PUBLISHED):
         assert not topics_precede(one, other, ("x", "y"), reading=reading)
 

@@ -1,4 +1,4 @@
-"""Every way to make a group's members goes through one place: alike, with names, on trial."""
+"""Factory of group members: one place for all callers, with names and trial options."""
 
 from __future__ import annotations
 

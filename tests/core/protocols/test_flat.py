@@ -1,4 +1,4 @@
-"""What all flat protocols promise: order, nothing twice, nothing stuck, refusals, bytes."""
+"""Common guarantees of flat protocols: order, no duplicates, no stuck message, rejections."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from antecede.core.protocols.vector.bss import Bss
 from antecede.core.protocols.vector.ds import Ds
 from antecede.core.protocols.vector.idr import Idr
 from antecede.errors import DecodeError, RemoteError, SequenceError, UnknownMemberError
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.core.protocols.wire_checks import (
-    damage_is_refused_whole_or_read_as_another,
-    longer_and_shorter_is_refused,
-    random_bytes_decode_or_are_refused,
+    check_damage,
+    check_length_changes,
+    check_random_bytes,
 )
 from tests.helpers.network import Make, play, play_with_churn
 from tests.helpers.unchanged import unchanged
@@ -95,7 +95,7 @@ def test_the_network_is_adversarial(name: str) -> None:
 @every
 def test_an_own_copy_is_discarded(name: str) -> None:
     member = MAKES[name](0, range(2))
-    message = sent(member)
+    message = send_one(member)
     before = member.snapshot()
     assert member.receive(message, now=0) == (Discard(message, OWN),)
     assert member.snapshot() == before
@@ -105,7 +105,7 @@ def test_an_own_copy_is_discarded(name: str) -> None:
 @pytest.mark.parametrize("seq", [0, -1])
 def test_a_number_below_one_is_refused(name: str, seq: int) -> None:
     member = MAKES[name](0, range(2))
-    message = sent(MAKES[name](1, range(2)))._replace(seq=seq)
+    message = send_one(MAKES[name](1, range(2)))._replace(seq=seq)
     with unchanged(member), pytest.raises(SequenceError):
         member.receive(message, now=0)
 
@@ -113,7 +113,7 @@ def test_a_number_below_one_is_refused(name: str, seq: int) -> None:
 @every
 def test_a_stranger_is_refused_until_its_join_is_told(name: str) -> None:
     member = MAKES[name](0, range(2))
-    message = sent(MAKES[name](2, range(3)))
+    message = send_one(MAKES[name](2, range(3)))
     with unchanged(member), pytest.raises(UnknownMemberError, match="member 2"):
         member.receive(message, now=0)
     member.join(2)
@@ -123,7 +123,7 @@ def test_a_stranger_is_refused_until_its_join_is_told(name: str) -> None:
 @broadcast
 def test_an_absurd_number_costs_one_held_message(name: str) -> None:
     member = MAKES[name](0, range(2))
-    message = sent(MAKES[name](1, range(2)))._replace(seq=10**15)
+    message = send_one(MAKES[name](1, range(2)))._replace(seq=10**15)
     size = len(repr(member.snapshot()))
     effects = member.receive(message, now=0)
     assert len(repr(member.snapshot())) < size + 200
@@ -136,7 +136,7 @@ def test_an_absurd_number_costs_one_held_message(name: str) -> None:
 @untimed
 def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str) -> None:
     member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
-    messages = [sent(gone, k) for k in range(3)]
+    messages = [send_one(gone, k) for k in range(3)]
     member.receive(messages[0], now=0)
     member.leave(1, 2)
     assert member.members == (0, 2)
@@ -155,7 +155,7 @@ def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str)
 @ordered
 def test_a_leave_discards_what_can_not_be_right(name: str) -> None:
     member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
-    messages = [sent(gone, k) for k in range(4)]
+    messages = [send_one(gone, k) for k in range(4)]
     for message in messages[1:]:
         member.receive(message, now=0)
     assert member.leave(1, 2) == tuple(Discard(m, AFTER_LEAVE) for m in messages[2:])
@@ -166,7 +166,7 @@ def test_a_leave_discards_what_can_not_be_right(name: str) -> None:
 @ordered
 def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
     member, other = MAKES[name](0, range(2)), MAKES[name](1, range(2))
-    messages = [sent(other, k) for k in range(5000)]
+    messages = [send_one(other, k) for k in range(5000)]
     for message in messages[:0:-1]:
         member.receive(message, now=0)
     assert list(member.receive(messages[0], now=0)) == [Deliver(message) for message in messages]
@@ -181,7 +181,7 @@ def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
 @given(data=st.binary(max_size=40))
 @settings(max_examples=200)
 def test_random_bytes_decode_or_are_refused(name: str, data: bytes) -> None:
-    random_bytes_decode_or_are_refused(MAKES[name](0, range(4)), data)
+    check_random_bytes(MAKES[name](0, range(4)), data)
 
 
 @untimed
@@ -191,13 +191,13 @@ def test_a_damaged_message_is_refused_whole_or_read_as_another(
 ) -> None:
     network = play(MAKES[name], seed, members=3, steps=20)
     newest = list(network.sent.values())[-3:]
-    damage_is_refused_whole_or_read_as_another(network.members[0], newest, where, byte)
+    check_damage(network.members[0], newest, where, byte)
 
 
 @untimed
 def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
     network = play(MAKES[name], 3)
-    longer_and_shorter_is_refused(network.members[0], network.sent.values())
+    check_length_changes(network.members[0], network.sent.values())
 
 
 @pytest.mark.parametrize("name", VECTORS)
@@ -226,7 +226,7 @@ def test_absurd_control_information_is_refused(name: str) -> None:
         ({0: 1}, SequenceError),  # of my own, which I have not sent
         ({1: 2}, SequenceError),  # of its sender, later than itself
         ({3: 6}, SequenceError),  # of a member that left after message 5
-        ({2: 1}, UnknownMemberError),  # a number in the gap that nobody ever had
+        ({2: 1}, UnknownMemberError),  # an unused number in the gap
         ({9: 1}, UnknownMemberError),  # a number above all
     ],
 )
@@ -235,7 +235,7 @@ def test_impossible_causes_are_refused(
 ) -> None:
     member = MAKES[name](0, [0, 1, 3])
     member.leave(3, 5)
-    message = sent(MAKES[name](1, [0, 1, 3]))._replace(seq=seq, causes=pack(causes.items()))
+    message = send_one(MAKES[name](1, [0, 1, 3]))._replace(seq=seq, causes=pack(causes.items()))
     with unchanged(member), pytest.raises(error):
         member.receive(message, now=0)
 
@@ -243,14 +243,14 @@ def test_impossible_causes_are_refused(
 @naming
 def test_released_messages_come_by_generation_then_sender(name: str) -> None:
     group = {k: MAKES[name](k, range(5)) for k in range(5)}
-    a = sent(group[4], "a")
+    a = send_one(group[4], "a")
     group[1].receive(a, now=0)
-    b = sent(group[1], "b")
+    b = send_one(group[1], "b")
     group[2].receive(a, now=0)
-    c = sent(group[2], "c")
+    c = send_one(group[2], "c")
     group[3].receive(a, now=0)
     group[3].receive(b, now=0)
-    d = sent(group[3], "d")
+    d = send_one(group[3], "d")
     for message in (d, c, b):
         assert isinstance(group[0].receive(message, now=0)[0], Hold)
     state = group[0].snapshot()
@@ -263,9 +263,9 @@ def test_released_messages_come_by_generation_then_sender(name: str) -> None:
 @naming
 def test_states_that_behave_alike_are_equal(name: str) -> None:
     group = {k: MAKES[name](k, range(3)) for k in range(3)}
-    a = sent(group[1], "a")
+    a = send_one(group[1], "a")
     group[2].receive(a, now=0)
-    b, c, d = sent(group[2], "b"), sent(group[1], "c"), sent(group[1], "d")
+    b, c, d = send_one(group[2], "b"), send_one(group[1], "c"), send_one(group[1], "d")
     one, two = MAKES[name](0, range(3)), MAKES[name](0, range(3))
     for message in (b, c, d):
         one.receive(message, now=0)
@@ -279,9 +279,9 @@ def test_states_that_behave_alike_are_equal(name: str) -> None:
 @causal
 def test_blocked_on_names_the_cause(name: str) -> None:
     group = {k: MAKES[name](k, range(3)) for k in range(3)}
-    a = sent(group[1])
+    a = send_one(group[1])
     group[2].receive(a, now=0)
-    b = sent(group[2])
+    b = send_one(group[2])
     assert group[0].receive(b, now=0) == (Hold(b, (MessageId(1, 1),)),)
     assert [(line.message, line.missing) for line in group[0].blocked_on()] == [(b, ((1, 1),))]
     assert group[0].causes(b) == ((1, 1),)
@@ -291,9 +291,9 @@ def test_blocked_on_names_the_cause(name: str) -> None:
 @broadcast
 def test_renumbering_moves_sender_and_causes(name: str) -> None:
     group = {k: MAKES[name](k, range(3)) for k in range(3)}
-    a = sent(group[1])
+    a = send_one(group[1])
     group[2].receive(a, now=0)
-    b = group[0].renumber(sent(group[2]), {0: 7, 1: 5, 2: 3})
+    b = group[0].renumber(send_one(group[2]), {0: 7, 1: 5, 2: 3})
     assert b.sender == 3
     assert set(group[0].mentions(b)) == ({3, 5} if name in CAUSAL else {3})
     assert group[0].causes(b) == (((5, 1),) if name in CAUSAL else ())
@@ -307,6 +307,6 @@ def test_a_frontier_may_name_the_newcomer(name: str) -> None:
     newcomers = [MAKES[name](2, [2]), MAKES[name](2, [2])]
     for newcomer, frontier in zip(newcomers, (before, sponsor.frontier()), strict=True):
         newcomer.adopt(frontier)
-        own = sent(newcomer)
+        own = send_one(newcomer)
         assert newcomer.receive(own, now=0) == (Discard(own, OWN),)
     assert newcomers[0].snapshot() == newcomers[1].snapshot()

@@ -1,4 +1,4 @@
-"""Options that are harmless are taken: defaults, numpy's numbers, texts of an Enum, tables."""
+"""Accepted harmless options: defaults, NumPy numbers, texts of an Enum, tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antecede.cli import main
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.coercion import plain
 from antecede.core.protocols.basic.unordered import Unordered
-from antecede.core.protocols.options.checks import fits
+from antecede.core.protocols.options.checks import matches_type
 from antecede.core.protocols.options.declared import option_text, read_option
 from antecede.core.protocols.registry import flat_class
 from antecede.errors import InputError, LocalError, OptionError
@@ -38,7 +38,7 @@ class How(str, enum.Enum):  # noqa: UP042 - whose str() is its name
 
 
 class Loose(Unordered):
-    """Declares its options as many write them, and one without a default."""
+    """Protocol that declares its options loosely, one of them without a default."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ def test_anything_else_stays(value: Any) -> None:
     [
         ("sb", "store_limit", 2),
         ("unordered", "max_gaps", 2),
-        ("linear", "max_jump", 2),
+        ("linear", "max_clock_lead", 2),
         ("total", "sequencer", 2),
     ],
 )
@@ -131,8 +131,8 @@ def test_a_truth_value_is_no_number(truth: Any) -> None:
     for option in ("store_limit", "patience_s"):
         with pytest.raises(LocalError, match=f"{option} is .*True"):
             flat_class("sb")(0, (0, 1), **{option: truth})
-    assert not fits(True, Literal[1])
-    assert fits(1, Literal[1])
+    assert not matches_type(True, Literal[1])
+    assert matches_type(1, Literal[1])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_tables_and_lists_are_read_as_declared(hint: Any, text: str, value: Any)
     found = read_option("x", text, hint)
     assert found == value
     assert type(found) is type(value)
-    assert fits(found, hint)
+    assert matches_type(found, hint)
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_tables_and_lists_of_another_kind_are_refused(hint: Any, text: str, said
     with pytest.raises(OptionError) as raised:
         read_option("x", text, hint)
     assert str(raised.value) == f"option x={text}: {said}"
-    assert not fits(("1", "x"), tuple[int, ...])
-    assert not fits({"a": "b"}, dict[str, int])
-    assert fits((1, 2), list[int]), "scenario files give tuples for lists"
+    assert not matches_type(("1", "x"), tuple[int, ...])
+    assert not matches_type({"a": "b"}, dict[str, int])
+    assert matches_type((1, 2), list[int]), "scenario files give tuples for lists"
 
 
 def test_a_table_is_written_as_it_is_read() -> None:
@@ -249,9 +249,9 @@ def test_options_of_ones_own_are_taken_from_the_command_line(tmp_path: Path) -> 
     [
         ("Raises", 20, "ValueError: boo"),
         ("Tried", 24, "k is 'x'; a whole number is allowed"),
-        ("Needy", 32, r"dependent_options of Needy is 3; it is a tuple of Needs\(...\)"),
-        ("Nothing", 36, "trial_options of Nothing returns 3; options by name are wanted"),
-        ("Unread", 42, "the arguments of Unread cannot be read: no signature found"),
+        ("Needy", 32, r"dependent_options of Needy is 3; expected a tuple of Requires\(...\)"),
+        ("Nothing", 36, "trial_options of Nothing returns 3; expected options by name"),
+        ("Unread", 42, "cannot read the arguments of Unread: no signature found"),
         ("More", 47, "missing 1 required positional argument: 'extra'"),
     ],
 )

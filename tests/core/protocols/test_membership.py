@@ -1,4 +1,4 @@
-"""Who may come in, who may leave, what a newcomer begins from: the same words in every protocol."""
+"""Membership rules of every protocol: joins, departures and join states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def members(name: str, numbers: range) -> list[Any]:
 
 
 def say(member: Protocol) -> Any:
-    """Send something to everybody, and return the first message of it."""
+    """Send a message to all, and return the first one transmitted."""
     topics: dict[str, Any] = {"topics": ("x",)} if member.addressing.value == "topics" else {}
     return member.send(b"", now=1, **topics)[0].message
 
@@ -42,7 +42,7 @@ def test_a_number_is_given_out_once(name: str, number: int) -> None:
         me.leave(2, 0)
     with (
         unchanged(me),
-        pytest.raises(LocalError, match=f"member number {number} has been given out before"),
+        pytest.raises(LocalError, match=f"member number {number} was used before"),
     ):
         me.join(number)
     assert other.members == (0, 1, 2)
@@ -94,13 +94,13 @@ def test_a_frontier_is_adopted_by_newcomers_alone(name: str, before: str) -> Non
     ("count", "bounds"), [({1: 3, 2: 0}, {1: (1, 4), 2: ()}), ({}, {}), ({0: 1}, {0: (1, 2)})]
 )
 def test_counts_as_runs(count: dict[int, int], bounds: dict[int, tuple[int, ...]]) -> None:
-    assert changes.runs_of(count) == bounds
+    assert changes.counts_to_ranges(count) == bounds
 
 
 def test_members_stay_sorted_and_within_bounds() -> None:
-    assert changes.with_newcomers((1, 5), {1, 5}, [9, 0]) == (0, 1, 5, 9)
-    assert changes.still_here([5, 1, 3], {3}) == (1, 5)
+    assert changes.add_members((1, 5), {1, 5}, [9, 0]) == (0, 1, 5, 9)
+    assert changes.select_current([5, 1, 3], {3}) == (1, 5)
     with pytest.raises(LocalError, match="member numbers are 0 to 8, not 9"):
-        changes.with_newcomers((1,), {1}, [9], highest=8)
+        changes.add_members((1,), {1}, [9], highest=8)
     with pytest.raises(LocalError, match="member numbers are 0 to 8, not -1"):
         changes.check_numbers((-1,), 8)

@@ -1,4 +1,4 @@
-"""Options of a wrong type, and options without an effect, are refused by name, in every way in."""
+"""Options of a wrong type or without an effect: rejected by name for every caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antecede.cli import main
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.base import Protocol
 from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
-from antecede.core.protocols.options.checks import fits, with_trial
+from antecede.core.protocols.options.checks import matches_type, with_trial
 from antecede.core.protocols.registry import ENTRIES, flat_class
 from antecede.errors import LocalError
 
@@ -29,10 +29,10 @@ IDLE: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("linear", {"recovery_s": 3.0, "delivery": "bound", "bounds": BOUNDS}, "recovery_s"),
     ("linear", {"heartbeat_s": 3.0, "delivery": "bound", "bounds": BOUNDS}, "heartbeat_s"),
     ("physical", {"heartbeat_s": 1.0, "delivery": "bound", "bounds": BOUNDS}, "heartbeat_s"),
-    ("linear", {"printed": ("exclusive-end",)}, "exclusive-end"),
+    ("linear", {"as_published": ("exclusive-end",)}, "exclusive-end"),
     ("linear", {"buffer_limit": 3}, "buffer_limit"),
     ("linear", {"max_ahead_s": 3.0}, "max_ahead_s"),
-    ("physical", {"max_jump": 3, "bounds": BOUNDS}, "max_jump"),
+    ("physical", {"max_clock_lead": 3, "bounds": BOUNDS}, "max_clock_lead"),
     ("tv", {"as_published": True, "bounds": BOUNDS}, "as_published"),
     ("sb", {"patience_s": 3.0}, "patience_s"),
     ("sb", {"overflow": "release"}, "overflow"),
@@ -47,7 +47,7 @@ WRONG: tuple[tuple[str, str, Any, str], ...] = (
     ("sb", "store_limit", True, "a whole number or none"),
     ("sb", "missing_parent", 3, "a word"),
     ("linear", "keep", 2.5, "a whole number or none"),
-    ("linear", "printed", "dropped", "words with commas between"),
+    ("linear", "as_published", "dropped", "words with commas between"),
     ("linear", "bounds", 3, "Bounds(...) or none"),
     ("total", "sequencer", "zoe", "a whole number or none"),
 )
@@ -114,7 +114,7 @@ def test_what_a_protocol_is_tried_with_has_an_effect_in_every_variant(name: str)
 
 
 class Own(Protocol):
-    """Has options that nobody declared a type for, and one of a type that is somebody's own."""
+    """Protocol with options without a type, and one of a custom type."""
 
     def __init__(  # type: ignore[no-untyped-def]
         self,
@@ -132,9 +132,9 @@ def test_types_that_nobody_declared_are_not_guessed() -> None:
     Own(0, [0], free="anything", words=["a"], mode="y")
     with pytest.raises(LocalError, match="mode is 'z'; x or y is allowed"):
         Own(0, [0], mode="z")  # type: ignore[arg-type]
-    assert fits(3, float)
-    assert not fits(True, int)
-    assert not fits([1], Collection[str])
+    assert matches_type(3, float)
+    assert not matches_type(True, int)
+    assert not matches_type([1], Collection[str])
 
 
 @pytest.mark.parametrize("command", ["check", "compare", "simulate"])

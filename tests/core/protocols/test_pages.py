@@ -1,4 +1,4 @@
-"""The comparison table, the pages and the registry say the same; every page shows its costs."""
+"""Consistency of the comparison table, the protocol pages and the registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUP = {(True, True): "open", (True, False): "joins", (False, True): "leaves"}
 
 
 def rows() -> dict[str, list[str]]:
-    """Return the cells behind the name, by the name, of the table of all protocols."""
+    """Return the cells of the table of all protocols by name."""
     _, _, table = README.partition("## All of them")
     lines = [line for line in table.splitlines() if line.startswith("| [")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

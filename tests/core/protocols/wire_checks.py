@@ -1,4 +1,4 @@
-"""What the bytes of every protocol must stand: random, damaged, cut and lengthened ones."""
+"""Checks of encoding: random, damaged, truncated and extended bytes of every protocol."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from antecede.errors import DecodeError, RemoteError
 from tests.core.protocols.seconds import s
 
 
-def random_bytes_decode_or_are_refused(member: Protocol, data: bytes) -> None:
-    """What decodes is encoded to the same bytes; what is refused changes nothing."""
+def check_random_bytes(member: Protocol, data: bytes) -> None:
+    """Decode random bytes: they encode to the same bytes, or are rejected without a change."""
     before = member.snapshot()
     try:
         message: Any = member.decode(data, None)
@@ -26,9 +26,7 @@ def random_bytes_decode_or_are_refused(member: Protocol, data: bytes) -> None:
         assert member.snapshot() == before
 
 
-def damage_is_refused_whole_or_read_as_another(
-    member: Protocol, messages: Iterable[Any], where: float, byte: int
-) -> None:
+def check_damage(member: Protocol, messages: Iterable[Any], where: float, byte: int) -> None:
     """Replace one byte of each message, at `where` (0 to 1) of its length."""
     for message in messages:
         control = bytearray(member.encode(message))
@@ -42,8 +40,8 @@ def damage_is_refused_whole_or_read_as_another(
             assert member.snapshot() == before
 
 
-def longer_and_shorter_is_refused(member: Protocol, messages: Iterable[Any]) -> None:
-    """Put a byte behind each message, and cut it at every place."""
+def check_length_changes(member: Protocol, messages: Iterable[Any]) -> None:
+    """Append a byte to each message, and truncate it at every place."""
     for message in messages:
         control = member.encode(message)
         with pytest.raises(DecodeError):

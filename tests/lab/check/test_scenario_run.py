@@ -43,7 +43,7 @@ def printed(text: str) -> list[str]:
         ("protocol sb missing_parent=maybe\nmembers A B\n", 1, "protocol sb: .*maybe"),
         ("protocol fifo\ninternal S: A\n", 1, "are alike; name them with 'members"),
         ("protocol hierarchical\nmembers A B\n", 1, "has several roles; name them with"),
-        ("protocol hierarchical printed=listing9\ninternal S: A\n", 1, "listing9"),
+        ("protocol hierarchical as_published=listing9\ninternal S: A\n", 1, "listing9"),
     ],
 )
 def test_what_is_impossible_is_said_with_its_line(text: str, line: int | None, says: str) -> None:

@@ -164,13 +164,13 @@ def test_total_order_says_what_it_keeps() -> None:
     text = f"{TWO}arrive C m\n"
     given, agreed = shown(text, "total", "total-agreed")
     assert given["steps"][-1]["states"]["C"] == {
-        "sequencer": "A", "place": "1", "C": "(1, 0, 0)", "known": "Ø",
+        "sequencer": "A", "global number": "1", "C": "(1, 0, 0)", "assigned": "Ø",
     }  # fmt: skip
     assert agreed["steps"][-1]["states"]["C"] == {
-        "LT": "2", "heard": "A: 1, B: 2", "queue": "n (2, B)",
+        "LT": "2", "lower bounds": "A: 1, B: 2", "queue": "n (2, B)",
     }  # fmt: skip
     gap = "protocol total-agreed\nmembers A B\n\nsend A m\nsend A n\narrive B n\n"
-    assert shown(gap)[0]["steps"][-1]["states"]["B"]["ahead"] == "n"
+    assert shown(gap)[0]["steps"][-1]["states"]["B"]["after gap"] == "n"
     known = "protocol total\nmembers A B C\n\nsend B m\narrive A m\narrive C note-A\n"
     assert shown(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
 

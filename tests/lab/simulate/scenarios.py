@@ -46,7 +46,7 @@ def settings_of(draw: st.DrawFn) -> dict[str, Any]:
     if kind == "mesh":
         some: tuple[dict[str, Any], ...] = (
             {},
-            {"heartbeat_s": None, "printed": ("equal-times",), "max_jump": 300},
+            {"heartbeat_s": None, "as_published": ("equal-times",), "max_clock_lead": 300},
         )
         options = draw(st.sampled_from(some)) if protocol == "linear" else {}
     return {"topology": topology, "protocol": protocol, "variant": variant, "options": options}

@@ -82,7 +82,7 @@ def test_heartbeats_of_a_variant_that_sends_none_are_refused(
 ) -> None:
     assert main(["compare", f"linear{end}", "heartbeat_s=1", "--members", "2"]) == 2 * bool(end)
     said = capsys.readouterr().err
-    assert ("heartbeat_s has no effect beside printed=no-null-messages" in said) == bool(end)
+    assert ("heartbeat_s has no effect beside as_published=no-null-messages" in said) == bool(end)
 
 
 @pytest.mark.parametrize(("more", "key", "why"), IDLE)
@@ -107,7 +107,7 @@ def test_options_are_left_out_by_what_the_protocol_does_with_them() -> None:
     scenario, left = scenario_using(linear, {"protocol": "bss"})
     assert (scenario.options, list(left)) == ({}, ["protocol.options.heartbeat_s"])
     scenario, left = scenario_using(linear, {"protocol": "linear/no-null-messages"})
-    assert "beside printed=no-null-messages" in left["protocol.options.heartbeat_s"]
+    assert "beside as_published=no-null-messages" in left["protocol.options.heartbeat_s"]
     none = values({"protocol": {"name": "linear", "without": ["retry_s", "heartbeat_s"]}})
     scenario, left = scenario_using(none, {"protocol": "bss"})
     assert (scenario.options, len(left)) == ({}, 2)

@@ -1,4 +1,4 @@
-"""Ordering protocols, one paper's protocol a file. Start with `base` and `fifo`."""
+"""Ordering protocols, one published protocol a file. Start with `base` and `basic.fifo`."""
 
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from antecede.core.protocols.reply.messages import ID_BYTES, SbMessage, control_bytes
     from antecede.core.protocols.reply.sb import SemanticOrder
-    from antecede.core.protocols.reply.state import SEQNO_BYTES, PrintedOrderingList
+    from antecede.core.protocols.reply.state import SEQNO_BYTES, PublishedOrderingList
     from antecede.core.protocols.vector.base import (
         INTEGER_BYTES,
         PAIR_BYTES,
@@ -59,7 +59,7 @@ else:
             "registry": "ENTRIES Entry SYMBOLS entry flat_class of_order",
             "reply.messages": "ID_BYTES SbMessage control_bytes",
             "reply.sb": "SemanticOrder",
-            "reply.state": "PrintedOrderingList SEQNO_BYTES",
+            "reply.state": "PublishedOrderingList SEQNO_BYTES",
             "vector.base": "CountingProtocol INTEGER_BYTES PAIR_BYTES encode_with_pairs",
             "vector.idr": "Idr IdrMessage",
         },

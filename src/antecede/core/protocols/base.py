@@ -1,42 +1,40 @@
-"""Ordering protocol: a state machine without clock, socket or randomness.
+"""Base class of ordering protocols: a state machine without clock, socket or randomness.
 
 Theory of operation
 -------------------
-A protocol object is the state of ONE member. Its host owns the network and the clock, calls
+A protocol object is the state of ONE member. The host owns network and clock and calls:
 
     send(payload, now=, after=)   the application sends     -> effects
     receive(message, now=)        a message has arrived     -> effects
     tick(now)                     time has passed           -> effects
 
-and carries out the effects, in their order:
+The host carries out the effects in their order:
 
     Transmit(to, message)         put this message on the network
     Deliver(message)              hand it to the application
-    Hold(message, missing)        it arrived and waits; `missing` are the causes it waits for
-    Discard(message, reason)      it will never be delivered (a duplicate, set aside, ...)
+    Hold(message, missing)        it is held back; `missing` are the causes it waits for
+    Discard(message, reason)      it will never be delivered (a duplicate, dropped, ...)
 
-Members are small numbers, given once and never reused. A member's own messages count as delivered
-to itself when it sends them, without a `Deliver`; copies of them are discarded as duplicates. Only
-in total order (`Relation.TOTAL`) a `Deliver` delivers them in their turn, at the earliest from
-`send`.
+Members are small integers that are assigned once and never reused. A member's own message counts as
+delivered to that member when it is sent, without a `Deliver`. Only in total order
+(`Relation.TOTAL`) own messages get a `Deliver` in their turn.
 
-A malformed or impossible message raises a `RemoteError`, a wrong call a `LocalError`. Neither
-changes anything.
+A malformed or impossible message raises a `RemoteError`, a wrong call a `LocalError`. The state is
+unchanged after either.
 
-An own protocol needs `__init__(me, members)`, `send` and `receive`; everything else has a default.
-`antecede check FILE.py:CLASS` judges it.
+A custom protocol defines `__init__(me, members)`, `send` and `receive`. All other methods have
+defaults. `antecede check FILE.py:CLASS` checks it.
 
-`addressing` says what `send` takes. ALL: no choice, every other member. MEMBERS:
-`send(..., to=members)`, None meaning all. TOPICS: `send(..., topics=names)`, for who subscribes to
-one of them.
+`addressing` selects the extra argument of `send`. ALL: none, a message is for every other member.
+MEMBERS: `to=members`, None for all. TOPICS: `topics=names`, for their subscribers.
 
-`now` is the reading of the member's own clock in whole nanoseconds; it never goes back. Protocols
-with `needs_time` hold messages until `tick` tells them that enough time has passed. They raise
-LocalError for `now=None`.
+`now` is the reading of the member's monotonic clock in whole nanoseconds. Protocols with
+`needs_time` hold messages until `tick` reports that enough time has passed. They raise LocalError
+for `now=None`.
 
-The reliable transport below owes every member each message once or more, in any order, and a
-newcomer every message that its frontier does not cover. Where messages get lost, a protocol with
-`survives_loss` is needed.
+The transport must deliver each message at least once to each recipient, in any order. A joining
+member must receive every message that its join state does not cover. On a transport that loses
+messages, use a protocol with `survives_loss`.
 """
 
 from __future__ import annotations
@@ -45,35 +43,36 @@ import enum
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from antecede.core.protocols.options.checks import Excludes, Needs, check_given, effective
+from antecede.core.protocols.options.checks import (
+    Conflicts,
+    Requires,
+    check_options,
+    select_effective,
+)
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
 from antecede.errors import LocalError
 
 
 class Relation(enum.Enum):
-    """Which messages must come before a message: the meaning of "causal past"."""
+    """Relation that defines the causal past of a message."""
 
     NONE = "none"
     FIFO = "fifo"
     """Earlier messages of the same sender."""
     BY_DELIVERY = "delivery"
-    """What the sender had sent or had delivered (Evropeytsev et al. 2016, Sahai et al. 2020)."""
+    """Causal order: messages that the sender had sent or delivered (Evropeytsev, Sahai et al.)."""
     BY_RECEIPT = "receipt"
-    """What the sender had sent or what had arrived at it (Tsuneizumi et al., Nakayama 2017)."""
+    """Happened-before: messages that the sender had sent or received (Tsuneizumi, Nakayama)."""
     BY_REPLY = "reply"
-    """What the message answers, and what that answers (Bhavanasi and Iyer)."""
+    """Messages that this one replies to, transitively (Bhavanasi and Iyer)."""
     BY_TOPIC = "topic"
-    """What had arrived, where both have a topic in common that the receiver subscribes to (Nakayama
-    2017).
-    """
+    """Received messages that share a topic to which the receiver subscribes (Nakayama 2017)."""
     TOTAL = "total"
-    """What the sender had sent or had delivered; and all members deliver all messages, their own
-    too, in one and the same order.
-    """
+    """Causal order, in which all members deliver all messages, their own too, in the same order."""
 
 
 class Addressing(enum.Enum):
-    """Whom a message can be for (see the module text)."""
+    """Recipients that `send` can select (see the module docstring)."""
 
     ALL = "all"
     MEMBERS = "members"
@@ -81,34 +80,34 @@ class Addressing(enum.Enum):
 
 
 class Guarantee(NamedTuple):
-    """What a protocol promises, given a transport that keeps its side (see module text)."""
+    """Properties that a protocol guarantees on a correct transport (see the module docstring)."""
 
     relation: Relation
     safe: bool = True
     """No message is delivered before a message of its causal past addressed to that member."""
     live: bool = True
-    """When everything has arrived, everything has been delivered."""
+    """Every message is delivered once all messages have arrived."""
     no_unnecessary_wait: bool = True
-    """A message whose whole causal past is delivered is delivered at once."""
+    """A message is delivered as soon as its causal past is delivered."""
     survives_loss: bool = False
-    """Lost messages are recovered, or given up in the stated way, without outside help."""
+    """Lost messages are recovered, or abandoned as documented, without outside help."""
     joins: bool = False
     leaves: bool = False
     needs_time: bool = False
-    """Messages may wait for `tick`: for heartbeats, or until a bound of the delay has passed."""
+    """Messages may wait for `tick`: for heartbeats, or until a delay bound has passed."""
     remark: str = ""
-    """What else must hold, or why a promise is withdrawn under these options, in a few words."""
+    """Further conditions, or the reason for a withdrawn property, in a few words."""
 
 
 class MessageId(NamedTuple):
-    """Names a message: who sent it (member number), and the sender's number for it, from 1."""
+    """Message id: the sender's member number, and the sender's number for it, from 1."""
 
     sender: int
     seq: int
 
 
 class Transmit(NamedTuple):
-    """Put `message` on the network to these members (numbers), never to oneself."""
+    """Send `message` over the network to these members, never to this member."""
 
     to: tuple[int, ...]
     message: Any
@@ -121,24 +120,23 @@ class Deliver(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """`message` arrived and is held back; it waits for `missing` (the ids known to be missing)."""
+    """Report that `message` is held back until the messages `missing` are delivered."""
 
     message: Any
     missing: tuple[MessageId, ...]
     reason: str = ""
-    """What it waits for in words, where the causes cannot be named (plausible clocks, where entries
-    stand for several members): `Hold(message, (), "an entry of the clock")`."""
+    """Cause of the wait in words, if the missing messages cannot be named (plausible clocks)."""
 
 
 class DeliverIncomplete(NamedTuple):
-    """Hand `message` to the application although `missing` never came: marked as such."""
+    """Hand `message` to the application without the messages `missing`, which are lost."""
 
     message: Any
     missing: tuple[MessageId, ...]
 
 
 class Discard(NamedTuple):
-    """`message` will not be delivered: `reason` is one of the constants below or the protocol's."""
+    """Drop `message`. `reason` is a constant below or a text of the protocol."""
 
     message: Any
     reason: str
@@ -146,7 +144,7 @@ class Discard(NamedTuple):
 
 DUPLICATE = "duplicate"
 OWN = "own message"
-FORGOTTEN = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
+CLOSED_GAP = "duplicate, or too late: older than the gaps that are remembered (max_gaps)"
 AFTER_LEAVE = "numbered after its sender's last message"
 
 Effect: TypeAlias = Transmit | Deliver | Hold | DeliverIncomplete | Discard
@@ -154,51 +152,50 @@ NOTHING: tuple[Effect, ...] = ()
 
 
 class Held(NamedTuple):
-    """One line of the answer to "what are you waiting for?"."""
+    """Held message and what it waits for."""
 
     message: Any
     missing: tuple[MessageId, ...]
-    """Messages that must come before; they may be held themselves."""
+    """Messages that must be delivered first; they may be held themselves."""
     reason: str = ""
-    """What it waits for in words, where the causes cannot be named (as in `Hold`)."""
+    """Cause of the wait in words, if the missing messages cannot be named (as in `Hold`)."""
     silent: tuple[int, ...] = ()
-    """Members from whom something must still be heard, whatever it is."""
+    """Members from which any later message must arrive first."""
     until_ns: int | None = None
-    """Reading of the own clock at which it may go at the earliest, where it waits for time."""
+    """Earliest clock reading at which it can be delivered, for protocols that wait for time."""
 
 
 class Protocol:
-    """Base of all protocols; one object is the state of one member.
+    """Base class of all protocols. An object is the state of one member.
 
-    Subclasses set `guarantee` and implement `send` and `receive`. Messages are immutable
-    tuples with at least `sender`, `seq` and `payload`.
+    Subclasses set `guarantee` and implement `send` and `receive`. Messages are immutable tuples
+    with at least `sender`, `seq` and `payload`.
     """
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY)
-    """What all objects of the class promise; an object sets its own where options change it."""
+    """Guarantee of the class. An instance sets its own where options change it."""
     addressing: ClassVar[Addressing] = Addressing.ALL
     own_options: ClassVar[frozenset[str]] = frozenset()
     """Options that each member may choose for itself; all others must agree in a group."""
     member_options: ClassVar[frozenset[str]] = frozenset()
-    """Options that are a member, by number; a `Group` takes its name too."""
-    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = ()
-    """Options that do nothing without another one, or beside one: refused there."""
+    """Options whose value is a member number; `Group` also accepts the member's name."""
+    dependent_options: ClassVar[tuple[Requires | Conflicts, ...]] = ()
+    """Options that need or exclude another option; rejected where they have no effect."""
     application: ClassVar[bool] = True
     """False for roles that only forward (super peers): they neither send nor deliver."""
     control_power: ClassVar[int | None] = None
-    """Control information has so many numbers at most as there are members, to this power (and a
-    few): a host knows by it when a message cannot be too large. None: not known."""
+    """Exponent k of the size of control information, about n^k numbers; None: unknown."""
     needs_lanes: ClassVar[bool] = False
-    """Whether an open group needs a host that carries lanes (`carry_in_lanes`)."""
+    """True if an open group needs a host with sender logs (`use_sender_logs`)."""
     in_lanes: bool = False
-    """Whether the host carries lanes; set on an object."""
+    """True if the host has sender logs; set on an instance."""
     note_payload: Any = b""
-    """What the protocol's own messages (heartbeats, requests) carry in place of a payload."""
+    """Payload of control messages (heartbeats, requests)."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """Refuse options of a wrong type, or without an effect, before a constructor sees them."""
+        """Reject options of a wrong type or without an effect, before a constructor runs."""
         if options:
-            check_given(cls, options)
+            check_options(cls, options)
         return super().__new__(cls)
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
@@ -210,198 +207,177 @@ class Protocol:
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Send `payload` to the group.
+        """Send `payload` to the group and return the effects.
 
-        `after` names the messages this one answers; protocols that keep another relation than
-        replies ignore it. `now` is what the own clock shows (see the module text). Returns
-        effects, at least one `Transmit` unless nobody else is there.
+        `after` names the messages that this one replies to; only reply orders use it. `now` is the
+        clock reading (see the module docstring). There is at least one `Transmit` unless the member
+        is alone.
         """
         raise NotImplementedError
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message that arrived.
-
-        Raises UnknownMemberError, SequenceError or another RemoteError when it cannot be right.
-        """
+        """Process a message that arrived and return the effects. Raises a RemoteError."""
         raise NotImplementedError
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Let time pass: protocols with time-outs act on them here."""
+        """Process the passing of time, for example expired time-outs, and return the effects."""
         return NOTHING
 
     @property
     def wants_ticks(self) -> bool:
-        """Whether `tick` can do anything under these options: hosts call it now and then."""
+        """True if `tick` can have an effect under these options. Hosts then call it regularly."""
         return self.guarantee.needs_time
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return options under which a group of these members can be judged.
-
-        For protocols that cannot be made without: bounds of clocks and delays (`Bounds`, from
-        which the checker makes clocks and a network that keep them), subscriptions.
-        """
+        """Return options for the checker, for protocols with required options (bounds, ...)."""
         return {}
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return those of the options that this new object was made with which say something.
+        """Return the given options of this new instance that have an effect.
 
-        Naming a default says nothing: members with and without it are of one group.
+        Members that give the other options too are in the same group.
         """
-        return effective(type(self), options)
+        return select_effective(type(self), options)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return every held-back message with the ids known to be missing for it."""
+        """Return every held message with the ids known to be missing for it."""
         return ()
 
     def held_count(self) -> int:
-        """Return how many messages are held back; O(1) in the protocols of the registry."""
+        """Return the number of held messages; O(1) in the built-in protocols."""
         return len(self.blocked_on())
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell, changing nothing, that a message would be held and nothing be delivered.
-
-        False where only `receive` can tell. Raises what `receive` would raise.
-        """
+        """Return whether `receive` would hold the message and deliver none; False if unknown."""
         return False
 
     def comes_first(self, message: Any) -> bool:
-        """Tell whether a message is held, if at all, before all that is held now.
+        """Return whether the message, if held, precedes all messages that are held now.
 
-        Where something must be heard of others before anything goes (orders by clocks, total
-        order), all that is held waits for such a message too: a host without room must take it.
-        True of one message of each member at most, until something is delivered.
+        In orders by clocks and in total order all held messages may wait for such a message. So a
+        host must accept it even without free capacity. It is true for at most one message of each
+        member.
         """
         return False
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers delivered here by member, as bounds (first, past the last, ...).
+        """Return the numbers delivered here by member, as half-open ranges (first, stop, ...).
 
-        One's own are those sent (in total order: delivered in their turn). Everybody who ever was
-        a member; see `Group.frontier`.
+        All members ever known are included, this member too. See `Group.frontier`.
         """
-        raise LocalError(f"{type(self).__name__} does not tell what it has delivered")
+        raise LocalError(f"{type(self).__name__} does not implement delivered_runs()")
 
     def carry_in_lanes(self) -> None:
-        """From now on the host carries what each member sends as one lane: every message in its
-        order, to everybody from a frontier on, to who comes later too. Only when new.
+        """Switch a new instance to a host with sender logs; the default does nothing.
 
-        So `send` has one `Transmit` and no more, to nobody as well; whoever numbers by receiver
-        numbers all alike. Where that changes nothing, nothing is to be done.
+        A sender log brings all messages of a member in order to all members, also to later ones. So
+        `send` must return exactly one `Transmit`, possibly without recipients.
         """
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         """Count the messages of other members up to these numbers as delivered.
 
-        Nothing of these members has come before, nor waits for anything of theirs. A number that
-        is not above what counts as delivered here changes nothing. Raises LocalError in orders in
-        which numbers of senders do not tell what is delivered.
+        No message of these members may have arrived before. Raises LocalError in orders where
+        sender numbers do not determine what is delivered.
         """
         raise LocalError(
-            f"{type(self).__name__} cannot begin at a frontier: the numbers of the senders do not "
-            "tell what is delivered"
+            f"{type(self).__name__} cannot start from sender numbers: they do not "
+            "determine what is delivered; use an invitation (accept), or restore a "
+            "snapshot"
         )
 
     def check_listening(self) -> None:
-        """Raise LocalError unless `causes` names all that must come before a message.
+        """Raise LocalError unless `causes` names everything that must precede a message.
 
-        Only then a member without a frontier can begin at the first message that it hears.
+        Only then can a member start at the first message that it receives.
         """
         raise LocalError(
-            f"messages of {type(self).__name__} do not name all that comes before them, so no "
-            "member can begin at the first message that it hears: use an invitation (accept), or "
-            "restore a snapshot"
+            f"messages of {type(self).__name__} do not name all their causes, so a member "
+            "cannot start at the first message that it receives; use an invitation "
+            "(accept), or restore a snapshot"
         )
 
     # -- membership -------------------------------------------------------------------------
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left, as `leave` was told."""
+        """Return the last message number of each departed member, as passed to `leave`."""
         return {}
 
     def frontier(self) -> Hashable:
-        """As sponsor of a newcomer: what it may regard as delivered. Plain nested tuples."""
+        """Return the state from which a joining member starts, as plain nested tuples."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
-    def adopt(self, frontier: Any) -> None:
-        """As newcomer, before anything else: begin from the sponsor's frontier."""
+    def adopt(self, state: Any) -> None:
+        """Start from the sponsor's join state, before anything else."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
     def enter(self) -> None:
-        """As newcomer, after `adopt`: the invitation may have taken no time.
-
-        Orders that go by times of the network then wait before the first message.
-        """
+        """Start the wait of a joining member before its first message (see `membership`)."""
 
     def correct_clock(self, now: int) -> None:
-        """The own clock was ahead and shows `now` rightly. Raises LocalError if it was not."""
-        raise LocalError(f"{type(self).__name__} goes by no clock that could have been ahead")
+        """Continue from `now` after the clock was ahead. Raises LocalError if it was not."""
+        raise LocalError(
+            f"{type(self).__name__} does not order by a clock, so there is none to correct"
+        )
 
     def join(self, member: int) -> Sequence[Effect]:
-        """A new member with this new number is in the group from now on."""
+        """Add a member with a new number to the group."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        """Let several new members in at once: `join` of each."""
+        """Add several new members at once: `join` for each."""
         return tuple(effect for member in members for effect in self.join(member))
 
     def unjoin(self, members: Sequence[int]) -> None:
-        """Take back the newest `join_all` of these, of whom nothing has come: a message of an
-        open group that named them was refused. Where it is not defined, a snapshot serves.
-        """
-        raise LocalError(f"{type(self).__name__} does not take a join back")
+        """Undo the newest `join_all` of these members, before any message of them arrived."""
+        raise LocalError(f"{type(self).__name__} cannot undo a join")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """The member left; `last` is the number of its last message (0: it sent none).
-
-        Held messages of it numbered above `last` are discarded (`AFTER_LEAVE`).
-        """
+        """Remove a member; `last`: its last number (0: none). Held later messages are discarded."""
         raise LocalError(f"{type(self).__name__} does not let members leave")
 
     def undelivered(self) -> Iterable[Any]:
-        """Return what is here and waits: messages, and notes that the protocol holds."""
+        """Return the messages that wait here, and the control messages that the protocol holds."""
         return (held.message for held in self.blocked_on())
 
     def number_named(self, message: Any, member: int) -> int:
-        """Return the highest number of a member that another's message names; 0: none."""
+        """Return the highest number of a member that another member's message names; 0: none."""
         if type(self).causes is Protocol.causes:
             return 0
         return max((seq for sender, seq in self.causes(message) if sender == member), default=0)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on without messages that nobody has any more; return what waited for them alone.
+        """Skip messages that are lost for good. Return the effects for messages that waited only
+        for them.
 
-        Late copies of them are duplicates. Raises LocalError, and changes nothing, where nothing
-        waits for messages, for one that is here, and for one that cannot be passed over yet.
+        Raises LocalError, without a change, for a message that is here or cannot be skipped yet.
         """
         raise LocalError(
-            f"nothing that {type(self).__name__} holds waits for a message, so none is passed over"
+            f"{type(self).__name__} never waits for a message, so there is no lost one to skip"
         )
 
     def forget(self, member: int) -> None:
-        """Drop a member that left and is delivered. Raises LocalError where it is needed."""
-        raise LocalError(f"{type(self).__name__} needs what it knows of members that left")
+        """Remove the state of a departed member. Raises LocalError while it is needed."""
+        raise LocalError(f"{type(self).__name__} needs the state of departed members")
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
-        """Return a message without what its control information says of forgotten members."""
+        """Return a message without references to forgotten members in its control information."""
         return message
 
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the whole state as nested tuples of plain values: hashable, comparable."""
+        """Return the whole state as nested tuples of plain values: hashable and comparable."""
         return freeze(vars(self))
 
     def restore(self, state: Hashable) -> None:
-        """Become what `snapshot` returned."""
+        """Restore the state that `snapshot` returned."""
         vars(self).clear()
         vars(self).update(thaw(state))
 
     def check_whole(self) -> None:
-        """Raise ValueError or a ProtocolError unless the state fits together as a whole.
-
-        For hosts, after `restore` of bytes from outside; explorers call `restore` often.
-        """
+        """Raise ValueError or a ProtocolError unless the restored state is consistent."""
 
     # -- size and wire ----------------------------------------------------------------------
 
@@ -414,61 +390,57 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} has no wire encoding")
 
     def control_bytes(self, message: Any) -> int:
-        """Return the size of the control information by the source's own accounting."""
+        """Return the size of the control information by the source's accounting, bytes."""
         raise LocalError(f"{type(self).__name__} has no byte accounting")
 
     def storage_bytes(self) -> int:
-        """Return the size of the state kept for ordering, by the source's own accounting.
-
-        Vectors, lists and counters; no messages held or kept (see `memory_bytes`).
+        """Return the size of the ordering state by the source's accounting, bytes, without
+        messages.
         """
         raise LocalError(f"{type(self).__name__} has no byte accounting")
 
     def memory_bytes(self) -> int:
-        """Return `storage_bytes` and, of every message held or kept, control bytes and payload.
-
-        Payloads that are no bytes count as none. As costly as `blocked_on`.
-        """
-        messages = [*(held.message for held in self.blocked_on()), *self.kept_messages()]
+        """Return `storage_bytes` plus control information and payloads of all messages here."""
+        messages = [*(held.message for held in self.blocked_on()), *self.list_kept_messages()]
         return self.storage_bytes() + sum(
             self.control_bytes(message) + _payload_bytes(message.payload) for message in messages
         )
 
-    def kept_messages(self) -> Iterable[Any]:
-        """Return the messages that are kept to be sent again to who lacks them."""
+    def list_kept_messages(self) -> Iterable[Any]:
+        """Return the messages that are kept for retransmission."""
         return ()
 
     renumbers: ClassVar[bool] = False
-    """True when others may see another sender and number than the origin gave."""
+    """True if other members may see a sender and number that differ from the origin's."""
 
     def is_note(self, message: Any) -> bool:
-        """Tell whether a message is between protocols only and carries nothing to deliver."""
+        """Return whether the message is a control message, with no payload to deliver."""
         return False
 
     def control_texts(self) -> Iterable[str]:
-        """Return the topics that the control information of a message sent now may carry."""
+        """Return the topics that the control information of a message sent now may contain."""
         return ()
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the ids that the control information says must be delivered before."""
+        """Return the ids that the control information names as causes."""
         raise LocalError(f"{type(self).__name__} does not name causes")
 
     def mentions(self, message: Any) -> tuple[int, ...]:
-        """Return the numbers of all members that the control information speaks of."""
+        """Return the numbers of all members that the control information names."""
         raise LocalError(f"{type(self).__name__} needs a closed group")
 
     def renumber(self, message: Any, numbers: Mapping[int, int]) -> Any:
-        """Return the message with every member's number replaced, for open groups."""
+        """Return the message with every member number replaced, for open groups."""
         raise LocalError(f"{type(self).__name__} needs a closed group")
 
     # -- helpers ----------------------------------------------------------------------------
 
     def identity(self, message: Any) -> MessageId:
-        """Return the id by which this member names that message in `missing`."""
+        """Return the id under which this member names the message in `missing`."""
         return MessageId(message.sender, message.seq)
 
     def others(self) -> tuple[int, ...]:
-        """Return every current member but oneself."""
+        """Return every current member except this one."""
         if self.me not in self.members:
             return self.members
         place = self.members.index(self.me)

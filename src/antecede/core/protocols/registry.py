@@ -1,7 +1,4 @@
-"""The built-in protocols by name: what each is called, where it comes from, its variants.
-
-Classes are imported when they are asked for, so that naming one protocol does not load all.
-"""
+"""Built-in protocols by name: title, source, variants and costs. Imports are lazy."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _NO_NULLS = "no-null-messages"
 
 
 class Entry(NamedTuple):
-    """One built-in protocol."""
+    """A built-in protocol."""
 
     name: str
     title: str
@@ -27,38 +24,36 @@ class Entry(NamedTuple):
     factory: str
     """Name in the module: the class, or the function that makes all processes of a system."""
     variants: Mapping[str, Mapping[str, Any]] = {}
-    """Name of a variant -> keyword arguments that choose it."""
+    """Variant name -> keyword arguments."""
     flat: bool = True
-    """One class, one role: factory(me, members, **options). False: several roles."""
+    """True: a class, `factory(me, members, **options)`. False: a function that makes all roles."""
     family: str = ""
-    """Entries of one family share most of their code, so its mutants are judged with all."""
+    """Family of entries that share code; mutants are checked with the whole family."""
     overhead: str = ""
     """Control information of a message, as O(): n members, l dependencies (see `SYMBOLS`)."""
     storage: str = ""
-    """What a member keeps for ordering, as O()."""
+    """Ordering state of a member, as O()."""
     errata: Mapping[str, str] = {}
-    """Variants that show a published defect, so that a check of them is meant to fail -> the
-    erratum, as docs/errata.md numbers them.
-    """
+    """Variants with a published defect: their check must fail -> erratum of docs/errata.md."""
     page: str = ""
-    """Page of docs/protocols, without .md; empty: the protocol's name."""
+    """Page of docs/protocols without .md; empty: the protocol's name."""
 
     @property
     def defective(self) -> tuple[str, ...]:
-        """Variants that are kept to show a published defect."""
+        """Variants that reproduce a published defect."""
         return tuple(self.errata)
 
     def load(self) -> Any:
-        """Return the class or function that makes processes of this protocol."""
+        """Return the class or function that makes the processes of this protocol."""
         return getattr(importlib.import_module(self.module), self.factory)
 
     def options(self, variant: str = "") -> Mapping[str, Any]:
-        """Return the keyword arguments of a variant; raises LocalError when there is none."""
+        """Return the keyword arguments of a variant. Raises LocalError for an unknown variant."""
         if not variant:
             return {}
         if variant not in self.variants:
             known = ", ".join(self.variants) or "none"
-            raise LocalError(f"{self.name} has no variant {variant!r}; variants: {known}")
+            raise LocalError(f"{self.name} has no variant {variant!r}; choose from {known}")
         return self.variants[variant]
 
 
@@ -66,18 +61,18 @@ SYMBOLS: Mapping[str, str] = {
     "n": "members",
     "l": "immediate dependencies of a message, at most n - 1",
     "e": "peers and super peers of the external group (l in Evropeytsev et al. 2016)",
-    "g": "gaps in what arrived",
+    "g": "gaps in the arrived numbers",
     "q": "messages held back",
     "h": "topics of a message",
     "t": "topics in the system",
-    "c": "members whose entry changed since the sender's message before",
+    "c": "members whose entry changed since the sender's previous message",
     "d": "destinations of a message",
-    "u": "messages not known to be with all",
+    "u": "messages not known to be stable",
 }
-"""What the letters of `Entry.overhead` and `Entry.storage` stand for."""
+"""Meaning of the letters in `Entry.overhead` and `Entry.storage`."""
 
-_P = "antecede.core.protocols."
-_BY_CLOCKS: Mapping[str, Mapping[str, Any]] = {
+_PACKAGE = "antecede.core.protocols."
+_CLOCK_VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "bound": {"delivery": "bound"},
     "recovery": {"retry_s": 2.0},
     "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
@@ -89,7 +84,7 @@ ENTRIES: Mapping[str, Entry] = {
             "unordered",
             "no order",
             "Sahai et al. 2020, Message ordering",
-            _P + "basic.unordered",
+            _PACKAGE + "basic.unordered",
             "Unordered",
             overhead="O(1)",
             storage="O(n + g)",
@@ -98,7 +93,7 @@ ENTRIES: Mapping[str, Entry] = {
             "fifo",
             "FIFO order",
             "Sahai et al. 2020, Message ordering",
-            _P + "basic.fifo",
+            _PACKAGE + "basic.fifo",
             "Fifo",
             overhead="O(1)",
             storage="O(n + g)",
@@ -107,7 +102,7 @@ ENTRIES: Mapping[str, Entry] = {
             "bss",
             "causal order by vector clocks (Birman, Schiper, Stephenson)",
             "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol",
-            _P + "vector.bss",
+            _PACKAGE + "vector.bss",
             "Bss",
             {"differences": {"differences": True}, _DEFECTIVE: {"as_published": True}},
             family="vectors",
@@ -119,7 +114,7 @@ ENTRIES: Mapping[str, Entry] = {
             "idr",
             "causal order by immediate dependencies",
             "Evropeytsev et al. 2016, section 3.2 (the comparator), errata",
-            _P + "vector.idr",
+            _PACKAGE + "vector.idr",
             "Idr",
             overhead="O(l)",
             storage="O(n + l)",
@@ -128,14 +123,14 @@ ENTRIES: Mapping[str, Entry] = {
             "hierarchical",
             "causal order through super peers, by bit vectors",
             "Evropeytsev et al. 2016, section 3.1",
-            _P + "hierarchical.roles",
+            _PACKAGE + "hierarchical.roles",
             "hierarchical",
             {
                 "no-pruning": {"pruning": "none"},
                 "acknowledging": {"ack_after": 1},
                 "published-pruning": {"pruning": "published"},
-                "listing6": {"printed": ("listing6",)},
-                "listing12": {"printed": ("listing12",)},
+                "listing6": {"as_published": ("listing6",)},
+                "listing12": {"as_published": ("listing12",)},
             },
             flat=False,
             errata={"published-pruning": "E6", "listing6": "E2", "listing12": "E3"},
@@ -144,9 +139,9 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "sb",
-            "semantic order: an answer after what it answers",
+            "semantic order: a reply after the message it replies to",
             "Bhavanasi and Iyer, section IV",
-            _P + "reply.sb",
+            _PACKAGE + "reply.sb",
             "Sb",
             {
                 "several-parents": {"several_parents": True},
@@ -168,9 +163,9 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "ses",
-            "causal order for chosen receivers (Schiper, Eggli, Sandoz)",
+            "causal order for chosen recipients (Schiper, Eggli, Sandoz)",
             "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol",
-            _P + "multicast.ses",
+            _PACKAGE + "multicast.ses",
             "Ses",
             {
                 _DEFECTIVE: {"as_published": True},
@@ -183,18 +178,18 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "sent",
-            "causal order for chosen receivers by a matrix (Raynal, Schiper, Toueg)",
+            "causal order for chosen recipients by a matrix (Raynal, Schiper, Toueg)",
             "Sahai et al. 2020, Matrix Time; errata",
-            _P + "multicast.rst",
+            _PACKAGE + "multicast.rst",
             "Rst",
             overhead="O(n^2)",
             storage="O(n^2)",
         ),
         Entry(
             "matrix",
-            "causal order by matrix clocks: what all have, and recovery of what is lost",
+            "causal order by matrix clocks: stability, and recovery of lost messages",
             "Sahai et al. 2020, Matrix Time",
-            _P + "matrix.matrix",
+            _PACKAGE + "matrix.matrix",
             "Matrix",
             {
                 "differences": {"differences": True},
@@ -208,7 +203,7 @@ ENTRIES: Mapping[str, Entry] = {
             "ds",
             "causal order by dependency sequences",
             "Evropeytsev et al. 2016, section 3.2 (the second comparator)",
-            _P + "vector.ds",
+            _PACKAGE + "vector.ds",
             "Ds",
             family="vectors",
             overhead="O(n)",
@@ -218,7 +213,7 @@ ENTRIES: Mapping[str, Entry] = {
             "total",
             "total order by a sequencer",
             "Defago, Schiper and Urban 2004, fixed sequencer",
-            _P + "total.sequencer",
+            _PACKAGE + "total.sequencer",
             "Sequencer",
             overhead="O(1)",
             storage="O(n + q)",
@@ -227,7 +222,7 @@ ENTRIES: Mapping[str, Entry] = {
             "total-agreed",
             "total order by agreed timestamps: linear time and acknowledgements",
             "Lamport 1978",
-            _P + "total.timestamps",
+            _PACKAGE + "total.timestamps",
             "AgreedTimestamps",
             overhead="O(1)",
             storage="O(n + q)",
@@ -237,17 +232,17 @@ ENTRIES: Mapping[str, Entry] = {
             "linear",
             "causal order by linear time",
             "Tsuneizumi et al., sections 4.1 and 6",
-            _P + "clock_based.linear",
+            _PACKAGE + "clock_based.linear",
             "Linear",
             {
-                **_BY_CLOCKS,
+                **_CLOCK_VARIANTS,
                 "small-buffer": {"retry_s": 2.0, "buffer_limit": 2},
                 "short-memory": {"retry_s": 2.0, "keep": 1},
-                "equal-times": {"printed": ("equal-times",)},
-                "dropped": {"printed": ("dropped",), "delivery": "bound"},
-                "dseq": {"printed": ("dseq",), "delivery": "bound"},
-                "exclusive-end": {"printed": ("exclusive-end",), "retry_s": 2.0},
-                _NO_NULLS: {"printed": (_NO_NULLS,)},
+                "equal-times": {"as_published": ("equal-times",)},
+                "dropped": {"as_published": ("dropped",), "delivery": "bound"},
+                "dseq": {"as_published": ("dseq",), "delivery": "bound"},
+                "exclusive-end": {"as_published": ("exclusive-end",), "retry_s": 2.0},
+                _NO_NULLS: {"as_published": (_NO_NULLS,)},
             },
             family="clocks",
             errata={
@@ -264,12 +259,12 @@ ENTRIES: Mapping[str, Entry] = {
             "physical",
             "causal order by synchronized clocks",
             "Tsuneizumi et al., sections 4.2, 5 and 6",
-            _P + "clock_based.physical",
+            _PACKAGE + "clock_based.physical",
             "Physical",
             {
-                **_BY_CLOCKS,
-                "property-7": {"printed": ("property-7",)},
-                _NO_NULLS: {"printed": (_NO_NULLS,)},
+                **_CLOCK_VARIANTS,
+                "property-7": {"as_published": ("property-7",)},
+                _NO_NULLS: {"as_published": (_NO_NULLS,)},
             },
             family="clocks",
             errata={"property-7": "E27", _NO_NULLS: "E38"},
@@ -278,14 +273,14 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "linear-physical",
-            "causal order by linear time, less the pairs that clocks exclude",
+            "causal order by linear time, without the pairs that clocks exclude",
             "Tsuneizumi et al., sections 5 and 6",
-            _P + "clock_based.linear_physical",
+            _PACKAGE + "clock_based.linear_physical",
             "LinearPhysical",
             {
-                **_BY_CLOCKS,
-                "rule-1b": {"printed": ("rule-1b",)},
-                _NO_NULLS: {"printed": (_NO_NULLS,)},
+                **_CLOCK_VARIANTS,
+                "rule-1b": {"as_published": ("rule-1b",)},
+                _NO_NULLS: {"as_published": (_NO_NULLS,)},
             },
             family="clocks",
             errata={"rule-1b": "E28", _NO_NULLS: "E38"},
@@ -296,7 +291,7 @@ ENTRIES: Mapping[str, Entry] = {
             "tv",
             "order by topic vectors",
             "Nakayama 2017, section 2",
-            _P + "topics.protocols",
+            _PACKAGE + "topics.protocols",
             "Tv",
             {"some-topics": {"reading": "some"}, "no-greater": {"reading": "no-greater"}},
             overhead="O(t)",
@@ -306,7 +301,7 @@ ENTRIES: Mapping[str, Entry] = {
             "tv-lt",
             "order by topic vectors and linear time",
             "Nakayama 2017, section 2",
-            _P + "topics.protocols",
+            _PACKAGE + "topics.protocols",
             "TvLt",
             overhead="O(t)",
             storage="O(t + n + g + q)",
@@ -315,7 +310,7 @@ ENTRIES: Mapping[str, Entry] = {
             "tv-pt",
             "order by topic vectors and physical time",
             "Nakayama 2017, section 2",
-            _P + "topics.protocols",
+            _PACKAGE + "topics.protocols",
             "TvPt",
             {_DEFECTIVE: {"as_published": True}},
             errata={_DEFECTIVE: "E48"},
@@ -324,9 +319,9 @@ ENTRIES: Mapping[str, Entry] = {
         ),
         Entry(
             "tv-vt",
-            "topic-based causal order by vector clocks: the yardstick of the others",
+            "topic-based causal order by vector clocks: the exact reference",
             "Nakayama 2017, section 3",
-            _P + "topics.protocols",
+            _PACKAGE + "topics.protocols",
             "TvVt",
             {_DEFECTIVE: {"as_published": True}},
             errata={_DEFECTIVE: "E51"},
@@ -337,7 +332,7 @@ ENTRIES: Mapping[str, Entry] = {
             "htbc",
             "topic-based causal order by topic vectors, linear and physical time",
             "Nakayama 2017, section 2",
-            _P + "topics.protocols",
+            _PACKAGE + "topics.protocols",
             "Htbc",
             {_DEFECTIVE: {"as_published": True}},
             errata={_DEFECTIVE: "E48"},
@@ -349,33 +344,33 @@ ENTRIES: Mapping[str, Entry] = {
 
 
 ORDERS: Mapping[str, str] = {
-    "causal": "idr is causal broadcast (what Group(order='causal') runs), ses is for chosen "
-    "receivers, tv-lt by topics, linear for large groups",
-    "reply": "sb orders answers after what they answer (what Group(order='reply') runs)",
-    "none": "unordered is each message once, as it comes (what Group(order='none') runs)",
+    "causal": "idr is causal broadcast (used by Group(order='causal')), ses is for chosen "
+    "recipients, tv-lt for topics, linear for large groups",
+    "reply": "sb orders replies after their parents (used by Group(order='reply'))",
+    "none": "unordered delivers each message once, on arrival (used by Group(order='none'))",
 }
-"""Orders that several protocols keep, or that `Group` has a word for -> the protocols to name."""
+"""Orders of several protocols, or order names of `Group` -> the protocols to suggest."""
 
 
 def of_order(name: str) -> str:
-    """Return what to say of an order that is taken for a protocol's name; "" if it is none."""
+    """Return a hint if the name is that of an order instead of a protocol, else ""."""
     if name not in ORDERS:
         return ""
     return f"{name!r} is an order, not a protocol: {ORDERS[name]}; see docs/protocols/README.md"
 
 
 def entry(name: str) -> Entry:
-    """Return the protocol of that name; raises LocalError with the names there are."""
+    """Return the protocol of a name. Raises LocalError with the known names."""
     if name not in ENTRIES:
-        known = of_order(name) or f"there are {', '.join(ENTRIES)}"
+        known = of_order(name) or f"choose from {', '.join(ENTRIES)}"
         raise LocalError(f"no protocol is called {name!r}; {known}")
     return ENTRIES[name]
 
 
 def flat_class(name: str) -> type[Protocol]:
-    """Return the class of a protocol whose members are all alike; raises LocalError."""
+    """Return the class of a protocol with one role. Raises LocalError."""
     found = entry(name)
     if not found.flat:
-        raise LocalError(f"{name} has several roles, not one class; see {found.module}")
+        raise LocalError(f"{name} has several roles, not one class; import {found.module}")
     loaded: type[Protocol] = found.load()
     return loaded

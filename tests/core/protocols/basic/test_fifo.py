@@ -1,4 +1,4 @@
-"""FIFO: each sender's order, and nothing across senders."""
+"""FIFO: the order of each sender, and none across senders."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_is_blocked_names_the_nearest_gap_of_each(numbers: list[tuple[int, 
     for sender, seq in numbers:
         member.receive(NumberedMessage(sender, seq, None))
     for held in member.blocked_on():
-        assert held.missing == member._missing(held.message.sender, held.message.seq)
+        assert held.missing == member._find_missing(held.message.sender, held.message.seq)
     assert [h.message for h in member.blocked_on()] == [m for _, m in sorted(member.held.items())]
 
 
@@ -68,10 +68,10 @@ def test_a_long_run_of_held_messages_costs_one_look_up(monkeypatch: pytest.Monke
         member.receive(NumberedMessage(1, seq, None))
     real = intervals.nearest_gap
 
-    def counted(bounds: list[int], number: int) -> int:
+    def count_call(bounds: list[int], number: int) -> int:
         looked.append(number)
         return real(bounds, number)
 
-    monkeypatch.setattr(intervals, "nearest_gap", counted)
+    monkeypatch.setattr(intervals, "nearest_gap", count_call)
     assert len(member.blocked_on()) == 1998
     assert len(looked) == 1

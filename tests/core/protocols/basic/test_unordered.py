@@ -1,4 +1,4 @@
-"""Unordered: everything at once, nothing twice."""
+"""Unordered: every message at once, no duplicates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.core.clocks.intervals import MAX_GAPS, nodes
-from antecede.core.protocols.base import DUPLICATE, FORGOTTEN, Deliver, Discard
+from antecede.core.protocols.base import CLOSED_GAP, DUPLICATE, Deliver, Discard
 from antecede.core.protocols.basic.base import NumberedMessage
 from antecede.core.protocols.basic.unordered import Unordered
 from antecede.errors import LocalError
@@ -60,7 +60,7 @@ def test_gaps_are_bounded_and_what_is_too_late_says_so(numbers: list[int], most:
         if isinstance(effect, Deliver):
             assert number not in seen
         elif number not in seen:
-            assert effect == Discard(message, FORGOTTEN)
+            assert effect == Discard(message, CLOSED_GAP)
         seen.add(number)
     assert member.guarantee.live is False
 
@@ -71,7 +71,7 @@ def test_a_lossy_transport_costs_bounded_memory() -> None:
         member.receive(NumberedMessage(1, number, None))
     assert len(member.arrived[1]) <= 2 * (MAX_GAPS + 1)
     late = NumberedMessage(1, 2, None)
-    assert member.receive(late) == (Discard(late, FORGOTTEN),)
+    assert member.receive(late) == (Discard(late, CLOSED_GAP),)
     assert Unordered(0, range(2), max_gaps=None).guarantee.live
 
 

@@ -1,4 +1,4 @@
-"""What a group ordered by clocks or topics says of the messages that it holds back."""
+"""Reported waits of held messages in orders by clocks or topics."""
 
 from typing import Any
 

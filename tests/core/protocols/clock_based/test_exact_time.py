@@ -1,4 +1,4 @@
-"""Order is kept whatever the decimals of bounds, delays and readings are, at any epoch."""
+"""Exact arithmetic of times: order holds for any decimals of bounds, delays and readings."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ EPOCHS = st.sampled_from([0, 1_700_000_000]) | st.integers(0, 4_000_000_000)
 
 
 def question_and_answer(order: str, settings: dict[str, int], unit: int) -> list[bytes]:
-    """Return what P3 delivers of a question of P1 and P2's answer; all times in `unit`ths of 1 s.
+    """Return P3's deliveries of a question of P1 and P2's reply; all times in `unit`ths of 1 s.
 
-    Everything keeps the bounds exactly, and is as bad as they allow: P1's clock is ahead and P2's
-    behind; the question takes the least delay to P2 and `took` to P3, the answer the least.
-    Readings are seconds as a person computes them: one division of floats.
+    The run keeps the bounds exactly and is the worst case: P1's clock is ahead and P2's behind. The
+    question takes the least delay to P2 and `took` to P3, the reply the least. Readings are seconds
+    as a caller computes them: one division of floats.
     """
     error, least, most = settings["accuracy"], settings["least"], settings["most"]
     bounds = Bounds[str](accuracy_s=error / unit, least_s=least / unit, most_s=most / unit)

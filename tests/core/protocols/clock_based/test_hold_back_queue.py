@@ -1,4 +1,4 @@
-"""The indexed release hands over the same messages in the same order as the readable one."""
+"""Indexed release: the same messages in the same order as by the definition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.base import Deliver, Effect, MessageId
 from antecede.core.protocols.clock_based.base import ClockOrdered
-from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue, released
+from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue, take_deliverable
 from antecede.core.protocols.clock_based.linear import Linear
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
-from antecede.core.protocols.clock_based.lower_bound_index import FloorIndex
+from antecede.core.protocols.clock_based.lower_bound_index import LowerBoundIndex
 from antecede.core.protocols.clock_based.messages import Gone, NullMessage, StampedMessage
 from antecede.core.protocols.clock_based.physical import Physical
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
@@ -55,17 +55,17 @@ def test_what_waited_behind_is_asked_anew_whether_it_may_go() -> None:
 
 
 def readable(cls: type[Any]) -> type[Any]:
-    """Return the class with the release as it is defined."""
+    """Return the class with the release by the definition."""
 
     class Readable(cls):  # type: ignore[misc]
         def _deliver(self, now: int) -> Any:
             if isinstance(self, ClockOrdered):
-                return self._deliver_readably(now)
-            free = released(
+                return self._deliver_by_definition(now)
+            free = take_deliverable(
                 self.held,
                 lambda waiting: now > self.due_ns(waiting),
                 self._precedes,
-                lambda waiting: self.relation.rank(waiting.stamp),
+                lambda waiting: self.relation.rank(waiting.timestamp),
             )
             return tuple(Deliver(waiting.message) for waiting in free)
 
@@ -73,7 +73,7 @@ def readable(cls: type[Any]) -> type[Any]:
 
 
 class Pair:
-    """Two members that are told the same, and must do the same."""
+    """Two members with the same inputs, whose outputs must be equal."""
 
     def __init__(self, make: Callable[[type[Any]], Any], cls: type[Any]) -> None:
         self.one, self.other = make(cls), make(readable(cls))
@@ -85,7 +85,7 @@ class Pair:
         assert self.one.blocked_on() == self.other.blocked_on()
         if isinstance(self.one, ClockOrdered):
             channel = self.one.channel
-            gaps = {member: channel.first_gap(member) for member in channel.newest}
+            gaps = {member: channel.find_first_gap(member) for member in channel.newest}
             assert self.one.gapped == {member: gap for member, gap in gaps.items() if gap}
             if self.one.index is not None:
                 for hidden in self.one.index.hidden.values():
@@ -194,39 +194,39 @@ def test_topics_over_random_runs(cls: Any, group: str, seed: int, published: boo
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_what_has_gone_is_forgotten_although_one_of_its_times_never_comes_up(step: int) -> None:
-    index = FloorIndex([(1, 0, 0)])
+    index = LowerBoundIndex([(1, 0, 0)])
     for number in range(1, 1000):
         index.add(MessageId(1, number), number * (1 - step) + step, number * step)
-        index.rise(1, number * (1 - step), (number + 1) * step)
+        index.raise_bound(1, number * (1 - step), (number + 1) * step)
         assert index.take_clear() == [MessageId(1, number)]
     assert len(index._limits) + len(index._far) < 200
 
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_what_waits_on_is_not_forgotten_with_what_has_gone(step: int) -> None:
-    index = FloorIndex([(1, 0, 0)])
+    index = LowerBoundIndex([(1, 0, 0)])
     waiting = MessageId(2, 1)
     index.add(waiting, 5000, 5000)
     for number in range(1, 1000):
         index.add(MessageId(1, number), number * (1 - step) + step, number * step)
-        index.rise(1, number * (1 - step), (number + 1) * step)
+        index.raise_bound(1, number * (1 - step), (number + 1) * step)
         assert index.take_clear() == [MessageId(1, number)]
-    index.rise(1, 5000 if step else 999, 1000 if step else 5001)
+    index.raise_bound(1, 5000 if step else 999, 1000 if step else 5001)
     assert index.take_clear() == [waiting]
 
 
 def test_what_has_gone_leaves_nothing_by_its_linear_time() -> None:
-    index = FloorIndex([(1, 0, 0)])
+    index = LowerBoundIndex([(1, 0, 0)])
     for number in range(1, 200):
         index.add(MessageId(1, number), number, 0)
-        index.rise(1, number, 0)
+        index.raise_bound(1, number, 0)
         assert index.take_clear() == [MessageId(1, number)]
         assert index._near == {}
     assert index._far == []
 
 
 def test_a_message_that_waits_is_filed_once_however_often_it_is_asked_for() -> None:
-    index = FloorIndex([(1, 5, 0), (2, 0, 1)])
+    index = LowerBoundIndex([(1, 5, 0), (2, 0, 1)])
     index.add(MessageId(3, 1), 3, 10)
     for _ in range(50):
         assert index.take_clear() == []
@@ -235,47 +235,47 @@ def test_a_message_that_waits_is_filed_once_however_often_it_is_asked_for() -> N
 
 
 def test_a_floor_has_one_place_among_the_lowest_however_often_it_rises() -> None:
-    index = FloorIndex([(1, 0, 0), (2, 0, 0)])
+    index = LowerBoundIndex([(1, 0, 0), (2, 0, 0)])
     for number in range(1, 500):
-        index.rise(1, number, number)
+        index.raise_bound(1, number, number)
         index.take_clear()
         assert len(index._lowest) == 2
 
 
 def test_floors_that_rise_behind_one_that_does_not_are_not_all_remembered() -> None:
-    index = FloorIndex([(1, 9, 10), (2, 5, 20), (3, 5, 11)])
+    index = LowerBoundIndex([(1, 9, 10), (2, 5, 20), (3, 5, 11)])
     index.add(MessageId(4, 1), 6, 50)
     for pt_ns in range(21, 2000):
-        index.rise(2, 5, pt_ns)
+        index.raise_bound(2, 5, pt_ns)
         assert index.take_clear() == []
-    assert sum(map(len, index._floors_at.values())) < 100
-    index.rise(3, 5, 51)
-    index.rise(1, 9, 51)
+    assert sum(map(len, index._bounds_by_lt.values())) < 100
+    index.raise_bound(3, 5, 51)
+    index.raise_bound(1, 9, 51)
     assert index.take_clear() == [MessageId(4, 1)]
 
 
 def test_what_goes_by_its_physical_time_is_gone_by_its_linear_time_too() -> None:
-    index = FloorIndex([(1, 5, 0), (2, 0, 1)])
+    index = LowerBoundIndex([(1, 5, 0), (2, 0, 1)])
     for seq, limit_ns in enumerate((2, 3, 10, 11), start=1):
         index.add(MessageId(3, seq), 3, limit_ns)
     assert index.take_clear() == []
-    index.rise(2, 0, 6)
-    index.rise(1, 5, 5)
+    index.raise_bound(2, 0, 6)
+    index.raise_bound(1, 5, 5)
     assert index.take_clear() == [MessageId(3, 1), MessageId(3, 2)]
-    index.rise(2, 0, 11)
+    index.raise_bound(2, 0, 11)
     assert index.take_clear() == [MessageId(3, 3)]
-    index.rise(2, 0, 12)
+    index.raise_bound(2, 0, 12)
     assert index.take_clear() == [MessageId(3, 4)]
     assert index.take_clear() == []
 
 
 def test_a_floor_counts_at_a_linear_time_that_another_one_has_left() -> None:
-    index = FloorIndex([(1, 9, 0), (2, 3, 5), (3, 2, 6)])
+    index = LowerBoundIndex([(1, 9, 0), (2, 3, 5), (3, 2, 6)])
     index.add(MessageId(4, 1), 6, 50)
     assert index.take_clear() == []
-    index.rise(2, 7, 5)
+    index.raise_bound(2, 7, 5)
     assert index.take_clear() == []
-    index.rise(3, 3, 6)
+    index.raise_bound(3, 3, 6)
     assert index.take_clear() == []
-    index.rise(3, 3, 51)
+    index.raise_bound(3, 3, 51)
     assert index.take_clear() == [MessageId(4, 1)]

@@ -1,4 +1,4 @@
-"""How late recovery makes a message: what `recovery_s` must be, by what is lost."""
+"""Delay caused by recovery: the required `recovery_s`, by the lost messages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ BOUNDS = Bounds[int](accuracy_s=0, least_s=1, most_s=1)
 HEARTBEAT_S, RETRY_S, STEP_S = 10.0, 1.0, 0.25
 
 
-def delivered(nulls_lost: int, recovery_s: float) -> list[Any]:
-    """Return what 2 delivers: a of 0 is lost on its way there, and so are the null messages that
-    would reveal it; b of 1 answers a."""
+def run_group(nulls_lost: int, recovery_s: float) -> list[Any]:
+    """Return the deliveries of 2, which loses a of 0 and the null messages that would reveal it; b
+    of 1 replies to a.
+    """
     options: Any = {"bounds": BOUNDS, "delivery": "bound", "heartbeat_s": HEARTBEAT_S}
     options |= {"retry_s": RETRY_S, "recovery_s": recovery_s}
     members = {k: LinearPhysical(k, range(3), **options) for k in range(3)}
@@ -61,9 +62,9 @@ def delivered(nulls_lost: int, recovery_s: float) -> list[Any]:
 @pytest.mark.parametrize("nulls_lost", [0, 1, 2])
 def test_a_heartbeat_more_for_each_lost_null_message(nulls_lost: int) -> None:
     budget = (1 + nulls_lost) * HEARTBEAT_S + 2 * BOUNDS.most_s + 2 * STEP_S
-    assert delivered(nulls_lost, budget) == ["a", "b"]
+    assert run_group(nulls_lost, budget) == ["a", "b"]
 
 
 def test_a_retry_and_two_delays_do_not_make_up_for_a_lost_null_message() -> None:
     budget = HEARTBEAT_S + 2 * BOUNDS.most_s + RETRY_S + 2 * BOUNDS.most_s + 2 * STEP_S
-    assert delivered(1, budget) == ["b", "a"]
+    assert run_group(1, budget) == ["b", "a"]

@@ -1,4 +1,4 @@
-"""The network of the hierarchical protocol: who stands where, and how peers come and go."""
+"""Network of the hierarchical protocol, with joining and leaving peers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.helpers.network import Delay, Network, anyhow
 from tests.helpers.truth import Id
 
 
-def skewed(slow: Callable[[int, int], float]) -> Delay:
-    """Return delays without bound that are this much longer on some channels."""
+def make_skewed_delay(slow: Callable[[int, int], float]) -> Delay:
+    """Return unbounded delays that are this much longer on some channels."""
 
     def delay(draw: random.Random, source: int, target: int, message: Any) -> int:
         return round(anyhow(draw, source, target, message) * slow(source, target))
@@ -25,7 +25,7 @@ def skewed(slow: Callable[[int, int], float]) -> Delay:
 
 
 class HierarchicalNetwork(Network):
-    """Internal, external and super peers; super peers forward, and have no application."""
+    """Internal, external and super peers; super peers forward and have no application."""
 
     def __init__(self, members: Mapping[int, Protocol], seed: int, **how: Any) -> None:
         super().__init__(lambda me, _: members[me], members, seed, restarts=0.0, **how)
@@ -33,27 +33,24 @@ class HierarchicalNetwork(Network):
         """New super peer -> what was said before it came."""
 
     def join_internal(self, newcomer: InternalPeer) -> None:
-        """Let an internal peer join, with the frontier of its super peer, a group with peers."""
+        """Add an internal peer with the join state of its super peer, to a group with peers."""
         super_peer = self.members[newcomer.super_peer]
         newcomer.adopt(super_peer.frontier())
         for at in (*super_peer.group, super_peer.me):
             self.members[at].join(newcomer.me)
-        forwarded = self.forwarded(super_peer.me)
+        forwarded = self.list_forwarded(super_peer.me)
         self.enter(newcomer.me, newcomer, forwarded, forwarded)
 
-    def forwarded(self, super_peer: int) -> set[Id]:
-        """Return what a super peer has numbered, or what was said before it came."""
+    def list_forwarded(self, super_peer: int) -> set[Id]:
+        """Return the messages that a super peer has numbered, or those sent before it joined."""
         found = {
             m.payload for at, m in self.carried if at == super_peer and isinstance(m, Downward)
         }
         return found | self.adopted.get(super_peer, set())
 
     def join_external(self, newcomer: ExternalPeer, sponsor: int) -> None:
-        """Let an external peer join with the frontier of another one.
-
-        The transport owes it what the frontier does not cover: it gets everything again.
-        """
-        has = self.sponsored(newcomer, sponsor)
+        """Add an external peer with the join state of another one; it gets every message again."""
+        has = self.take_sponsored(newcomer, sponsor)
         for member in self.members.values():
             if isinstance(member, SuperPeer):
                 member.join_external(newcomer.me)
@@ -63,31 +60,31 @@ class HierarchicalNetwork(Network):
         self.bring_all(newcomer.me)
 
     def join_super_peer(self, newcomer: SuperPeer, sponsor: int) -> None:
-        """Let a super peer join, whose group is empty yet; it too gets everything again."""
-        self.adopted[newcomer.me] = self.sponsored(newcomer, sponsor)
+        """Add a super peer with an empty group; it also gets every message again."""
+        self.adopted[newcomer.me] = self.take_sponsored(newcomer, sponsor)
         for member in self.members.values():
             if isinstance(member, SuperPeer | ExternalPeer):
                 member.join_super_peer(newcomer.me)
         self.enter(newcomer.me, newcomer)
         self.bring_all(newcomer.me)
 
-    def sponsored(self, newcomer: ExternalPeer | SuperPeer, sponsor: int) -> set[Id]:
-        """Let a newcomer adopt the frontier of somebody outside; return what that covers."""
+    def take_sponsored(self, newcomer: ExternalPeer | SuperPeer, sponsor: int) -> set[Id]:
+        """Install the join state of an external process; return the messages that it covers."""
         host = self.members[sponsor]
         if isinstance(host, SuperPeer):
             newcomer.adopt(host.outer_frontier())
-            return self.forwarded(sponsor)
+            return self.list_forwarded(sponsor)
         newcomer.adopt(host.frontier())
         return set(self.truth.has[sponsor])
 
     def bring_all(self, newcomer: int) -> None:
-        """Bring a newcomer outside all that was said there."""
+        """Send all messages of the external group to a joining process."""
         for source, message in tuple(self.carried):
             if isinstance(message, External):
                 self.put(source, newcomer, message)
 
     def leave_super_peer(self, member: int) -> bool:
-        """Let a super peer go, if all of its group are gone and all they said is forwarded."""
+        """Remove a super peer if its group is empty and all its messages are forwarded."""
         gone = self.members[member]
         if gone.group or gone.held or any(gone.lr[at][0] < last for at, last in gone.last.items()):
             return False
@@ -98,7 +95,7 @@ class HierarchicalNetwork(Network):
         return True
 
     def leave(self, member: int) -> None:
-        """Let a peer go: copies to it vanish, copies from it still arrive."""
+        """Remove a peer: copies to it vanish, copies from it still arrive."""
         gone = self.members.pop(member)
         for at, other in self.members.items():
             if isinstance(gone, ExternalPeer) and not isinstance(other, InternalPeer):

@@ -136,7 +136,7 @@ def overhead(passive: int) -> tuple[list[int], list[int]]:
     talkers, labels = (2, 4, 3, 5), [f"m{number}" for number in range(24)]
     for number, label in enumerate(labels):
         world.send(talkers[number % 4], label)
-        while world.in_flight:  # everybody hears every message before the next one
+        while world.in_flight:  # every message reaches all members before the next one
             world.hand_over(world.in_flight.pop(0))
     kinds = (Upward, Downward, External)
     sizes = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from antecede.core.protocols.hierarchical.external import ExternalPeer
-from antecede.core.protocols.hierarchical.internal import InternalPeer, notation
+from antecede.core.protocols.hierarchical.internal import InternalPeer, format_window
 from antecede.core.protocols.hierarchical.messages import Downward, External, Upward
 from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.core.protocols.hierarchical.super_peer import SuperPeer
@@ -57,7 +57,7 @@ def test_m2_and_its_translation() -> None:
     m2 = example.message("m2", External)
     assert m2 == External(PE2, 1, ((PE3, 1),), (), (0, 0), "m2")
     inward = example.message("m2", Downward)
-    assert (inward.seq, inward.last, notation(inward.dv)) == (2, 0, "1")
+    assert (inward.seq, inward.last, format_window(inward.dv)) == (2, 0, "1")
     assert example.state(SP1) == {
         "VTx": "(2, 1, 1)",
         "LR": "(<0, 0>, <0, 0>)",
@@ -71,16 +71,16 @@ def test_diffusion_of_m3_at_pi2() -> None:
     example = _after_m2()
     example.world.send(PI2, "m3")
     m3 = example.message("m3", Upward)
-    assert (m3.sender, m3.seq, notation(m3.dv), m3.payload) == (PI2, 1, "01", "m3")
+    assert (m3.sender, m3.seq, format_window(m3.dv), m3.payload) == (PI2, 1, "01", "m3")
     assert example.state(PI2)["DV"] == "Ø"
     example.arrive(SP1, "m3")
     outside = example.message("m3", External)
     assert (outside.sender, outside.seq) == (SP1, 3)
     assert outside.counts == ((PE2, 1),)
     assert outside.vectors == ()
-    assert notation(outside.translated) == "11"
+    assert format_window(outside.translated) == "11"
     inside = example.message("m3", Downward)
-    assert (inside.sender, inside.seq, inside.last, notation(inside.dv)) == (PI2, 3, 0, "01")
+    assert (inside.sender, inside.seq, inside.last, format_window(inside.dv)) == (PI2, 3, 0, "01")
     assert example.state(SP1)["LR"] == "(<0, 0>, <1, 3>)"
     assert example.state(SP1)["I"] == "Ø"
 
@@ -125,8 +125,8 @@ def test_diffusion_and_reception_of_m4_outside() -> None:
     assert example.state(PE2) == {"VTx": "(111, 2, 1)", "CI": "Ø"}
     m4 = example.message("m4", External)
     assert (m4.sender, m4.seq, m4.counts) == (PE2, 2, ())
-    assert [(p, notation(v)) for p, v in m4.vectors] == [(SP1, "001")]
-    assert notation(m4.translated) == "Ø"
+    assert [(p, format_window(v)) for p, v in m4.vectors] == [(SP1, "001")]
+    assert format_window(m4.translated) == "Ø"
     assert example.arrive(PE3, "m4") == [Step(PE3, DELIVERED, "m4")]
     assert example.state(PE3) == {"VTx": "(111, 2, 1)", "CI": "<2, 2>"}
 
@@ -137,7 +137,7 @@ def test_m4_at_the_super_peer_and_inside() -> None:
     assert example.state(SP1)["VTx"] == "(4, 2, 1)"
     inside = example.message("m4", Downward)
     assert (inside.sender, inside.seq, inside.last) == (SP1, 4, 2)  # printed Id: 0
-    assert notation(inside.dv) == "001"
+    assert format_window(inside.dv) == "001"
 
     own = example.arrive(PI2, "m3")
     assert [(step.kind, step.detail) for step in own] == [("discard", ("own message",))]

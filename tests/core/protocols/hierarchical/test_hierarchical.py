@@ -23,7 +23,7 @@ from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.core.protocols.hierarchical.super_peer import OVERTAKEN, SuperPeer
 from antecede.errors import LocalError
 from antecede.lab.check.harness.network import DELIVERED, HELD, World
-from tests.core.protocols.hierarchical.network import HierarchicalNetwork, skewed
+from tests.core.protocols.hierarchical.network import HierarchicalNetwork, make_skewed_delay
 from tests.helpers.network import FOREVER_S, anyhow
 
 MESSAGES = 40
@@ -44,7 +44,7 @@ def run(seed: int, *, tolerant: bool = False, **options: Any) -> HierarchicalNet
     rng = random.Random(seed)
     members = hierarchical(random_topology(rng), **options)
     skew = {(a, b): rng.choice((0.2, 1.0, 5.0)) for a in members for b in members}
-    delay = skewed(lambda a, b: skew[a, b])
+    delay = make_skewed_delay(lambda a, b: skew[a, b])
     sends = rng.choice((0.05, 0.1, 0.3))
     network = HierarchicalNetwork(members, seed, delay=delay, tolerant=tolerant)
     return network.steps(round(MESSAGES / sends), sends=sends).run(FOREVER_S)
@@ -67,7 +67,7 @@ def test_no_pruning_is_causal_and_delivers_all(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"pruning": "published"}, {"printed": ("listing6",)}, {"printed": ("listing12",)}],
+    [{"pruning": "published"}, {"as_published": ("listing6",)}, {"as_published": ("listing12",)}],
     ids=str,
 )
 def test_each_published_defect_shows(options: dict[str, Any]) -> None:
@@ -135,11 +135,12 @@ def test_lemma_3_a_bit_is_set_iff_it_is_an_immediate_dependency(seed: int) -> No
                 assert exact - own_last == (here - implied) - own_last
 
 
-def published_pruning_world(pruning: str) -> World:
-    """One internal peer, two external peers, three messages: x, y of 2, and a of 4 between.
+def make_published_pruning(pruning: str) -> World:
+    """Run one internal peer and two external peers with three messages: x, y of 2, and a of 4
+    between.
 
-    Peer 4 sends `a` after x, then delivers y, which names x. When the super peer hears of that
-    out of band it forgets x, and then gets `a`, which names x.
+    Peer 4 sends `a` after x, then delivers y, which names x. The super peer learns of that out of
+    band and forgets x. Then it gets `a`, which names x.
     """
     world = World(hierarchical(Topology({1: (4,)}, (2, 3)), pruning=pruning, ack_after=0))
     super_peer = world.members[1]
@@ -157,13 +158,13 @@ def published_pruning_world(pruning: str) -> World:
 
 
 def test_published_pruning_violates_causality_with_three_messages() -> None:
-    world = published_pruning_world("published")
+    world = make_published_pruning("published")
     assert [step.kind for step in world.arrive(3, "a")] == ["arrive", DELIVERED]  # before x
 
 
 @pytest.mark.parametrize("pruning", ["safe", "none"])
 def test_the_same_with_the_repair_waits(pruning: str) -> None:
-    world = published_pruning_world(pruning)
+    world = make_published_pruning(pruning)
     assert [(step.kind, step.detail) for step in world.arrive(3, "a")][1:] == [("hold", ("x",))]
     assert [step.label for step in world.arrive(3, "x") if step.kind == DELIVERED] == ["x", "a"]
 
@@ -190,7 +191,7 @@ def test_published_pruning_by_acknowledgements_fails_alike() -> None:
 def test_listing_6_without_not_violates_causality_with_three_messages(
     printed: tuple[str, ...],
 ) -> None:
-    world = World(hierarchical(Topology({1: (4, 5, 6)}), printed=printed))
+    world = World(hierarchical(Topology({1: (4, 5, 6)}), as_published=printed))
     world.send(4, "a")
     world.send(6, "b")
     for at, label in ((1, "a"), (1, "b"), (5, "a"), (5, "b")):
@@ -206,7 +207,7 @@ def test_listing_6_without_not_violates_causality_with_three_messages(
 def test_listing_12_without_not_violates_causality_with_three_messages(
     printed: tuple[str, ...],
 ) -> None:
-    world = World(hierarchical(Topology({1: (4,)}, (2, 3)), printed=printed))
+    world = World(hierarchical(Topology({1: (4,)}, (2, 3)), as_published=printed))
     for label in ("a", "b"):
         world.send(4, label)
         world.arrive(1, label)
@@ -245,7 +246,7 @@ def test_an_acknowledgement_does_not_disown_what_the_peer_may_still_name() -> No
         (down,) = super_peer.receive(external(2, seq, f"x{seq}", *counts))
         for effect in peer.receive(down.message):
             if hasattr(effect, "to"):
-                assert effect.message.floor == seq - 1
+                assert effect.message.lower_bound == seq - 1
                 super_peer.receive(effect.message)
     # x2 names x1 (Last), so x1 is deleted; x2 is in DV and stays.
     assert list(super_peer.table.origins) == [2]
@@ -294,7 +295,8 @@ def test_a_group_without_peers_keeps_only_what_a_newcomer_could_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"pruning": "fast"}, {"printed": ("listing7",)}, {"printed": ("listing6", "x")}]
+    "options",
+    [{"pruning": "fast"}, {"as_published": ("listing7",)}, {"as_published": ("listing6", "x")}],
 )
 def test_unknown_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(LocalError, match=r"fast|listing7|'x'"):
@@ -338,7 +340,7 @@ def test_an_acknowledgement_is_sent_only_when_the_floor_has_risen() -> None:
 
 
 def test_i_is_sent_again_with_each_message_that_names_a_translated_one() -> None:
-    """Listing 14 line 8: whoever gets this message first need not have got I before."""
+    """Listing 14 line 8: the first receiver of this message need not have I before."""
     super_peer = hierarchical(Topology({1: (4, 5)}, (2,)))[1]
     super_peer.receive(external(2, 1, "x"))
     super_peer.receive(external(2, 2, "y"))

@@ -14,16 +14,16 @@ from antecede.core.protocols.hierarchical.internal import InternalPeer
 from antecede.core.protocols.hierarchical.messages import External, Upward
 from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.core.protocols.hierarchical.super_peer import SuperPeer
-from antecede.core.protocols.hierarchical.translation import SAFE, Translation
+from antecede.core.protocols.hierarchical.translation import SAFE, TranslationTable
 from antecede.errors import LocalError, SequenceError
-from tests.core.protocols.hierarchical.network import HierarchicalNetwork, skewed
+from tests.core.protocols.hierarchical.network import HierarchicalNetwork, make_skewed_delay
 from tests.helpers.network import FOREVER_S
 
 TOPOLOGY = Topology({1: (10, 11), 2: (20, 21)}, (30, 31, 32))
 
 
-class Changing:
-    """Lets peers join and leave a network at random; every group keeps a peer."""
+class MembershipChanges:
+    """Random joins and leaves of peers; every group keeps a peer."""
 
     def __init__(self, network: HierarchicalNetwork, pruning: str) -> None:
         self.network = network
@@ -66,12 +66,14 @@ class Changing:
         return member.group
 
 
-def changing(seed: int, pruning: str) -> tuple[HierarchicalNetwork, Changing]:
+def run_changes(seed: int, pruning: str) -> tuple[HierarchicalNetwork, MembershipChanges]:
     rng = random.Random(seed)
     skew = {at: rng.choice((0.2, 1.0, 5.0)) for at in range(400)}
     members = hierarchical(TOPOLOGY, pruning=pruning, ack_after=0 if pruning == "none" else 2)
-    network = HierarchicalNetwork(members, seed, delay=skewed(lambda a, b: skew[(a * 7 + b) % 400]))
-    changing = Changing(network, pruning)
+    network = HierarchicalNetwork(
+        members, seed, delay=make_skewed_delay(lambda a, b: skew[(a * 7 + b) % 400])
+    )
+    changing = MembershipChanges(network, pruning)
     for _ in range(50):
         changing.change()
         network.send(network.anyone())
@@ -82,12 +84,12 @@ def changing(seed: int, pruning: str) -> tuple[HierarchicalNetwork, Changing]:
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none")))
 def test_joins_and_leaves_keep_the_order_and_lose_nothing(seed: int, pruning: str) -> None:
-    network, _ = changing(seed, pruning)
+    network, _ = run_changes(seed, pruning)
     assert network.finish().early == []
 
 
 def test_joins_and_leaves_do_happen() -> None:
-    changes = [changing(seed, "safe")[1] for seed in range(10)]
+    changes = [run_changes(seed, "safe")[1] for seed in range(10)]
     assert sum(change.joined for change in changes) > 20
     assert sum(change.left for change in changes) > 20
 
@@ -199,20 +201,20 @@ def test_snapshot_and_restore_at_any_point_change_nothing(seed: int, pruning: st
 
 
 def test_a_late_word_of_a_peer_neither_lowers_its_floor_nor_brings_it_back() -> None:
-    table = Translation(1, (4, 5), (), SAFE)
-    table.learn(4, 5)
-    table.learn(4, 3)
-    assert table.floors == {4: 5, 5: 0}
-    del table.floors[4]
-    table.learn(4, 9)
-    assert table.floors == {5: 0}
+    table = TranslationTable(1, (4, 5), (), SAFE)
+    table.raise_lower_bound(4, 5)
+    table.raise_lower_bound(4, 3)
+    assert table.lower_bounds == {4: 5, 5: 0}
+    del table.lower_bounds[4]
+    table.raise_lower_bound(4, 9)
+    assert table.lower_bounds == {5: 0}
 
 
 # -- super peers that come and go ------------------------------------------------------------
 
 
-class ChangingSupers(Changing):
-    """Super peers come and go too: their peers leave, and others join elsewhere."""
+class SuperPeerChanges(MembershipChanges):
+    """Random joins and leaves of super peers, too."""
 
     def __init__(self, network: HierarchicalNetwork, pruning: str) -> None:
         super().__init__(network, pruning)
@@ -246,12 +248,12 @@ class ChangingSupers(Changing):
             self.supers_left += network.leave_super_peer(super_peer)
 
 
-def changing_supers(seed: int, pruning: str) -> tuple[HierarchicalNetwork, ChangingSupers]:
+def run_super_peer_changes(seed: int, pruning: str) -> tuple[HierarchicalNetwork, SuperPeerChanges]:
     members = hierarchical(TOPOLOGY, pruning=pruning, ack_after=0 if pruning == "none" else 2)
     for at in (1, 2):
-        members[at].even_to_nobody = True  # type: ignore[attr-defined]
+        members[at].sends_to_empty_groups = True  # type: ignore[attr-defined]
     network = HierarchicalNetwork(members, seed)
-    changing = ChangingSupers(network, pruning)
+    changing = SuperPeerChanges(network, pruning)
     for _ in range(50):
         changing.change()
         network.send(network.anyone())
@@ -262,12 +264,12 @@ def changing_supers(seed: int, pruning: str) -> tuple[HierarchicalNetwork, Chang
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none")))
 def test_super_peers_come_and_go_in_order_and_lose_nothing(seed: int, pruning: str) -> None:
-    network, _ = changing_supers(seed, pruning)
+    network, _ = run_super_peer_changes(seed, pruning)
     assert network.finish().early == []
 
 
 def test_super_peers_do_come_and_go() -> None:
-    changes = [changing_supers(seed, "safe")[1] for seed in range(10)]
+    changes = [run_super_peer_changes(seed, "safe")[1] for seed in range(10)]
     assert sum(change.supers_joined for change in changes) > 20
     assert sum(change.supers_left for change in changes) > 20
 
@@ -342,14 +344,17 @@ def test_who_sponsors_a_super_peer_tells_what_it_must_know_of_those_who_left() -
     with pytest.raises(SequenceError, match="left after message 0"):
         newcomer.receive(External(3, 1, (), (), (0, 0), "late"))
     newcomer.join(20)
-    with pytest.raises(LocalError, match="frontier is adopted before"):
+    with pytest.raises(LocalError, match="join state must be installed before"):
         newcomer.adopt(one.frontier())
 
 
 def test_to_nobody_is_transmitted_where_that_is_asked_for() -> None:
-    for even_to_nobody in (False, True):
-        super_peer = SuperPeer(1, (), (), (1,), even_to_nobody=even_to_nobody)
+    for sends_to_empty_groups in (False, True):
+        super_peer = SuperPeer(1, (), (), (1,), even_to_nobody=sends_to_empty_groups)
         super_peer.join(10)
         super_peer.leave(10, 1)
         effects = super_peer.receive(Upward(10, 1, (0, 0), 0, "said before it left"))
-        assert [e.to for e in effects if isinstance(e, Transmit)] == [(), ()] * even_to_nobody
+        assert [e.to for e in effects if isinstance(e, Transmit)] == [
+            (),
+            (),
+        ] * sends_to_empty_groups

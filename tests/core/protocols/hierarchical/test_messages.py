@@ -1,4 +1,4 @@
-"""Hierarchical protocol: bytes, refused messages, byte accounting."""
+"""Hierarchical protocol: encoding, rejected messages, byte accounting."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_is_cut_short_or_too_long_is_refused(message: Any, cut: int) -> Non
 @pytest.mark.parametrize("kind", [HIGHEST_KIND + 1, 255])
 def test_an_unknown_kind_is_refused(kind: int) -> None:
     role = hierarchical(TOPOLOGY)[1]
-    with pytest.raises(DecodeError, match=f"message kind {kind} is unknown; there are 0 to 4"):
+    with pytest.raises(DecodeError, match=f"unknown message kind {kind}; expected 0 to 4"):
         role.decode(bytes([kind, 1, 0]), "p")
 
 
@@ -82,7 +82,7 @@ def test_a_flush_with_a_number_is_refused() -> None:
     role = role_for(flush)
     control = role.encode(flush)
     assert control[:3] == bytes([HIGHEST_KIND, 2, 0])
-    with pytest.raises(DecodeError, match="a flush of I with number 3; it has none"):
+    with pytest.raises(DecodeError, match="flush of I with number 3; expected none"):
         role.decode(control[:2] + b"\x03" + control[3:], "p")
 
 
@@ -124,15 +124,15 @@ downward = st.builds(Downward, small, small, small, small_windows, st.just("p"))
 def test_a_message_is_taken_in_or_refused_whole(
     at: int, good: list[Any], sequence: list[Any]
 ) -> None:
-    _taken_in_or_refused(hierarchical(TOPOLOGY)[at], [*good, *sequence], at == 1)
+    _check_accepted_or_rejected(hierarchical(TOPOLOGY)[at], [*good, *sequence], at == 1)
 
 
 @given(sequence=st.lists(downward, min_size=1, max_size=10))
 def test_a_downward_message_is_taken_in_or_refused_whole(sequence: list[Any]) -> None:
-    _taken_in_or_refused(hierarchical(TOPOLOGY)[4], sequence, False)
+    _check_accepted_or_rejected(hierarchical(TOPOLOGY)[4], sequence, False)
 
 
-def _taken_in_or_refused(role: Protocol, sequence: list[Any], inside: bool) -> None:
+def _check_accepted_or_rejected(role: Protocol, sequence: list[Any], inside: bool) -> None:
     for message in sequence:
         if not isinstance(message, External | Downward) and not inside:
             continue
@@ -226,11 +226,11 @@ def test_external_peers_too_far_apart_for_the_wire_are_a_wrong_call() -> None:
 
 def test_a_role_refuses_the_messages_of_another() -> None:
     members = hierarchical(TOPOLOGY)
-    with pytest.raises(DecodeError, match="Upward came to a role that takes Downward"):
+    with pytest.raises(DecodeError, match="unexpected Upward message; this role accepts Downward"):
         members[4].decode(members[4].encode(Upward(4, 1, NOTHING, 0, b"")), b"")
     with pytest.raises(DecodeError, match="kind 9"):
         members[4].decode(b"\x09\x01\x01", b"")
-    with pytest.raises(LocalError, match="no message of the hierarchical"):
+    with pytest.raises(LocalError, match="a message of the hierarchical"):
         members[4].encode(("what", 1))
 
 

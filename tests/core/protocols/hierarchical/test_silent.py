@@ -1,4 +1,4 @@
-"""A group that sends nothing for long: I is flushed, and everything stays bounded."""
+"""Groups that send nothing for long: I is flushed, and all state stays bounded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = Topology({1: (4,)}, (2, 3))
 def carry(
     members: dict[int, Protocol], effects: Sequence[Any], later: list[Any] | None = None
 ) -> list[Any]:
-    """Carry effects out, over the wire; flushes go into `later` where it is given."""
+    """Carry out effects over the wire; append flushes to `later` if it is given."""
     seen = list(effects)
     for effect in effects:
         if not isinstance(effect, Transmit):
@@ -177,7 +177,7 @@ def test_a_super_peer_discards_what_is_held_beyond_the_last_message_on_both_side
     assert not super_peer.table.floors  # type: ignore[attr-defined]
     super_peer.receive(external(2))
     assert list(super_peer.leave(2, 1)) == [Discard(external(2), AFTER_LEAVE)]
-    assert len(super_peer.receive(external(1))) == 0  # nobody is left in the group
+    assert len(super_peer.receive(external(1))) == 0  # the group is empty
     assert super_peer.blocked_on() == ()
 
 

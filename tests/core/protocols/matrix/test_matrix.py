@@ -1,4 +1,4 @@
-"""Matrix: what all members have, the buffer that forgets it, bytes."""
+"""Matrix: known deliveries of all members, the stable buffer, encoding."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from antecede.core.group.group import Group
 from antecede.core.protocols.base import Deliver, MessageId
 from antecede.core.protocols.matrix.base import StableBuffer
 from antecede.core.protocols.matrix.matrix import Matrix
-from antecede.core.protocols.matrix.messages import Heartbeat, Request
+from antecede.core.protocols.matrix.messages import Heartbeat, MatrixRequest
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from tests.core.protocols import sending
 from tests.core.protocols.seconds import s
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network
 
 Id = tuple[int, int]
@@ -32,11 +32,11 @@ group = partial(sending.group, Matrix)
 # -- order and stability ---------------------------------------------------------------------
 
 
-def differing(me: int, members: Any) -> Matrix:
+def make_with_differences(me: int, members: Any) -> Matrix:
     return Matrix(me, members, differences=True)
 
 
-@pytest.mark.parametrize("make", [Matrix, differing])
+@pytest.mark.parametrize("make", [Matrix, make_with_differences])
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_the_matrix_says_exactly_what_deliveries_imply(
     make: Callable[..., Matrix], seed: int, members: int
@@ -73,23 +73,23 @@ def test_nothing_is_forgotten_that_a_member_lacks(seed: int) -> None:
             for key in network.truth.has[at]:
                 lacking = [k for k in network.members if key not in network.truth.has[k]]
                 assert key in kept or not lacking
-            assert {tuple(key) for key in member.unstable()} <= kept
+            assert {tuple(key) for key in member.list_unstable()} <= kept
 
 
 def test_what_all_have_is_forgotten_as_soon_as_their_messages_say_so() -> None:
     members = group(3)
-    first = sent(members[0], b"four")
+    first = send_one(members[0], b"four")
     assert members[0].buffer.bytes == 4 + 36
     for target in (1, 2):
         members[target].receive(first, now=0)
-    assert members[0].unstable() == (MessageId(0, 1),)
-    answers = [sent(members[1]), sent(members[2])]
+    assert members[0].list_unstable() == (MessageId(0, 1),)
+    answers = [send_one(members[1]), send_one(members[2])]
     members[0].receive(answers[0], now=0)
     assert members[0].knows(1, 0) == 1
     assert members[0].stable()[0] == 0
     members[0].receive(answers[1], now=0)
     assert members[0].stable() == {0: 1, 1: 0, 2: 0}
-    assert members[0].unstable() == (MessageId(1, 1), MessageId(2, 1))
+    assert members[0].list_unstable() == (MessageId(1, 1), MessageId(2, 1))
     members[0].tick(s(0.0))
     assert members[0].buffer.get(0, 1) is None
     assert members[0].buffer.get(1, 1) == answers[0]
@@ -97,45 +97,45 @@ def test_what_all_have_is_forgotten_as_soon_as_their_messages_say_so() -> None:
 
 def test_who_left_no_longer_counts() -> None:
     members = group(3)
-    first = sent(members[0])
+    first = send_one(members[0])
     members[1].receive(first, now=0)
-    members[0].receive(sent(members[1]), now=0)
+    members[0].receive(send_one(members[1]), now=0)
     assert members[0].stable()[0] == 0
-    assert members[0].unstable() == (MessageId(0, 1), MessageId(1, 1))
+    assert members[0].list_unstable() == (MessageId(0, 1), MessageId(1, 1))
     members[0].leave(2, 0)
     assert members[0].stable() == {0: 1, 1: 1, 2: 0}
-    assert members[0].unstable() == ()
+    assert members[0].list_unstable() == ()
     assert len(members[0].buffer) == 0
     members[0].leave(1, 1)
-    sent(members[0])
-    assert members[0].unstable() == ()
+    send_one(members[0])
+    assert members[0].list_unstable() == ()
 
 
 def test_the_row_of_who_left_does_not_come_back() -> None:
     members = group(3)
-    first = sent(members[2])
+    first = send_one(members[2])
     for target in (0, 1):
         members[target].receive(first, now=0)
     assert members[0].matrix[2] > 0
     members[0].leave(2, 1)
-    late = sent(members[1])
+    late = send_one(members[1])
     assert late.rows[2] > 0
     members[0].receive(late, now=0)
     assert members[0].matrix[2] == 0
-    assert sent(members[0]).rows[2] == 0
+    assert send_one(members[0]).rows[2] == 0
 
 
 def test_deliveries_alone_clear_the_buffer() -> None:
     members = group(2)
     for _ in range(20):
-        members[1].receive(sent(members[0]), now=0)
-        members[0].receive(sent(members[1]), now=0)
+        members[1].receive(send_one(members[0]), now=0)
+        members[0].receive(send_one(members[1]), now=0)
     assert all(len(member.buffer) <= 4 for member in members)
 
 
 def test_a_newcomer_counts_from_the_sponsors_frontier_on_and_keeps_what_it_kept() -> None:
     sponsor, other = group(2)
-    first = sent(sponsor)
+    first = send_one(sponsor)
     other.receive(first, now=0)
     newcomer = Matrix(2, [2])
     newcomer.adopt(sponsor.frontier())
@@ -143,41 +143,41 @@ def test_a_newcomer_counts_from_the_sponsors_frontier_on_and_keeps_what_it_kept(
         member.join(2)
     assert newcomer.knows(2, 0) == newcomer.knows(0, 0) == 1
     assert newcomer.buffer.get(0, 1) == first
-    sponsor.receive(sent(other), now=0)
+    sponsor.receive(send_one(other), now=0)
     assert sponsor.stable()[0] == 0  # nothing was heard of the newcomer
-    sponsor.receive(sent(newcomer), now=0)
+    sponsor.receive(send_one(newcomer), now=0)
     assert sponsor.stable()[0] == 1
 
 
 def test_a_message_from_before_a_join_was_told_is_learnt_from_all_the_same() -> None:
     members = group(2)
     members[1].join(2)
-    message = sent(members[1])
+    message = send_one(members[1])
     assert len(message.rows) == 3
     assert list(members[0].receive(message, now=0)) == [Deliver(message)]
     assert members[0].knows(1, 1) == 1
     members[0].join(2)
-    reply = sent(members[0])
+    reply = send_one(members[0])
     assert list(members[1].receive(reply, now=0)) == [Deliver(reply)]
 
 
 def test_differences_carry_the_rows_that_changed() -> None:
     members = group(4, differences=True)
-    first = sent(members[1])
+    first = send_one(members[1])
     assert not any(first.rows)
     assert members[1].control_bytes(first) == 16
     for target in (0, 2, 3):
         members[target].receive(first, now=0)
-    second = sent(members[0])
+    second = send_one(members[0])
     assert second.rows == (0, pack([(1, 1)]), 0, 0)
     assert members[0].control_bytes(second) == 16 + 20
-    assert not any(sent(members[0]).rows)
+    assert not any(send_one(members[0]).rows)
     assert members[0].storage_bytes() == 2 * 64
 
 
 def test_sizes_of_whole_matrices() -> None:
     member = group(5)[0]
-    message = sent(member)
+    message = send_one(member)
     assert member.control_bytes(message) == 100
     assert member.storage_bytes() == 100
     # Sender, number, side, principal vector, which rows: there is nothing else to say yet.
@@ -205,7 +205,9 @@ def test_the_buffer_is_a_set_of_messages(actions: list[int | tuple[int, int]]) -
         assert buffer.bytes == sum(rule.values())
         assert len(buffer) == len(rule)
         for sender in range(3):
-            assert list(buffer.of(sender)) == sorted(seq for k, seq in rule if k == sender)
+            assert list(buffer.list_numbers(sender)) == sorted(
+                seq for k, seq in rule if k == sender
+            )
             for seq in range(12):
                 kept = buffer.get(sender, seq)
                 assert kept == (f"m{seq}" if (sender, seq) in rule else None)
@@ -228,7 +230,7 @@ def test_a_gap_in_the_buffer_is_a_wrong_call() -> None:
 NOTES = [
     Heartbeat(1, 0, b"x", pack([(0, 3), (1, 2)]), (pack([(0, 3)]), 0, pack([(1, 2)]))),
     Heartbeat(1, 0, b"x", 0, (0, 0)),
-    Request(2, 0, b"x", 0, Intervals.of([1, 2, 5]).bounds),
+    MatrixRequest(2, 0, b"x", 0, Intervals.of([1, 2, 5]).bounds),
 ]
 
 
@@ -251,7 +253,7 @@ def test_notes_travel(note: Any) -> None:
 
 
 def test_a_request_has_no_causes_and_costs_8_bytes_a_run() -> None:
-    request = Request(2, 0, b"x", 0, Intervals.of([1, 2, 5]).bounds)
+    request = MatrixRequest(2, 0, b"x", 0, Intervals.of([1, 2, 5]).bounds)
     assert group(3)[0].causes(request) == ()
     assert group(3)[0].control_bytes(request) == 4 + 16
 
@@ -301,9 +303,9 @@ def test_groups_recover_over_bytes() -> None:
 
 def test_a_forged_frontier_that_keeps_2_to_the_60_messages_is_refused_at_once() -> None:
     sponsor, _ = group(2)
-    sent(sponsor)
+    send_one(sponsor)
     frontier: Any = sponsor.frontier()
     counts, rows, ((sender, first, run),) = frontier
     newcomer = Matrix(2, [2])
-    with pytest.raises(ValueError, match="not the last of member 0"):
+    with pytest.raises(ValueError, match="other messages than the last ones of member 0"):
         newcomer.adopt((counts, rows, ((sender, first - 2**60, run),)))

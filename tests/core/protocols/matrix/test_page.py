@@ -1,6 +1,4 @@
-"""The page on matrix clocks runs as it stands: homework question 2 of Sahai et al. 2020, answered
-by code.
-"""
+"""Code of the page on matrix clocks: homework question 2 of Sahai et al. 2020."""
 
 from __future__ import annotations
 

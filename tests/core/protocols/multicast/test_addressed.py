@@ -1,4 +1,4 @@
-"""What SES and SENT share: order among what is for oneself, refusals, members, bytes."""
+"""Common behaviour of SES and SENT: order per recipient, rejections, members, encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antecede.core.protocols.multicast.base import NOT_ADDRESSED
 from antecede.core.protocols.multicast.rst import Rst
 from antecede.core.protocols.multicast.ses import Ses
 from antecede.errors import DecodeError, LocalError, RemoteError, UnknownMemberError
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Make, Network, play
 from tests.helpers.unchanged import unchanged
 
@@ -71,7 +71,7 @@ def test_both_hold_and_deliver_the_same(seed: int) -> None:
 @every
 def test_what_is_for_others_is_discarded_and_changes_nothing(name: str) -> None:
     a, _, c = group(name, 3)
-    message = sent(a, to=[1])
+    message = send_one(a, to=[1])
     before = c.snapshot()
     assert c.receive(message) == (Discard(message, NOT_ADDRESSED),)
     assert c.snapshot() == before
@@ -80,7 +80,7 @@ def test_what_is_for_others_is_discarded_and_changes_nothing(name: str) -> None:
 @every
 def test_copies_of_delivered_and_of_held_messages_are_discarded(name: str) -> None:
     a, b = group(name, 2)
-    one, two = sent(a), sent(a)
+    one, two = send_one(a), send_one(a)
     assert isinstance(b.receive(two)[0], Hold)
     assert b.receive(two) == (Discard(two, DUPLICATE),)
     assert list(b.receive(one)) == [Deliver(one), Deliver(two)]
@@ -100,8 +100,8 @@ def test_wrong_destinations_are_refused_and_change_nothing(name: str, to: list[i
 @every
 def test_destinations_are_told_once_each_whatever_is_named(name: str) -> None:
     member = group(name, 4)[0]
-    assert sent(member, to=[3, 1, 3]).to == (1, 3)
-    assert sent(member).to == (1, 2, 3)
+    assert send_one(member, to=[3, 1, 3]).to == (1, 3)
+    assert send_one(member).to == (1, 2, 3)
 
 
 @every
@@ -113,7 +113,7 @@ def test_impossible_destinations_are_refused(
     name: str, to: tuple[int, ...], error: type[RemoteError]
 ) -> None:
     a, b, _ = group(name, 3)
-    message = sent(b)._replace(to=to)
+    message = send_one(b)._replace(to=to)
     with unchanged(a), pytest.raises(error):
         a.receive(message)
 
@@ -124,8 +124,8 @@ def test_what_speaks_of_a_newcomer_waits_until_the_join_is_told(name: str) -> No
     b.join(2)
     newcomer = MAKES[name](2, [2])
     newcomer.adopt(b.frontier())
-    b.receive(sent(newcomer, to=[1]))
-    message = sent(b, to=[0])
+    b.receive(send_one(newcomer, to=[1]))
+    message = send_one(b, to=[0])
     with unchanged(a), pytest.raises(UnknownMemberError):
         a.receive(message)
     a.join(2)
@@ -147,12 +147,12 @@ def test_member_numbers_have_a_limit(name: str) -> None:
 @every
 def test_a_newcomers_message_waits_for_what_its_sponsor_knew(name: str) -> None:
     a, _, c = group(name, 3)
-    x = sent(a, "x", to=[2])
+    x = send_one(a, "x", to=[2])
     newcomer = MAKES[name](3, [3])
     newcomer.adopt(a.frontier())
     for member in (a, c):
         member.join(3)
-    y = sent(newcomer, "y", to=[2])
+    y = send_one(newcomer, "y", to=[2])
     assert list(c.receive(y)) == [Hold(y, (MessageId(0, 1),))]
     assert list(c.receive(x)) == [Deliver(x), Deliver(y)]
 
@@ -160,14 +160,14 @@ def test_a_newcomers_message_waits_for_what_its_sponsor_knew(name: str) -> None:
 @every
 def test_a_newcomer_is_owed_nothing_that_was_sent_before(name: str) -> None:
     a, b = group(name, 2)
-    x = sent(a, "x")
+    x = send_one(a, "x")
     newcomer = MAKES[name](2, [2])
     newcomer.adopt(b.frontier())
     for member in (a, b):
         member.join(2)
     assert newcomer.receive(x) == (Discard(x, NOT_ADDRESSED),)
     b.receive(x)
-    y = sent(b, "y")
+    y = send_one(b, "y")
     assert list(newcomer.receive(y)) == [Deliver(y)]
 
 
@@ -200,8 +200,8 @@ def test_renumbered_members_behave_as_before(name: str, seed: int) -> None:
 @every
 def test_renumbering_moves_sender_destinations_and_all_that_is_known(name: str) -> None:
     _, b, c = group(name, 3)
-    c.receive(sent(b, to=[0, 2]))
-    message = c.renumber(sent(c, to=[0, 1]), {0: 7, 1: 5, 2: 3})
+    c.receive(send_one(b, to=[0, 2]))
+    message = c.renumber(send_one(c, to=[0, 1]), {0: 7, 1: 5, 2: 3})
     assert (message.sender, message.to) == (3, (5, 7))
     receiver = MAKES[name](7, [3, 5, 7])
     assert receiver.mentions(message) == (3, 5, 7)
@@ -221,7 +221,9 @@ def test_the_bytes_of_the_network_are_read_with_other_payloads(name: str, seed: 
 @every
 def test_destinations_cost_three_bytes_for_one_and_five_for_all(name: str) -> None:
     member = group(name, 100)[50]
-    sizes = [len(member.encode(sent(group(name, 100)[50], to=to))) for to in ([7], [7, 8], None)]
+    sizes = [
+        len(member.encode(send_one(group(name, 100)[50], to=to))) for to in ([7], [7, 8], None)
+    ]
     assert [b - a for a, b in pairwise(sizes)] == [0, 2]
 
 

@@ -1,4 +1,4 @@
-"""SENT: the matrix against sets, its layout, names of messages, refusals, sizes."""
+"""SENT: the matrix against sets, its layout, message ids, rejections, sizes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from antecede.core.protocols.multicast.rst_messages import (
     MAX_SIDE,
     MatrixBytes,
     RstMessage,
-    entry,
-    lane,
-    rows_of,
+    cell_index,
+    entries_to_rows,
+    index_to_cell,
 )
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network
 from tests.helpers.unchanged import unchanged
 
@@ -36,7 +36,7 @@ def at(rows: Sequence[int], sender: int, target: int) -> int:
 
 
 def rows(entries: dict[tuple[int, int], int]) -> tuple[int, ...]:
-    return rows_of((k, d, count) for (k, d), count in entries.items())
+    return entries_to_rows((k, d, count) for (k, d), count in entries.items())
 
 
 # -- the matrix ------------------------------------------------------------------------------
@@ -44,13 +44,13 @@ def rows(entries: dict[tuple[int, int], int]) -> tuple[int, ...]:
 
 def test_the_members_below_n_fill_the_lanes_below_n_squared() -> None:
     for n in range(1, 20):
-        found = {lane(k, d) for k in range(n) for d in range(n)}
+        found = {cell_index(k, d) for k in range(n) for d in range(n)}
         assert found == set(range(n * n))
 
 
 @given(sender=st.integers(0, MAX_SIDE), target=st.integers(0, MAX_SIDE))
 def test_entry_is_the_inverse_of_lane(sender: int, target: int) -> None:
-    assert entry(lane(sender, target)) == (sender, target)
+    assert index_to_cell(cell_index(sender, target)) == (sender, target)
 
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
@@ -92,28 +92,28 @@ def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(se
 def test_few_and_many_destinations_are_counted_alike(receivers: int) -> None:
     a, b = Rst(0, range(20)), Rst(1, range(20))
     to = range(1, receivers + 1)
-    b.receive(sent(a, to=to))
+    b.receive(send_one(a, to=to))
     expected = [pack((d, 1) for d in to)] + [0] * 19
     assert a.matrix == b.matrix == expected
 
 
 def test_a_join_leaves_the_matrix_where_it_is() -> None:
     a, b = Rst(0, range(2)), Rst(1, range(2))
-    a.receive(sent(b))
+    a.receive(send_one(b))
     before = list(a.matrix)
     a.join(2)
     a.join(9)
     assert a.matrix == before + [0] * 8
-    assert sent(a).to == (1, 2, 9)
+    assert send_one(a).to == (1, 2, 9)
     assert get(a.matrix[0], 9) == 1
     assert get(a.matrix[1], 0) == 1
 
 
 def test_a_message_is_named_by_its_number_in_the_channel() -> None:
     a, b, c = (Rst(k, range(3)) for k in range(3))
-    sent(a, to=[1])
-    sent(a, to=[1, 2])
-    third = sent(a, to=[2])
+    send_one(a, to=[1])
+    send_one(a, to=[1, 2])
+    third = send_one(a, to=[2])
     assert third.seq == 3
     assert b.identity(third) == (0, 3)
     assert c.identity(third) == (0, 2)
@@ -126,10 +126,10 @@ def test_the_example_of_001_with_d_before_b() -> None:
     its name.
     """
     p1, p2, p3 = (Rst(k, range(3)) for k in range(3))
-    p2.receive(sent(p3, "a", to=[1]))
-    b = sent(p2, "b", to=[0])
-    p3.receive(sent(p1, "c", to=[2]))
-    d = sent(p2, "d", to=[0])
+    p2.receive(send_one(p3, "a", to=[1]))
+    b = send_one(p2, "b", to=[0])
+    p3.receive(send_one(p1, "c", to=[2]))
+    d = send_one(p2, "d", to=[0])
     assert p1.receive(d) == (Hold(d, (MessageId(1, 1),)),)
     assert list(p1.receive(b)) == [Deliver(b), Deliver(d)]
 
@@ -155,9 +155,9 @@ def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
         ({(0, 2): 1}, SequenceError),  # a message of mine that I never sent
         ({(1, 0): 2}, SequenceError),  # itself among its causes
         ({(2, 1): 6}, SequenceError),  # of a member that left after message 5
-        ({(1, 1): 1}, UnknownMemberError),  # nobody sends to itself
-        ({(3, 0): 1}, UnknownMemberError),  # from a number that nobody had
-        ({(1, 3): 1}, UnknownMemberError),  # to a number that nobody had
+        ({(1, 1): 1}, UnknownMemberError),  # a member never sends to itself
+        ({(3, 0): 1}, UnknownMemberError),  # from an unused number
+        ({(1, 3): 1}, UnknownMemberError),  # to an unused number
         ({(9, 0): 1}, UnknownMemberError),  # a number above all
         ({(0, 9): 1}, UnknownMemberError),
         ({(1, 9): 1}, UnknownMemberError),
@@ -168,19 +168,19 @@ def test_impossible_matrices_are_refused(
 ) -> None:
     a, b = Rst(0, [0, 1, 2, 4]), Rst(1, [0, 1, 2, 4])
     a.leave(2, 5)
-    sent(b, to=[0])
-    message = sent(b, to=[0])._replace(matrix=rows(entries))
+    send_one(b, to=[0])
+    message = send_one(b, to=[0])._replace(matrix=rows(entries))
     with unchanged(a), pytest.raises(error):
         a.receive(message)
-    known = sent(b, to=[0])._replace(matrix=rows({(2, 1): 5, (1, 4): 1}))
+    known = send_one(b, to=[0])._replace(matrix=rows({(2, 1): 5, (1, 4): 1}))
     assert list(a.receive(known)) == [Deliver(known)]
 
 
 def test_a_leaver_cannot_have_sent_less_than_is_known_of_it() -> None:
     a, b, c = (Rst(k, range(3)) for k in range(3))
     for _ in range(2):
-        b.receive(sent(c, to=[1]))
-    a.receive(sent(b))
+        b.receive(send_one(c, to=[1]))
+    a.receive(send_one(b))
     with unchanged(a), pytest.raises(LocalError):
         a.leave(2, 1)
     a.leave(2, 2)
@@ -198,33 +198,33 @@ def test_a_matrix_has_at_most_1024_rows() -> None:
         member.decode(member.encode(other), None)
 
 
-# -- rows that nobody had --------------------------------------------------------------------
+# -- impossible rows -------------------------------------------------------------------------
 
 
-def told(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> RstMessage:
+def make_message(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> RstMessage:
     return RstMessage(by, seq, None, (0,), rows(entries))
 
 
 def test_a_newer_row_that_is_not_above_mine_is_refused() -> None:
     a = Rst(0, range(5))
-    a.receive(told({(1, 3): 2}))
-    with unchanged(a), pytest.raises(SequenceError, match="more and less of member 1"):
-        a.receive(told({(1, 3): 1, (1, 4): 1}, by=3))
+    a.receive(make_message({(1, 3): 2}))
+    with unchanged(a), pytest.raises(SequenceError, match="contradicts the messages of member 1"):
+        a.receive(make_message({(1, 3): 1, (1, 4): 1}, by=3))
 
 
 def test_a_row_that_passes_for_an_older_one_adds_nothing() -> None:
     a = Rst(0, range(5))
-    a.receive(told({(1, 3): 1, (1, 4): 1}))
+    a.receive(make_message({(1, 3): 1, (1, 4): 1}))
     before = a.matrix[1]
-    forged = told({(1, 3): 7}, by=3)
+    forged = make_message({(1, 3): 7}, by=3)
     assert list(a.receive(forged)) == [Deliver(forged)]
     assert a.matrix[1] == before
 
 
 def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
     a, b = Rst(0, range(5)), Rst(1, range(5))
-    cause = sent(b, to=[0])
-    one, two = told({(1, 0): 1, (1, 3): 2}), told({(1, 0): 1, (1, 4): 1}, by=3)
+    cause = send_one(b, to=[0])
+    one, two = make_message({(1, 0): 1, (1, 3): 2}), make_message({(1, 0): 1, (1, 4): 1}, by=3)
     for message in (one, two):
         assert a.receive(message) == (Hold(message, (MessageId(1, 1),)),)
     assert list(a.receive(cause)) == [Deliver(cause), Deliver(one), Deliver(two)]
@@ -234,14 +234,14 @@ def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
 def test_a_count_that_fills_its_lane_does_not_run_over() -> None:
     a = Rst(0, range(4))
     with pytest.raises(SequenceError, match="counts itself or a later message"):
-        a.receive(told({(2, 1): MAX_VALUE}))
-    a.receive(told({(2, 1): MAX_VALUE}, by=3))
+        a.receive(make_message({(2, 1): MAX_VALUE}))
+    a.receive(make_message({(2, 1): MAX_VALUE}, by=3))
     member = Rst(2, range(4))
     for _ in range(2):
-        message = sent(member, to=[0, 1])
+        message = send_one(member, to=[0, 1])
         assert list(a.receive(message)) == [Deliver(message)]
     assert a.matrix[2] == pack([(0, 2), (1, MAX_VALUE)])
-    assert a.decode(a.encode(sent(a)), None).matrix[2] == a.matrix[2]
+    assert a.decode(a.encode(send_one(a)), None).matrix[2] == a.matrix[2]
 
 
 # -- matrices as bytes -----------------------------------------------------------------------
@@ -281,19 +281,19 @@ def test_a_matrix_has_one_spelling(found: list[bytes]) -> None:
 
 def test_sizes_by_the_accounting() -> None:
     a = Rst(0, range(5))
-    assert a.control_bytes(sent(a, to=[1])) == 4 * (25 + 1)
-    assert a.control_bytes(sent(a)) == 4 * (25 + 4)
+    assert a.control_bytes(send_one(a, to=[1])) == 4 * (25 + 1)
+    assert a.control_bytes(send_one(a)) == 4 * (25 + 4)
     assert a.storage_bytes() == 4 * (25 + 5)
 
 
 def test_on_the_wire_only_what_is_not_0_or_all_of_it() -> None:
     quiet = [Rst(k, range(50)) for k in range(50)]
-    sent(quiet[7], to=[9])
-    assert len(quiet[7].encode(sent(quiet[7], to=[9]))) < 12
+    send_one(quiet[7], to=[9])
+    assert len(quiet[7].encode(send_one(quiet[7], to=[9]))) < 12
     group = [Rst(k, range(10)) for k in range(10)]
     for at in group:
-        message = sent(at)
+        message = send_one(at)
         for other in group:
             if other is not at:
                 other.receive(message)
-    assert 90 < len(group[0].encode(sent(group[0]))) < 110
+    assert 90 < len(group[0].encode(send_one(group[0]))) < 110

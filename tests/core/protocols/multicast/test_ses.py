@@ -1,6 +1,4 @@
-"""SES: the example of Sahai et al. 2020 in both orders, the rule against sets, co-destinations,
-sizes.
-"""
+"""SES: the example of Sahai et al. 2020, the rule against sets, co-destinations, sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from antecede.core.protocols.multicast.ses_messages import SesMessage
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network, play
 from tests.helpers.unchanged import unchanged
 
@@ -41,12 +39,12 @@ def example(**kind: bool) -> tuple[list[Ses], dict[str, SesMessage]]:
     way.
     """
     p1, p2, p3 = group = [Ses(k, range(3), **kind) for k in range(3)]
-    a = sent(p3, "a", to=[1])
+    a = send_one(p3, "a", to=[1])
     p2.receive(a)
-    b = sent(p2, "b", to=[0])
-    c = sent(p1, "c", to=[2])
+    b = send_one(p2, "b", to=[0])
+    c = send_one(p1, "c", to=[2])
     p3.receive(c)
-    return group, {"a": a, "b": b, "c": c, "d": sent(p2, "d", to=[0])}
+    return group, {"a": a, "b": b, "c": c, "d": send_one(p2, "d", to=[0])}
 
 
 def test_the_timestamps_of_the_example() -> None:
@@ -54,7 +52,7 @@ def test_the_timestamps_of_the_example() -> None:
     send.
     """
     _, messages = example()
-    stamps = {name: unpack(message.stamp, 3) for name, message in messages.items()}
+    stamps = {name: unpack(message.timestamp, 3) for name, message in messages.items()}
     assert stamps == {"a": (0, 0, 1), "b": (0, 1, 1), "c": (1, 0, 0), "d": (0, 2, 1)}
     carried = {name: entries(message, 3) for name, message in messages.items()}
     assert carried == {"a": {}, "b": {}, "c": {}, "d": {0: (0, 1, 1)}}
@@ -114,13 +112,13 @@ def test_stamps_and_entries_are_those_of_the_definition(seed: int, members: int)
     network = Network(Ses, members, seed).steps(50)
 
     def most(ids: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-        stamps = [unpack(network.sent[key].stamp, members) for key in ids]
+        stamps = [unpack(network.sent[key].timestamp, members) for key in ids]
         return tuple(map(max, zip(*stamps, (0,) * members, strict=True)))
 
     for key, message in network.sent.items():
         past = network.truth.past[key]
         counts = [sum(sender == k for sender, _ in past | {key}) for k in range(members)]
-        assert unpack(message.stamp, members) == tuple(counts)
+        assert unpack(message.timestamp, members) == tuple(counts)
         for d in set(range(members)) - {key[0]}:
             to_d = {k for k in past if d in network.sent[k].to}
             told = {k for k in to_d if any(k in network.truth.past[q] for q in past if q[0] == d)}
@@ -148,40 +146,40 @@ def test_missing_are_sends_whose_news_has_not_come(seed: int) -> None:
 def test_the_clock_grows_on_sending_only() -> None:
     a, b = Ses(0, range(2)), Ses(1, range(2))
     assert unpack(a.clock, 2) == (0, 0)
-    b.receive(sent(a))
+    b.receive(send_one(a))
     assert unpack(b.clock, 2) == (1, 0)
 
 
 def test_a_copy_is_known_by_the_clock_alone() -> None:
     network = play(Ses, 7, steps=120)
     for at, member in network.members.items():
-        assert member.printed is None
+        assert member.published_merge is None
         for key in network.truth.delivered[at]:
             assert isinstance(member.receive(network.sent[key])[0], Discard)
 
 
 def test_a_departed_destination_has_no_entry_and_gets_none() -> None:
     a, b, c = (Ses(k, range(3)) for k in range(3))
-    sent(a, to=[1, 2])
+    send_one(a, to=[1, 2])
     a.leave(2, 0)
     assert set(a.entries) == {1}
-    b.receive(sent(c, to=[1]))
-    message = sent(b, to=[0, 2])  # b does not know yet
+    b.receive(send_one(c, to=[1]))
+    message = send_one(b, to=[0, 2])  # b does not know yet
     a.leave(1, 1)
     a.join(5)
     assert a.entries == {}
-    for late in (message, sent(b, to=[2])):
+    for late in (message, send_one(b, to=[2])):
         a_before = dict(a.entries)
         with pytest.raises(RemoteError):
             a.receive(late)  # c left after 0 messages, and b knows of one
         assert a.entries == a_before
-    assert [member for member, _ in sent(a).entries] == []
+    assert [member for member, _ in send_one(a).entries] == []
 
 
 def test_entries_for_a_departed_member_are_passed_over() -> None:
     a, b, _ = (Ses(k, range(3)) for k in range(3))
-    sent(b, to=[2])
-    message = sent(b, to=[0, 2])
+    send_one(b, to=[2])
+    message = send_one(b, to=[0, 2])
     assert set(entries(message, 3)) == {2}
     a.leave(2, 0)
     assert list(a.receive(message)) == [Deliver(message)]
@@ -213,10 +211,10 @@ def test_the_variants_survive_a_snapshot() -> None:
 def impossible() -> list[tuple[str, dict[str, Any], type[RemoteError]]]:
     return [
         ("its number is not its stamp's", {"seq": 1}, SequenceError),
-        ("a stranger in the stamp", {"stamp": pack([(1, 2), (5, 1)])}, UnknownMemberError),
-        ("a gap in the stamp", {"stamp": pack([(1, 2), (3, 1)])}, UnknownMemberError),
-        ("a guard bit in the stamp", {"stamp": pack([(1, 2)]) | 1 << 39}, UnknownMemberError),
-        ("my message that I never sent", {"stamp": pack([(0, 1), (1, 2)])}, SequenceError),
+        ("a stranger in the stamp", {"timestamp": pack([(1, 2), (5, 1)])}, UnknownMemberError),
+        ("a gap in the stamp", {"timestamp": pack([(1, 2), (3, 1)])}, UnknownMemberError),
+        ("a guard bit in the stamp", {"timestamp": pack([(1, 2)]) | 1 << 39}, UnknownMemberError),
+        ("my message that I never sent", {"timestamp": pack([(0, 1), (1, 2)])}, SequenceError),
         ("an entry beyond the stamp", {"entries": ((0, pack([(2, 1)])),)}, SequenceError),
         ("itself among its causes", {"entries": ((0, pack([(1, 2)])),)}, SequenceError),
         ("an entry for a stranger", {"entries": ((9, pack([(1, 1)])),)}, UnknownMemberError),
@@ -233,8 +231,8 @@ def test_impossible_control_information_is_refused(
     what: str, change: dict[str, Any], error: type[RemoteError]
 ) -> None:
     a, b = Ses(0, [0, 1, 2, 4]), Ses(1, [0, 1, 2, 4])
-    sent(b, to=[0])
-    message = sent(b, to=[0])
+    send_one(b, to=[0])
+    message = send_one(b, to=[0])
     assert isinstance(a.receive(message)[0], Hold), what
     a = Ses(0, [0, 1, 2, 4])
     with unchanged(a), pytest.raises(error):
@@ -275,9 +273,9 @@ def test_a_small_message_cannot_ask_for_much_memory() -> None:
 
 def test_sizes_by_the_accounting() -> None:
     a = Ses(0, range(5))
-    assert a.control_bytes(sent(a, to=[1])) == 4 * (5 + 1)
+    assert a.control_bytes(send_one(a, to=[1])) == 4 * (5 + 1)
     assert a.storage_bytes() == 4 * (5 + 6)
-    message = sent(a)
+    message = send_one(a)
     assert a.control_bytes(message) == 4 * (5 + 4 + 6)
     assert a.storage_bytes() == 4 * (5 + 4 * 6)
 
@@ -288,12 +286,12 @@ def test_entries_cost_what_they_are_behind() -> None:
     group = [Ses(k, range(members)) for k in range(members)]
     for _ in range(4):
         for at in group:
-            message = sent(at)
+            message = send_one(at)
             for other in group:
                 if other is not at:
                     other.receive(message)
-    message = sent(group[0])
+    message = send_one(group[0])
     assert len(message.entries) == members - 1
     assert group[0].control_bytes(message) > 10_000
     assert len(group[0].encode(message)) < 600
-    assert get(message.stamp, 0) == 5
+    assert get(message.timestamp, 0) == 5

@@ -21,7 +21,7 @@ from antecede.core.clocks import intervals
 from antecede.core.protocols.base import Deliver, Hold, MessageId, Transmit
 from antecede.core.protocols.reply.messages import SbMessage
 from antecede.core.protocols.reply.sb import SemanticOrder
-from tests.core.protocols.reply.test_network import MEMBERS, conversation, direct, shuffled
+from tests.core.protocols.reply.test_network import MEMBERS, conversation, direct, shuffle
 from tests.core.protocols.reply.tools import ancestors
 
 SEEDS = range(40)
@@ -43,7 +43,7 @@ def test_theorem_1_messages_are_delivered_after_all_before_them_in_s_b(several: 
         above = ancestors(direct(sent))
         member = SemanticOrder(MEMBERS, range(MEMBERS + 1), several_parents=several)
         order: list[MessageId] = []
-        for message in shuffled(sent, random.Random(seed)):
+        for message in shuffle(sent, random.Random(seed)):
             effects = member.receive(message)
             order += [key(one.message) for one in effects if isinstance(one, Deliver)]
             held += any(isinstance(one, Hold) for one in effects)
@@ -94,7 +94,7 @@ def test_figure_6_every_state_does_what_the_diagram_says() -> None:
     for seed in SEEDS:
         draw = random.Random(seed)
         member, figure = SemanticOrder(MEMBERS, range(MEMBERS + 1)), Figure6()
-        for message in dict.fromkeys(shuffled(conversation(seed, False), draw)):
+        for message in dict.fromkeys(shuffle(conversation(seed, False), draw)):
             effects = member.receive(message)
             delivered = [key(one.message) for one in effects if isinstance(one, Deliver)]
             expected = figure.receive(message)
@@ -124,7 +124,7 @@ def test_figure_6_every_state_does_what_the_diagram_says() -> None:
 
 
 def lines_of(act: Callable[[], Any]) -> int:
-    """Return how many lines of the protocol and of its interval lists are executed."""
+    """Return the number of executed lines of the protocol and of its interval lists."""
     count = 0
 
     def look(frame: FrameType, event: str, _: Any) -> Any:
@@ -147,8 +147,8 @@ def lines_of(act: Callable[[], Any]) -> int:
 def member_with(nodes: int, rows: int) -> SemanticOrder:
     """Return a member with `nodes` intervals in its ordering list and `rows` held messages.
 
-    It has every other message of member 1. Each held message answers the one before it, the first
-    one the missing message 1 of member 2.
+    It has every second message of member 1. Each held message replies to the previous one, the
+    first one to the missing message 1 of member 2.
     """
     member = SemanticOrder(0, range(4))
     for seq in range(1, 2 * nodes, 2):

@@ -1,4 +1,4 @@
-"""S_b against a network that reorders, duplicates and loses, judged by ancestors from sets."""
+"""S_b on a network that reorders, duplicates and loses, checked by ancestors from sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antecede.core.protocols.base import (
     Transmit,
 )
 from antecede.core.protocols.reply.messages import SbMessage
-from antecede.core.protocols.reply.sb import REFUSED, SemanticOrder
+from antecede.core.protocols.reply.sb import STORE_FULL, SemanticOrder
 from tests.core.protocols.reply.tools import ancestors
 from tests.core.protocols.seconds import s
 
@@ -28,7 +28,7 @@ MEMBERS = 4
 
 
 class Outcome(NamedTuple):
-    """What one member's application was handed, in order, and what was discarded for good."""
+    """Deliveries of a member in order, and its final discards."""
 
     order: list[MessageId]
     released: dict[MessageId, tuple[MessageId, ...]]
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
 
 def conversation(seed: int, several: bool, sends: int = 24) -> list[SbMessage]:
-    """Let members talk over a reliable network; return everything sent."""
+    """Exchange messages over a reliable network; return all of them."""
     rng = random.Random(seed)
     members = [SemanticOrder(k, range(MEMBERS), several_parents=several) for k in range(MEMBERS)]
     seen: list[list[MessageId]] = [[] for _ in members]
@@ -62,7 +62,7 @@ def _id(message: SbMessage) -> MessageId:
 
 
 class Watched:
-    """A fifth member that only listens, and what became of each message."""
+    """Fifth member that only receives, and the outcome of each message."""
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -79,13 +79,13 @@ class Watched:
                 case DeliverIncomplete(message, missing):
                     order.append(_id(message))
                     released[_id(message)] = missing
-                case Discard(message, reason) if reason == REFUSED:
+                case Discard(message, reason) if reason == STORE_FULL:
                     self.refused.append(message)
                 case Discard(message, reason) if reason != DUPLICATE:
                     given_up.add(_id(message))
 
     def restart(self) -> None:
-        """Go on in another object, from a snapshot."""
+        """Continue in another object, from a snapshot."""
         state = self.member.snapshot()
         self.member = SemanticOrder(MEMBERS, range(MEMBERS + 1), **self.options)
         self.member.restore(state)
@@ -96,8 +96,8 @@ def direct(sent: list[SbMessage]) -> dict[MessageId, frozenset[MessageId]]:
     return {_id(message): frozenset(message.parents) for message in sent}
 
 
-def shuffled(sent: list[SbMessage], rng: random.Random, loss: float = 0.0) -> list[SbMessage]:
-    """Lose some, double some, and let all arrive in any order."""
+def shuffle(sent: list[SbMessage], rng: random.Random, loss: float = 0.0) -> list[SbMessage]:
+    """Lose some messages, duplicate some, and return all in any order."""
     kept = [message for message in sent if rng.random() >= loss]
     arrivals = kept + [message for message in kept if rng.random() < 0.3]
     rng.shuffle(arrivals)
@@ -115,7 +115,7 @@ def test_safe_live_and_without_unnecessary_wait(seed: int, several: bool) -> Non
     above = ancestors(direct(sent))
     watched = Watched(several_parents=several)
     arrived: set[MessageId] = set()
-    for message in shuffled(sent, rng):
+    for message in shuffle(sent, rng):
         watched.take(watched.member.receive(message))
         arrived.add(_id(message))
         deliverable = {mid for mid in arrived if above[mid] <= arrived}
@@ -134,7 +134,7 @@ def test_what_is_held_is_what_lacks_an_ancestor(seed: int, several: bool) -> Non
     sent = conversation(seed, several)
     above = ancestors(direct(sent))
     watched = Watched(several_parents=several)
-    arrivals = shuffled(sent, random.Random(seed), loss=0.2)
+    arrivals = shuffle(sent, random.Random(seed), loss=0.2)
     arrived = {_id(message) for message in arrivals}
     for message in arrivals:
         watched.take(watched.member.receive(message))
@@ -154,7 +154,7 @@ def test_release_hands_over_all_and_marks_exactly_what_lacks_a_parent(
     sent = conversation(seed, several)
     parents = direct(sent)
     watched = Watched(several_parents=several, missing_parent="release", patience_s=3.0)
-    arrivals = shuffled(sent, rng, loss=0.2)
+    arrivals = shuffle(sent, rng, loss=0.2)
     for now, message in enumerate(arrivals):
         watched.take(watched.member.receive(message, now=s(now)))
         watched.take(watched.member.tick(s(now)))
@@ -177,7 +177,7 @@ def test_set_aside_is_never_early_and_accounts_for_every_message(several: bool, 
     sent = conversation(seed, several)
     above = ancestors(direct(sent))
     watched = Watched(several_parents=several, missing_parent="set_aside", patience_s=3.0)
-    arrivals = shuffled(sent, rng, loss=0.2)
+    arrivals = shuffle(sent, rng, loss=0.2)
     for now, message in enumerate(arrivals):
         watched.take(watched.member.receive(message, now=s(now)))
         watched.take(watched.member.tick(s(now)))
@@ -197,7 +197,7 @@ def test_refused_messages_brought_again_are_all_delivered(seed: int, limit: int)
     sent = conversation(seed, False)
     above = ancestors(direct(sent))
     watched = Watched(store_limit=limit)
-    arrivals = shuffled(sent, random.Random(seed))
+    arrivals = shuffle(sent, random.Random(seed))
     while arrivals:
         for message in arrivals:
             watched.take(watched.member.receive(message))
@@ -214,7 +214,7 @@ def test_a_newcomer_gets_the_rest_in_order(seed: int) -> None:
     sent = conversation(seed, False)
     above = ancestors(direct(sent))
     sponsor = Watched()
-    arrivals = shuffled(sent, rng)
+    arrivals = shuffle(sent, rng)
     cut = rng.randrange(len(arrivals))
     for message in arrivals[:cut]:
         sponsor.take(sponsor.member.receive(message))

@@ -1,6 +1,4 @@
-"""S_b where Bhavanasi and Iyer are silent: a full store, a parent that never comes; and what is
-promised then.
-"""
+"""S_b policies for a full store and for missing parents, and their guarantees."""
 
 from __future__ import annotations
 
@@ -17,13 +15,13 @@ from antecede.core.protocols.base import (
     MessageId,
 )
 from antecede.core.protocols.reply.messages import SbMessage
-from antecede.core.protocols.reply.sb import REFUSED, SemanticOrder
+from antecede.core.protocols.reply.sb import STORE_FULL, SemanticOrder
 from antecede.errors import LocalError
 from tests.core.protocols.reply.tools import mid, msg, said
 from tests.core.protocols.seconds import s
 
 
-def waiting(policy: str, **options: Any) -> SemanticOrder:
+def make_waiting_member(policy: str, **options: Any) -> SemanticOrder:
     return SemanticOrder(0, range(3), missing_parent=policy, patience_s=5.0, **options)
 
 
@@ -39,7 +37,7 @@ def test_hold_waits_for_ever() -> None:
 
 
 def test_release_marks_the_message_and_its_answers_follow_in_order() -> None:
-    a = waiting("release")
+    a = make_waiting_member("release")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.receive(msg("C1", "B2"), now=s(1.0))
     assert said(a.tick(s(4.999))) == []
@@ -51,7 +49,7 @@ def test_release_marks_the_message_and_its_answers_follow_in_order() -> None:
 
 
 def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
-    a = waiting("release")
+    a = make_waiting_member("release")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))
     assert said(a.receive(msg("B1"), now=s(9.0))) == ["deliver B1"]
@@ -60,7 +58,7 @@ def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
 
 def test_release_goes_from_the_ancestors_down() -> None:
     for parents in (("B1", "B2"), ("B2", "B1")):
-        a = waiting("release", several_parents=True)
+        a = make_waiting_member("release", several_parents=True)
         a.receive(msg("C2", *parents), now=s(0.0))
         a.receive(msg("B2", "B1", "B9"), now=s(0.0))
         a.receive(msg("B1", "B8"), now=s(0.0))
@@ -72,7 +70,7 @@ def test_release_goes_from_the_ancestors_down() -> None:
 
 
 def test_release_of_a_cycle_ends() -> None:
-    a = waiting("release")
+    a = make_waiting_member("release")
     a.receive(msg("B1", "C1"), now=s(0.0))
     a.receive(msg("C1", "B1"), now=s(0.0))
     a.receive(msg("B2", "C1"), now=s(0.0))
@@ -86,7 +84,7 @@ def test_release_of_a_cycle_ends() -> None:
 def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
     depth = 50_000
     for root in ((MessageId(1, depth + 1),), (MessageId(1, 2),)):
-        a = waiting("release")
+        a = make_waiting_member("release")
         for seq in range(depth, 1, -1):
             a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=s(0.0))
         a.receive(SbMessage(1, 1, root, 1), now=s(0.0))
@@ -97,29 +95,29 @@ def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
 
 
 def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
-    a = waiting("set_aside")
+    a = make_waiting_member("set_aside")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.receive(msg("C1", "B2"), now=s(4.0))
     a.receive(msg("C2", "B9"), now=s(4.0))
     assert said(a.tick(s(5.0))) == [
-        "discard B2: set aside: parent 1:1 did not come in 5 s",
-        "discard C1: set aside: with its parent, message 2 of member 1",
+        "discard B2: dropped: parent 1:1 did not arrive within 5 s",
+        "discard C1: dropped: reply to message 2 of member 1, which was dropped",
     ]
     assert a.counts["set_aside"] == 2
     assert [held.message.payload for held in a.blocked_on()] == ["C2"]
 
 
 def test_set_aside_is_final() -> None:
-    a = waiting("set_aside")
+    a = make_waiting_member("set_aside")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))
     assert said(a.receive(msg("B1"), now=s(6.0))) == ["deliver B1"]
     assert said(a.receive(msg("B2", "B1"), now=s(6.0))) == ["discard B2: set aside before"]
     assert said(a.receive(msg("C1", "B2"), now=s(6.0))) == [
-        "discard C1: set aside: with its parent, message 2 of member 1"
+        "discard C1: dropped: reply to message 2 of member 1, which was dropped"
     ]
     assert said(a.receive(msg("C2", "C1"), now=s(6.0))) == [
-        "discard C2: set aside: with its parent, message 1 of member 2"
+        "discard C2: set aside: reply to message 1 of member 2"
     ]
     assert said(a.receive(msg("C3", "B1"), now=s(6.0))) == ["deliver C3"]
     assert a.counts["set_aside"] == 3
@@ -129,13 +127,13 @@ def test_set_aside_is_final() -> None:
 
 @pytest.mark.slow
 def test_set_aside_of_a_deep_thread_and_of_a_cycle_end() -> None:
-    a = waiting("set_aside")
+    a = make_waiting_member("set_aside")
     for seq in range(50_000, 1, -1):
         a.receive(SbMessage(1, seq, (MessageId(1, seq - 1),), seq), now=s(0.0))
     assert len(a.tick(s(5.0))) == 49_999
     assert not a.store.by_parent
     assert a.storage_bytes() == 4 + 8, "what was set aside is one interval of numbers"
-    b = waiting("set_aside")
+    b = make_waiting_member("set_aside")
     b.receive(msg("B1", "C1"), now=s(0.0))
     b.receive(msg("C1", "B1"), now=s(0.0))
     assert len(b.tick(s(5.0))) == 2
@@ -149,7 +147,7 @@ def test_refuse_takes_the_message_when_it_comes_again() -> None:
     a = SemanticOrder(0, range(3), store_limit=2)
     a.receive(msg("B2", "B1"))
     a.receive(msg("B3", "B2"))
-    assert said(a.receive(msg("B4", "B3"))) == [f"discard B4: {REFUSED}"]
+    assert said(a.receive(msg("B4", "B3"))) == [f"discard B4: {STORE_FULL}"]
     assert a.counts["refused"] == 1
     assert said(a.receive(msg("C1"))) == ["deliver C1"], "what need not wait needs no room"
     assert said(a.receive(msg("B1"))) == ["deliver B1", "deliver B2", "deliver B3"]
@@ -188,7 +186,7 @@ def test_overflow_set_aside_gives_up_the_oldest_and_what_answers_it() -> None:
     ]
     assert said(a.receive(msg("C3", "C2"))) == [
         "discard C2: set aside: the store is full",
-        "discard C3: set aside: with its parent, message 2 of member 2",
+        "discard C3: set aside: reply to message 2 of member 2",
     ]
     assert a.counts["set_aside"] == 3
 
@@ -232,14 +230,14 @@ def test_the_guarantee_says_what_is_left(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"missing_parent": "wait"}, "missing_parent is 'wait'"),
+        ({"missing_parent": "wait"}, "unknown missing_parent 'wait'"),
         ({"missing_parent": "release"}, "needs patience_s"),
         ({"missing_parent": "set_aside", "patience_s": 0.0}, "needs patience_s"),
-        ({"patience_s": 3.0}, "needs missing_parent"),
-        ({"store_limit": 0}, "1 message is the least"),
-        ({"overflow": "release"}, "needs a store_limit"),
-        ({"overflow": "oldest", "store_limit": 1}, "overflow is 'oldest'"),
-        ({"as_published": "both"}, "as_published is 'both'"),
+        ({"patience_s": 3.0}, "without missing_parent"),
+        ({"store_limit": 0}, "expected 1 or more"),
+        ({"overflow": "release"}, "without store_limit"),
+        ({"overflow": "oldest", "store_limit": 1}, "unknown overflow 'oldest'"),
+        ({"as_published": "both"}, "unknown as_published 'both'"),
     ],
 )
 def test_choices_that_make_no_sense(options: dict[str, Any], says: str) -> None:

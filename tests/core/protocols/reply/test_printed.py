@@ -1,6 +1,4 @@
-"""Algorithms 1 and 2 of Bhavanasi and Iyer as printed: the smallest messages that show what is
-wrong with them.
-"""
+"""Algorithms 1 and 2 of Bhavanasi and Iyer as printed: smallest failing message sequences."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pytest
 from antecede.core.clocks.intervals import Intervals
 from antecede.core.protocols.reply.messages import SbMessage
 from antecede.core.protocols.reply.sb import SemanticOrder
-from antecede.core.protocols.reply.state import PrintedOrderingList
+from antecede.core.protocols.reply.state import PublishedOrderingList
 from tests.core.protocols.reply.tools import mid, msg, said
 
 
@@ -57,7 +55,7 @@ def test_two_messages_show_nothing(printed: bool | str) -> None:
 
 def test_both_repaired_agree_with_the_intervals() -> None:
     for order in itertools.permutations((1, 2, 3, 4, 6)):
-        kept = PrintedOrderingList(lookup_printed=False, insert_printed=False)
+        kept = PublishedOrderingList(published_lookup=False, published_insert=False)
         for seq in order:
             kept.insert(seq)
         assert tuple(kept.nodes) == Intervals.of(order).nodes
@@ -75,8 +73,8 @@ def test_snapshot_keeps_the_printed_lists(printed: bool | str) -> None:
     newcomer = SemanticOrder(3, range(4), as_published=printed)
     newcomer.adopt(a.frontier())
     assert newcomer.delivered[1] == [1, 3, 4, 5]
-    assert newcomer.printed is not None
-    assert newcomer.printed[1].nodes == [(1, 2), (4, 4)]
+    assert newcomer.published_lists is not None
+    assert newcomer.published_lists[1].nodes == [(1, 2), (4, 4)]
     assert newcomer.blocked_on() == ()
 
 

@@ -1,6 +1,4 @@
-"""S_b: the worked examples and claims of Bhavanasi and Iyer, one test each, and what a caller can
-do wrong.
-"""
+"""S_b: worked examples and claims of Bhavanasi and Iyer, and errors of callers."""
 
 from __future__ import annotations
 
@@ -237,13 +235,13 @@ def test_same_id_with_other_content_is_a_conflict_and_the_first_stays() -> None:
         (SbMessage(1, 1 << 63, (), "x"), SequenceError, "number 9223372036854775808"),
         (SbMessage(1, 1, (MessageId(1, 0),), "x"), SequenceError, "number 0"),
         (SbMessage(1, 1, (MessageId(1, 1 << 63),), "x"), SequenceError, "number"),
-        (SbMessage(1, 4, (MessageId(1, 4),), "x"), RemoteError, "answers itself"),
+        (SbMessage(1, 4, (MessageId(1, 4),), "x"), RemoteError, "replies to itself"),
         (
             SbMessage(1, 4, (MessageId(0, 1),), "x"),
             SequenceError,
-            "which is this member and has sent 0",
+            "but this member has sent 0",
         ),
-        (SbMessage(0, 1, (), "x"), SequenceError, "begun again without one"),
+        (SbMessage(0, 1, (), "x"), SequenceError, "its state is stale"),
     ],
 )
 def test_impossible_messages_are_refused_and_change_nothing(

@@ -1,4 +1,4 @@
-"""Short ways to write S_b messages and effects, and the ancestors of a message from sets alone."""
+"""Short notation for S_b messages and effects, and ancestors from sets."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ NUMBERS = {name: number for number, name in NAMES.items()}
 
 
 def mid(label: str) -> MessageId:
-    """`B3` is message 3 of member 1."""
+    """Return the id of a label: `B3` is message 3 of member 1."""
     return MessageId(NUMBERS[label[0]], int(label[1:]))
 
 
 def msg(label: str, *parents: str) -> SbMessage:
-    """`msg("B3", "B2")` is <B3, B2, data>; the payload is the label."""
+    """Return a message by labels: `msg("B3", "B2")` is <B3, B2, data>; the payload is the label."""
     return SbMessage(*mid(label), tuple(mid(parent) for parent in parents), label)
 
 
 def said(effects: Sequence[Effect]) -> list[str]:
-    """Effects as words: "deliver B3", "hold B3 for B2", "release B3 without B2", ..."""
+    """Return effects as text: "deliver B3", "hold B3 for B2", "release B3 without B2", ..."""
     words = []
     for effect in effects:
         match effect:
@@ -53,7 +53,7 @@ def _labels(ids: Iterable[MessageId]) -> str:
 def ancestors(
     parents: Mapping[MessageId, frozenset[MessageId]],
 ) -> dict[MessageId, frozenset[MessageId]]:
-    """The transitive closure of declared parents, straight from the definition (III.A.3)."""
+    """Return the transitive closure of declared parents, by the definition (III.A.3)."""
     closure = {child: set(direct) for child, direct in parents.items()}
     grew = True
     while grew:

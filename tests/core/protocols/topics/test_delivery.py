@@ -1,4 +1,4 @@
-"""The engine of Nakayama's protocols: never early, never stuck; times, receivers, what is held."""
+"""Delivery of Nakayama's protocols: no violation, none stuck; times, recipients, held events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.core.protocols.topics.tools import (
     AllTimes,
     TopicNetwork,
     group,
-    published,
+    publish_all,
 )
 from tests.helpers.unchanged import unchanged
 
@@ -59,7 +59,9 @@ def test_the_network_is_adversarial() -> None:
     networks = [TopicNetwork(Htbc, seed).publish(36).finish() for seed in range(5)]
     assert sum(network.holds for network in networks) > 100
     assert sum(network.discards[DUPLICATE] for network in networks) > 10
-    assert sum(len(network.needed(3, key)) for network in networks for key in network.sent) > 100
+    assert (
+        sum(len(network.list_needed(3, key)) for network in networks for key in network.sent) > 100
+    )
 
 
 @every
@@ -88,8 +90,8 @@ def test_as_published_causes_are_overtaken_where_mind_is_less_than_twice_epsilon
 def test_publishing_counts_every_topic_of_the_event_and_stamps_after_that() -> None:
     """Errata of Nakayama 2017: on publishing, increment every topic in e.P, then stamp."""
     a, _ = group("htbc", "xyz", "xyz")
-    assert published(a, "xy").tv == (("x", 1), ("y", 1))
-    message = published(a, "zx", now=s(7.5))
+    assert publish_all(a, "xy").tv == (("x", 1), ("y", 1))
+    message = publish_all(a, "zx", now=s(7.5))
     assert message.tv == (("x", 2), ("y", 1), ("z", 1))
     assert message.topics == ("x", "z")
     assert (message.lt, message.pt_ns, message.vt) == (2, s(7.5), 0)
@@ -99,14 +101,14 @@ def test_arrival_takes_the_maximum_even_of_what_is_held() -> None:
     """Errata of Nakayama 2017: by receipt, component-wise; LT and VT are maxima too."""
     a, b, c = (AllTimes(k, range(3), subscriptions=EVERYTHING, bounds=EXACT) for k in range(3))
     for _ in range(3):
-        first = published(a, "x")
-    published(b, "xy")
+        first = publish_all(a, "x")
+    publish_all(b, "xy")
     assert [type(effect) for effect in b.receive(first, now=0)] == [Hold]
-    second = published(b, "y")
+    second = publish_all(b, "y")
     assert second.tv == (("x", 3), ("y", 2))
     assert second.lt == 4
     c.receive(second, now=0)
-    assert published(c, "z").tv == (("x", 3), ("y", 2), ("z", 1))
+    assert publish_all(c, "z").tv == (("x", 3), ("y", 2), ("z", 1))
     assert c.describe()["VT"] == "<3, 2, 1>"
     assert b.describe()["VT"] == "<3, 2, 0>"
     assert c.describe()["TV"] == "<x 3, y 2, z 1>"
@@ -122,13 +124,13 @@ def test_a_protocol_carries_its_times_alone(
 ) -> None:
     """Nakayama 2017, section 2: the four types of protocols, and TV_VT of section 3."""
     a, b = (cls(k, range(2), subscriptions=EVERYTHING, bounds=EXACT) for k in range(2))
-    b.receive(published(a, "x", now=s(8)), now=s(9))
-    message = published(b, "x", now=s(9))
+    b.receive(publish_all(a, "x", now=s(8)), now=s(9))
+    message = publish_all(b, "x", now=s(9))
     assert (message.lt, message.pt_ns, message.vt) == (lt, s(pt_s), vt)
     assert b.decode(b.encode(message), b"") == message
 
 
-# -- whom an event is for --------------------------------------------------------------------
+# -- recipients of an event ------------------------------------------------------------------
 
 
 @every
@@ -146,7 +148,7 @@ def test_events_go_to_those_who_subscribe_to_one_of_their_topics(name: str) -> N
 def test_an_event_for_nobody_else_counts_all_the_same(name: str) -> None:
     a, b = group(name, "xw", "x")
     a.send(b"", topics=["w"], now=0)
-    message = published(a, "x")
+    message = publish_all(a, "x")
     assert message.seq == 2
     assert message.tv == (("w", 1), ("x", 1))
     b.receive(message, now=0)
@@ -158,15 +160,15 @@ def test_what_is_about_no_topic_of_mine_is_discarded_and_its_times_kept(name: st
     a, b = group(name, "x", "y")
     b.subscribe(0, ["x"])
     a.subscribe(1, ["x"])
-    message = published(a, "x")
+    message = publish_all(a, "x")
     assert b.receive(message, now=0) == (Discard(message, NOT_SUBSCRIBED),)
-    assert dict(published(b, "x").tv) == {"x": 2}
+    assert dict(publish_all(b, "x").tv) == {"x": 2}
 
 
 @every
 def test_who_unsubscribes_gives_up_what_is_held(name: str) -> None:
     a, b = group(name, "xy", "xy")
-    x, both = published(a, "x"), published(a, "xy")
+    x, both = publish_all(a, "x"), publish_all(a, "xy")
     b.receive(x, now=0)
     b.receive(both, now=0)
     assert b.subscribe(0, ["y"]) == ()
@@ -193,7 +195,7 @@ def test_bounds_must_be_given() -> None:
 @pytest.mark.parametrize("name", ["tv", "tv-lt", "tv-vt"])
 def test_without_physical_time_the_wait_counts_from_the_arrival(name: str) -> None:
     a, b = group(name, "x", "x")
-    message = published(a, "x", now=s(0))
+    message = publish_all(a, "x", now=s(0))
     assert b.receive(message, now=s(50)) == (Hold(message, ()),)
     assert [held.message for held in b.blocked_on()] == [message]
     assert list(b.tick(s(52))) == []
@@ -204,18 +206,18 @@ def test_without_physical_time_the_wait_counts_from_the_arrival(name: str) -> No
 @pytest.mark.parametrize("name", ["tv-pt", "htbc"])
 def test_with_physical_time_it_counts_from_the_publishing(name: str) -> None:
     a, b = group(name, "x", "x")
-    slow = published(a, "x", now=s(50))
+    slow = publish_all(a, "x", now=s(50))
     assert b.receive(slow, now=s(53)) == (Hold(slow, ()),)
     assert list(b.tick(s(53))) == []
     assert list(b.tick(s(53.5))) == [Deliver(slow)]
-    late = published(a, "x", now=s(60))
+    late = publish_all(a, "x", now=s(60))
     assert list(b.receive(late, now=s(64))) == [Deliver(late)]
 
 
 @pytest.mark.parametrize("name", ["tv-pt", "htbc"])
 def test_a_clock_that_is_far_ahead_delays_nobody_for_ever(name: str) -> None:
     a, b = group(name, "x", "x")
-    message = published(a, "x", now=s(10**9))
+    message = publish_all(a, "x", now=s(10**9))
     assert b.receive(message, now=s(50)) == (Hold(message, ()),)
     assert list(b.tick(s(52))) == []
     assert list(b.tick(s(52.5))) == [Deliver(message)]
@@ -224,7 +226,7 @@ def test_a_clock_that_is_far_ahead_delays_nobody_for_ever(name: str) -> None:
 @every
 def test_an_arrival_lets_others_go_whose_time_has_come(name: str) -> None:
     a, b = group(name, "x", "x")
-    first, second = published(a, "x", now=s(50)), published(a, "x", now=s(90))
+    first, second = publish_all(a, "x", now=s(50)), publish_all(a, "x", now=s(90))
     b.receive(first, now=s(51))
     effects = b.receive(second, now=s(91))
     assert list(effects) == [Hold(second, ()), Deliver(first)]
@@ -233,9 +235,9 @@ def test_an_arrival_lets_others_go_whose_time_has_come(name: str) -> None:
 @every
 def test_what_precedes_goes_first_whatever_came_first(name: str) -> None:
     a, b, c = group(name, "x", "x", "x")
-    first = published(a, "x", now=s(50))
+    first = publish_all(a, "x", now=s(50))
     b.receive(first, now=s(51))
-    second = published(b, "x", now=s(51))
+    second = publish_all(b, "x", now=s(51))
     c.receive(second, now=s(52))
     c.receive(first, now=s(53))
     assert list(c.tick(s(90))) == [Deliver(first), Deliver(second)]
@@ -247,9 +249,9 @@ def test_a_due_event_waits_for_a_held_one_that_precedes_it(name: str) -> None:
         accuracy_s=5, least_s=1, most_s=3, clocks={2: 0}, channels={(0, 2): (1, 9)}
     )
     a, b, c = group(name, "x", "x", "x", bounds=bounds)
-    first = published(a, "x", now=s(55))
+    first = publish_all(a, "x", now=s(55))
     b.receive(first, now=s(51))
-    second = published(b, "x", now=s(46))
+    second = publish_all(b, "x", now=s(46))
     c.receive(second, now=s(52))
     c.receive(first, now=s(59))
     delivered = [e.message for now in range(60, 90) for e in c.tick(s(now))]
@@ -265,12 +267,12 @@ def test_a_cycle_of_the_relation_is_released_by_the_sum_of_the_topic_vector(name
     ]
     cycle = []
     for member, before, topics in zip(members, "abc", ("ab", "bc", "ca"), strict=False):
-        published(member, before)
-        cycle.append(published(member, topics))
+        publish_all(member, before)
+        cycle.append(publish_all(member, topics))
     d = members[3]
     for message in cycle:
         d.receive(message, now=0)
-    held = [(key.sender, waiting.stamp) for key, waiting in d.held.items()]
+    held = [(key.sender, waiting.timestamp) for key, waiting in d.held.items()]
     ordered = {
         (one, other)
         for (one, e1), (other, e2) in itertools.permutations(held, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.topics.delays import Delays
-from antecede.core.protocols.topics.messages import Parts
+from antecede.core.protocols.topics.messages import CarriedTimes
 from antecede.core.protocols.topics.protocols import Htbc
 from antecede.core.protocols.topics.relations import Stamp, TopicRelation
 from tests.core.protocols.seconds import s
@@ -17,7 +17,7 @@ from tests.core.protocols.topics.tools import MOST_MEMBERS, AllTimes, TopicNetwo
 
 LEAST_S, MOST_S = 3, 5
 SEEDS = range(12)
-TBC = Parts(linear=True, physical=True)
+TBC = CarriedTimes(linear=True, physical=True)
 
 
 def alike(accuracy_s: float, *, spelled: bool = False) -> Bounds[int]:

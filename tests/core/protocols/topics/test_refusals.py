@@ -1,4 +1,4 @@
-"""What Nakayama's protocols refuse and discard, their bytes, and members that come and go."""
+"""Rejections, discards, encoding and membership of Nakayama's protocols."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from tests.core.protocols.topics.tools import (
     AllTimes,
     TopicNetwork,
     group,
-    published,
+    publish_all,
 )
 from tests.core.protocols.wire_checks import (
-    damage_is_refused_whole_or_read_as_another,
-    longer_and_shorter_is_refused,
-    random_bytes_decode_or_are_refused,
+    check_damage,
+    check_length_changes,
+    check_random_bytes,
 )
 from tests.helpers.unchanged import unchanged
 
@@ -54,7 +54,7 @@ groups = pytest.mark.parametrize("group", GROUPS)
 @every
 def test_copies_are_discarded_before_and_after_delivery(name: str) -> None:
     a, b = group(name, "x", "x")
-    message = published(a, "x", now=s(50))
+    message = publish_all(a, "x", now=s(50))
     assert a.receive(message, now=s(50)) == (Discard(message, OWN),)
     b.receive(message, now=s(51))
     assert b.receive(message, now=s(51)) == (Discard(message, DUPLICATE),)
@@ -90,7 +90,7 @@ def test_the_impossible_is_refused_and_changes_nothing(
     a, b = (AllTimes(k, range(4), subscriptions=EVERYTHING, bounds=EXACT) for k in range(2))
     for member in (a, b):
         member.leave(3, 5)
-    message = published(a, "x")
+    message = publish_all(a, "x")
     with unchanged(b), pytest.raises(error):
         b.receive(message._replace(**change), now=0)  # type: ignore[arg-type]
     assert b.receive(message, now=0) == (Hold(message, ()),)
@@ -104,7 +104,7 @@ def test_the_impossible_is_refused_and_changes_nothing(
 @settings(max_examples=150)
 def test_random_bytes_decode_or_are_refused(name: str, data: bytes) -> None:
     _, member = group(name, "x", "x")
-    random_bytes_decode_or_are_refused(member, data)
+    check_random_bytes(member, data)
 
 
 @every
@@ -114,13 +114,13 @@ def test_a_damaged_event_is_refused_whole_or_read_as_another(
 ) -> None:
     network = TopicNetwork(CLASSES[name], 5).publish(6)
     newest = list(network.sent.values())[-3:]
-    damage_is_refused_whole_or_read_as_another(network.members[0], newest, where, byte)
+    check_damage(network.members[0], newest, where, byte)
 
 
 @every
 def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
     network = TopicNetwork(CLASSES[name], 5).publish(6)
-    longer_and_shorter_is_refused(network.members[0], network.sent.values())
+    check_length_changes(network.members[0], network.sent.values())
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_sizes_by_the_accounting_of_the_page() -> None:
     kept = {"tv": 8, "tv-lt": 12, "tv-pt": 8, "htbc": 12, "tv-vt": 8 + 4 * 3}
     for name in CLASSES:
         a, b, _ = group(name, "xy", "xy", "xy")
-        published(a, "y")
-        message = published(a, "x")
+        publish_all(a, "y")
+        message = publish_all(a, "x")
         assert a.control_bytes(message) == control[name]
         assert b.storage_bytes() == kept[name] - 8
         b.receive(message, now=0)
@@ -160,8 +160,8 @@ def test_sizes_by_the_accounting_of_the_page() -> None:
 
 def test_members_that_an_event_speaks_of_and_new_numbers_for_them() -> None:
     a, b, c = group("tv-vt", "x", "x", "x")
-    b.receive(published(a, "x"), now=0)
-    message = published(b, "x")
+    b.receive(publish_all(a, "x"), now=0)
+    message = publish_all(b, "x")
     assert c.mentions(message) == (0, 1)
     assert c.causes(message) == ()
     renumbered = c.renumber(message, {0: 7, 1: 4})
@@ -175,7 +175,7 @@ def test_members_that_an_event_speaks_of_and_new_numbers_for_them() -> None:
 @every
 def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: str) -> None:
     a, b, _, d = group(name, "x", "x", "", "xy")
-    first, second = published(a, "x", now=s(50)), published(a, "x", now=s(60))
+    first, second = publish_all(a, "x", now=s(50)), publish_all(a, "x", now=s(60))
     b.receive(first, now=s(51))
     b.tick(s(59))
     b.receive(second, now=s(61))
@@ -187,7 +187,7 @@ def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: st
     assert newcomer.subscriptions.of(3) == {"x", "y"}
     assert newcomer.receive(first, now=s(61)) == (Discard(first, DUPLICATE),)
     assert newcomer.receive(second, now=s(61)) == (Hold(second, ()),)  # the sponsor only holds it
-    assert published(newcomer, "x", now=s(61)).tv == (("x", 3),)
+    assert publish_all(newcomer, "x", now=s(61)).tv == (("x", 3),)
     assert d.join(5) == ()
     with pytest.raises(LocalError, match="before anything"):
         newcomer.adopt(frontier)
@@ -195,18 +195,18 @@ def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: st
 
 def test_a_newcomers_vector_time_covers_what_its_sponsor_sent_too() -> None:
     sponsor, other = group("tv-vt", "x", "x")
-    sponsor.receive(published(other, "x"), now=0)
-    published(sponsor, "x")
+    sponsor.receive(publish_all(other, "x"), now=0)
+    publish_all(sponsor, "x")
     newcomer = TvVt(2, [2], subscriptions=EVERYTHING, bounds=EXACT)
     newcomer.adopt(sponsor.frontier())
     newcomer.subscribe(1, ["x"])
-    assert published(newcomer, "x").vt == pack([(0, 1), (1, 1)])
+    assert publish_all(newcomer, "x").vt == pack([(0, 1), (1, 1)])
 
 
 @every
 def test_after_a_leave_late_events_count_and_later_ones_are_discarded(name: str) -> None:
     a, b, _ = group(name, "x", "x", "x")
-    messages = [published(b, "x") for _ in range(4)]
+    messages = [publish_all(b, "x") for _ in range(4)]
     a.receive(messages[0], now=0)
     a.receive(messages[2], now=0)
     assert a.leave(1, 2) == (Discard(messages[2], AFTER_LEAVE),)
@@ -224,7 +224,7 @@ def test_after_a_leave_late_events_count_and_later_ones_are_discarded(name: str)
 def test_a_join_and_a_leave_reach_the_waits_of_what_is_held(name: str) -> None:
     bounds: Bounds[int] = Bounds(least_s=1, most_s=2, channels={(2, 1): (1, 20)})
     a, b = group(name, "x", "x", bounds=bounds)
-    message = published(a, "x", now=s(50))
+    message = publish_all(a, "x", now=s(50))
     b.receive(message, now=s(51))
     b.join(2)
     assert list(b.tick(s(60))) == []
@@ -234,7 +234,7 @@ def test_a_join_and_a_leave_reach_the_waits_of_what_is_held(name: str) -> None:
 @every
 def test_states_that_behave_alike_are_equal(name: str) -> None:
     a, b, c = group(name, "x", "x", "x")
-    messages = published(a, "x"), published(b, "x"), published(a, "x")
+    messages = publish_all(a, "x"), publish_all(b, "x"), publish_all(a, "x")
     start = c.snapshot()
     states = set()
     for order in itertools.permutations(messages):

@@ -1,6 +1,4 @@
-"""The relations of Nakayama 2017: what each orders, what it misses, and that none may be sorted
-by.
-"""
+"""Relations of Nakayama 2017: ordered and missed pairs, and cycles."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.lanes import pack
 from antecede.core.clocks.nanoseconds import NS
 from antecede.core.protocols.topics.delays import Delays
-from antecede.core.protocols.topics.messages import Parts, stamp
+from antecede.core.protocols.topics.messages import CarriedTimes, make_timestamp
 from antecede.core.protocols.topics.published_relations import (
     PrintedTopicRelation,
-    linear_precedes_as_printed,
-    physical_precedes_as_printed,
+    linear_precedes_as_published,
+    physical_precedes_as_published,
 )
 from antecede.core.protocols.topics.relations import (
     ALL,
@@ -35,10 +33,10 @@ from antecede.core.protocols.topics.relations import (
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import LocalError
 from tests.core.protocols.seconds import s
-from tests.core.protocols.topics.tools import CLASSES, GROUPS, AllTimes, TopicNetwork, published
+from tests.core.protocols.topics.tools import CLASSES, GROUPS, AllTimes, TopicNetwork, publish_all
 from tests.helpers.truth import Id
 
-ORDERING = {name: cls.parts for name, cls in CLASSES.items()}
+ORDERING = {name: cls.carried_times for name, cls in CLASSES.items()}
 """The relations of section 2, by protocol, and the yardstick of section 3."""
 
 
@@ -47,7 +45,7 @@ def about(source: int, /, **counts: int) -> Stamp:
 
 
 def relation(
-    parts: Parts,
+    parts: CarriedTimes,
     bounds: Bounds[int],
     *,
     members: int = 4,
@@ -89,18 +87,18 @@ def test_precedes_is_strict_in_every_topic_and_the_other_reading_is_not() -> Non
 
 def test_an_unknown_reading_is_refused() -> None:
     with pytest.raises(LocalError, match="all, some"):
-        relation(Parts(), Bounds(), reading="most")
+        relation(CarriedTimes(), Bounds(), reading="most")
 
 
-@pytest.mark.parametrize("part", Parts._fields)
+@pytest.mark.parametrize("part", CarriedTimes._fields)
 def test_a_relation_reads_the_times_that_it_is_made_of_and_no_others(part: str) -> None:
     early = Stamp(0, 1, {"x": 1}, lt=1, pt_ns=s(10), vt=pack({0: 1}.items()))
     late = Stamp(1, 1, {"x": 2}, lt=2, pt_ns=s(20), vt=pack({0: 1, 1: 1}.items()))
     field = {"linear": "lt", "physical": "pt_ns", "vector": "vt"}[part]
     without: Any = {field: 0}
     changed = late._replace(**without)
-    for asked in itertools.product((False, True), repeat=len(Parts._fields)):
-        parts = Parts(*asked)
+    for asked in itertools.product((False, True), repeat=len(CarriedTimes._fields)):
+        parts = CarriedTimes(*asked)
         one = relation(parts, GROUPS["alike, good clocks"])
         assert one.precedes(early, late, {"x"})
         assert one.precedes(early, changed, {"x"}) is not getattr(parts, part)
@@ -114,8 +112,8 @@ def test_linear_time_is_compared_strictly_and_as_published_orders_ties_both_ways
     e1, e2 = Stamp(0, 1, {}, lt=3), Stamp(1, 1, {}, lt=3)
     assert not linear_precedes(e1, e2)
     assert not linear_precedes(e2, e1)
-    assert linear_precedes_as_printed(e1, e2)
-    assert linear_precedes_as_printed(e2, e1)
+    assert linear_precedes_as_published(e1, e2)
+    assert linear_precedes_as_published(e2, e1)
     assert linear_precedes(e1, e2._replace(lt=4))
 
 
@@ -125,7 +123,7 @@ def test_linear_time_is_compared_strictly_and_as_published_orders_ties_both_ways
 def orders_at(bounds: Bounds[int], *, as_published: bool) -> list[int]:
     """Return the differences e2.PT - e1.PT, from -9 to 20, at which 0's event precedes 1's."""
     delays = Delays(bounds, range(3))
-    rule = physical_precedes_as_printed if as_published else physical_precedes
+    rule = physical_precedes_as_published if as_published else physical_precedes
     return [
         later
         for later in range(-9, 21)
@@ -158,7 +156,7 @@ def test_rule_3_repaired_goes_by_the_least_delay_over_any_path() -> None:
 def test_events_of_one_source_go_by_its_counter() -> None:
     delays = Delays(Bounds(accuracy_s=1, least_s=5, most_s=8), range(2))
     e1, e2 = Stamp(0, 1, {}, pt_ns=s(50)), Stamp(0, 2, {}, pt_ns=s(50))
-    for rule in (physical_precedes, physical_precedes_as_printed):
+    for rule in (physical_precedes, physical_precedes_as_published):
         assert rule(e1, e2, delays)
         assert not rule(e2, e1, delays)
 
@@ -177,7 +175,9 @@ def test_vector_time_precedes_where_no_entry_is_greater(vectors: list[tuple[int,
 # -- against plain sets ----------------------------------------------------------------------
 
 
-def pairs(network: TopicNetwork, parts: Parts, **how: object) -> dict[int, set[tuple[Id, Id]]]:
+def pairs(
+    network: TopicNetwork, parts: CarriedTimes, **how: object
+) -> dict[int, set[tuple[Id, Id]]]:
     """Return by peer the pairs of events it received that a relation orders."""
     ordered = relation(parts, network.bounds, **how)  # type: ignore[arg-type]
     stamps = network.stamps()
@@ -194,7 +194,7 @@ def pairs(network: TopicNetwork, parts: Parts, **how: object) -> dict[int, set[t
 def causal_and_related(network: TopicNetwork) -> dict[int, set[tuple[Id, Id]]]:
     """Return by peer the pairs that the oracle calls causal, by receipt, and related."""
     return {
-        at: {(one, other) for other in done for one in network.needed(at, other)}
+        at: {(one, other) for other in done for one in network.list_needed(at, other)}
         for at, done in network.truth.delivered.items()
     }
 
@@ -250,8 +250,8 @@ def test_a_causal_pair_never_goes_against_the_rank(group: str, seed: int) -> Non
                 assert rank(stamps[cause]) < rank(stamps[key])
 
 
-def missed(group: str, runs: int = 12) -> dict[str, int]:
-    """Return how many exact pairs each relation as published misses in some runs."""
+def count_missed(group: str, runs: int = 12) -> dict[str, int]:
+    """Return the number of exact pairs that each published relation misses in some runs."""
     count = dict.fromkeys(ORDERING, 0)
     for seed in range(runs):
         network = TopicNetwork(AllTimes, seed, GROUPS[group]).publish(18).finish()
@@ -263,25 +263,25 @@ def missed(group: str, runs: int = 12) -> dict[str, int]:
 
 
 def test_as_published_misses_causal_pairs_where_mind_is_less_than_twice_epsilon() -> None:
-    count = missed("alike, clocks off by a delay")
+    count = count_missed("alike, clocks off by a delay")
     assert count["tv-pt"] > 0
     assert count["htbc"] > 0
     assert count["tv"] == count["tv-lt"] == count["tv-vt"] == 0
 
 
 def test_as_published_misses_causal_pairs_where_a_path_is_faster_than_the_channel() -> None:
-    assert missed("all unlike")["htbc"] > 0
+    assert count_missed("all unlike")["htbc"] > 0
 
 
 def test_as_published_misses_nothing_in_a_group_alike_with_good_clocks() -> None:
-    assert missed("alike, good clocks") == dict.fromkeys(ORDERING, 0)
+    assert count_missed("alike, good clocks") == dict.fromkeys(ORDERING, 0)
 
 
 # -- every run of a small grid ---------------------------------------------------------------
 
 
 def chains(bounds: Bounds[int], steps: tuple[int, ...]) -> Iterator[tuple[Stamp, Stamp]]:
-    """Yield e1 of 0 and e2 of 1, who has got e1, or what came by way of 2 after it.
+    """Yield e1 of 0 and e2 of 1, which has e1, or a later event of 2.
 
     All delays, all clocks, all publications.
     """
@@ -298,14 +298,14 @@ def chains(bounds: Bounds[int], steps: tuple[int, ...]) -> Iterator[tuple[Stamp,
                     AllTimes(k, range(4), bounds=bounds, subscriptions=everything) for k in range(4)
                 ]
                 now = s(100)
-                e1 = message = published(members[steps[0]], first, now + offsets[0])
+                e1 = message = publish_all(members[steps[0]], first, now + offsets[0])
                 for at, delay in zip(steps[1:], took, strict=True):
                     now += s(delay)
                     last = at == steps[-1]
                     reading = now + (offsets[1] if last else 0)
                     members[at].receive(message, now=reading)
-                    message = published(members[at], second if last else "c", reading)
-                yield stamp(e1), stamp(message)
+                    message = publish_all(members[at], second if last else "c", reading)
+                yield make_timestamp(e1), make_timestamp(message)
 
 
 @pytest.mark.slow
@@ -313,7 +313,7 @@ def chains(bounds: Bounds[int], steps: tuple[int, ...]) -> Iterator[tuple[Stamp,
 @pytest.mark.parametrize("group", GROUPS)
 def test_on_a_small_grid_safe_relations_miss_no_chain(group: str, steps: tuple[int, ...]) -> None:
     bounds = GROUPS[group]
-    nearest = relation(Parts(physical=True), bounds)
+    nearest = relation(CarriedTimes(physical=True), bounds)
     tight = False
     for e1, e2 in chains(bounds, steps):
         related = bool(e1.counts.keys() & e2.counts.keys())
@@ -331,7 +331,7 @@ def test_on_a_small_grid_safe_relations_miss_no_chain(group: str, steps: tuple[i
 
 
 class Published(NamedTuple):
-    """One event of a run without clocks: who published it, and what it counted."""
+    """Event of a run without clocks: its publisher and counts."""
 
     source: int
     topics: str
@@ -343,7 +343,7 @@ PEERS = 3
 
 
 def runs(events: int) -> Iterator[tuple[Published, ...]]:
-    """Yield every run of so many events of three peers, arrivals chosen for each before it.
+    """Yield every run of so many events of three peers, with chosen arrivals before each.
 
     Peers are numbered in the order of their first event, and the first topic is a.
     """
@@ -400,7 +400,7 @@ def test_tv_is_cyclic_over_topics_that_overlap() -> None:
 
 
 def test_with_linear_time_a_pair_with_equal_or_falling_lt_is_not_ordered() -> None:
-    linear = relation(Parts(linear=True), Bounds[int](least_s=1, most_s=2))
+    linear = relation(CarriedTimes(linear=True), Bounds[int](least_s=1, most_s=2))
     for lt, ordered in ((3, False), (4, False), (5, True)):
         first, then = Stamp(0, 1, {"x": 1}, 1, 4), Stamp(1, 1, {"x": 2}, 2, lt)
         assert linear.precedes(first, then, ("x",)) is ordered

@@ -1,6 +1,4 @@
-"""How long Nakayama's protocols wait: in every run of a small grid never too short, nor too
-long.
-"""
+"""Waits of Nakayama's protocols: neither too short nor too long in all runs of a small grid."""
 
 from __future__ import annotations
 
@@ -18,23 +16,23 @@ from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.messages import TopicMessage
-from antecede.core.protocols.topics.state import Waiting
+from antecede.core.protocols.topics.state import HeldEvent
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import LocalError
 from tests.core.protocols.seconds import s
-from tests.core.protocols.topics.tools import CLASSES, EXACT, GROUPS, LAN_WAN, UNLIKE, published
+from tests.core.protocols.topics.tools import CLASSES, EXACT, GROUPS, LAN_WAN, UNLIKE, publish_all
 
 every = pytest.mark.parametrize("name", CLASSES)
 groups = pytest.mark.parametrize("group", GROUPS)
 
 
 def early_on_the_grid(name: str, bounds: Bounds[int], path: tuple[int, ...]) -> Iterator[bool]:
-    """Tell for every run of a small grid whether an event came before its cause.
+    """Yield for every run of a small grid whether an event came before its cause.
 
-    The first of `path` publishes e1; each of the others publishes as soon as that is there, the
-    last of them e2. All copies to 3 take every delay that they can, the others the least; the
-    clocks of the last publisher and of 3 are at either end, that of 3 at either end again when
-    e1 comes. In each second 3 is ticked before anything arrives.
+    The first of `path` publishes e1. Each of the others publishes as soon as it has that, the last
+    of them e2. All copies to 3 take every possible delay, the others the least. The clocks of the
+    last publisher and of 3 are at either end, that of 3 at either end again when e1 arrives. In
+    each second 3 is ticked before anything arrives.
     """
     source, last = path[0], path[-1]
     steps = [bounds.least_delay_ns(a, b) // NS for a, b in itertools.pairwise(path)]
@@ -50,16 +48,16 @@ def early_on_the_grid(name: str, bounds: Bounds[int], path: tuple[int, ...]) -> 
                 CLASSES[name](k, range(4), subscriptions=subscriptions, bounds=bounds)
                 for k in range(4)
             ]
-            e1 = message = published(members[source], "x", s(100), "e1")
+            e1 = message = publish_all(members[source], "x", s(100), "e1")
             at = 0
             for to, step in zip(path[1:], steps, strict=True):
                 at += step
                 members[to].receive(message, now=s(100 + at))
-                message = published(
+                message = publish_all(
                     members[to], "x", s(100 + at) + (its if to == last else 0), "e2"
                 )
             if len(path) == 1:
-                message = published(members[source], "x", s(100) + its, "e2")
+                message = publish_all(members[source], "x", s(100) + its, "e2")
             arrivals = {"e1": (took[0], e1), "e2": (at + took[1], message)}
             yield _overtaken(members[3], arrivals, then, when_e1_comes)
 
@@ -88,8 +86,8 @@ GRIDS: dict[str, Bounds[int]] = {
 }
 
 
-def patched(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
-    """Take so many seconds off both bounds."""
+def patch_waits(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
+    """Reduce both bounds by so many seconds."""
     for bound in ("after_publishing_ns", "after_arrival_ns"):
         whole: Callable[[Delays, int, int], int] = getattr(Delays, bound)
 
@@ -112,7 +110,7 @@ def test_the_wait_is_long_enough_and_one_second_less_is_not(
 ) -> None:
     bounds = GRIDS[grid]
     assert not any(early for path in PATHS for early in early_on_the_grid(name, bounds, path))
-    patched(monkeypatch, 1)
+    patch_waits(monkeypatch, 1)
     assert any(early for path in PATHS for early in early_on_the_grid(name, bounds, path))
 
 
@@ -120,7 +118,7 @@ def test_the_bound_of_the_publishers_own_channel_is_too_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     far: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2, channels={(0, 3): (1, 9)})
-    assert Delays(far, range(4)).after_publishing_ns(1, 3) == s(9 - 1 + 2)
+    assert Delays(far, range(4)).wait_after_publishing_ns(1, 3) == s(9 - 1 + 2)
     assert not any(early_on_the_grid("htbc", far, (0, 1)))
     monkeypatch.setattr(
         Delays,
@@ -139,9 +137,9 @@ def test_delays_by_hand() -> None:
     assert delays.least_ns(1, 0) == s(1)
     assert delays.least_ns(1, 1) == 0
     assert delays.error_ns(1, 3) == s(3)
-    assert delays.after_publishing_ns(1, 3) == s((9 - 2) + 3)  # k = 0
-    assert delays.after_arrival_ns(1, 3) == s((9 - 2) - 1 + 2 * 1)
-    assert delays.after_publishing_ns(2, 0) == s((3 - 0) + 4)  # k = 2 itself
+    assert delays.wait_after_publishing_ns(1, 3) == s((9 - 2) + 3)  # k = 0
+    assert delays.wait_after_arrival_ns(1, 3) == s((9 - 2) - 1 + 2 * 1)
+    assert delays.wait_after_publishing_ns(2, 0) == s((3 - 0) + 4)  # k = 2 itself
     assert delays.least_ns(2, 0) == s(1)
 
 
@@ -175,7 +173,7 @@ def test_a_due_time_of_ones_own_is_gone_by(name: str, put_on: str) -> None:
     cls = CLASSES[name]
     later_ns = s(1.5)
 
-    def later(self: TopicProtocol, waiting: Waiting) -> int:
+    def later(self: TopicProtocol, waiting: HeldEvent) -> int:
         return cls.due_ns(self, waiting) + later_ns
 
     subscriptions = Subscriptions(dict.fromkeys(range(3), ("x",)))
@@ -185,7 +183,7 @@ def test_a_due_time_of_ones_own_is_gone_by(name: str, put_on: str) -> None:
     own = other(1, range(3), **options)
     if put_on == "the member":
         own.due_ns = later.__get__(own)
-    event = published(cls(0, range(3), **options), "x", s(100), "e")
+    event = publish_all(cls(0, range(3), **options), "x", s(100), "e")
     for one in (plain, own):
         assert not any(isinstance(e, Deliver) for e in one.receive(event, now=s(101)))
     (waiting,) = plain.held.values()

@@ -1,4 +1,4 @@
-"""Groups that order by topics, and what their network adds: who subscribes, who publishes what."""
+"""Groups with topic orders, and a network with subscriptions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Self
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.base import DUPLICATE, Discard, Hold
 from antecede.core.protocols.topics.delivery import TopicProtocol
-from antecede.core.protocols.topics.messages import Parts, TopicMessage, stamp
+from antecede.core.protocols.topics.messages import CarriedTimes, TopicMessage, make_timestamp
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.topics.relations import Stamp
 from antecede.core.protocols.topics.state import NOT_SUBSCRIBED
 from antecede.core.protocols.topics.subscriptions import Subscriptions
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network
 from tests.helpers.truth import Id
 
@@ -31,9 +31,9 @@ CLASSES: dict[str, type[TopicProtocol]] = {
 
 
 class AllTimes(TopicProtocol):
-    """Carries every time, so that one run gives stamps for all relations."""
+    """Protocol that carries every time, so that one run gives timestamps for all relations."""
 
-    parts = Parts(linear=True, physical=True, vector=True)
+    carried_times = CarriedTimes(linear=True, physical=True, vector=True)
 
 
 LAN_WAN: Bounds[int] = Bounds(
@@ -61,7 +61,7 @@ GROUPS: dict[str, Bounds[int]] = {
 
 
 class TopicNetwork(Network):
-    """Peers who subscribe at random; `early` collects what comes before a related cause."""
+    """Members with random subscriptions; `early` collects events before a related cause."""
 
     def __init__(
         self, cls: type[TopicProtocol], seed: int, bounds: Bounds[int] = LAN_WAN, **options: Any
@@ -72,18 +72,18 @@ class TopicNetwork(Network):
         super().__init__(partial(cls, **options), 4, seed, bounds, tolerant=True)
 
     def whom(self, at: int) -> dict[str, Any]:
-        """Draw what an event is about."""
+        """Draw the topics of an event."""
         return {"topics": self.some_topics()}
 
     def publish(self, events: int) -> Self:
-        """Let about so many events be published, one in two thirds of a second."""
+        """Publish about so many events, one in two thirds of a second."""
         return self.steps(10 * events, sends=0.1)
 
     def some_topics(self) -> list[str]:
         """Draw topics."""
         return self.random.sample(TOPICS, self.random.randint(1, len(TOPICS)))
 
-    def needed(self, at: int, key: Id) -> set[Id]:
+    def list_needed(self, at: int, key: Id) -> set[Id]:
         """Return the causes that `at` must deliver first: related, and sent to it."""
         subscription = self.members[at].subscriptions.of(at)
         return {
@@ -94,22 +94,22 @@ class TopicNetwork(Network):
         }
 
     def lacks(self, at: int, key: Id) -> set[Id]:
-        """Return the causes that `at` must deliver first, and has not."""
-        return self.needed(at, key) - self.truth.has[at]
+        """Return the causes that `at` must still deliver first."""
+        return self.list_needed(at, key) - self.truth.has[at]
 
     def hold(self, at: int, effect: Hold) -> None:
-        """Judge that an event is held: no cause is known to be missing."""
+        """Check a held event: no cause is known to be missing."""
         super().hold(at, effect)
         assert effect.missing == ()
 
     def discard(self, at: int, effect: Discard) -> None:
-        """Judge that an event is not delivered; nothing waits for what is given up."""
+        """Check a discarded event: it is not delivered, and none waits for abandoned events."""
         super().discard(at, effect)
         assert effect.reason in (DUPLICATE, NOT_SUBSCRIBED)
         self.truth.has[at] |= {self.key(effect.message)} - self.held(at).keys()
 
     def change(self) -> None:
-        """Let somebody join, leave or subscribe anew; everybody hears of it at once."""
+        """Let a member join, leave or change its subscription; all learn of it at once."""
         choice = self.random.choice(("join", "leave", "subscribe", "subscribe"))
         at = self.anyone()
         newcomer = max(self.truth.has) + 1
@@ -124,8 +124,8 @@ class TopicNetwork(Network):
                 self.carry_out(other, member.subscribe(at, topics))
 
     def stamps(self) -> Mapping[Id, Stamp]:
-        """Return the times of all events that were sent to somebody."""
-        return {key: stamp(message) for key, message in self.sent.items()}
+        """Return the times of all events that had recipients."""
+        return {key: make_timestamp(message) for key, message in self.sent.items()}
 
 
 EVERYTHING: Subscriptions[int] = Subscriptions(dict.fromkeys(range(9), ("x", "y", "z")))
@@ -134,14 +134,14 @@ EXACT: Bounds[int] = Bounds(accuracy_s=0, least_s=1, most_s=3)
 
 
 def group(name: str, *subscribed: str, bounds: Bounds[int] = EXACT) -> list[TopicProtocol]:
-    """Return members 0 .. n - 1 with these subscriptions, a letter a topic."""
+    """Return members 0 .. n - 1 with these subscriptions, one letter per topic."""
     subscriptions = Subscriptions(dict(enumerate(subscribed)))
     members = range(len(subscribed))
     return [CLASSES[name](k, members, subscriptions=subscriptions, bounds=bounds) for k in members]
 
 
-def published(
+def publish_all(
     member: TopicProtocol, topics: str, now: int = 0, payload: object = b""
 ) -> TopicMessage:
-    message: TopicMessage = sent(member, payload, now=now, topics=list(topics))
+    message: TopicMessage = send_one(member, payload, now=now, topics=list(topics))
     return message

@@ -1,4 +1,4 @@
-"""Total order: one order for all, causality kept, own messages in their turn, refusals, bytes."""
+"""Total order: one order for all, causality, own messages in turn, rejections, encoding."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from antecede.core.protocols.base import (
     Protocol,
     Transmit,
 )
-from antecede.core.protocols.total.sequencer import Placing, SequencedMessage, Sequencer
+from antecede.core.protocols.total.sequencer import SequenceAssignment, SequencedMessage, Sequencer
 from antecede.core.protocols.total.timestamps import (
-    MOST_AHEAD,
-    MOST_JUMP,
-    Acknowledgement,
+    MAX_LEAD,
+    MAX_PROMISES,
     AgreedTimestamps,
+    TimeAcknowledgement,
     TimedMessage,
 )
 from antecede.errors import LocalError, RemoteError
@@ -50,7 +50,7 @@ def test_all_deliver_everything_in_one_order_that_respects_causality(
     assert all(order == orders[0] for order in orders)
 
 
-def sent(member: Protocol, payload: object = b"") -> Any:
+def send_one(member: Protocol, payload: object = b"") -> Any:
     return next(e.message for e in member.send(payload) if isinstance(e, Transmit))
 
 
@@ -96,12 +96,12 @@ def test_a_group_returns_own_messages_too() -> None:
 
 def test_the_sequencer_places_a_senders_messages_in_its_order() -> None:
     sequencer, sender = Sequencer(0, range(3)), Sequencer(2, range(3))
-    first, second, third = (sent(sender, n) for n in range(3))
+    first, second, third = (send_one(sender, n) for n in range(3))
     assert list(sequencer.receive(third)) == [Hold(third, (MessageId(2, 2),))]
     assert list(sequencer.receive(second)) == [Hold(second, (MessageId(2, 1),))]
     assert sequencer.blocked_on()[1].missing == (MessageId(2, 1),)
     note, *delivered = sequencer.receive(first)
-    assert note == Transmit((1, 2), Placing(0, 0, b"", 1, 2, 1, 3))
+    assert note == Transmit((1, 2), SequenceAssignment(0, 0, b"", 1, 2, 1, 3))
     assert delivered == [Deliver(first), Deliver(second), Deliver(third)]
     assert sequencer.control_bytes(note.message) == 16
     assert sequencer.control_bytes(first) == 4
@@ -112,12 +112,12 @@ def test_a_member_names_the_message_of_the_next_place() -> None:
     late, own = SequencedMessage(2, 1, "late"), SequencedMessage(0, 2, "own", 3)
     assert list(member.receive(late)) == [Hold(late, ())]
     assert member.blocked_on() == (Held(late, (), silent=(0,)),)
-    member.receive(Placing(0, 0, b"", 2, 2, 1, 1))
+    member.receive(SequenceAssignment(0, 0, b"", 2, 2, 1, 1))
     assert list(member.receive(own)) == [Hold(own, ())]
     first = SequencedMessage(0, 1, "first", 1)
     assert list(member.receive(first)) == [Deliver(first), Deliver(late), Deliver(own)]
     ahead = SequencedMessage(0, 4, "ahead", 5)
-    member.receive(Placing(0, 0, b"", 4, 2, 2, 1))
+    member.receive(SequenceAssignment(0, 0, b"", 4, 2, 2, 1))
     assert list(member.receive(ahead)) == [Hold(ahead, (MessageId(2, 2),))]
     assert member.storage_bytes() == 4 * (3 + 2 + 4 * 2)
 
@@ -140,14 +140,14 @@ def test_another_sequencer_can_be_chosen() -> None:
         SequencedMessage(2, 1, "placed by itself", 1),
         SequencedMessage(0, 1, "the sequencer's own, without a place"),
         SequencedMessage(0, 1, "place too large", 1 << 63),
-        Placing(2, 0, b"", 1, 1, 1, 1),
-        Placing(0, 0, b"", 1, 9, 1, 1),
-        Placing(0, 0, b"", 1, 0, 1, 1),
-        Placing(0, 0, b"", 0, 2, 1, 1),
-        Placing(0, 0, b"", 1, 2, 0, 1),
-        Placing(0, 0, b"", 1, 2, 1, 0),
-        Placing(0, 0, b"", 1, 1, 1, 2),  # member 1 sent one message
-        Placing(0, 0, b"", 1, 2, 1, 1 << 63),
+        SequenceAssignment(2, 0, b"", 1, 1, 1, 1),
+        SequenceAssignment(0, 0, b"", 1, 9, 1, 1),
+        SequenceAssignment(0, 0, b"", 1, 0, 1, 1),
+        SequenceAssignment(0, 0, b"", 0, 2, 1, 1),
+        SequenceAssignment(0, 0, b"", 1, 2, 0, 1),
+        SequenceAssignment(0, 0, b"", 1, 2, 1, 0),
+        SequenceAssignment(0, 0, b"", 1, 1, 1, 2),  # member 1 sent one message
+        SequenceAssignment(0, 0, b"", 1, 2, 1, 1 << 63),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(message: Any) -> None:
@@ -160,14 +160,14 @@ def test_what_cannot_be_is_refused_and_changes_nothing(message: Any) -> None:
 def test_places_told_again_change_nothing() -> None:
     member = Sequencer(1, range(3))
     a, b = SequencedMessage(2, 1, "a"), SequencedMessage(2, 2, "b")
-    note = Placing(0, 0, b"", 1, 2, 1, 2)
+    note = SequenceAssignment(0, 0, b"", 1, 2, 1, 2)
     member.receive(note)
     assert list(member.receive(a)) == [Deliver(a)]
     before = member.snapshot()
     assert list(member.receive(note)) == []
     assert member.snapshot() == before
     assert list(member.receive(b)) == [Deliver(b)]
-    assert not member.places
+    assert not member.assignments
 
 
 # -- timestamps -----------------------------------------------------------------------------------
@@ -175,10 +175,10 @@ def test_places_told_again_change_nothing() -> None:
 
 def test_a_message_waits_for_every_member_and_is_acknowledged_once() -> None:
     a, b, c = (AgreedTimestamps(at, range(3)) for at in range(3))
-    first = sent(a, "a1")
+    first = send_one(a, "a1")
     hold, note = b.receive(first)
     assert hold == Hold(first, ())
-    assert note == Transmit((0, 2), Acknowledgement(1, 0, b"", 0, 1))
+    assert note == Transmit((0, 2), TimeAcknowledgement(1, 0, b"", 0, 1))
     (other,) = c.send("c1")  # at the same time as a1: it needs no acknowledgement of c's
     assert list(c.receive(first)) == [Hold(first, ())]
     assert list(a.receive(note.message)) == []
@@ -190,9 +190,11 @@ def test_a_message_waits_for_every_member_and_is_acknowledged_once() -> None:
 
 def test_an_acknowledgement_counts_when_what_it_follows_is_here() -> None:
     member = AgreedTimestamps(0, range(3))
-    own = sent(member, "own")
+    own = send_one(member, "own")
     member.receive(TimedMessage(2, 1, "c1", 9))
-    assert list(member.receive(Acknowledgement(1, 0, b"", 1, 9))) == []  # message 1 may be earlier
+    assert (
+        list(member.receive(TimeAcknowledgement(1, 0, b"", 1, 9))) == []
+    )  # message 1 may be earlier
     early = TimedMessage(1, 1, "b1", 1)
     effects = list(member.receive(early))
     assert [e.message.payload for e in effects if isinstance(e, Deliver)] == ["own", "b1", "c1"]
@@ -217,30 +219,32 @@ def test_a_copy_of_a_message_after_a_gap_is_discarded(member: Protocol, message:
 def test_acknowledgements_after_a_gap_are_bounded_and_the_last_is_kept() -> None:
     member = AgreedTimestamps(0, range(2))
     for last in range(1, 200):
-        member.receive(Acknowledgement(1, 0, b"", last, last))
-    assert sorted(member.promised[1]) == list(range(200 - MOST_AHEAD, 200))
+        member.receive(TimeAcknowledgement(1, 0, b"", last, last))
+    assert sorted(member.promised[1]) == list(range(200 - MAX_PROMISES, 200))
     before = member.storage_bytes()
     for seq in range(1, 200):
         member.receive(TimedMessage(1, seq, seq, seq))
     assert member.floors[1] == 199
-    assert member.storage_bytes() == before - 8 * MOST_AHEAD
+    assert member.storage_bytes() == before - 8 * MAX_PROMISES
 
 
 def test_a_member_that_left_is_waited_for_until_its_last_message() -> None:
     member = AgreedTimestamps(0, range(3))
     transmit = member.send("own")[0]
-    member.receive(Acknowledgement(1, 0, b"", 0, 1))
+    member.receive(TimeAcknowledgement(1, 0, b"", 0, 1))
     far = TimedMessage(2, 3, "too far", 7)
     assert list(member.receive(far)) == [
         Hold(far, (MessageId(2, 1),)),
-        Transmit((1, 2), Acknowledgement(0, 0, b"", 1, 7)),
+        Transmit((1, 2), TimeAcknowledgement(0, 0, b"", 1, 7)),
     ]
     assert list(member.leave(2, 1)) == [Discard(far, AFTER_LEAVE)]
     assert member.members == (0, 1)
     last = TimedMessage(2, 1, "last", 1)
     assert list(member.receive(last)) == [Deliver(transmit.message), Deliver(last)]
     before = member.snapshot()
-    assert list(member.receive(Acknowledgement(2, 0, b"", 1, 9))) == []  # late, of one who is gone
+    assert (
+        list(member.receive(TimeAcknowledgement(2, 0, b"", 1, 9))) == []
+    )  # late, of one who is gone
     assert member.snapshot() == before
     for gone in (2, 9):
         with pytest.raises(LocalError, match="not another member"):
@@ -267,11 +271,11 @@ def test_the_last_member_acknowledges_to_nobody() -> None:
         TimedMessage(1, 2, "no time", 0),
         TimedMessage(1, 2, "not after the one before", 3),
         TimedMessage(1, 4, "not after those between", 5),
-        TimedMessage(1, 2, "a jump", 5 + MOST_JUMP),
-        Acknowledgement(1, 0, b"", -1, 9),
-        Acknowledgement(1, 0, b"", 1, 0),
-        Acknowledgement(1, 0, b"", 1, 5 + MOST_JUMP),
-        Acknowledgement(9, 0, b"", 1, 9),
+        TimedMessage(1, 2, "a jump", 5 + MAX_LEAD),
+        TimeAcknowledgement(1, 0, b"", -1, 9),
+        TimeAcknowledgement(1, 0, b"", 1, 0),
+        TimeAcknowledgement(1, 0, b"", 1, 5 + MAX_LEAD),
+        TimeAcknowledgement(9, 0, b"", 1, 9),
     ],
 )
 def test_impossible_times_are_refused_and_change_nothing(message: Any) -> None:
@@ -299,7 +303,7 @@ def test_random_bytes_are_refused_or_read(name: str, data: bytes) -> None:
 @both
 def test_only_the_senders_message_before_is_named(name: str) -> None:
     member = MAKES[name](1, range(3))
-    first, second = sent(member), sent(member)
+    first, second = send_one(member), send_one(member)
     assert member.causes(first) == ()
     assert member.causes(second) == (MessageId(1, 1),)
     assert not member.is_note(first)

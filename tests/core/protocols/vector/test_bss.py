@@ -1,6 +1,4 @@
-"""BSS: the example of Sahai et al. 2020 in both orders of arrival, differences, the printed rule,
-sizes.
-"""
+"""BSS: the example of Sahai et al. 2020, differences, the printed rule, sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from antecede.core.clocks.lanes import unpack
 from antecede.core.protocols.base import Deliver, Hold, MessageId
 from antecede.core.protocols.vector.bss import Bss, BssMessage
 from antecede.errors import LocalError
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network
 
 Kind = dict[str, bool]
@@ -21,7 +19,7 @@ DIFFERENCES: Kind = {"differences": True}
 
 
 def timestamp(message: BssMessage, members: int) -> tuple[int, ...]:
-    """The vector t of Sahai et al. 2020, the sender's own entry put back."""
+    """Return the vector t of Sahai et al. 2020, with the sender's own entry."""
     t = list(unpack(message.causes, members))
     t[message.sender] = message.seq
     return tuple(t)
@@ -32,9 +30,9 @@ def example(**kind: bool) -> tuple[Bss, BssMessage, BssMessage]:
     1).
     """
     p1, p2, p3 = (Bss(k, range(3), **kind) for k in range(3))
-    a = sent(p3, "a")
+    a = send_one(p3, "a")
     p2.receive(a)
-    return p1, a, sent(p2, "b")
+    return p1, a, send_one(p2, "b")
 
 
 def clock(member: Bss) -> tuple[int, ...]:
@@ -91,31 +89,31 @@ def test_the_printed_rule_needs_whole_vectors() -> None:
 
 def test_differences_carry_what_changed_since_the_last_message() -> None:
     sender, other = Bss(0, range(4), differences=True), Bss(1, range(4), differences=True)
-    assert sent(sender).causes == 0
-    sender.receive(sent(other))
-    assert unpack(sent(sender).causes, 4) == (0, 1, 0, 0)
-    quiet = sent(sender)
+    assert send_one(sender).causes == 0
+    sender.receive(send_one(other))
+    assert unpack(send_one(sender).causes, 4) == (0, 1, 0, 0)
+    quiet = send_one(sender)
     assert quiet.causes == 0
     assert sender.control_bytes(quiet) == 8
-    sender.receive(sent(other))
-    assert unpack(sent(sender).causes, 4) == (0, 2, 0, 0)
+    sender.receive(send_one(other))
+    assert unpack(send_one(sender).causes, 4) == (0, 2, 0, 0)
     assert sender.storage_bytes() == 32
 
 
 def test_a_newcomers_first_difference_is_its_whole_frontier() -> None:
     sponsor, other = Bss(0, range(2), differences=True), Bss(1, range(2), differences=True)
-    sponsor.receive(sent(other))
-    sent(sponsor)
+    sponsor.receive(send_one(other))
+    send_one(sponsor)
     newcomer = Bss(2, [2], differences=True)
     newcomer.adopt(sponsor.frontier())
-    assert unpack(sent(newcomer).causes, 3) == (1, 1, 0)
+    assert unpack(send_one(newcomer).causes, 3) == (1, 1, 0)
 
 
 def test_differences_reach_a_newcomer_without_a_base_of_its_own() -> None:
     sponsor, other, third = (Bss(k, range(3), differences=True) for k in range(3))
-    t1 = sent(third)
+    t1 = send_one(third)
     other.receive(t1)
-    o1, o2 = sent(other), sent(other)
+    o1, o2 = send_one(other), send_one(other)
     assert o2.causes == 0
     for message in (t1, o1):
         sponsor.receive(message)
@@ -126,6 +124,6 @@ def test_differences_reach_a_newcomer_without_a_base_of_its_own() -> None:
 
 def test_sizes_of_whole_vectors() -> None:
     member = Bss(0, range(5))
-    message = sent(member)
+    message = send_one(member)
     assert member.control_bytes(message) == 20
     assert member.storage_bytes() == 20

@@ -1,4 +1,4 @@
-"""DS: the sequences of a causal past, by sets; the same waits as BSS; 8 bytes a process."""
+"""DS: sequences of a causal past against sets, the waits of BSS, 8 bytes per process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from antecede.core.clocks.intervals import Intervals
 from antecede.core.protocols.base import Deliver, Hold, MessageId
 from antecede.core.protocols.vector.bss import Bss
 from antecede.core.protocols.vector.ds import Ds
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network, play
 
 
@@ -42,10 +42,10 @@ def test_bytes_and_deliveries_are_those_of_bss(seed: int, members: int) -> None:
 
 def test_who_said_nothing_is_not_named() -> None:
     group = [Ds(k, range(50)) for k in range(50)]
-    first = sent(group[7])
+    first = send_one(group[7])
     assert group[0].control_bytes(first) == 0
     group[9].receive(first)
-    answer = sent(group[9])
+    answer = send_one(group[9])
     assert group[0].control_bytes(answer) == 8
     assert group[0].sequences(answer) == {7: Intervals.up_to(1)}
     assert len(group[0].encode(answer)) == 1 + 1 + 1 + 2

@@ -1,4 +1,4 @@
-"""IDR: only immediate dependencies travel, by the rule written with sets."""
+"""IDR: only immediate dependencies are sent, against the rule with sets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from antecede.core.clocks.lanes import items, unpack
 from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.vector.idr import Idr, IdrMessage
-from tests.core.protocols.sending import sent
+from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network
 
 
 class BySets:
-    """The rule of the text with a dictionary VT and a set CI: the reference."""
+    """Reference: the rule of the text with a dictionary VT and a set CI."""
 
     def __init__(self, members: int) -> None:
         self.ci: set[tuple[int, int]] = set()
@@ -50,7 +50,7 @@ def test_ci_is_that_of_the_rule_with_sets(seed: int, members: int) -> None:
             assert group[target].storage_bytes() == storage
         else:
             at = draw.randrange(members)
-            message = sent(group[at])
+            message = send_one(group[at])
             carried = rules[at].send()
             assert set(items(message.causes)) == carried
             assert group[at].control_bytes(message) == 8 * len(carried)
@@ -73,21 +73,21 @@ def test_what_travels_is_exactly_the_immediate_dependencies(seed: int) -> None:
 
 def test_a_chain_carries_one_pair() -> None:
     group = [Idr(k, range(3)) for k in range(3)]
-    a = sent(group[0])
+    a = send_one(group[0])
     group[1].receive(a)
-    b = sent(group[1])
+    b = send_one(group[1])
     for message in (a, b):
         group[2].receive(message)
-    c = sent(group[2])
+    c = send_one(group[2])
     assert unpack(c.causes, 3) == (0, 1, 0)
-    assert sent(group[2]).causes == 0
+    assert send_one(group[2]).causes == 0
 
 
 def test_a_newcomer_depends_on_its_sponsors_frontier() -> None:
     sponsor, other = Idr(0, range(2)), Idr(1, range(2))
-    o1 = sent(other)
-    s1 = sent(sponsor)
+    o1 = send_one(other)
+    s1 = send_one(sponsor)
     sponsor.receive(o1)
     newcomer = Idr(2, [2])
     newcomer.adopt(sponsor.frontier())
-    assert unpack(sent(newcomer).causes, 3) == (s1.seq, o1.seq, 0)
+    assert unpack(send_one(newcomer).causes, 3) == (s1.seq, o1.seq, 0)

@@ -1,1 +1,1 @@
-"""Protocols without causal information: no order, and FIFO."""
+"""Protocols without causal order: FIFO, and no order."""

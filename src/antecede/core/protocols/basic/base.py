@@ -1,10 +1,7 @@
-"""Base of the protocols whose messages carry nothing but their sender's number.
+"""Base of protocols whose messages carry only the sender's number.
 
-Theory of operation
--------------------
-The numbers that arrived from each member are intervals (`core.clocks.intervals`): one node as long
-as nothing is missing. They tell duplicates, also of members that left. Control information is the
-number: one varint on the wire, 4 bytes in the accounting of the sources.
+The numbers that arrived from each member are intervals (`core.clocks.intervals`): one node while
+nothing is missing. They detect duplicates, also of departed members.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ INTEGER_BYTES = 4
 
 
 class NumberedMessage(NamedTuple):
-    """A message with its sender's number for it, counted from 1."""
+    """Message with its sender's number for it, from 1."""
 
     sender: int
     seq: int
@@ -31,7 +28,7 @@ class NumberedMessage(NamedTuple):
 
 
 class NumberedProtocol(Protocol):
-    """Base of these protocols; subclasses have `receive`, `newest`, `frontier` and `causes`."""
+    """Base class; subclasses implement `receive`, `newest`, `join_state` and `causes`."""
 
     control_power: ClassVar[int | None] = 0
 
@@ -39,19 +36,16 @@ class NumberedProtocol(Protocol):
         super().__init__(me, members)
         self.sent = 0
         self.arrived: dict[int, list[int]] = {member: [] for member in self.others()}
-        """Bounds of the numbers that arrived, for everybody who ever was a member, but me."""
+        """Half-open ranges of the numbers that arrived, for all other members ever known."""
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Number the message and transmit it to all others."""
         self.sent += 1
         return (Transmit(self.others(), NumberedMessage(self.me, self.sent, payload)),)
 
     def check(self, sender: int, seq: int) -> None:
-        """Raise UnknownMemberError or SequenceError for a message that can not be."""
         if sender not in self.arrived:
             raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
         last = self.last.get(sender, MAX_NUMBER)
@@ -64,10 +58,9 @@ class NumberedProtocol(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         newest = {member: self.newest(member) for member in self.arrived}
-        return changes.runs_of({**newest, self.me: self.sent})
+        return changes.counts_to_ranges({**newest, self.me: self.sent})
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the state in words: how many were sent, which numbers arrived from whom."""
 
         def runs(bounds: Sequence[int]) -> str:
             pairs = zip(bounds[::2], bounds[1::2], strict=True)
@@ -83,49 +76,48 @@ class NumberedProtocol(Protocol):
 
     # -- membership -------------------------------------------------------------------------
 
-    def adopt(self, frontier: Any) -> None:
-        """Regard a frontier of (member, bounds) and (member, last) as delivered."""
-        arrived, last = frontier
-        changes.check_new(self.sent, *self.arrived.values())
+    def adopt(self, state: Any) -> None:
+        arrived, last = state
+        changes.check_unused(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
         self.last = dict(last)
-        self.members = changes.still_here((*self.arrived, self.me), self.last)
+        self.members = changes.select_current((*self.arrived, self.me), self.last)
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         for member, number in newest.items():
             self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
 
     def check_listening(self) -> None:
-        """Return: a message is preceded by earlier ones of its sender, or by none."""
+        """Do nothing: only earlier messages of the sender precede a message."""
 
     def join(self, member: int) -> Sequence[Effect]:
         known = self.arrived.keys() | {self.me}
-        self.members = changes.with_newcomers(self.members, known, (member,))
+        self.members = changes.add_members(self.members, known, (member,))
         self.arrived[member] = []
         return NOTHING
 
     def unjoin(self, members: Sequence[int]) -> None:
         for member in members:
             del self.arrived[member]
-        self.members = changes.without(self.members, members)
+        self.members = changes.remove_members(self.members, members)
 
     def departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.newest(member))
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.newest(member))
+        self.members = changes.remove_members(self.members, (member,))
         self.last[member] = last
         return NOTHING
 
     def check_whole(self) -> None:
-        changes.check_whole(self.me, self.members, self.arrived, self.last, {}, {})
+        changes.check_consistency(self.me, self.members, self.arrived, self.last, {}, {})
 
     def forget(self, member: int) -> None:
         bounds = self.arrived[member]
         whole = len(bounds) == 2 and bounds[0] == 1
-        changes.check_delivered(member, self.last, bounds[1] - 1 if whole else 0)
+        changes.check_all_delivered(member, self.last, bounds[1] - 1 if whole else 0)
         del self.arrived[member], self.last[member]
 
     # -- size and wire ----------------------------------------------------------------------
@@ -146,5 +138,4 @@ class NumberedProtocol(Protocol):
         return message
 
     def control_bytes(self, message: NumberedMessage) -> int:
-        """Return 4: the number, which tells duplicates apart."""
         return INTEGER_BYTES

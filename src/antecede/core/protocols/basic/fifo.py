@@ -1,12 +1,7 @@
-"""FIFO order: the messages of one sender are delivered in the order in which it sent them.
+"""FIFO order: messages of a sender are delivered in the order in which they were sent.
 
-Source: Sahai et al. 2020, "Message ordering", the FIFO model. Nothing is promised across senders.
-
-Theory of operation
--------------------
-The run 1 .. n at the start of a member's intervals is delivered. So a duplicate, the next message
-and the nearest gap are one look-up each, however many messages are held. The frontier for a
-newcomer is the number of the last delivered message of each member.
+Source: Sahai et al. 2020, "Message ordering", the FIFO model. There is no order across senders. The
+delivered numbers are the range 1 .. n at the start of a member's intervals.
 """
 
 from __future__ import annotations
@@ -29,11 +24,11 @@ from antecede.core.protocols.base import (
     Relation,
 )
 from antecede.core.protocols.basic.base import INTEGER_BYTES, NumberedMessage, NumberedProtocol
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 
 
 class Fifo(NumberedProtocol):
-    """One member of a group with FIFO order; members may come and go."""
+    """Member of a group with FIFO order; members can join and leave."""
 
     guarantee: Guarantee = Guarantee(Relation.FIFO, joins=True, leaves=True)
 
@@ -42,18 +37,17 @@ class Fifo(NumberedProtocol):
         self.held: dict[MessageId, NumberedMessage] = {}
 
     def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the sender's next message, and the held ones that follow without a gap."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
         self.check(sender, seq)
         if not intervals.insert(self.arrived[sender], seq):
             return (Discard(message, DUPLICATE),)
-        missing = self._missing(sender, seq)
+        missing = self._find_missing(sender, seq)
         if missing:
             self.held[MessageId(sender, seq)] = message
             return (Hold(message, missing),)
-        return self._deliver_run(message)
+        return self._deliver_in_sequence(message)
 
     def would_hold(self, message: NumberedMessage, now: int | None = None) -> bool:
         sender, seq = message.sender, message.seq
@@ -61,9 +55,9 @@ class Fifo(NumberedProtocol):
             return False
         self.check(sender, seq)
         known = intervals.contains(self.arrived[sender], seq)
-        return not known and bool(self._missing(sender, seq))
+        return not known and bool(self._find_missing(sender, seq))
 
-    def _deliver_run(self, message: NumberedMessage) -> Sequence[Effect]:
+    def _deliver_in_sequence(self, message: NumberedMessage) -> Sequence[Effect]:
         effects: list[Effect] = []
         following: NumberedMessage | None = message
         while following is not None:
@@ -71,8 +65,7 @@ class Fifo(NumberedProtocol):
             following = self.held.pop(MessageId(following.sender, following.seq + 1), None)
         return effects
 
-    def _missing(self, sender: int, seq: int) -> tuple[MessageId, ...]:
-        """Return the nearest message before this one that has not arrived, if any."""
+    def _find_missing(self, sender: int, seq: int) -> tuple[MessageId, ...]:
         gap = intervals.nearest_gap(self.arrived[sender], seq)
         return (MessageId(sender, gap),) if gap else ()
 
@@ -81,14 +74,14 @@ class Fifo(NumberedProtocol):
         return bounds[1] - 1 if bounds and bounds[0] == 1 else 0
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages; the gap is looked up once for each run of numbers."""
+        """Return held messages; the gap is looked up once for each range of numbers."""
         found, held = [], self.held
         sender = stop = -1
         missing: tuple[MessageId, ...] = ()
         for key in sorted(held):
             if key[0] != sender or key[1] >= stop:
                 sender, stop = key[0], intervals.run_end(self.arrived[key[0]], key[1])
-                missing = self._missing(sender, key[1])
+                missing = self._find_missing(sender, key[1])
             found.append(Held(held[key], missing))
         return tuple(found)
 
@@ -96,21 +89,19 @@ class Fifo(NumberedProtocol):
         return len(self.held)
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the state in words; with what is held, where anything is."""
         held = ", ".join(str(self.held[key].payload) for key in sorted(self.held))
         return super().describe(names) | ({"held": held} if held else {})
 
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (member, delivered) of all who ever were, and (member, last) of those who left."""
+        """Return (member, delivered) of all members ever, and (member, last) of departed ones."""
         counts = {member: self.newest(member) for member in self.arrived}
         counts[self.me] = self.sent
         return tuple(sorted(counts.items())), tuple(sorted(self.last.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
-        counts, last = frontier
+    def adopt(self, state: Any) -> None:
+        counts, last = state
         arrived = tuple((member, Intervals.up_to(count).bounds) for member, count in counts)
         super().adopt((arrived, last))
 
@@ -120,12 +111,12 @@ class Fifo(NumberedProtocol):
         return tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        return pass_over(self, lost, self.newest, self.held.__contains__, self._pass)
+        return skip_lost_messages(self, lost, self.newest, self.held.__contains__, self._skip)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         intervals.insert(self.arrived[lost.sender], lost.seq)
         following = self.held.pop(MessageId(lost.sender, lost.seq + 1), None)
-        return () if following is None else self._deliver_run(following)
+        return () if following is None else self._deliver_in_sequence(following)
 
     def check_whole(self) -> None:
         super().check_whole()
@@ -135,13 +126,14 @@ class Fifo(NumberedProtocol):
             if key != self.identity(message) or not here:
                 raise ValueError(f"held: message {number} of member {key.sender}")
             if not intervals.contains(self.arrived[key.sender], number):
-                raise ValueError(f"held: message {number} of member {key.sender} has not arrived")
+                raise ValueError(
+                    f"held: message {number} of member {key.sender} is not among the arrived ones"
+                )
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member."""
         return INTEGER_BYTES * (len(self.arrived) + 1)

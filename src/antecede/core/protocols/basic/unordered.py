@@ -1,16 +1,11 @@
-"""No order: every message is delivered when it arrives, once. The smallest complete protocol.
+"""No order: each message is delivered once, when it arrives. The smallest complete protocol.
 
-Source: Sahai et al. 2020, "Message ordering", the NON-FIFO model; the filter of duplicates is the
+Source: Sahai et al. 2020, "Message ordering", the NON-FIFO model. The duplicate filter is the
 ordering list of Bhavanasi and Iyer, section VI.B.
 
-Theory of operation
--------------------
-The frontier for a newcomer is the intervals of the numbers that arrived: the sponsor's deliveries
-are not owed to it again.
-
-A number that never comes leaves a gap, two integers, for ever. So `max_gaps` of each member are
-remembered; beyond that the oldest sixteenth counts as filled. Late messages of these numbers are
-discarded with a reason that says so: they cannot be told from duplicates.
+A number that never arrives leaves a gap for ever. So at most `max_gaps` gaps of each member are
+remembered. Beyond that, the oldest sixteenth counts as filled. Late messages with these numbers are
+discarded with a reason of their own, since they may or may not be duplicates.
 """
 
 from __future__ import annotations
@@ -20,8 +15,8 @@ from typing import Any, ClassVar
 
 from antecede.core.clocks import MAX_GAPS, NODE_BYTES, Intervals, intervals
 from antecede.core.protocols.base import (
+    CLOSED_GAP,
     DUPLICATE,
-    FORGOTTEN,
     OWN,
     Deliver,
     Discard,
@@ -33,14 +28,14 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.basic.base import INTEGER_BYTES, NumberedMessage, NumberedProtocol
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
 
-SEEN = DUPLICATE, FORGOTTEN
-"""Why a number that counts as here is discarded: above, and up to, the gaps that are closed."""
-GIVEN = frozenset({"max_gaps", "guarantee"})
-"""Attributes that the constructor is given, and no state."""
+DUPLICATE_REASONS = DUPLICATE, CLOSED_GAP
+"""Discard reasons for a number that counts as arrived: above, and up to, the filled gaps."""
+CONSTRUCTOR_ATTRIBUTES = frozenset({"max_gaps", "guarantee"})
+"""Attributes that come from the constructor and are not part of the state."""
 
 
 class Unordered(NumberedProtocol):
-    """One member without order. `max_gaps`: gaps remembered of each member, None: all."""
+    """Member of a group without order; `max_gaps`: remembered gaps per member (None: all)."""
 
     guarantee: Guarantee = Guarantee(Relation.NONE, joins=True, leaves=True)
     own_options: ClassVar[frozenset[str]] = frozenset({"max_gaps"})
@@ -49,13 +44,12 @@ class Unordered(NumberedProtocol):
         super().__init__(me, members)
         self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
         if max_gaps is not None and max_gaps < MAX_GAPS:
-            remark = f"a message that more than {max_gaps} gaps have followed is not delivered"
+            remark = f"a message followed by more than {max_gaps} gaps is not delivered"
             self.guarantee = self.guarantee._replace(live=False, remark=remark)
         self.closed: dict[int, int] = {}
-        """By member: up to this number gaps count as filled."""
+        """By member: the number up to which gaps count as filled."""
 
     def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message unless it was here before."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -64,17 +58,16 @@ class Unordered(NumberedProtocol):
         if intervals.insert(bounds, seq):
             intervals.bound_gaps(bounds, self.max_gaps, self.closed, sender)
             return (Deliver(message),)
-        return (Discard(message, SEEN[intervals.is_closed(self.closed, sender, seq)]),)
+        return (Discard(message, DUPLICATE_REASONS[intervals.is_closed(self.closed, sender, seq)]),)
 
     def newest(self, member: int) -> int:
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived, and those of gaps older than `max_gaps`."""
         return {**self.arrived, self.me: Intervals.up_to(self.sent).bounds}
 
     def frontier(self) -> Hashable:
-        """Return (member, bounds) of all who ever were, and (member, last) of those who left."""
+        """Return (member, ranges) of all members ever, and (member, last) of departed ones."""
         arrived = ((member, tuple(bounds)) for member, bounds in self.delivered_runs().items())
         return tuple(sorted(arrived)), tuple(sorted(self.last.items()))
 
@@ -84,13 +77,17 @@ class Unordered(NumberedProtocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        kept = {name: value for name, value in vars(self).items() if name not in GIVEN}
+        kept = {
+            name: value for name, value in vars(self).items() if name not in CONSTRUCTOR_ATTRIBUTES
+        }
         if not self.closed:
             del kept["closed"]
         return freeze(kept)
 
     def restore(self, state: Any) -> None:
-        given = {name: value for name, value in vars(self).items() if name in GIVEN}
+        given = {
+            name: value for name, value in vars(self).items() if name in CONSTRUCTOR_ATTRIBUTES
+        }
         vars(self).clear()
         vars(self).update({"closed": {}, **given, **thaw(state)})
 
@@ -104,6 +101,6 @@ class Unordered(NumberedProtocol):
             raise ValueError(f"closed: members {sorted(self.closed)}")
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes for the own number and 8 bytes a node of the intervals."""
+        """Return 4 bytes for the own number and 8 bytes per node of the intervals."""
         nodes = sum(map(intervals.nodes, self.arrived.values()))
         return INTEGER_BYTES + NODE_BYTES * nodes

@@ -1,1 +1,1 @@
-"""Linear and physical clocks, the transmission procedure: Tsuneizumi et al."""
+"""Orders by linear and physical clocks, with their transmission procedure (Tsuneizumi et al.)."""

@@ -1,18 +1,19 @@
-"""Whole protocol around `clock_based.delivery`: options, promise, membership, sizes, bytes.
+"""Complete protocol of the clock orders: options, guarantee, membership, sizes and encoding.
 
-Source: Tsuneizumi et al., sections 2 (groups), 6 (fields, variables); the repairs of the errata.
+Source: Tsuneizumi et al., sections 2 (groups) and 6 (fields, variables), with the repairs of the
+errata. `clock_based.delivery` has the delivery rules.
 
 Theory of operation
 -------------------
-A member joins without anybody's messages: earlier ones name their receivers. It takes over the
-sponsor's linear time, so that its messages come after all that the sponsor knew. With physical time
-the same holds because an invitation takes the least delay of a channel like any message. Members
-that were sent other numbers before get a copy with another number before it. So a broadcast is two
-`Transmit`s after a join, once.
+A joining member needs no earlier messages, since these name their receivers. It takes over the
+sponsor's linear time, so that its messages come after everything that the sponsor knew. With
+physical time the same holds, because an invitation takes the least delay of a channel like any
+message. Each copy of a message names the previous number sent to its receivers. These differ after
+a join, so one broadcast then takes two `Transmit` effects.
 
-A member that left is waited for until its last number is here. With bounds the wait ends when its
-messages can no longer be under way; a selective group needs that, since the last number may have
-been for others.
+Messages wait for a departed member until its last number is here. With bounds the wait ends when
+its messages can no longer be in transit. A selective group needs that, since the last number may
+have been for other members.
 """
 
 from __future__ import annotations
@@ -26,54 +27,61 @@ from antecede.core.clocks import Bounds, exact, plain, seconds_text, up_ns
 from antecede.core.protocols.base import AFTER_LEAVE, Discard, Effect, Guarantee, Held, MessageId
 from antecede.core.protocols.base import Relation as CausalRelation
 from antecede.core.protocols.clock_based import messages as wire
-from antecede.core.protocols.clock_based.channel import KEEP, Channel
-from antecede.core.protocols.clock_based.clock_lead import MAX_AHEAD_S, MAX_JUMP, Limits
+from antecede.core.protocols.clock_based.channel import DEFAULT_KEEP, SenderChannels
+from antecede.core.protocols.clock_based.clock_lead import (
+    MAX_AHEAD_S,
+    MAX_CLOCK_LEAD,
+    ClockLeadLimits,
+)
 from antecede.core.protocols.clock_based.delivery import ClockDelivery
 from antecede.core.protocols.clock_based.messages import AnyMessage, StampedMessage
 from antecede.core.protocols.clock_based.receive_buffer import ReceiveBuffer
-from antecede.core.protocols.clock_based.relations import Floor, Relation, Separation
+from antecede.core.protocols.clock_based.relations import LowerBound, Relation, Separation
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.options.checks import ANYTHING, Excludes, Needs, refuse_former_name
+from antecede.core.protocols.options.checks import ANY_VALUE, Conflicts, Requires, reject_old_name
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
 from antecede.errors import LocalError
 
 INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
-PROMISE = Guarantee(
+DEFAULT_GUARANTEE = Guarantee(
     CausalRelation.BY_RECEIPT, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
 )
 
 
 class ClockOrdered(ClockDelivery):
-    """Base of the three protocols; subclasses say what they carry and compare.
+    """Base of the three protocols; subclasses define the carried times and the relation.
 
-    `bounds` of clocks and delays are needed for physical time and for delivery "bound".
-    `heartbeat_s`: silence after which a null message goes out, None: never. `retry_s`: recovery
-    is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
-    for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
-    messages held or ahead. `max_jump`: by how much a message's LT may be above one's own;
-    `max_ahead_s`: by how much its PT, beyond the accuracies (None: any). `printed`:
-    defects of Tsuneizumi et al. to show. Raises LocalError.
+    - `bounds`: accuracy of clocks and delays; required for physical time and for delivery "bound".
+    - `heartbeat_s`: silence after which a null message is sent; None: never.
+    - `retry_s`: turns recovery on; time between two requests.
+    - `recovery_s`: time for recovery in the wait of delivery "bound".
+    - `keep`: number of messages kept for retransmission; None: all.
+    - `buffer_limit`: number of messages held or after a gap.
+    - `max_clock_lead`: limit of a message's LT above the own one; None: no limit.
+    - `max_ahead_s`: limit of its PT above the own clock, beyond the accuracies; None: no limit.
+    - `as_published`: defects of Tsuneizumi et al. to reproduce.
+
+    Raises LocalError.
     """
 
     control_power: ClassVar[int | None] = 0
     needs_lanes: ClassVar[bool] = True
 
-    guarantee: Guarantee = PROMISE
+    guarantee: Guarantee = DEFAULT_GUARANTEE
     misprints: ClassVar[frozenset[str]] = frozenset(
         {"dropped", "dseq", "exclusive-end", "no-null-messages"}
     )
-    """Words that `printed` may hold."""
 
     own_options: ClassVar[frozenset[str]] = frozenset(
-        {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
+        {"keep", "buffer_limit", "max_clock_lead", "max_ahead_s"}
     )
 
-    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = (
-        Needs("keep", (("retry_s", ANYTHING),)),
-        Needs("recovery_s", (("retry_s", ANYTHING),), off=0),
-        Needs("recovery_s", (("delivery", "bound"),), off=0),
-        Needs("heartbeat_s", (("delivery", "null"), ("retry_s", ANYTHING)), off=None),
-        Excludes("heartbeat_s", "printed", "no-null-messages", off=None),
+    dependent_options: ClassVar[tuple[Requires | Conflicts, ...]] = (
+        Requires("keep", (("retry_s", ANY_VALUE),)),
+        Requires("recovery_s", (("retry_s", ANY_VALUE),), off=0),
+        Requires("recovery_s", (("delivery", "bound"),), off=0),
+        Requires("heartbeat_s", (("delivery", "null"), ("retry_s", ANY_VALUE)), off=None),
+        Conflicts("heartbeat_s", "as_published", "no-null-messages", off=None),
     )
 
     def __init__(
@@ -86,134 +94,135 @@ class ClockOrdered(ClockDelivery):
         heartbeat_s: float | None = 1.0,
         retry_s: float | None = None,
         recovery_s: float = 0.0,
-        keep: int | None = KEEP,
+        keep: int | None = DEFAULT_KEEP,
         buffer_limit: int | None = None,
-        max_jump: int | None = MAX_JUMP,
+        max_clock_lead: int | None = MAX_CLOCK_LEAD,
         max_ahead_s: float | None = MAX_AHEAD_S,
-        printed: Collection[str] = (),
+        as_published: Collection[str] = (),
     ) -> None:
         super().__init__(me, members)
-        self.printed = frozenset(printed)
-        self.channel = Channel(
+        self.as_published = frozenset(as_published)
+        self.channel = SenderChannels(
             self,
             heartbeat_s=heartbeat_s,
             retry_s=retry_s,
             keep=keep,
-            exclusive_end="exclusive-end" in self.printed,
+            exclusive_end="exclusive-end" in self.as_published,
         )
         self.bounds, self.delivery = bounds, delivery
         if not exact(recovery_s, "recovery_s") >= 0:
-            raise LocalError(f"recovery_s is {recovery_s}; it is 0 or more seconds")
+            raise LocalError(f"recovery_s is {recovery_s}; expected 0 or more seconds")
         self.recovery_ns = up_ns(recovery_s, "recovery_s")
         self.buffer = ReceiveBuffer(self, plain(buffer_limit))
-        self.limits = Limits.of(
-            max_jump, max_ahead_s, counts=self.carries_lt, clocks=self.carries_pt
+        self.limits = ClockLeadLimits.from_options(
+            max_clock_lead, max_ahead_s, has_counts=self.carries_lt, has_clocks=self.carries_pt
         )
         self._check_options()
-        self.begin()
-        self._relate(self.members)
-        self.guarantee = self._promise()
+        self.reset()
+        self._set_relation(self.members)
+        self.guarantee = self._find_guarantee()
 
     @property
     def heartbeat_ns(self) -> int | None:
-        """Nanoseconds of silence after which a null message goes out; None: never."""
         return self.channel.heartbeat_ns
 
     @property
     def retry_ns(self) -> int | None:
-        """Nanoseconds after which what is missing is asked for again; None: no recovery."""
         return self.channel.retry_ns
 
     def _check_options(self) -> None:
         name = type(self).__name__
         if self.delivery not in ("null", "bound"):
-            raise LocalError(f"delivery is 'null' or 'bound', not {self.delivery!r}")
+            raise LocalError(f"unknown delivery {self.delivery!r}; choose null or bound")
         if self.bounds is None and (self.delivery == "bound" or self.carries_pt):
             raise LocalError(
                 f"{name} (delivery {self.delivery!r}) needs bounds of clocks and delays: give "
                 "bounds=Bounds(accuracy_s=..., least_s=..., most_s=...)"
             )
-        if unknown := sorted(self.printed - self.misprints):
+        if unknown := sorted(self.as_published - self.misprints):
             known = ", ".join(sorted(self.misprints))
-            raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
+            raise LocalError(f"{name} has no published defect {unknown[0]!r}; choose from {known}")
         channel, limit = self.channel, self.buffer.limit
         if channel.exclusive_end and channel.retry_ns is None:
-            raise LocalError("printed 'exclusive-end' is of answers to requests: it needs retry_s")
+            raise LocalError(
+                "exclusive-end (as_published) affects answers to requests; set retry_s too"
+            )
         if limit is not None and (limit < 1 or channel.retry_ns is None):
-            raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
+            raise LocalError("buffer_limit must be 1 or more, and needs recovery; set retry_s")
         if self.delivery == "bound" and channel.retry_ns is None:
-            channel.heartbeat_ns = None  # nobody would go by a null message
-        if "no-null-messages" in self.printed:
+            channel.heartbeat_ns = None  # null messages have no effect then
+        if "no-null-messages" in self.as_published:
             channel.heartbeat_ns = None
 
-    def _promise(self) -> Guarantee:
-        """Return what holds under these options; printed variants keep the source's claims."""
-        promise, keep = PROMISE, self.channel.keep
+    def _find_guarantee(self) -> Guarantee:
+        """Return the guarantee under these options; published variants keep the source's claims."""
+        promise, keep = DEFAULT_GUARANTEE, self.channel.keep
         recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
         if recovers:
-            remark = f"while nobody lacks what {keep} newer messages have followed (keep)"
+            remark = f"unless a message is missing that {keep} newer ones have followed (keep)"
             promise = promise._replace(survives_loss=True, leaves=False)
             promise = promise._replace(remark=remark if keep is not None else "")
         if self.bounds is None:
             promise = promise._replace(leaves=False)
-        if self.printed:
+        if self.as_published:
             return promise
-        if recovers and keep is not None and keep < KEEP:
-            remark = f"what {keep} newer messages have followed can be lost for good (keep)"
+        if recovers and keep is not None and keep < DEFAULT_KEEP:
+            remark = f"a message that {keep} newer ones have followed can be lost for ever (keep)"
             return promise._replace(safe=False, live=False, remark=remark)
         if silent and self.delivery == "null":
-            remark = "a member that sends nothing stops all others: there are no null messages"
+            remark = "a silent member blocks all others: there are no null messages"
             return promise._replace(live=False, survives_loss=False, remark=remark)
         if silent and recovers:
-            remark = "the loss of a last message is not found: there are no null messages"
+            remark = "the loss of a last message is not detected: there are no null messages"
             return promise._replace(survives_loss=False, safe=False, remark=remark)
         if self.delivery == "bound" and recovers and not self.recovery_ns:
-            remark = "the bound leaves no time for recovery (recovery_s): a lost cause comes late"
+            remark = "the bound leaves no time for recovery (recovery_s): a recovered cause is late"
             return promise._replace(safe=False, remark=remark)
         if self.delivery == "bound" and recovers:
             late = seconds_text(self.recovery_ns)
-            words = (f"in order if recovery makes nothing later than {late} s", promise.remark)
+            words = (
+                f"in order if recovery delays no message by more than {late} s",
+                promise.remark,
+            )
             return promise._replace(remark="; ".join(filter(None, words)))
         return promise
 
-    def _relate(self, everybody: Iterable[int]) -> None:
-        """Set up the relation among all who ever were members; raises LocalError first."""
-        refuse_former_name(self, "wait_s", "wait_ns")
-        separation = Separation(self.bounds or Bounds[int](), everybody)
+    def _set_relation(self, known: Iterable[int]) -> None:
+        reject_old_name(self, "wait_s", "wait_ns")
+        separation = Separation(self.bounds or Bounds[int](), known)
         self.relation = self.relate(separation)
-        refuse_former_name(separation, "between_s", "between_ns")  # `relate` may have set it
+        reject_old_name(
+            separation, "between_s", "between_ns"
+        )  # `make_relation` may have replaced it
         self.separation = separation
         self._waits_ns: dict[int, int] = {}
 
     @abstractmethod
     def relate(self, separation: Separation) -> Relation:
-        """Return the relation to order by; raises LocalError when the bounds forbid it."""
+        """Return the relation to order by. Raises LocalError if the bounds do not allow it."""
 
     def carry_in_lanes(self) -> None:
-        """Number as if nobody joined late; wait as if there were always a third member."""
-        self.in_lanes = self.channel.in_lanes = True
+        """Number messages as if no member joined late; wait as if there were a third member."""
+        self.in_lanes = self.channel.has_sender_logs = True
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Regard messages up to these numbers as delivered; in lanes alone, and when new."""
         channel = self.channel
         if not self.in_lanes:
             raise LocalError(
-                "an order by clocks begins at a frontier only where the host carries lanes: give "
-                "lanes=True, or use an invitation (accept)"
+                "an order by clocks starts from numbers only on a host with sender logs; "
+                "set sender_logs=True, or use an invitation (accept)"
             )
-        others = {k: number for k, number in newest.items() if k in self.floors}
+        others = {k: number for k, number in newest.items() if k in self.lower_bounds}
         here = {k: number for k, number in others.items() if k not in channel.last}
-        changes.check_new(channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values())
+        changes.check_unused(
+            channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values()
+        )
         for member, number in here.items():
             if member != self.me:
                 self.channel.newest[member] = self.channel.high[member] = number
                 self.delivered[member] = number
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        """Return the sender; raise LocalError without lanes.
-
-        Unnamed members may have spoken before: an open group could deliver too early.
-        """
         if not self.in_lanes:
             return super().mentions(message)
         return (message.sender,)
@@ -226,26 +235,23 @@ class ClockOrdered(ClockDelivery):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return LT, everybody who ever was a member, and (member, last) of those who left."""
-        everybody = tuple(sorted((*self.channel.newest, self.me)))
-        return self.linear_time, everybody, tuple(sorted(self.channel.last.items()))
+        known = tuple(sorted((*self.channel.newest, self.me)))
+        return self.linear_time, known, tuple(sorted(self.channel.last.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        """Begin with the sponsor's linear time and members. Only as a newcomer."""
-        linear_time, everybody, last = frontier
+    def adopt(self, state: Any) -> None:
+        linear_time, known, last = state
         channel = self.channel
-        changes.check_new(channel.sent, *channel.newest.values(), *channel.ahead.values())
-        others = [member for member in everybody if member != self.me]
-        self._relate((*others, self.me))
-        self.members = changes.still_here((*others, self.me), dict(last))
+        changes.check_unused(channel.sent, *channel.newest.values(), *channel.ahead.values())
+        others = [member for member in known if member != self.me]
+        self._set_relation((*others, self.me))
+        self.members = changes.select_current((*others, self.me), dict(last))
         self.linear_time = linear_time
         channel.adopt(others, dict(last))
         self.delivered = dict(channel.newest)
-        self.floors = dict.fromkeys(others, Floor())
-        self.look_again()
+        self.lower_bounds = dict.fromkeys(others, LowerBound())
+        self.reset_index()
 
-    def entry_wait_ns(self) -> int:
-        """Return the wait where times of the network keep the order: PT, or delivery "bound"."""
+    def join_wait_ns(self) -> int:
         if self.bounds is None or not (self.carries_pt or self.delivery == "bound"):
             return 0
         members = self.separation.members
@@ -254,52 +260,51 @@ class ClockOrdered(ClockDelivery):
 
     def join(self, member: int) -> Sequence[Effect]:
         known = (*self.channel.newest, self.me)
-        members = changes.with_newcomers(self.members, known, (member,))
-        self._relate((*known, member))
+        members = changes.add_members(self.members, known, (member,))
+        self._set_relation((*known, member))
         self.members = members
         self.channel.join(member)
         self.delivered[member] = 0
-        self.floors[member] = Floor()
-        self.look_again()
+        self.lower_bounds[member] = LowerBound()
+        self.reset_index()
         return ()
 
     def departed(self) -> Mapping[int, int]:
         return self.channel.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.channel.newest[member])
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.channel.newest[member])
+        self.members = changes.remove_members(self.members, (member,))
         effects: list[Effect] = [
             Discard(late, AFTER_LEAVE) for late in self.channel.leave(member, last)
         ]
-        if self.bounds is not None and self.channel.done(member) < last:
+        if self.bounds is not None and self.channel.find_last_accepted(member) < last:
             self.left_ns[member] = None
-        self.look_again()
+        self.reset_index()
         if self.delivery == "null":
-            effects += self._deliver(0)  # by which nobody goes under "null"
+            effects += self._deliver(0)  # the reading has no effect with "null"
         return effects
 
     def correct_clock(self, now: int) -> None:
-        """Go on from `now`; what is held waits by it. Raises LocalError where messages carry no PT.
+        """Continue from `now`. Raises LocalError if messages carry no PT.
 
-        Others refuse a PT further ahead than `max_ahead_s`, so nothing above that is taken in
-        anywhere. Up to that it may be. So nothing is sent before the clock is past it, or past
-        the last reading. What is kept to be sent again is stamped anew.
+        Others reject a PT that leads by more than `max_ahead_s`, but may have accepted one below
+        that. So sends are rejected until the clock is past it. Kept messages get a corrected PT.
         """
         if not self.carries_pt:
             super().correct_clock(now)
         assert self.bounds is not None
         if self.limits.ahead_ns is None:
             raise LocalError(
-                "with max_ahead_s=None any physical time is believed, and a clock that was ahead "
-                "cannot be corrected: leave, and join under another name"
+                "a clock that was ahead cannot be corrected with max_ahead_s=None, which "
+                "accepts any physical time; leave, and join under another name"
             )
         clock, before = self.own_clock.corrected(now), self.own_clock.read_ns
         assert clock.read_ns is not None
         assert before is not None
         error_ns = self.bounds.error_ns(self.me) + max(
-            map(self.bounds.error_ns, self.floors), default=0
+            map(self.bounds.error_ns, self.lower_bounds), default=0
         )
         self.own_clock, reading = clock, clock.read_ns
         channel = self.channel
@@ -307,96 +312,97 @@ class ClockOrdered(ClockDelivery):
             (group, message._replace(pt_ns=min(message.pt_ns, reading)))
             for group, message in channel.kept
         )
-        for times in (channel.spoke_ns, channel.asked_ns, self.left_ns):
+        for times in (channel.last_sent_ns, channel.last_request_ns, self.left_ns):
             times.update((k, min(at, reading)) for k, at in times.items() if at is not None)
-        self.bar_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
-        self.look_again()
+        self.block_sends_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
+        self.reset_index()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Give up numbers known to miss, and all before them: these may be for others."""
+        """Abandon missing numbers and all before them, which may be for other members."""
         channel, effects = self.channel, list[Effect]()
         for sender, seq in sorted(lost):
-            gaps = channel.gaps(sender) if sender in channel.newest else []
+            gaps = channel.list_gaps(sender) if sender in channel.newest else []
             if not any(first <= seq <= last for first, last in gaps):
-                raise LocalError(f"message {seq} of member {sender} is not known to miss here")
+                raise LocalError(
+                    f"message {seq} of member {sender} is not known to be missing here"
+                )
         for sender, seq in sorted(lost):
-            effects += self._pass_over(sender, seq, self.own_clock.read_ns or 0)
-            self._note_gap(sender)
+            effects += self._abandon_gap(sender, seq, self.own_clock.read_ns or 0)
+            self._update_gap(sender)
         return effects
 
     def snapshot(self) -> Hashable:
-        parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
+        parts = ((self, ("members",)), (self.channel, SenderChannels.state), (self, self.own_state))
         values = (freeze(getattr(part, k)) for part, names in parts for k in names)
-        return self.me, *values, *self.entry
+        return self.me, *values, *self.join_wait
 
     def restore(self, state: Any) -> None:
-        """Raise ValueError if a member was sent a number that was not assigned yet."""
         self.me, self.members, *values = state
-        parts = ((self.channel, Channel.state), (self, self.own_state))
+        parts = ((self.channel, SenderChannels.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]
-        self.take_entry(tuple(values[len(names) :]))
+        self.restore_join_wait(tuple(values[len(names) :]))
         for (part, name), value in zip(names, values[: len(names)], strict=True):
             setattr(part, name, thaw(value))
         sent = self.channel.sent
         if max(self.channel.before.values(), default=0) > sent:
-            raise ValueError(f"a message above {sent}, the newest, was sent to somebody")
-        everybody = {*self.channel.newest, self.me}
-        if everybody != set(self.separation.members):
-            self._relate(everybody)
-        self.look_again()
+            raise ValueError(f"before: a number above {sent}, the last one sent")
+        known = {*self.channel.newest, self.me}
+        if known != set(self.separation.members):
+            self._set_relation(known)
+        self.reset_index()
 
     def check_whole(self) -> None:
         channel, present = self.channel, set(self.others())
         whole: dict[str, Collection[int]] = {
             "ahead": channel.ahead,
             "high": channel.high,
-            "floors": self.floors,
+            "lower bounds": self.lower_bounds,
             "delivered": self.delivered,
         }
         some: dict[str, Collection[int]] = {
-            "given up": channel.given_up,
-            "asked": channel.asked_ns,
-            "heard": self.heard,
+            "abandoned": channel.abandoned,
+            "requests": channel.last_request_ns,
+            "null messages": self.null_messages,
         }
         known = channel.newest
-        changes.check_whole(self.me, self.members, known, channel.last, whole, some)
-        if set(channel.before) != present or not present.issuperset(channel.spoke_ns):
+        changes.check_consistency(self.me, self.members, known, channel.last, whole, some)
+        if set(channel.before) != present or not present.issuperset(channel.last_sent_ns):
             raise ValueError(f"before: members {sorted(channel.before)} in place of {present}")
         if not channel.last.keys() >= self.left_ns.keys():
             raise ValueError(f"left: members {sorted(self.left_ns)}")
         ahead = [(k, at, one) for k in known for at, one in channel.ahead[k].items()]
         if any(one.sender != k or not at == one.before < one.seq for k, at, one in ahead):
-            raise ValueError("a message ahead of a gap that is of another member or number")
+            raise ValueError("ahead: a message of another member or number")
         held = [(key, taken.message) for key, taken in self.held.items()]
         if any(key != self.identity(one) or key.sender not in known for key, one in held):
-            raise ValueError("a held message under another number, or of a stranger")
+            raise ValueError("held: a message under another number, or of an unknown member")
         if any(one.seq > known[one.sender] for _, one in held):
-            raise ValueError("a held message that was not taken in")
-        if any(sender != note.sender for sender, note in self.heard.items()):
+            raise ValueError("held: a message above the last accepted number")
+        if any(sender != note.sender for sender, note in self.null_messages.items()):
             raise ValueError("a null message of another member")
         if self.delivery == "bound" and not self.carries_pt:
             waiting = {key for key, _ in held} | {self.identity(one) for _, _, one in ahead}
             if not waiting <= self.arrived_ns.keys():
-                raise ValueError("a held message that never arrived")
+                raise ValueError("held: a message without an arrival time")
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
         return not isinstance(message, StampedMessage)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is held or ahead of a gap. O(held x members) under delivery "null"."""
+        """Return messages held or after a gap. O(held x members) with delivery "null"."""
         ahead = [one for member in self.channel.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
-        return tuple(map(self.explained, every))
+        return tuple(map(self.explain, every))
 
     def held_count(self) -> int:
         return len(self.held) + sum(len(self.channel.ahead[member]) for member in self.gapped)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        return changes.runs_of({**self.delivered, self.me: self.channel.sent})
+        return changes.counts_to_ranges({**self.delivered, self.me: self.channel.sent})
 
-    def kept_messages(self) -> Iterator[StampedMessage]:
+    def list_kept_messages(self) -> Iterator[StampedMessage]:
         return (message for _, message in self.channel.kept)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
@@ -412,7 +418,7 @@ class ClockOrdered(ClockDelivery):
 
         buffer = ", ".join(str(held.message.payload) for held in self.blocked_on())
         fields = {"LT": str(self.linear_time)} if self.carries_lt else {}
-        taken = {member: self.channel.done(member) for member in self.channel.newest}
+        taken = {member: self.channel.find_last_accepted(member) for member in self.channel.newest}
         return {
             **fields,
             "SEQ": str(self.channel.sent + 1),
@@ -430,11 +436,10 @@ class ClockOrdered(ClockDelivery):
         return wire.decode(control, payload, lt=self.carries_lt, pt=self.carries_pt)
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 4 bytes for SEQ, 4 for LT, 8 for PT; 4 more where numbers are left out."""
+        """Return 4 bytes for SEQ, 4 for LT, 8 for PT; 4 more if numbers are skipped."""
         return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
 
     def storage_bytes(self) -> int:
-        """Return SEQ and LT; of each other member REQ, the number before, and its floor."""
         times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
         own = INTEGER_BYTES * (1 + self.carries_lt)
         return own + len(self.channel.newest) * (2 * INTEGER_BYTES + times)

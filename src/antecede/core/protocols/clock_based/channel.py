@@ -1,22 +1,21 @@
 """Data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
 
-Source: Tsuneizumi et al., section 6, with the repairs of the errata: the message that reveals a
-gap is kept; recovery asks for REQ_j .. m.seq - 1, both included; null messages carry the last
-number, so that the loss of a last message is found.
+Source: Tsuneizumi et al., section 6, with the repairs of the errata. The message that reveals a gap
+is kept. Recovery requests REQ_j .. m.seq - 1, both included. Null messages carry the last number,
+so that the loss of a last message is detected.
 
 Theory of operation
 -------------------
-A message is next when the message before it (`before`, see `clock_based.messages`) is taken in. One
-that is next is taken in with all that is ahead and follows without a gap. Any other opens a gap, or
-lies in one.
+A message is next when the previous message to this member (`before`, see `clock_based.messages`) is
+accepted. It is accepted together with the messages that follow without a gap.
 
-Recovery (`retry_s`): a new gap is asked for at once, and all gaps again every `retry_s` seconds.
-The source sends again from what it keeps, and names what it keeps no longer. The receiver gives
-that up: the sender's next message is a `DeliverIncomplete` that names the newest number given up.
-Messages of others that depend on it cannot be told and are not marked.
+Recovery (`retry_s`): a new gap is requested at once, and all gaps again every `retry_s` seconds.
+The source retransmits the messages that it keeps, and names the others as unavailable. The receiver
+abandons these: the sender's next message is a `DeliverIncomplete` with the newest abandoned number.
+Dependents from other senders cannot be identified and are not marked.
 
-Null messages (`heartbeat_s`): a member that has sent nothing to another for so long tells its last
-number to it, and its times.
+Null messages (`heartbeat_s`): a member that has sent nothing to another one for so long sends its
+last number and its times.
 """
 
 from __future__ import annotations
@@ -31,39 +30,35 @@ from antecede.core.protocols.clock_based.messages import (
     AnyMessage,
     Gone,
     NullMessage,
-    Request,
+    RetransmissionRequest,
     StampedMessage,
 )
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
-KEEP = 1 << 16
-"""Default of `keep`: messages of one's own kept to be sent again. Nobody acknowledges any."""
-OVERRUN = "receipt buffer overrun"
-GIVEN_UP = "duplicate, or given up before"
+DEFAULT_KEEP = 1 << 16
+"""Default of `keep`: own messages kept for retransmission. There are no acknowledgements."""
+BUFFER_FULL = "receive buffer overrun"
+ABANDONED = "duplicate, or abandoned before"
 
 
 Times: TypeAlias = tuple[int, int]
-"""LT and PT, 0 for what the protocol does not carry."""
 
 
-class Taken(NamedTuple):
-    """A message that is taken in, and the one before it where that was given up."""
+class AcceptedMessage(NamedTuple):
+    """Accepted message, and the id of an abandoned message directly before it."""
 
     message: StampedMessage
     missing: tuple[MessageId, ...]
 
 
-class Channel:
-    """Numbers, requests, kept messages and answers of one `member`.
-
-    Raises LocalError for options that cannot be.
-    """
+class SenderChannels:
+    """Numbers, requests, kept messages and answers of one member. Raises LocalError."""
 
     state: ClassVar[tuple[str, ...]] = (
-        *("sent", "before", "spoke_ns", "kept", "dropped"),
-        *("newest", "ahead", "high", "asked_ns", "last", "given_up"),
+        *("sent", "before", "last_sent_ns", "kept", "dropped"),
+        *("newest", "ahead", "high", "last_request_ns", "last", "abandoned"),
     )
-    """Attributes that a snapshot holds; everything else is given to the constructor."""
+    """Attributes in a snapshot; all others are constructor arguments."""
 
     def __init__(
         self,
@@ -75,71 +70,66 @@ class Channel:
         exclusive_end: bool,
     ) -> None:
         if keep is not None and keep <= 0:
-            raise LocalError(f"keep is {keep}; it is greater than 0, or None for without")
+            raise LocalError(f"keep is {keep}; expected 1 or more, or None for no limit")
         self.member = member
         self.heartbeat_ns = None if heartbeat_s is None else span_ns(heartbeat_s, "heartbeat_s")
         self.retry_ns = None if retry_s is None else span_ns(retry_s, "retry_s")
         self.keep: int | None = plain(keep)
         self.exclusive_end = exclusive_end
-        """Whether answers to requests end as printed: one before the last that was asked for."""
-        self.in_lanes = False
-        """Whether all get all of my messages, those too who come later."""
+        """True if answers to requests end as printed: one before the last requested number."""
+        self.has_sender_logs = False
+        """True if all members, later ones included, get all messages of this member."""
         self.sent = 0
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
-        self.begin(member.others())
+        self.reset(member.others())
 
-    def begin(self, others: Sequence[int]) -> None:
-        """Set up what is kept of the others, who have sent nothing that is known."""
+    def reset(self, others: Sequence[int]) -> None:
         self.before = dict.fromkeys(others, 0)
-        """Number of my last message to each present member."""
-        self.spoke_ns: dict[int, int] = {}
-        """When I last sent my times to each, by my clock."""
-        self.beat_ns = -LONGEST_NS
-        """Nobody is due a null message before this; derived."""
+        """Number of the last message to each current member."""
+        self.last_sent_ns: dict[int, int] = {}
+        self.next_heartbeat_ns = -LONGEST_NS
+        """Earliest reading at which a null message is due; derived."""
         self.kept: deque[tuple[tuple[int, ...], StampedMessage]] = deque()
         self.dropped = 0
-        """Numbers up to this are kept no longer."""
         self.newest = dict.fromkeys(others, 0)
         self.ahead: dict[int, dict[int, StampedMessage]] = {member: {} for member in others}
         self.high = dict.fromkeys(others, 0)
-        self.asked_ns: dict[int, int] = {}
-        """When I last asked each member with a gap."""
-        self.given_up: dict[int, int] = {}
-        """Highest number given up of a member."""
+        self.last_request_ns: dict[int, int] = {}
+        self.abandoned: dict[int, int] = {}
 
     # -- sending ----------------------------------------------------------------------------
 
-    def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
-        """Return whom a message is for, sorted; raises LocalError."""
+    def resolve_targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
         if to is None:
             return self.member.others()
         chosen = tuple(sorted(set(to)))
-        if strangers := [member for member in chosen if member not in self.before]:
+        if unknown := [member for member in chosen if member not in self.before]:
             others = self.member.others()
-            raise LocalError(f"member {strangers[0]} is not among the others {others}")
+            raise LocalError(f"member {unknown[0]} is not another member; the others are {others}")
         if not chosen:
-            raise LocalError("a message is for somebody: name members, or None for all")
+            raise LocalError("a message without recipients; name members, or None for all")
         return chosen
 
-    def number(
+    def number_message(
         self, payload: Any, targets: tuple[int, ...], times: Times, now: int
     ) -> Sequence[Effect]:
-        """Number a message with these times, keep it, and transmit it once a number before."""
+        """Number a message with these times, keep it, and transmit it per previous number."""
         self.sent += 1
         lt, pt_ns = times
         effects: list[Effect] = []
-        for before, group in self._by_number(targets, self.sent - 1):
+        for before, group in self._group_by_last_number(targets, self.sent - 1):
             message = StampedMessage(self.member.me, self.sent, payload, before, lt, pt_ns)
             self._keep(group, message)
             effects.append(Transmit(group, message))
         self.before.update(dict.fromkeys(targets, self.sent))
-        self._spoke(targets, now)
+        self._record_sent(targets, now)
         return effects
 
-    def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return (number before, targets); in lanes `newest` is before for everybody."""
-        if self.in_lanes:
+    def _group_by_last_number(
+        self, targets: Iterable[int], newest: int
+    ) -> list[tuple[int, tuple[int, ...]]]:
+        """Return (previous number, targets); with sender logs `newest` is previous for all."""
+        if self.has_sender_logs:
             return [(newest, tuple(targets))]
         groups: dict[int, list[int]] = {}
         for target in targets:
@@ -154,31 +144,31 @@ class Channel:
         while self.keep is not None and len(self.kept) > self.keep:
             self.dropped = self.kept.popleft()[1].seq
 
-    def _spoke(self, targets: Iterable[int], now: int) -> None:
+    def _record_sent(self, targets: Iterable[int], now: int) -> None:
         if self.heartbeat_ns is not None:
-            self.spoke_ns.update(dict.fromkeys(targets, now))
+            self.last_sent_ns.update(dict.fromkeys(targets, now))
 
-    def heartbeats(self, times: Times, now: int) -> list[Effect]:
-        """Return null messages with these times, for whom nothing was sent to for `heartbeat_s`."""
-        if self.heartbeat_ns is None or now < self.beat_ns:
+    def make_null_messages(self, times: Times, now: int) -> list[Effect]:
+        """Return null messages for the members to which nothing was sent for `heartbeat_s`."""
+        if self.heartbeat_ns is None or now < self.next_heartbeat_ns:
             return []
-        spoke_ns = self.spoke_ns
-        member, everybody = self.member, self.member.others()
-        silent = [k for k in everybody if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
-        self._spoke(silent, now)
-        self.beat_ns = min((spoke_ns[k] for k in everybody), default=now) + self.heartbeat_ns
+        spoke_ns = self.last_sent_ns
+        member, others = self.member, self.member.others()
+        silent = [k for k in others if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
+        self._record_sent(silent, now)
+        self.next_heartbeat_ns = min((spoke_ns[k] for k in others), default=now) + self.heartbeat_ns
         lt, pt_ns = times
         return [
             Transmit(group, NullMessage(member.me, 0, member.note_payload, last, lt, pt_ns))
-            for last, group in self._by_number(silent, self.sent)
+            for last, group in self._group_by_last_number(silent, self.sent)
         ]
 
     # -- recovery -----------------------------------------------------------------------------
 
-    def gaps(self, member: int) -> list[tuple[int, int]]:
+    def list_gaps(self, member: int) -> list[tuple[int, int]]:
         """Return (first, last) of gaps, ascending; only the last is surely for this member."""
         found = []
-        low = self.done(member) + 1
+        low = self.find_last_accepted(member) + 1
         for before, message in sorted(self.ahead[member].items()):
             if before >= low:
                 found.append((low, before))
@@ -187,33 +177,34 @@ class Channel:
             found.append((low, self.high[member]))
         return found
 
-    def first_gap(self, member: int) -> MessageId | None:
-        """Return the last message of the first gap of a member, if there is one."""
+    def find_first_gap(self, member: int) -> MessageId | None:
+        """Return the last message of a member's first gap, if there is one."""
         if self.ahead[member]:
             return MessageId(member, min(self.ahead[member]))
         high = self.high[member]
-        return MessageId(member, high) if high > self.done(member) else None
+        return MessageId(member, high) if high > self.find_last_accepted(member) else None
 
-    def ask(self, member: int, gaps: Iterable[tuple[int, int]], now: int) -> list[Effect]:
-        """Return requests for these numbers, where recovery is on and the member is here."""
+    def request_gaps(self, member: int, gaps: Iterable[tuple[int, int]], now: int) -> list[Effect]:
         if self.retry_ns is None or member not in self.before:
             return []
-        self.asked_ns[member] = now
+        self.last_request_ns[member] = now
         me, note = self.member.me, self.member.note_payload
-        return [Transmit((member,), Request(me, 0, note, first, last)) for first, last in gaps]
+        return [
+            Transmit((member,), RetransmissionRequest(me, 0, note, first, last))
+            for first, last in gaps
+        ]
 
-    def retries(self, now: int) -> list[Effect]:
-        """Return requests for all gaps that were asked for `retry_s` ago or longer."""
+    def repeat_requests(self, now: int) -> list[Effect]:
+        """Return requests for all gaps whose last request is `retry_s` ago."""
         effects: list[Effect] = []
-        for member, asked_ns in sorted(self.asked_ns.items()):
-            if self.first_gap(member) is None:
-                del self.asked_ns[member]
+        for member, asked_ns in sorted(self.last_request_ns.items()):
+            if self.find_first_gap(member) is None:
+                del self.last_request_ns[member]
             elif self.retry_ns is not None and now - asked_ns >= self.retry_ns:
-                effects += self.ask(member, self.gaps(member), now)
+                effects += self.request_gaps(member, self.list_gaps(member), now)
         return effects
 
-    def answer(self, request: Request) -> Sequence[Effect]:
-        """Send again what a member asks for; say so of what is kept no longer."""
+    def answer(self, request: RetransmissionRequest) -> Sequence[Effect]:
         first, last = request.first, request.last
         effects: list[Effect] = []
         if first <= self.dropped:
@@ -228,50 +219,49 @@ class Channel:
         ]
         return effects
 
-    # -- taking in ----------------------------------------------------------------------------
+    # -- accepting ----------------------------------------------------------------------------
 
-    def done(self, member: int) -> int:
-        """Return the number up to which all is taken in or given up (REQ_j - 1)."""
+    def find_last_accepted(self, member: int) -> int:
+        """Return the number up to which all is accepted or abandoned (REQ_j - 1)."""
         newest = self.newest[member]
-        return max(newest, self.given_up.get(member, 0)) if self.given_up else newest
+        return max(newest, self.abandoned.get(member, 0)) if self.abandoned else newest
 
-    def follow(self, member: int) -> list[Taken]:
-        """Take in what is ahead of a member and follows without a gap; return it in order."""
+    def accept_in_sequence(self, member: int) -> list[AcceptedMessage]:
+        """Accept the messages after a gap that follow without a gap now; return them in order."""
         run = []
         ahead = self.ahead[member]
-        while (at := self._next(member)) is not None:
+        while (at := self._find_next(member)) is not None:
             message = ahead.pop(at)
             given_up = message.before > self.newest[member]
             missing = (MessageId(member, message.before),) if given_up else ()
             self.newest[member] = message.seq
-            run.append(Taken(message, missing))
+            run.append(AcceptedMessage(message, missing))
         self.high[member] = max(self.high[member], self.newest[member])
-        if self.first_gap(member) is None:
-            self.asked_ns.pop(member, None)
+        if self.find_first_gap(member) is None:
+            self.last_request_ns.pop(member, None)
         return run
 
-    def _next(self, member: int) -> int | None:
-        """Return the number that the next message to take in follows, if that is here."""
+    def _find_next(self, member: int) -> int | None:
+        """Return the number that precedes the next message to accept, if that is here."""
         ahead, newest = self.ahead[member], self.newest[member]
         if newest in ahead or not ahead:
             return newest if ahead else None
         first = min(ahead)
-        return first if first <= self.done(member) else None
+        return first if first <= self.find_last_accepted(member) else None
 
-    def give_up(self, member: int, last: int) -> list[Taken]:
-        """Miss for good what is missing up to `last`; return what can be taken in now."""
-        self.given_up[member] = max(last, self.given_up.get(member, 0))
-        return self.follow(member)
+    def abandon_gap(self, member: int, last: int) -> list[AcceptedMessage]:
+        """Skip the missing numbers up to `last`; return the messages that can now be accepted."""
+        self.abandoned[member] = max(last, self.abandoned.get(member, 0))
+        return self.accept_in_sequence(member)
 
     def is_old(self, message: StampedMessage) -> bool:
-        """Tell whether a message was here before, or comes after its giving up was passed on."""
+        """Return whether a message is a duplicate, or arrives after it was abandoned."""
         sender, seq, before = message.sender, message.seq, message.before
         return seq <= self.newest[sender] or before in self.ahead[sender]
 
-    # -- what cannot be -----------------------------------------------------------------------
+    # -- checks -------------------------------------------------------------------------------
 
     def check(self, message: AnyMessage) -> None:
-        """Raise UnknownMemberError or SequenceError when a message can not be right."""
         sender = message.sender
         if sender not in self.newest:
             raise UnknownMemberError(f"a message from member {sender}, who is not in the group")
@@ -281,31 +271,35 @@ class Channel:
                 self._check_number(sender, message.seq, message.before, last)
             case NullMessage():
                 if not 0 <= message.last <= last:
-                    raise SequenceError(f"member {sender} says that it sent message {message.last}")
-            case Request():
+                    raise SequenceError(
+                        f"member {sender} names {message.last} as its last message; its "
+                        "numbers end before"
+                    )
+            case RetransmissionRequest():
                 if not 1 <= message.first <= message.last <= self.before.get(sender, self.sent):
                     raise SequenceError(
-                        f"member {sender} asks for messages {message.first} to {message.last};"
-                        f" the last one to it is {self.before.get(sender, self.sent)}"
+                        f"member {sender} requests messages {message.first} to "
+                        f"{message.last}; the last one to it is "
+                        f"{self.before.get(sender, self.sent)}"
                     )
             case Gone():
                 if not 1 <= message.last <= self.high[sender]:
                     raise SequenceError(
-                        f"member {sender} no longer keeps message {message.last}, "
-                        f"and {self.high[sender]} is the newest known of it"
+                        f"member {sender} reports message {message.last} as no longer "
+                        f"kept; its newest known one is {self.high[sender]}"
                     )
 
     def _check_number(self, sender: int, seq: int, before: int, last: int) -> None:
         if not 1 <= seq <= last or not 0 <= before < seq:
             raise SequenceError(
-                f"message {seq} after {before} from member {sender}: numbers are 1 to {last}, "
-                "and the one before is less"
+                f"message {seq} after {before} from member {sender}: numbers are 1 to "
+                f"{last}, and the previous one is lower"
             )
         newest = self.newest[sender]
         if before < newest < seq:
             raise SequenceError(
-                f"message {seq} from member {sender} is said to follow {before}, "
-                f"but message {newest} came between"
+                f"message {seq} from member {sender} names {before} as previous, but "
+                f"message {newest} came between"
             )
         there = self.ahead[sender].get(before)
         if there is not None and there.seq != seq:
@@ -316,14 +310,12 @@ class Channel:
     # -- membership, snapshot -------------------------------------------------------------------
 
     def join(self, member: int) -> None:
-        """Send to a newcomer too, and expect its messages."""
         for table in (self.before, self.newest, self.high):
             table[member] = 0
         self.ahead[member] = {}
 
     def adopt(self, others: Sequence[int], last: dict[int, int]) -> None:
-        """As newcomer: expect nothing that was sent before, and nothing of those that left."""
-        self.begin(others)
+        self.reset(others)
         self.last = last
         for gone in last:
             self.before.pop(gone, None)
@@ -331,9 +323,9 @@ class Channel:
         self.high.update(last)
 
     def leave(self, member: int, last: int) -> list[StampedMessage]:
-        """Stop sending to and asking a member that left; return what can not be right."""
+        """Stop sending to a departed member; return the impossible messages of it."""
         self.last[member] = last
-        for table in (self.before, self.spoke_ns, self.asked_ns):
+        for table in (self.before, self.last_sent_ns, self.last_request_ns):
             table.pop(member, None)
         self.high[member] = min(self.high[member], last)
         ahead = self.ahead[member]

@@ -1,16 +1,13 @@
-"""Hold-back queue for orders that are relations on timestamps (Tsuneizumi et al., Nakayama 2017).
+"""Hold-back queue for orders that are relations on timestamps.
 
-A message may go when its time has come and nothing that precedes it is held. `released` is the
-readable definition; `HoldBackQueue` releases the same messages in the same order without looking at
-all that is held.
+Source: Tsuneizumi et al., Nakayama 2017. A message is deliverable when its time has come and no
+held message precedes it. `take_deliverable` is the readable definition. `HoldBackQueue` releases
+the same messages in the same order without scanning all held ones.
 
-Theory of operation
--------------------
-A predecessor has a lesser rank, and (where physical time is part of the relation) a physical time
-that is less by `apart_ns` at least, or comes from the same sender. So the candidates are a prefix
-of the held messages by rank, and one by physical time; the shorter is searched. A message that
-waits for a held one only is filed behind that. In a busy group both prefixes are nearly empty. At
-worst, with clocks much coarser than the network, a prefix is all that is held.
+A predecessor has a lesser rank. If physical time is part of the relation, its physical time is less
+by at least `apart_ns`, or it has the same sender. So the candidates are a prefix of the held
+messages by rank, and one by physical time. The shorter prefix is searched. With clocks much coarser
+than the network, a prefix may contain all held messages.
 """
 
 from __future__ import annotations
@@ -25,18 +22,17 @@ from antecede.core.protocols.base import MessageId
 Key = TypeVar("Key", bound=Hashable)
 
 
-def released(
+def take_deliverable(
     held: MutableMapping[Key, Any],
-    may_go: Callable[[Any], bool],
+    is_ready: Callable[[Any], bool],
     precedes: Callable[[Any, Any], bool],
     rank: Callable[[Any], Any],
 ) -> list[Any]:
-    """Take out of `held` all messages that may go, and return them in their order.
+    """Take all deliverable messages out of `held` and return them in order.
 
-    `precedes(a, b)` must not be cyclic on what is held, else a cycle stays held for ever: test
-    a relation before it is used here. `rank` breaks ties between messages that are free to go
-    at the same time; with a rank that `precedes` respects, one pass finds them all.
-    O(h^2) calls of `precedes` for h messages held.
+    `precedes(a, b)` must not be cyclic on the held messages, or a cycle stays held for ever. `rank`
+    breaks ties between messages that become deliverable together. O(h^2) calls of `precedes` for h
+    held messages.
     """
     free: list[Any] = []
     found = True
@@ -44,7 +40,7 @@ def released(
         found = False
         for key, message in sorted(held.items(), key=lambda item: rank(item[1])):
             others = (other for other in held.values() if other is not message)
-            if may_go(message) and not any(precedes(other, message) for other in others):
+            if is_ready(message) and not any(precedes(other, message) for other in others):
                 del held[key]
                 free.append(message)
                 found = True
@@ -54,8 +50,8 @@ def released(
 _LAST = 1 << 200
 
 
-class Entry(NamedTuple):
-    """A held message as the queue sees it."""
+class QueueEntry(NamedTuple):
+    """Held message in the queue."""
 
     item: Any
     rank: tuple[int, ...]
@@ -66,20 +62,19 @@ class Entry(NamedTuple):
 class HoldBackQueue:
     """Held messages by rank, by physical time and by sender; `precedes` respects the rank.
 
-    `apart_ns`: least difference in physical time of a cause of another sender, or None.
+    `apart_ns`: least difference in physical time to a cause of another sender, or None.
     """
 
     def __init__(self, precedes: Callable[[Any, Any], bool], apart_ns: int | None) -> None:
         self.precedes, self.apart_ns = precedes, apart_ns
-        self.entries: dict[MessageId, Entry] = {}
+        self.entries: dict[MessageId, QueueEntry] = {}
         self._by_rank: list[tuple[int, ...]] = []
         self._by_time: list[tuple[int, ...]] = []
         self._of_sender: dict[int, list[MessageId]] = {}
         self._behind: dict[MessageId, list[MessageId]] = {}
 
     def add(self, key: MessageId, item: Any, rank: tuple[int, ...], pt_ns: int) -> None:
-        """Hold a message."""
-        self.entries[key] = Entry(item, rank, pt_ns)
+        self.entries[key] = QueueEntry(item, rank, pt_ns)
         insort(self._by_rank, rank)
         if self.apart_ns is not None:
             insort(self._by_time, (pt_ns, *key))
@@ -90,28 +85,28 @@ class HoldBackQueue:
             own.append(key)
 
     def release(
-        self, keys: Iterable[MessageId], may_go: Callable[[MessageId], bool] | None = None
+        self, keys: Iterable[MessageId], is_ready: Callable[[MessageId], bool] | None = None
     ) -> list[MessageId]:
-        """Take out those of `keys`, and of what waited behind them, that nothing held precedes.
+        """Take those messages of `keys`, and of their dependents, that no held message precedes.
 
-        In rounds by rank. `may_go` (None: all may) drops keys: the caller names them again.
+        `is_ready` (None: all) drops keys, which the caller must pass again later.
         """
         entries = self.entries
-        current = [(entries[key].rank, key) for key in keys if may_go is None or may_go(key)]
+        current = [(entries[key].rank, key) for key in keys if is_ready is None or is_ready(key)]
         following: list[tuple[tuple[int, ...], MessageId]] = []
         if len(current) > 1:
             heapq.heapify(current)
         free: list[MessageId] = []
         while current:
             rank, key = heapq.heappop(current)
-            blocker = self._blocker(key)
+            blocker = self._find_blocker(key)
             if blocker is not None:
                 self._behind.setdefault(blocker, []).append(key)
             else:
                 self._remove(key)
                 free.append(key)
                 for other in self._behind.pop(key, ()) if self._behind else ():
-                    if may_go is None or may_go(other):
+                    if is_ready is None or is_ready(other):
                         its = entries[other].rank
                         if its > rank:
                             heapq.heappush(current, (its, other))
@@ -122,8 +117,7 @@ class HoldBackQueue:
                 heapq.heapify(current)
         return free
 
-    def _blocker(self, key: MessageId) -> MessageId | None:
-        """Return a held message that precedes this one, or None."""
+    def _find_blocker(self, key: MessageId) -> MessageId | None:
         precedes, entries = self.precedes, self.entries
         item, rank, pt_ns = entries[key]
         own = self._of_sender[key.sender]

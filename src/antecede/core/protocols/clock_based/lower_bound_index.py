@@ -1,19 +1,20 @@
-"""Index of the held messages that nothing still to come can precede.
+"""Index of the held messages that no later message can precede.
 
-For delivery by null messages where the separation is the same for all pairs. A message b is clear
-when every other member's floor has an LT that is not less than b's, or a PT above b.PT less the
-separation.
+Used for delivery by null messages when all pairs have the same separation. A message b is clear
+when every other member's lower bound has an LT that is not less than b's, or a PT above b.PT less
+the separation.
 
 Theory of operation
 -------------------
-Let f(x) be the least PT of the floors whose LT is below x; b is clear when f(b.LT) is above its
-limit, b.PT less the separation. Floors only rise, so f does. Its least value is the PT of the
-member furthest behind: messages with a lower limit are clear whatever their LT, and a list by limit
-finds them. For an LT above that member's, f has no other value. For the few held LT up to it f is
-worked out from the floors by LT. A sender's own floor is past its messages.
+Let f(x) be the least PT of the lower bounds whose LT is below x. Then b is clear when f(b.LT) is
+above its limit, b.PT less the separation. Lower bounds only rise, so f does. Its least value is the
+PT of the member with the lowest bound. Messages with a lower limit are clear whatever their LT, and
+a list by limit finds them. For an LT above that member's, f has no other value. For the few held LT
+up to it, f is computed from the bounds by LT. A sender's own bound is past its messages.
 
-Work is put off: the heap of floors has one entry a member, renewed at the top; floors are filed by
-LT when f is worked out; lists keep what left until they are looked at, or are mostly that.
+Work is deferred. The heap of bounds has one entry per member, renewed at the top. Bounds are
+indexed by LT when f is computed. Lists keep removed messages until they are searched or consist
+mostly of these.
 """
 
 from __future__ import annotations
@@ -25,47 +26,44 @@ from collections.abc import Iterable
 from antecede.core.clocks import LONGEST_NS
 from antecede.core.protocols.base import MessageId
 
-_BEYOND = 8 * LONGEST_NS
+_NO_BOUND = 8 * LONGEST_NS
 
 
-class FloorIndex:
-    """Floors of the members that can still send, and the messages that wait for them to rise."""
+class LowerBoundIndex:
+    """Lower bounds of the members that can still send, and the messages that wait for them."""
 
-    def __init__(self, floors: Iterable[tuple[int, int, int]]) -> None:
-        self.floors: dict[int, tuple[int, int]] = {}
-        """By member: LT and PT; who can send no more is not here."""
+    def __init__(self, lower_bounds: Iterable[tuple[int, int, int]]) -> None:
+        self.bounds: dict[int, tuple[int, int]] = {}
+        """LT and PT by member, without members that can send no more."""
         self._lowest: list[tuple[int, int, int]] = []
-        """A heap of (PT, LT, member), which may be behind the floor."""
-        self._moved: set[int] = set()
-        """Whose floor is not filed by LT as it is now."""
-        self._floors_at: dict[int, list[tuple[int, int]]] = {}
-        self._floor_lts: list[int] = []
-        self._filed = 0
+        """Heap of (PT, LT, member), whose entries may be outdated."""
+        self._changed: set[int] = set()
+        """Members whose current bound is not indexed by LT."""
+        self._bounds_by_lt: dict[int, list[tuple[int, int]]] = {}
+        self._lts: list[int] = []
+        self._indexed_count = 0
         self._waiting: set[MessageId] = set()
         self._limits: list[tuple[int, MessageId]] = []
         self._far: list[tuple[int, int, MessageId]] = []
-        """(LT, limit, message), ascending: what no LT of the member furthest behind has reached."""
+        """(LT, limit, message), ascending, for LT above that of the lowest bound."""
         self._near: dict[int, list[tuple[int, MessageId]]] = {}
-        """By LT: a heap of the others, by limit."""
-        for member, lt, pt_ns in floors:
-            self.rise(member, lt, pt_ns)
+        """By LT: a heap of the other messages, by limit."""
+        for member, lt, pt_ns in lower_bounds:
+            self.raise_bound(member, lt, pt_ns)
 
-    def rise(self, member: int, lt: int, pt_ns: int) -> None:
-        """Note that a member's floor is here now."""
-        floor, before = (lt, pt_ns), self.floors.get(member)
-        if floor == before:
+    def raise_bound(self, member: int, lt: int, pt_ns: int) -> None:
+        lower_bound, before = (lt, pt_ns), self.bounds.get(member)
+        if lower_bound == before:
             return
-        self.floors[member] = floor
-        self._moved.add(member)
+        self.bounds[member] = lower_bound
+        self._changed.add(member)
         if before is None:
             heapq.heappush(self._lowest, (pt_ns, lt, member))
 
     def close(self, member: int) -> None:
-        """Note that a member can send no more."""
-        self.floors.pop(member, None)
+        self.bounds.pop(member, None)
 
     def add(self, key: MessageId, lt: int, limit_ns: int) -> None:
-        """Let a message wait."""
         self._waiting.add(key)
         insort(self._limits, (limit_ns, key))
         insort(self._far, (lt, limit_ns, key))
@@ -76,34 +74,32 @@ class FloorIndex:
             self._far = [one for one in self._far if one[2] in self._waiting]
 
     def take_clear(self) -> list[MessageId]:
-        """Return, once, the messages that are clear now."""
-        lowest, far = self._furthest_behind(), self._far
+        lowest, far = self._find_lowest(), self._far
         if lowest is None:
             found = sorted(self._waiting)
             self._waiting, self._limits, self._far, self._near = set(), [], [], {}
             return found
         pt_ns, lt, _ = lowest
-        found = self._below(pt_ns)
+        found = self._take_below(pt_ns)
         if self._near or (far and far[0][0] <= lt):
-            found += self._of_lts(lt)
+            found += self._take_by_lt(lt)
         return found
 
-    def _furthest_behind(self) -> tuple[int, int, int] | None:
-        """Return PT, LT and member of the floor that is least, by PT first."""
-        lowest, floors = self._lowest, self.floors
+    def _find_lowest(self) -> tuple[int, int, int] | None:
+        """Return PT, LT and member of the lowest bound, by PT first."""
+        lowest, lower_bounds = self._lowest, self.bounds
         while lowest:
             pt_ns, lt, member = lowest[0]
-            floor = floors.get(member)
-            if floor is None:
+            lower_bound = lower_bounds.get(member)
+            if lower_bound is None:
                 heapq.heappop(lowest)
-            elif floor[1] == pt_ns and floor[0] == lt:
+            elif lower_bound[1] == pt_ns and lower_bound[0] == lt:
                 return lowest[0]
             else:
-                heapq.heapreplace(lowest, (floor[1], floor[0], member))
+                heapq.heapreplace(lowest, (lower_bound[1], lower_bound[0], member))
         return None
 
-    def _below(self, pt_ns: int) -> list[MessageId]:
-        """Return what waits with a limit below this, and take it out."""
+    def _take_below(self, pt_ns: int) -> list[MessageId]:
         limits, waiting = self._limits, self._waiting
         if not limits or limits[0][0] >= pt_ns:
             return []
@@ -113,8 +109,8 @@ class FloorIndex:
         waiting.difference_update(found)
         return found
 
-    def _of_lts(self, most: int) -> list[MessageId]:
-        """Return what is clear of the messages with an LT up to this."""
+    def _take_by_lt(self, most: int) -> list[MessageId]:
+        """Take the clear messages with an LT up to this."""
         far, near, end = self._far, self._near, bisect_left(self._far, (most + 1,))
         for lt, limit_ns, key in far[:end]:
             if key in self._waiting:
@@ -123,20 +119,19 @@ class FloorIndex:
         found: list[MessageId] = []
         for lt in [lt for lt in near if lt <= most]:
             heap = near[lt]
-            self._drop_gone(heap)
+            self._drop_taken(heap)
             if heap:
-                found += self._taken(heap, self._least_below(lt))
+                found += self._take_from_heap(heap, self._find_least_pt(lt))
             if not heap:
                 del near[lt]
         return found
 
-    def _drop_gone(self, heap: list[tuple[int, MessageId]]) -> None:
-        """Drop what went by its limit: all below it did, so that it is on top."""
+    def _drop_taken(self, heap: list[tuple[int, MessageId]]) -> None:
+        """Drop messages that were taken by their limit; they are on top of the heap."""
         while heap and heap[0][1] not in self._waiting:
             heapq.heappop(heap)
 
-    def _taken(self, heap: list[tuple[int, MessageId]], above_ns: int) -> list[MessageId]:
-        """Return what waits in a heap with a limit below this, and take it out."""
+    def _take_from_heap(self, heap: list[tuple[int, MessageId]], above_ns: int) -> list[MessageId]:
         found = []
         while heap and heap[0][0] < above_ns:
             key = heapq.heappop(heap)[1]
@@ -144,37 +139,37 @@ class FloorIndex:
             found.append(key)
         return found
 
-    def _least_below(self, lt: int) -> int:
-        """Return the least PT of the floors with an LT below this."""
-        self._file_floors()
-        least, gone = _BEYOND, []
-        for its in self._floor_lts:
-            if its >= lt:
+    def _find_least_pt(self, lt: int) -> int:
+        """Return the least PT of the bounds with an LT below this."""
+        self._index_by_lt()
+        least, empty = _NO_BOUND, []
+        for bound_lt in self._lts:
+            if bound_lt >= lt:
                 break
-            heap = self._floors_at[its]
-            while heap and self.floors.get(heap[0][1]) != (its, heap[0][0]):
+            heap = self._bounds_by_lt[bound_lt]
+            while heap and self.bounds.get(heap[0][1]) != (bound_lt, heap[0][0]):
                 heapq.heappop(heap)
             if heap:
                 least = min(least, heap[0][0])
             else:
-                gone.append(its)
-        for its in gone:
-            del self._floors_at[its]
-            self._floor_lts.remove(its)
+                empty.append(bound_lt)
+        for bound_lt in empty:
+            del self._bounds_by_lt[bound_lt]
+            self._lts.remove(bound_lt)
         return least
 
-    def _file_floors(self) -> None:
-        """File by LT the floors that have risen; all of them anew, when most are out of date."""
-        moved = self._moved
-        self._filed += len(moved)
-        if self._filed > 4 * len(self.floors) + 64:
-            self._floors_at, self._floor_lts = {}, []
-            moved = set(self.floors)
-            self._filed = len(moved)
-        for member in moved & self.floors.keys():
-            lt, pt_ns = self.floors[member]
-            if lt not in self._floors_at:
-                self._floors_at[lt] = []
-                insort(self._floor_lts, lt)
-            heapq.heappush(self._floors_at[lt], (pt_ns, member))
-        self._moved = set()
+    def _index_by_lt(self) -> None:
+        """Index changed bounds by LT; rebuild the index when most of it is outdated."""
+        moved = self._changed
+        self._indexed_count += len(moved)
+        if self._indexed_count > 4 * len(self.bounds) + 64:
+            self._bounds_by_lt, self._lts = {}, []
+            moved = set(self.bounds)
+            self._indexed_count = len(moved)
+        for member in moved & self.bounds.keys():
+            lt, pt_ns = self.bounds[member]
+            if lt not in self._bounds_by_lt:
+                self._bounds_by_lt[lt] = []
+                insort(self._lts, lt)
+            heapq.heappush(self._bounds_by_lt[lt], (pt_ns, member))
+        self._changed = set()

@@ -1,11 +1,11 @@
-"""Messages between members of `clock_based.channel`: application messages, null messages, requests.
+"""Messages of `clock_based.channel`: application messages, null messages, requests and answers.
 
 Source: Tsuneizumi et al., section 6: m.src, m.seq, m.PT, m.LT, m.data. A message also names its
-sender's message to the same receiver before it: in a broadcast group seq - 1, which adds nothing.
-In a selective one it closes the gaps that other receivers' messages leave.
+sender's previous message to the same receiver. In a broadcast group this is seq - 1 and adds
+nothing. In a selective group it closes the gaps left by messages to other receivers.
 
-On the wire: kind and sender; number; how many numbers back the one before is; LT as a varint and PT
-as 8 bytes (nanoseconds, with a sign), where the protocol carries them.
+On the wire: kind and sender; number; difference to the previous number. Then LT as a varint and PT
+as 8 bytes (nanoseconds, with a sign), if the protocol carries them.
 """
 
 from __future__ import annotations
@@ -24,32 +24,31 @@ _CLOCK = struct.Struct(">q")
 
 
 class StampedMessage(NamedTuple):
-    """A message of the application; LT and PT are 0 where the protocol carries none."""
+    """Application message; LT and PT are 0 if the protocol carries none."""
 
     sender: int
     seq: int
     """The sender's number for it, from 1 (SEQ; in Tsuneizumi et al. from 0)."""
     payload: Any
     before: int
-    """Number of the sender's message to the same receiver before this one; 0: none."""
+    """Number of the sender's previous message to the same receiver; 0: none."""
     lt: int = 0
     pt_ns: int = 0
 
 
 class NullMessage(NamedTuple):
-    """A heartbeat: the sender has sent nothing to you after number `last`, up to these times."""
+    """Heartbeat: no message to the receiver after number `last`, up to these times."""
 
     sender: int
     seq: int
-    """0, as in everything that is no message of the application."""
     payload: Any
     last: int
     lt: int = 0
     pt_ns: int = 0
 
 
-class Request(NamedTuple):
-    """Please send again all that was for me of your numbers `first` to `last`, both included."""
+class RetransmissionRequest(NamedTuple):
+    """Request to retransmit the messages `first` to `last`, both included."""
 
     sender: int
     seq: int
@@ -59,7 +58,7 @@ class Request(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """Of what you asked for, numbers up to `last` are kept no longer: give them up."""
+    """Negative answer to a request: messages up to `last` are no longer kept."""
 
     sender: int
     seq: int
@@ -67,18 +66,18 @@ class Gone(NamedTuple):
     last: int
 
 
-Note: TypeAlias = NullMessage | Request | Gone
-AnyMessage: TypeAlias = StampedMessage | Note
+ControlMessage: TypeAlias = NullMessage | RetransmissionRequest | Gone
+AnyMessage: TypeAlias = StampedMessage | ControlMessage
 
 
 def encode(message: AnyMessage, *, lt: bool, pt: bool) -> bytes:
-    """Return the control information; `lt` and `pt` say which times the protocol carries."""
+    """Return the control information; `lt` and `pt` select the carried times."""
     match message:
         case StampedMessage():
             numbers = [_MESSAGE, message.sender, message.seq, message.seq - message.before]
         case NullMessage():
             numbers = [_NULL, message.sender, message.last]
-        case Request():
+        case RetransmissionRequest():
             return b"".join(map(varint, (_REQUEST, message.sender, message.first, message.last)))
         case Gone():
             return b"".join(map(varint, (_GONE, message.sender, message.last)))
@@ -88,36 +87,43 @@ def encode(message: AnyMessage, *, lt: bool, pt: bool) -> bytes:
 
 
 def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
-    """Return what `encode` was given. Raises DecodeError and SequenceError."""
+    """Return the message that `encode` wrote. Raises DecodeError and SequenceError."""
     reader = Reader(control)
     kind, sender = reader.varint(), reader.varint()
     message: AnyMessage
     if kind == _MESSAGE:
-        seq, back = _number(reader), reader.varint()
+        seq, back = _read_number(reader), reader.varint()
         if not 1 <= back <= seq:
-            raise SequenceError(f"message {seq} from member {sender} says {back} numbers back")
-        message = StampedMessage(sender, seq, payload, seq - back, *_times(reader, lt, pt))
+            raise SequenceError(
+                f"message {seq} from member {sender} names the message {back} numbers before "
+                "it as previous"
+            )
+        message = StampedMessage(sender, seq, payload, seq - back, *_read_times(reader, lt, pt))
     elif kind == _NULL:
-        message = NullMessage(sender, 0, payload, _number(reader), *_times(reader, lt, pt))
+        message = NullMessage(
+            sender, 0, payload, _read_number(reader), *_read_times(reader, lt, pt)
+        )
     elif kind == _REQUEST:
-        message = Request(sender, 0, payload, _number(reader), _number(reader))
+        message = RetransmissionRequest(
+            sender, 0, payload, _read_number(reader), _read_number(reader)
+        )
     elif kind == _GONE:
-        message = Gone(sender, 0, payload, _number(reader))
+        message = Gone(sender, 0, payload, _read_number(reader))
     else:
-        raise DecodeError(f"a message of kind {kind}; kinds are {_MESSAGE} to {_GONE}")
+        raise DecodeError(f"unknown message kind {kind}; expected {_MESSAGE} to {_GONE}")
     reader.finish()
     return message
 
 
-def _number(reader: Reader) -> int:
+def _read_number(reader: Reader) -> int:
     number = reader.varint()
     if number > MAX_NUMBER:
         raise SequenceError(f"number {number} is above {MAX_NUMBER}")
     return number
 
 
-def _times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
-    linear = _number(reader) if lt else 0
+def _read_times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
+    linear = _read_number(reader) if lt else 0
     physical: int = _CLOCK.unpack(reader.take(_CLOCK.size))[0] if pt else 0
     if abs(physical) > LONGEST_NS:
         raise DecodeError(f"a physical time of {physical} ns; readings are within 146 years of 0")
@@ -125,8 +131,8 @@ def _times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
 
 
 def control_bytes(message: AnyMessage, *, lt: bool, pt: bool) -> int:
-    """Return 4 bytes an integer and 8 for PT; the number before counts where it says more."""
-    if isinstance(message, Request):
+    """Return 4 bytes per integer and 8 for PT; the previous number counts if it is not implied."""
+    if isinstance(message, RetransmissionRequest):
         return 2 * INTEGER_BYTES
     if isinstance(message, Gone):
         return INTEGER_BYTES

@@ -1,4 +1,4 @@
-"""The hierarchical protocol of Evropeytsev et al. 2016: three roles, their clocks, translation."""
+"""Hierarchical protocol of Evropeytsev et al. 2016: three roles, their clocks, translation."""
 
 from typing import TYPE_CHECKING
 

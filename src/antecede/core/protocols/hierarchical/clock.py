@@ -1,16 +1,16 @@
 """VTx, the extended vector time of the external group, and the messages that wait for it.
 
 Source: Evropeytsev et al. 2016, Listings 10 and 11, and the clock part of Listings 12 and 13.
-Listing 11 line 2, lost in print, is: for each <i, dep> in m.CI with i other than oneself, `dep <=
-VTx[i]` where VTx[i] is an integer, else `dep & VTx[i] = dep`.
+Listing 11 line 2 is lost in print. It is: for each <i, dep> in m.CI with i other than this process,
+`dep <= VTx[i]` where VTx[i] is an integer, else `dep & VTx[i] = dep`.
 
 Theory of operation
 -------------------
-An external peer and a super peer receive from the external group by the same rules; this is
-what they share. VTx has an integer for each external peer and a bit vector, as a window with
-its leading ones below the base, for each super peer. A held message waits on the first thing
-that it misses and is looked at again when that is delivered. Nothing here delivers: `arrivals`
-returns messages in the order in which the role must take them.
+External peers and super peers share these rules for messages of the external group. VTx has an
+integer for each external peer and a bit vector for each super peer, as a window with its leading
+ones below the base. A held message is indexed under its first missing message and checked again
+when that is delivered. This class delivers nothing: `accept` returns messages in the order in which
+the role must process them.
 """
 
 from __future__ import annotations
@@ -44,32 +44,33 @@ class ExternalClock:
         self.waiting: dict[MessageId, list[MessageId]] = {}
         self.last: dict[int, int] = {}
 
-    def arrivals(self, message: External) -> list[External]:
-        """Take in a checked message; return what can be delivered, in order, in VTx already."""
+    def accept(self, message: External) -> list[External]:
+        """Accept a checked message; return the deliverable messages in order, already in VTx."""
         ready: list[External] = []
-        woken = self._note_translated(message)
+        woken = self._record_translated(message)
         self._offer(message, ready)
         self._retry(woken, ready)
-        return self._followed(ready)
+        return self._take_dependents(ready)
 
-    def flushed(self, note: Flush) -> list[External]:
-        """Return what I alone lets go. Raises UnknownMemberError and SequenceError."""
+    def accept_flush(self, note: Flush) -> list[External]:
+        """Return the messages that I unblocks. Raises UnknownMemberError and SequenceError."""
         if note.sender not in self.vectors:
-            raise UnknownMemberError(f"a flush of I from {note.sender}, no other super peer")
+            raise UnknownMemberError(
+                f"flush of I from {note.sender}, which is not another super peer"
+            )
         base, bits = note.translated
         have = self.vectors[note.sender][0]
         if not bits or bits.bit_length() > MAX_SPAN or base > have + MAX_SPAN:
             raise SequenceError(
-                f"a flush of I from {note.sender} above {base}, {bits.bit_length()} wide; it is 1 "
-                f"to {MAX_SPAN} wide, and begins at most as far above {have}"
+                f"flush of I from {note.sender} above {base}, {bits.bit_length()} wide; "
+                f"expected 1 to {MAX_SPAN} wide, starting at most as far above {have}"
             )
         ready: list[External] = []
-        self._retry(self._note_translated(note), ready)
-        return self._followed(ready)
+        self._retry(self._record_translated(note), ready)
+        return self._take_dependents(ready)
 
-    def _followed(self, ready: list[External]) -> list[External]:
-        """Return what can be delivered, and in turn what waited for that."""
-        for done in ready:  # grows while it is walked
+    def _take_dependents(self, ready: list[External]) -> list[External]:
+        for done in ready:  # grows during the loop
             self._retry(self.waiting.pop(MessageId(done.sender, done.seq), []), ready)
         return ready
 
@@ -78,7 +79,7 @@ class ExternalClock:
             self._offer(self.held.pop(key), ready)
 
     def _offer(self, message: External, ready: list[External]) -> None:
-        missing = self.missing(message)
+        missing = self.list_missing(message)
         if missing:
             key = MessageId(message.sender, message.seq)
             self.held[key] = message
@@ -87,10 +88,10 @@ class ExternalClock:
             self._advance(message)
             ready.append(message)
 
-    # -- the listings -----------------------------------------------------------------------
+    # -- listings ---------------------------------------------------------------------------
 
-    def _note_translated(self, message: External | Flush) -> list[MessageId]:
-        """Listing 10: take numbers in I as known; return the held messages that waited."""
+    def _record_translated(self, message: External | Flush) -> list[MessageId]:
+        """Record the numbers in I (Listing 10); return the held messages that waited for them."""
         base, bits = message.translated
         if not bits:
             return []
@@ -103,8 +104,8 @@ class ExternalClock:
         numbers = positions(have_base, fresh)
         return [k for n in numbers for k in self.waiting.pop(MessageId(message.sender, n), ())]
 
-    def missing(self, message: External) -> tuple[MessageId, ...]:
-        """Return what the message waits for by Listing 11, the newest position first."""
+    def list_missing(self, message: External) -> tuple[MessageId, ...]:
+        """Return the missing messages by Listing 11, the newest position first."""
         absent: list[MessageId] = []
         count = self.counts.get(message.sender)
         if count is not None and message.seq != count + 1:
@@ -114,20 +115,20 @@ class ExternalClock:
                 absent.append(MessageId(peer, seq))
         for super_peer, needed in message.vectors:
             if super_peer != self.me:
-                absent += self._lacks(super_peer, needed)
+                absent += self._list_missing_positions(super_peer, needed)
         return tuple(absent)
 
-    def _lacks(self, super_peer: int, needed: Window) -> list[MessageId]:
+    def _list_missing_positions(self, super_peer: int, needed: Window) -> list[MessageId]:
         base, bits = needed
         have_base, have = self.vectors[super_peer]
         if base < have_base:
             base, bits = have_base, bits >> (have_base - base)
-        # VTx is shifted down, not the needed bits up: memory does not follow a position.
+        # Shift VTx down, not the needed bits up: memory must not depend on a position.
         absent = bits & ~(have >> (base - have_base))
         return [MessageId(super_peer, n) for n in reversed(list(positions(base, absent)))]
 
     def _advance(self, message: External) -> None:
-        """Listings 12 and 13, lines 1 to 5."""
+        """Advance VTx: Listings 12 and 13, lines 1 to 5."""
         if message.sender in self.counts:
             self.counts[message.sender] = message.seq
         else:
@@ -136,10 +137,9 @@ class ExternalClock:
                 bits |= 1 << (message.seq - base - 1)
             self.vectors[message.sender] = absorb(base, bits)
 
-    # -- refusing ---------------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
     def is_duplicate(self, message: External) -> bool:
-        """Tell whether the message has been delivered or is held."""
         sender, seq = message.sender, message.seq
         if MessageId(sender, seq) in self.held:
             return True
@@ -149,7 +149,6 @@ class ExternalClock:
         return seq <= base or bool((bits >> (seq - base - 1)) & 1)
 
     def check(self, message: External) -> None:
-        """Raise UnknownMemberError or SequenceError when the message cannot be right."""
         sender, seq = message.sender, message.seq
         if sender not in self.counts and sender not in self.vectors:
             raise UnknownMemberError(f"message {seq} from {sender}, not in the external group")
@@ -180,7 +179,7 @@ class ExternalClock:
             self._check_span(message)
 
     def _check_span(self, message: External) -> None:
-        """Refuse positions that would make VTx span more than MAX_SPAN beyond what I fills."""
+        """Raise SequenceError if VTx would span more than MAX_SPAN beyond I."""
         base, bits = message.translated
         have = self.vectors[message.sender][0]
         top = base + bits.bit_length()
@@ -200,73 +199,60 @@ class ExternalClock:
     # -- membership, snapshot, size ---------------------------------------------------------
 
     def join(self, peer: int) -> None:
-        """Expect messages of a new external peer from number 1 on."""
-        changes.with_newcomers((), {self.me, *self.counts, *self.vectors}, (peer,))
+        changes.add_members((), {self.me, *self.counts, *self.vectors}, (peer,))
         self.counts[peer] = 0
 
     def join_super_peer(self, super_peer: int) -> None:
-        """Expect messages of a new super peer; its group has none yet."""
-        changes.with_newcomers((), {self.me, *self.counts, *self.vectors}, (super_peer,))
+        changes.add_members((), {self.me, *self.counts, *self.vectors}, (super_peer,))
         self.vectors[super_peer] = EMPTY
 
     def leave(self, peer: int, last: int) -> list[External]:
-        """Take no message of an external peer or a super peer after `last`; return those held,
-        given up.
-
-        Its integer or window stays: messages of others that name it may still come. What I has
-        said of a super peer's numbers may lie above its last message.
-        """
+        """Reject messages of a process after `last`; return its held ones. VTx is unchanged."""
         here = (self.counts.keys() | self.vectors.keys()) - self.last.keys()
-        changes.check_leaver(here, self.me, peer)
-        changes.check_last(peer, last, self.counts.get(peer, 0))
+        changes.check_departure(here, self.me, peer)
+        changes.check_last_number(peer, last, self.counts.get(peer, 0))
         self.last[peer] = last
         late = sorted(key for key in self.held if key.sender == peer and key.seq > last)
         given_up = [self.held.pop(key) for key in late]
         if late:
-            self._file(tuple(self.held.values()))
+            self._index_held(tuple(self.held.values()))
         return given_up
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number) with what each misses."""
-        return tuple(Held(m, self.missing(m)) for _, m in sorted(self.held.items()))
+        return tuple(Held(m, self.list_missing(m)) for _, m in sorted(self.held.items()))
 
     def frontier(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
-        """Return VTx without the own element: integers, bit vectors."""
         return tuple(self.counts.items()), tuple(self.vectors.items())
 
     def snapshot(self) -> Hashable:
-        """Return VTx, the held messages and who left, as plain tuples."""
         held = tuple(message for _, message in sorted(self.held.items()))
         return *self.frontier(), held, tuple(self.last.items())
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned. Raises ValueError for held messages of strangers."""
         counts, vectors, held, last = state
         self.counts, self.vectors, self.last = dict(counts), dict(vectors), dict(last)
         known = self.counts.keys() | self.vectors.keys()
-        if strangers := {message.sender for message in held} - known:
-            raise ValueError(f"a held message of {min(strangers)}, who is not in the group")
-        self._file(held)
+        if unknown := {message.sender for message in held} - known:
+            raise ValueError(f"held: a message of {min(unknown)}, who is not in the group")
+        self._index_held(held)
 
     def check_whole(self, others: Iterable[int]) -> None:
-        """Raise ValueError unless VTx has these others, and who left, and no process twice."""
         known = self.counts.keys() | self.vectors.keys()
         twice = self.counts.keys() & self.vectors.keys()
         if twice or self.me in known or not known >= self.last.keys():
-            raise ValueError("VTx has a process twice, or somebody left who is not in it")
+            raise ValueError("VTx: a process twice, or a departed one that is missing")
         if known - self.last.keys() != set(others):
-            raise ValueError(f"VTx of processes {sorted(known)}")
+            raise ValueError(f"VTx: processes {sorted(known)}")
 
-    def _file(self, held: Iterable[External]) -> None:
-        """Hold these messages and no others, each filed under the first thing that it misses."""
+    def _index_held(self, held: Iterable[External]) -> None:
         self.held, self.waiting = {}, {}
         for message in held:
             key = MessageId(message.sender, message.seq)
             self.held[key] = message
-            self.waiting.setdefault(self.missing(message)[0], []).append(key)
+            self.waiting.setdefault(self.list_missing(message)[0], []).append(key)
 
     def storage_bytes(self) -> int:
-        """Return the source's count: 4 for each integer, each bit vector's window."""
+        """Return the source's count: 4 per integer, and each bit vector's window."""
         vectors = sum(window_bytes(bits) for _, bits in self.vectors.values())
         return INTEGER_BYTES * (len(self.counts) + 1) + vectors
 
@@ -279,30 +265,30 @@ class ExternalClock:
         return f"({', '.join(shown[process] for process in sorted(shown))})"
 
 
-class OuterRole(Role):
-    """Base of the roles that stand in the external group."""
+class ExternalRole(Role):
+    """Base of the roles in the external group."""
 
     clock: ExternalClock
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message of the external group: Listings 10 to 13."""
+        """Process a message of the external group: Listings 10 to 13."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         clock = self.clock
         if isinstance(message, Flush):
-            return self._take(clock.flushed(message))
+            return self._take(clock.accept_flush(message))
         clock.check(message)
         self._check_own(message)
         if clock.is_duplicate(message):
             return (Discard(message, DUPLICATE),)
-        effects = self._take(clock.arrivals(message))
+        effects = self._take(clock.accept(message))
         if clock.held and MessageId(message.sender, message.seq) in clock.held:
-            effects.insert(0, Hold(message, clock.missing(message)))
+            effects.insert(0, Hold(message, clock.list_missing(message)))
         return effects
 
     @abstractmethod
     def _take(self, ready: Iterable[External]) -> list[Effect]:
-        """Deliver or forward what lacks nothing any more, in this order."""
+        """Deliver or forward deliverable messages, in this order."""
 
     def _check_own(self, message: External) -> None:
-        """Raise SequenceError where a message names own ones that were not sent."""
+        """Raise SequenceError if a message names own messages that were not sent."""

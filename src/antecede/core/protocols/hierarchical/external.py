@@ -1,13 +1,11 @@
-"""An external peer of the hierarchical protocol: extended vector time VTx and CI.
+"""External peer of the hierarchical protocol: extended vector time VTx and CI.
 
 Source: Evropeytsev et al. 2016, Listings 2, 9, 10, 11 and 12, with Listing 12 line 21 as `CI[i] :=
-CI[i] & ~dep` (the NOT is lost in print; `printed={"listing12"}` keeps the printed line).
+CI[i] & ~dep` (the NOT is lost in print; `as_published={"listing12"}` keeps the printed line).
 
-Theory of operation
--------------------
-CI names the immediate dependencies of the next message: for an external peer the number of its
-latest message that nothing delivered later names, for a super peer a bit vector of such messages.
-Sending attaches CI and empties it. VTx and the delivery condition stand in `ExternalClock`.
+CI names the immediate dependencies of the next message. For an external peer it has the number of
+its latest message that no later delivery names, for a super peer a bit vector of such messages.
+Sending attaches CI and empties it. `ExternalClock` has VTx and the delivery condition.
 """
 
 from __future__ import annotations
@@ -28,16 +26,16 @@ from antecede.core.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical.clock import ExternalClock, OuterRole
-from antecede.core.protocols.hierarchical.internal import notation, with_position
+from antecede.core.protocols.hierarchical.clock import ExternalClock, ExternalRole
+from antecede.core.protocols.hierarchical.internal import add_position, format_window
 from antecede.core.protocols.hierarchical.messages import EMPTY, PAIR_BYTES, External, Flush, Window
 from antecede.core.protocols.membership import changes
 
 LISTING12 = "listing12"
 
 
-class ExternalPeer(OuterRole):
-    """One peer of the external group, which consists of `peers` and `super_peers`."""
+class ExternalPeer(ExternalRole):
+    """Peer of the external group, which consists of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     accepted: ClassVar[tuple[type, ...]] = (External, Flush)
@@ -48,12 +46,12 @@ class ExternalPeer(OuterRole):
         peers: Iterable[int],
         super_peers: Iterable[int],
         *,
-        printed: Collection[str] = (),
+        as_published: Collection[str] = (),
     ) -> None:
-        """Begin as Listing 2 says: VTx all zero, CI empty."""
+        """Initialize the state by Listing 2: VTx all zero, CI empty."""
         peers, super_peers = tuple(peers), tuple(super_peers)
         super().__init__(me, (*peers, *super_peers))
-        self.as_printed = LISTING12 in printed
+        self.uses_published_listing = LISTING12 in as_published
         self.number = 0  # VTx[me]
         self.clock = ExternalClock(me, peers, super_peers)
         self.counts: dict[int, int] = {}  # CI, pairs with an integer
@@ -64,54 +62,54 @@ class ExternalPeer(OuterRole):
     ) -> Sequence[Effect]:
         """Send to all external peers and super peers, with CI (Listing 9)."""
         self.number += 1
-        counts, vectors = self._ci()
+        counts, vectors = self._ci_pairs()
         message = External(self.me, self.number, counts, vectors, EMPTY, payload)
         self.counts, self.vectors = {}, {}
         return (Transmit(self.others(), message),)
 
-    def _ci(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
+    def _ci_pairs(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
         return tuple(sorted(self.counts.items())), tuple(sorted(self.vectors.items()))
 
     def _take(self, ready: Iterable[External]) -> list[Effect]:
         effects: list[Effect] = []
         for message in ready:
-            self._follow(message)
+            self._update_ci(message)
             effects.append(Deliver(message))
         return effects
 
-    def _follow(self, message: External) -> None:
+    def _update_ci(self, message: External) -> None:
         """Update CI: Listing 12 lines 6 to 23; pairs with an empty vector are removed."""
         sender = message.sender
         if sender in self.clock.counts:
             self.counts[sender] = message.seq
         else:
-            self.vectors[sender] = with_position(*self.vectors.get(sender, EMPTY), message.seq)
+            self.vectors[sender] = add_position(*self.vectors.get(sender, EMPTY), message.seq)
         for peer, seq in message.counts:
             if self.counts.get(peer, seq + 1) <= seq:
                 del self.counts[peer]
         for super_peer, named in message.vectors:
             if super_peer in self.vectors:
-                kept = self._without(self.vectors[super_peer], named)
+                kept = self._subtract(self.vectors[super_peer], named)
                 if kept[1]:
                     self.vectors[super_peer] = kept
                 else:
                     del self.vectors[super_peer]
 
-    def _without(self, dep: Window, named: Window) -> Window:
-        """Listing 12 line 21: `CI[i] & ~dep`; as printed, `CI[i] & dep`."""
-        if self.as_printed:
+    def _subtract(self, dep: Window, named: Window) -> Window:
+        """Return `CI[i] & ~dep` (Listing 12 line 21); as printed, `CI[i] & dep`."""
+        if self.uses_published_listing:
             kept = EMPTY
             for position in sorted(set(positions(*dep)) & set(positions(*named))):
-                kept = with_position(*kept, position)
+                kept = add_position(*kept, position)
             return kept
-        (base, bits), (named_base, gone) = dep, named
+        (base, bits), (named_base, named_bits) = dep, named
         if named_base < base:
-            return trim(base, bits & ~(gone >> (base - named_base)))
-        # Both ends are cut to the bits that are there, so that memory follows no position.
+            return trim(base, bits & ~(named_bits >> (base - named_base)))
+        # Truncate both ends to existing bits: memory must not depend on a position.
         low = named_base - base
         if low >= bits.bit_length():
             return dep
-        return trim(base, bits & ~((gone & ((1 << (bits.bit_length() - low)) - 1)) << low))
+        return trim(base, bits & ~((named_bits & ((1 << (bits.bit_length() - low)) - 1)) << low))
 
     def blocked_on(self) -> tuple[Held, ...]:
         return self.clock.blocked_on()
@@ -122,20 +120,16 @@ class ExternalPeer(OuterRole):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (members, VTx integers and bit vectors, CI, last numbers of those who left).
-
-        CI has the sponsor's own last message too.
-        """
-        counts, vectors = self._ci()
+        """Return (members, VTx integers and bit vectors, CI, last numbers of departed members)."""
+        counts, vectors = self._ci_pairs()
         clock_counts, clock_vectors = self.clock.frontier()
         own = ((self.me, self.number),)
         ci = (*counts, *own) if self.number else counts
         last = tuple(self.clock.last.items())
         return self.members, (*clock_counts, *own), clock_vectors, ci, vectors, last
 
-    def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the sponsor's frontier as delivered."""
-        members, clock_counts, clock_vectors, counts, vectors, last = frontier
+    def adopt(self, state: Any) -> None:
+        members, clock_counts, clock_vectors, counts, vectors, last = state
         self.members = tuple(sorted({*members, self.me}))
         self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
         self.clock.counts.pop(self.me, None)
@@ -143,25 +137,24 @@ class ExternalPeer(OuterRole):
 
     def join(self, member: int) -> Sequence[Effect]:
         self.clock.join(member)
-        self.members = changes.with_newcomers(self.members, self.members, (member,))
+        self.members = changes.add_members(self.members, self.members, (member,))
         return NOTHING
 
     def join_super_peer(self, member: int) -> Sequence[Effect]:
-        """Expect messages of a new super peer and its group, and send to it."""
         self.clock.join_super_peer(member)
-        self.members = changes.with_newcomers(self.members, self.members, (member,))
+        self.members = changes.add_members(self.members, self.members, (member,))
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
+        changes.check_departure(self.members, self.me, member)
         late = self.clock.leave(member, last)
-        self.members = changes.without(self.members, (member,))
+        self.members = changes.remove_members(self.members, (member,))
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        return self.members, self.number, self._ci(), self.clock.snapshot()
+        return self.members, self.number, self._ci_pairs(), self.clock.snapshot()
 
     def restore(self, state: Any) -> None:
         self.members, self.number, ci, clock = state
@@ -177,13 +170,12 @@ class ExternalPeer(OuterRole):
             raise ValueError(f"CI: bit vectors of processes {sorted(self.vectors)}")
 
     def describe(self) -> dict[str, str]:
-        """Return VTx and CI in the source's notation, by process."""
         shown = {peer: str(seq) for peer, seq in self.counts.items()}
-        shown |= {super_peer: notation(window) for super_peer, window in self.vectors.items()}
+        shown |= {super_peer: format_window(window) for super_peer, window in self.vectors.items()}
         pairs = ", ".join(f"<{process}, {shown[process]}>" for process in sorted(shown))
         return {"VTx": self.clock.describe(self.number), "CI": pairs or "Ø"}
 
     def storage_bytes(self) -> int:
-        """Return the source's count: VTx, 8 a pair of CI, the spans of its bit vectors."""
+        """Return the source's count: VTx, 8 per pair of CI, the spans of its bit vectors."""
         vectors = sum(span_bytes(bits) for _, bits in self.vectors.values())
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.counts) + vectors

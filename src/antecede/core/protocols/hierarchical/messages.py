@@ -1,18 +1,16 @@
-"""The messages of the hierarchical protocol: layouts, wire bytes, and the source's byte count.
+"""Messages of the hierarchical protocol: layouts, encoding, and the source's byte count.
 
 Source: Evropeytsev et al. 2016, section 3.1.1 ("Internal Group Message Structure", "External Group
 Message Structure"); layouts lost from the text: (Id, SN, Last, DV, Data) and (Id, SN, CI, I, Data).
 
-Theory of operation
--------------------
-A bit vector inside a message is a trimmed window `(base, bits)` of `antecede.core.clocks.bits`. The
-internal layout is two types, because its fields differ by direction: a peer does not know its
-`Last` (it sends 0; only the super peer numbers the group), and a super peer has no `floor`.
-CI is two tuples, integers for external peers and bit vectors for super peers, each ascending
-by process. On the wire every message begins with its kind; numbers are varints. DV stands last,
-as a window (`core.clocks.encoding.windows`) with its base relative to `floor` or, downward, to SN;
-CI's integers are counters (`core.clocks.encoding.counters`) with their length in front; I stands
-last.
+A bit vector in a message is a trimmed window `(base, bits)` of `antecede.core.clocks.bits`. The
+internal layout is two types, because its fields differ by direction. A peer does not know its
+`Last` and sends 0, since only the super peer numbers the group.
+
+CI is two tuples, integers for external peers and bit vectors for super peers, each ascending by
+process. On the wire every message begins with its kind; numbers are varints. DV is the last field,
+as a window (`core.clocks.encoding.windows`) relative to the lower bound or, downward, to SN. CI's
+integers are counters (`core.clocks.encoding.counters`) with a length prefix; I is the last field.
 """
 
 from __future__ import annotations
@@ -34,14 +32,14 @@ HIGHEST_KIND = 4
 
 
 class Upward(NamedTuple):
-    """From an internal peer to its super peer: (Id, SN, 0, DV, Data) and the peer's floor."""
+    """From an internal peer to its super peer: (Id, SN, 0, DV, Data) and a lower bound."""
 
     sender: int
     seq: int
     """The peer's own number for the message (Listing 4)."""
     dv: Window
-    floor: int
-    """No later message of this peer names a message numbered at or below (safe pruning)."""
+    lower_bound: int
+    """No later message of this peer names a number at or below this (safe pruning)."""
     payload: Any
 
 
@@ -49,8 +47,10 @@ class Downward(NamedTuple):
     """From a super peer into its group: (Id, SN, Last, DV, Data)."""
 
     sender: int
-    """The internal peer it came from, or the super peer itself for a translated message
-    (printed: 0, Listing 15 line 15)."""
+    """The internal peer that sent it, or the super peer itself for a translated message.
+
+    Printed: 0, Listing 15 line 15.
+    """
     seq: int
     """The super peer's number for it in this group (Listing 8 line 4)."""
     last: int
@@ -59,13 +59,13 @@ class Downward(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """From a peer that has nothing to say: its floor, valid once message `seq` has come."""
+    """Lower bound of a silent internal peer, valid once message `seq` has arrived."""
 
     sender: int
     seq: int
-    floor: int
+    lower_bound: int
     payload: Any
-    """Nothing of the application; a value that the host's transport can carry."""
+    """A value that the host's transport can carry; not for the application."""
 
 
 class External(NamedTuple):
@@ -78,7 +78,7 @@ class External(NamedTuple):
     vectors: tuple[tuple[int, Window], ...]
     """CI, pairs of a super peer and a bit vector of its messages."""
     translated: Window
-    """I: numbers that the sending super peer gave to messages it translated into its group."""
+    """I: numbers of the messages that the sending super peer translated into its group."""
     payload: Any
 
 
@@ -87,9 +87,8 @@ class Flush(NamedTuple):
 
     sender: int
     seq: int
-    """0, as in what is no message of the application."""
     translated: Window
-    """I, which the next message of the group then need not carry."""
+    """I, which the next message of the group need not carry."""
     payload: Any
 
 
@@ -97,9 +96,9 @@ Message: TypeAlias = Upward | Downward | Acknowledgement | External | Flush
 
 
 def identity(message: Message) -> MessageId:
-    """Return the id by which receivers name a message; notes have negative numbers."""
+    """Return the id of a message at the receivers; control messages have negative numbers."""
     if isinstance(message, Acknowledgement):
-        return MessageId(message.sender, -message.floor)
+        return MessageId(message.sender, -message.lower_bound)
     if isinstance(message, Flush):
         base, bits = message.translated
         return MessageId(message.sender, -base - bits.bit_length())
@@ -109,7 +108,7 @@ def identity(message: Message) -> MessageId:
 def control_bytes(message: Message, *, with_floor: bool) -> int:
     """Return the bytes of control information by Evropeytsev et al.'s accounting.
 
-    Integers (the floor is one) 4, pairs 8, a bit vector ceil(span / 8); no headers.
+    Integers (the lower bound is one) 4, pairs 8, a bit vector ceil(span / 8); no headers.
     """
     if isinstance(message, External):
         vectors = sum(span_bytes(bits) for _, (_, bits) in message.vectors)
@@ -118,27 +117,29 @@ def control_bytes(message: Message, *, with_floor: bool) -> int:
         return INTEGER_BYTES
     if isinstance(message, Flush):
         return span_bytes(message.translated[1])
-    floor = INTEGER_BYTES if with_floor and isinstance(message, Upward) else 0
-    return span_bytes(message.dv[1]) + floor
+    bound_bytes = INTEGER_BYTES if with_floor and isinstance(message, Upward) else 0
+    return span_bytes(message.dv[1]) + bound_bytes
 
 
 # -- wire ------------------------------------------------------------------------------------
 
 
 def encode(message: Message) -> bytes:
-    """Return the control information of a message, its kind first; raises LocalError."""
+    """Return the control information of a message, its kind first. Raises LocalError."""
     if not isinstance(message, Message):
-        raise LocalError(f"{type(message).__name__} is no message of the hierarchical protocol")
+        raise LocalError(
+            f"expected a message of the hierarchical protocol, got {type(message).__name__}"
+        )
     head = varint(message.sender) + varint(message.seq)
     match message:
         case Upward():
-            dv = windows.encode(*message.dv, near=message.floor)
-            return b"\x00" + head + varint(message.floor) + dv
+            dv = windows.encode(*message.dv, near=message.lower_bound)
+            return b"\x00" + head + varint(message.lower_bound) + dv
         case Downward():
             dv = windows.encode(*message.dv, near=message.seq)
             return b"\x01" + head + varint(message.last) + dv
         case Acknowledgement():
-            return b"\x02" + head + varint(message.floor)
+            return b"\x02" + head + varint(message.lower_bound)
         case External():
             peers, numbers = zip(*message.counts, strict=True) if message.counts else ((), ())
             vectors = b"".join(varint(peer) + encode_window(*v) for peer, v in message.vectors)
@@ -149,25 +150,27 @@ def encode(message: Message) -> bytes:
 
 
 def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
-    """Return what `encode` wrote; raises DecodeError, also for a kind not in `accepted`."""
+    """Return the message that `encode` wrote. Raises DecodeError, also for kinds not accepted."""
     reader = Reader(control)
     kind = reader.take(1)[0]
     if kind > HIGHEST_KIND:
-        raise DecodeError(f"message kind {kind} is unknown; there are 0 to {HIGHEST_KIND}")
-    message = _read(reader, kind, payload)
+        raise DecodeError(f"unknown message kind {kind}; expected 0 to {HIGHEST_KIND}")
+    message = _read_message(reader, kind, payload)
     reader.finish()
     if not isinstance(message, accepted):
         names = " or ".join(kind.__name__ for kind in accepted)
-        raise DecodeError(f"{type(message).__name__} came to a role that takes {names} messages")
+        raise DecodeError(f"unexpected {type(message).__name__} message; this role accepts {names}")
     return message
 
 
-def _read(reader: Reader, kind: int, payload: Any) -> Message:
+def _read_message(reader: Reader, kind: int, payload: Any) -> Message:
     sender, seq = reader.varint(), reader.varint()
     match kind:
         case 0:
-            floor = reader.varint()
-            return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
+            lower_bound = reader.varint()
+            return Upward(
+                sender, seq, windows.decode(reader.rest(), near=lower_bound), lower_bound, payload
+            )
         case 1:
             last = reader.varint()
             return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)
@@ -175,16 +178,16 @@ def _read(reader: Reader, kind: int, payload: Any) -> Message:
             return Acknowledgement(sender, seq, reader.varint(), payload)
         case 3:
             counts = tuple(zip(*counters.decode(reader.block()), strict=True))
-            vectors = _vectors(reader)
+            vectors = _read_vectors(reader)
             return External(sender, seq, counts, vectors, windows.decode(reader.rest()), payload)
         case 4:
             if seq:
-                raise DecodeError(f"a flush of I with number {seq}; it has none")
+                raise DecodeError(f"flush of I with number {seq}; expected none")
             return Flush(sender, 0, windows.decode(reader.rest()), payload)
-    raise AssertionError(kind)  # `decode` has refused it
+    raise AssertionError(kind)  # `decode` has rejected it
 
 
-def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
+def _read_vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
     entries: list[tuple[int, Window]] = []
     for _ in range(reader.varint()):
         process = reader.varint()
@@ -198,11 +201,11 @@ def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
 
 
 class Role(Protocol):
-    """Base of the three roles, which share a wire format and number messages anew."""
+    """Base of the three roles, which share a wire format and renumber messages."""
 
     renumbers: ClassVar[bool] = True
     accepted: ClassVar[tuple[type, ...]]
-    """Types of the messages that the role takes."""
+    """Types of the messages that the role accepts."""
     pruning: str = "none"
 
     def identity(self, message: Any) -> MessageId:

@@ -1,18 +1,15 @@
 """Super peer: numbers the messages of its group and forwards between the groups.
 
 Source: Evropeytsev et al. 2016, Listings 3, 7, 8 and 13; Listing 8 line 3 `VT` is `VTx`. Several
-super peers may stand in the external group, each with an internal group of its own.
+super peers may be in the external group, each with an internal group of its own.
 
-Theory of operation
--------------------
-A message from an internal peer needs FIFO order only: what it depends on has passed through here.
-It gets the group's next number, goes back into the whole group (its sender too) and, translated, to
-the external group. A message from the external group waits for its causal past (`ExternalClock`),
-then gets a number too and goes, translated, into the internal group. A super peer has no
-application.
+A message from an internal peer needs only FIFO order, since its dependencies have passed through
+this super peer. It gets the group's next number and is sent to the whole group (its sender too)
+and, translated, to the external group. A message from the external group waits for its causal past
+(`ExternalClock`). Then it gets a number, too, and is sent, translated, into the internal group.
 
 While its group sends nothing, I and the VTx of the others grow by a bit for each message from
-outside. When I spans `flush_after` numbers, it goes out by itself (`Flush`), which bounds both.
+outside. When I spans `flush_after` numbers, it is sent alone (`Flush`), which bounds both.
 """
 
 from __future__ import annotations
@@ -34,8 +31,8 @@ from antecede.core.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical.clock import ExternalClock, OuterRole
-from antecede.core.protocols.hierarchical.internal import follow, notation, with_position
+from antecede.core.protocols.hierarchical.clock import ExternalClock, ExternalRole
+from antecede.core.protocols.hierarchical.internal import add_position, follow, format_window
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
     PAIR_BYTES,
@@ -46,16 +43,16 @@ from antecede.core.protocols.hierarchical.messages import (
     Upward,
     Window,
 )
-from antecede.core.protocols.hierarchical.translation import PUBLISHED, SAFE, Translation
+from antecede.core.protocols.hierarchical.translation import PUBLISHED, SAFE, TranslationTable
 from antecede.core.protocols.membership import changes
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 FLUSH_AFTER = 1 << 16
-"""Numbers that I spans before it is sent by itself."""
+"""Span of I, in numbers, at which it is sent alone."""
 OVERTAKEN = "acknowledgement that overtook a message"
 
 
-class SuperPeer(OuterRole):
+class SuperPeer(ExternalRole):
     """Super peer of the internal `group`, in an external group of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
@@ -73,32 +70,35 @@ class SuperPeer(OuterRole):
         flush_after: int = FLUSH_AFTER,
         even_to_nobody: bool = False,
     ) -> None:
-        """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty.
+        """Initialize the state by Listing 3: VTx zero, LR all <0, 0>, TT and I empty.
 
-        `even_to_nobody`: transmit also to empty groups, for a host that keeps messages.
+        `sends_to_empty_groups`: transmit also without recipients, for a host that keeps messages.
         """
         flush_after = plain(flush_after)
         if not 1 <= flush_after <= FLUSH_AFTER:
-            raise LocalError(f"flush_after is {flush_after}; it is 1 to {FLUSH_AFTER} numbers")
+            raise LocalError(f"flush_after is {flush_after}; expected 1 to {FLUSH_AFTER} numbers")
         group, peers, super_peers = tuple(group), tuple(peers), tuple(super_peers)
         super().__init__(me, (*group, *peers, *super_peers))
         self.group = tuple(sorted(group))
         self.pruning, self.flush_after = pruning, flush_after
-        self.even_to_nobody = even_to_nobody
+        self.sends_to_empty_groups = even_to_nobody
         self.number = 0  # VTx[me]
         self.clock = ExternalClock(me, peers, super_peers)
-        self.table = Translation(me, group, super_peers, pruning)
+        self.table = TranslationTable(me, group, super_peers, pruning)
         self.lr = dict.fromkeys(self.group, EMPTY)  # peer -> (in, out)
         self.held: dict[MessageId, Upward] = {}
         self.last: dict[int, int] = {}
-        self.heads: Window = EMPTY  # what the first message of a newcomer must follow
-        self._outside: tuple[int, ...] | None = None  # kept until the members change
+        self.heads: Window = EMPTY  # dependencies of a new internal peer's first message
+        self._outside: tuple[int, ...] | None = None  # cache until the members change
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
         """Raise LocalError: a super peer only forwards (Evropeytsev et al. 2016, section 3.1.2)."""
-        raise LocalError(f"member {self.me} is a super peer: it forwards and sends nothing itself")
+        raise LocalError(
+            f"member {self.me} is a super peer, which only forwards; send from an internal or "
+            "external peer"
+        )
 
     def receive(
         self, message: Upward | Acknowledgement | External | Flush, *, now: int | None = None
@@ -107,7 +107,7 @@ class SuperPeer(OuterRole):
         if isinstance(message, External | Flush):
             return super().receive(message)
         if isinstance(message, Acknowledgement):
-            return self._acknowledged(message)
+            return self._receive_acknowledgement(message)
         return self._from_inside(message)
 
     # -- from the internal group (Listings 7 and 8) -----------------------------------------
@@ -125,7 +125,7 @@ class SuperPeer(OuterRole):
             return (Discard(message, DUPLICATE),)
         if seq > self.lr[sender][0] + 1:
             self.held[MessageId(sender, seq)] = message
-            return (Hold(message, self._gap(message)),)
+            return (Hold(message, self._find_gap(message)),)
         effects: list[Effect] = []
         following: Upward | None = message
         while following is not None:
@@ -135,7 +135,6 @@ class SuperPeer(OuterRole):
         return effects
 
     def _check(self, message: Upward | Acknowledgement) -> None:
-        """Refuse what no peer of the group can have sent."""
         sender, seq = message.sender, message.seq
         if sender not in self.lr:
             raise UnknownMemberError(f"message {seq} from {sender}, not in the internal group")
@@ -145,79 +144,80 @@ class SuperPeer(OuterRole):
             )
         if seq < (0 if isinstance(message, Acknowledgement) else 1):
             raise SequenceError(f"message {seq} from peer {sender}; numbers start at 1")
-        if message.floor > self.number:
+        if message.lower_bound > self.number:
             raise SequenceError(
-                f"peer {sender} claims to have all up to {message.floor}; "
+                f"peer {sender} has delivered up to {message.lower_bound}, but only "
                 f"{self.number} have been numbered"
             )
 
     def _forward(self, message: Upward, effects: list[Effect]) -> None:
-        """Listing 8."""
+        """Forward a message by Listing 8."""
         sender, last = message.sender, self.lr[message.sender][1]
         self.number += 1
         self.lr[sender] = (message.seq, self.number)
         inward = Downward(sender, self.number, last, message.dv, message.payload)
-        outward = self.table.outward(message, self.number, last)
+        outward = self.table.translate_outward(message, self.number, last)
         self.heads = follow(self.heads, inward)
         effects += self._transmit(self.group, inward)
         effects += self._transmit(self.outside, outward)
-        self.table.learn(sender, message.floor)
+        self.table.raise_lower_bound(sender, message.lower_bound)
 
     def _transmit(self, to: tuple[int, ...], message: Any) -> tuple[Effect, ...]:
-        return (Transmit(to, message),) if to or self.even_to_nobody else ()
+        return (Transmit(to, message),) if to or self.sends_to_empty_groups else ()
 
     @property
     def outside(self) -> tuple[int, ...]:
-        """The other members of the external group, ascending."""
         if self._outside is None:
             inside = {self.me, *self.group}
             self._outside = tuple(m for m in self.members if m not in inside)
         return self._outside
 
-    def _gap(self, message: Upward) -> tuple[MessageId, ...]:
-        """Return the nearest number before a held message that is not here."""
+    def _find_gap(self, message: Upward) -> tuple[MessageId, ...]:
         before = message.seq - 1
         while MessageId(message.sender, before) in self.held:
             before -= 1
         return (MessageId(message.sender, before),)
 
-    def _acknowledged(self, message: Acknowledgement) -> Sequence[Effect]:
+    def _receive_acknowledgement(self, message: Acknowledgement) -> Sequence[Effect]:
         self._check(message)
         if self.pruning == PUBLISHED:
-            # The source's reading: a peer's word counts at once, whatever is still under way.
-            self.learn_delivered(message.sender, message.floor)
+            # As in the source: an announcement counts at once, whatever is in transit.
+            self.learn_delivered(message.sender, message.lower_bound)
             return NOTHING
         if message.seq > self.lr[message.sender][0]:
-            # A message sent before it is still under way and may name what it disowns.
+            # An earlier message is in transit and may name numbers up to this bound.
             return (Discard(message, OVERTAKEN),)
-        self.table.learn(message.sender, message.floor)
+        self.table.raise_lower_bound(message.sender, message.lower_bound)
         return NOTHING
 
     def learn_delivered(self, peer: int, prefix: int) -> None:
-        """Learn out of band that a peer has delivered all numbers up to `prefix`.
+        """Record out of band that a peer has delivered all numbers up to `prefix`.
 
-        Only `pruning="published"` acts on it (Evropeytsev et al. 2016 do not say how the super
-        peer knows). Raises LocalError for a peer not in the group or a prefix above the last
-        number given.
+        Only `pruning="published"` uses it, since Evropeytsev et al. 2016 do not define how the
+        super peer learns it. Raises LocalError for a peer outside the group or a prefix above the
+        last number.
         """
         if peer not in self.lr or not 0 <= prefix <= self.number:
-            raise LocalError(f"peer {peer}, prefix {prefix}: {self.group}, 0 to {self.number}")
+            raise LocalError(
+                f"peer {peer} with prefix {prefix}: expected one of {self.group}, and 0 to "
+                f"{self.number}"
+            )
         if self.pruning == PUBLISHED:
-            self.table.learn(peer, prefix)
+            self.table.raise_lower_bound(peer, prefix)
 
     # -- from the external group (Listings 10, 11 and 13) -----------------------------------
 
     def _take(self, messages: Iterable[External]) -> list[Effect]:
-        """Listing 13: number what can go into the group; flush I when that has grown long."""
+        """Number messages into the group (Listing 13); flush I when it has grown long."""
         effects: list[Effect] = []
         for ready in messages:
             self.number += 1
-            inward = self.table.inward(ready, self.number)
+            inward = self.table.translate_inward(ready, self.number)
             self.heads = follow(self.heads, inward)
             effects += self._transmit(self.group, inward)
-        if not self.table.floors:
+        if not self.table.lower_bounds:
             self.table.prune(self.heads[0])
-        for window in self.table.flush(self.flush_after):
+        for window in self.table.take_windows(self.flush_after):
             note = Flush(self.me, 0, window, self.note_payload)
             effects += self._transmit(self.outside, note)
         return effects
@@ -231,7 +231,7 @@ class SuperPeer(OuterRole):
                 )
 
     def blocked_on(self) -> tuple[Held, ...]:
-        inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
+        inside = tuple(Held(m, self._find_gap(m)) for _, m in sorted(self.held.items()))
         return inside + self.clock.blocked_on()
 
     def held_count(self) -> int:
@@ -240,24 +240,21 @@ class SuperPeer(OuterRole):
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (members, last number, immediate dependencies) for a new internal peer."""
         return (*self.group, self.me), self.number, self.heads
 
     def join(self, member: int) -> Sequence[Effect]:
         self._add_member(member)
         self.group, self._outside = tuple(sorted((*self.group, member))), None
         self.lr[member] = EMPTY
-        self.table.floors[member] = min(self.number, self.heads[0])
+        self.table.lower_bounds[member] = min(self.number, self.heads[0])
         return NOTHING
 
     def join_external(self, member: int) -> Sequence[Effect]:
-        """Take note of a new peer of the external group."""
         self.clock.join(member)
         self._add_member(member)
         return NOTHING
 
     def join_super_peer(self, member: int) -> Sequence[Effect]:
-        """Take note of a new super peer of the external group."""
         self.clock.join_super_peer(member)
         self._add_member(member)
         self.table.super_peers |= {member}
@@ -265,55 +262,49 @@ class SuperPeer(OuterRole):
 
     def _add_member(self, member: int) -> None:
         known = {*self.members, *self.lr}
-        self.members = changes.with_newcomers(self.members, known, (member,))
+        self.members = changes.add_members(self.members, known, (member,))
         self._outside = None
 
     def outer_frontier(self) -> Hashable:
-        """Return for a new external or super peer what `ExternalPeer.frontier` does.
-
-        CI is what the first message of a newcomer inside would name, in outside terms.
-        """
-        counts, vectors = self.table.translated(self.heads)
+        """Return the join state for a new external or super peer, as in `ExternalPeer`."""
+        counts, vectors = self.table.translate_window(self.heads)
         own = ((self.me, (self.number, 0)),)
         clock_counts, clock_vectors = self.clock.frontier()
         last = tuple(self.clock.last.items())
         members = (*self.outside, self.me)
         return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
 
-    def adopt(self, frontier: Any) -> None:
-        """As a new super peer, whose group is empty: begin from a frontier outside.
-
-        What CI names gets numbers as if just translated, so the group's messages follow it.
-        """
-        members, clock_counts, clock_vectors, counts, vectors, last = frontier
-        changes.check_new(self.number, self.group)
+    def adopt(self, state: Any) -> None:
+        """Start with an empty group; messages in CI get numbers as if just translated."""
+        members, clock_counts, clock_vectors, counts, vectors, last = state
+        changes.check_unused(self.number, self.group)
         self.members, self._outside = tuple(sorted({*members, self.me})), None
         self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
         self.table.super_peers = frozenset({self.me, *self.clock.vectors})
         named = [*counts, *((s, number) for s, window in vectors for number in positions(*window))]
         for process, number in named:
             self.number += 1
-            self.table.note(process, number, self.number)
-            self.heads = with_position(*self.heads, self.number)
+            self.table.record(process, number, self.number)
+            self.heads = add_position(*self.heads, self.number)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         late: list[Any]
         if member in self.lr and member not in self.last:
-            changes.check_last(member, last, self.lr[member][0])
+            changes.check_last_number(member, last, self.lr[member][0])
             self.last[member] = last
-            self.group = changes.without(self.group, (member,))
+            self.group = changes.remove_members(self.group, (member,))
             keys = sorted(k for k in self.held if k.sender == member and k.seq > last)
             late = [self.held.pop(key) for key in keys]
             self._forget(member)
         else:
             late = list(self.clock.leave(member, last))
-        self.members, self._outside = changes.without(self.members, (member,)), None
+        self.members, self._outside = changes.remove_members(self.members, (member,)), None
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:
-        """Let a peer that left block no pruning, once its last message is forwarded."""
+        """Exclude a departed peer from pruning once its last message is forwarded."""
         if self.last.get(peer) == self.lr[peer][0]:
-            self.table.floors.pop(peer, None)
+            self.table.lower_bounds.pop(peer, None)
             self.table.prune(self.heads[0])
 
     # -- snapshot, size, wire ---------------------------------------------------------------
@@ -339,10 +330,10 @@ class SuperPeer(OuterRole):
         if self.me not in self.members or not here <= set(self.members) - {self.me}:
             raise ValueError(f"members {self.members} without this peer or its group")
         waited = {k for k in self.lr if self.last.get(k) != self.lr[k][0]}
-        if set(self.table.floors) != waited:
-            raise ValueError(f"floors: peers {sorted(self.table.floors)}")
+        if set(self.table.lower_bounds) != waited:
+            raise ValueError(f"lower bounds: peers {sorted(self.table.lower_bounds)}")
         if any(message.sender not in self.lr for message in self.held.values()):
-            raise ValueError("a held message of a peer that is not in the group")
+            raise ValueError("held: a message of a peer that is not in the group")
         self.clock.check_whole({*self.members} - here - {self.me})
 
     def describe(self) -> dict[str, str]:
@@ -355,8 +346,8 @@ class SuperPeer(OuterRole):
         ]
         tt = "; ".join(rows)
         shown = {"VTx": self.clock.describe(self.number), "LR": f"({lr})", "TT": tt or "Ø"}
-        return {**shown, "I": notation(self.table.fresh)}
+        return {**shown, "I": format_window(self.table.fresh)}
 
     def storage_bytes(self) -> int:
-        """Return VTx, 8 a peer in LR, TT, I and the floors (the source gives no figure)."""
+        """Return VTx, 8 per peer in LR, TT, I and the lower bounds (the source gives no figure)."""
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.lr) + self.table.storage_bytes()

@@ -1,1 +1,1 @@
-"""Causal broadcast by matrix clocks, stability, recovery (Sahai et al. 2020)."""
+"""Causal broadcast by matrix clocks."""

@@ -1,25 +1,25 @@
 """Causal broadcast by matrix clocks, and stability of messages, without recovery.
 
 Source: Sahai et al. 2020, "Matrix Time", R1 and R2 with R2 repaired (`core.clocks.matrix`). Only
-sending advances one's own clock: [i, k] is the number of k's last message that i has delivered.
+sending advances a member's clock: [i, k] is the number of k's last message that i has delivered.
 
 Theory of operation
 -------------------
-The principal vector orders delivery as in BSS (`vector.base`); a message carries it as `causes` and
-its number. Delivery is R2: the sender's row becomes its principal vector, all other rows the
-maximum. Rows are kept for the other current members only: one's own is `clock`.
+The principal vector orders delivery as in BSS (`vector.base`). A message carries it as `causes`,
+and its number. Delivery is R2: the sender's row becomes its principal vector, all other rows the
+maximum. Rows are kept only for the other current members; `clock` is the row of this member.
 
-A row of k, wherever it is known, is k's principal vector at some time, and that only grows. So
-of two rows of k one is at or above the other in EVERY entry, and the maximum is the later row.
-Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a row.
+Every known row of k is k's principal vector at some time, and that vector only grows. So of two
+rows of k one is at or above the other in EVERY entry, and the maximum is the later row. Packed
+vectors that are ordered so are ordered as integers: R2 is one integer comparison per row.
 
 A message is stable when every member is known to have it: the least of its sender's column. Until
-then everybody who has it keeps it (`StableBuffer`), and may be asked for it. The least of all
-columns is worked out once in as many deliveries as there are members, which costs less than one R2
-a delivery.
+then every member that has it keeps it (`StableBuffer`) and can be asked for it. The least of all
+columns is computed once in as many deliveries as there are members. That costs less than one R2 per
+delivery.
 
-With `differences` a message carries only the rows that changed since its sender's message before,
-which is delivered before this one. The principal vector is carried always.
+With `differences` a message carries only the rows that changed since its sender's previous message,
+which is delivered first. The principal vector is always carried.
 """
 
 from __future__ import annotations
@@ -31,39 +31,41 @@ from typing import Any, ClassVar, TypeAlias
 from antecede.core.clocks import LANE_BITS, MAX_SIDE, fold, joined, lanes
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.matrix import messages as wire
-from antecede.core.protocols.matrix.messages import AnyMessage, Heartbeat, MatrixMessage, Request
+from antecede.core.protocols.matrix.messages import (
+    AnyMessage,
+    Heartbeat,
+    MatrixMessage,
+    MatrixRequest,
+)
 from antecede.core.protocols.vector.base import CountingProtocol
 from antecede.errors import LocalError
 
 
 class StableBuffer:
-    """Runs of messages by sender, and the bytes that they take."""
+    """Kept messages by sender in consecutive order, with their total size."""
 
     def __init__(self) -> None:
         self.bytes = 0
-        """Sum of the sizes given to `keep`, for what is kept now."""
         self._runs: dict[int, tuple[int, deque[tuple[Any, int]]]] = {}
 
     def keep(self, sender: int, seq: int, message: Any, size_bytes: int) -> None:
-        """Keep a message. Raises LocalError unless it follows the sender's one before it."""
+        """Keep a message. Raises LocalError unless it follows the sender's previous one."""
         first, run = self._runs.setdefault(sender, (seq, deque()))
         if seq != first + len(run):
-            raise LocalError(f"message {seq} of member {sender} does not follow those kept")
+            raise LocalError(f"message {seq} of member {sender} does not follow the kept ones")
         run.append((message, size_bytes))
         self.bytes += size_bytes
 
     def get(self, sender: int, seq: int) -> Any | None:
-        """Return a kept message, or None."""
         first, run = self._runs.get(sender, (0, ()))
         return run[seq - first][0] if first <= seq < first + len(run) else None
 
-    def of(self, sender: int) -> range:
-        """Return the numbers of the kept messages of one sender."""
+    def list_numbers(self, sender: int) -> range:
         first, run = self._runs.get(sender, (0, ()))
         return range(first, first + len(run))
 
     def forget(self, counts: Mapping[int, int]) -> int:
-        """Drop every message numbered up to its sender's count; return how many these were."""
+        """Drop the messages up to each sender's count; return the number of dropped messages."""
         dropped = 0
         for sender in tuple(self._runs):
             first, run = self._runs[sender]
@@ -78,23 +80,19 @@ class StableBuffer:
         return dropped
 
     def __iter__(self) -> Iterator[MessageId]:
-        """Yield the id of every kept message, by sender and number."""
         for sender in sorted(self._runs):
-            for seq in self.of(sender):
+            for seq in self.list_numbers(sender):
                 yield MessageId(sender, seq)
 
     def __len__(self) -> int:
-        """Return how many messages are kept."""
         return sum(len(run) for _, run in self._runs.values())
 
     def snapshot(self) -> Hashable:
-        """Return what is kept as nested tuples."""
         return tuple(
             (sender, first, tuple(run)) for sender, (first, run) in sorted(self._runs.items())
         )
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self._runs = {sender: (first, deque(run)) for sender, first, run in state}
         self.bytes = sum(size for _, _, run in state for _, size in run)
 
@@ -105,33 +103,36 @@ Rows: TypeAlias = tuple[int, ...]
 
 
 class MatrixBase(CountingProtocol):
-    """One member of a group with causal order that knows what the others have."""
+    """Member of a group with causal order that knows which messages the others have."""
 
     control_power: ClassVar[int | None] = 2
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     matrix: Rows = ()
-    """Row of each member as a packed vector, by number; 0 for all but other current members."""
-    stamped: Rows = ()
-    """With differences: the rows as my last message left them."""
+    """Row of each member as a packed vector, by number; 0 except for other current members."""
+    last_sent_rows: Rows = ()
+    """With differences: the rows at the time of the last sent message."""
 
     def __init__(self, me: int, members: Iterable[int], *, differences: bool = False) -> None:
         self.buffer = StableBuffer()
         self.differences = differences
-        self.unswept = 0
-        """Deliveries since the buffer was last told what is stable."""
+        self.deliveries_since_sweep = 0
+        """Number of deliveries since stable messages were last dropped."""
         super().__init__(me, members)
 
     def _lay_out(self) -> None:
         if max((self.me, *self.counts)) >= MAX_SIDE:
             raise LocalError(f"member numbers in a matrix are 0 to {MAX_SIDE - 1}")
         super()._lay_out()
-        self.matrix, self.stamped = self._fit(self.matrix), self._fit(self.stamped)
-        self.unheard = sorted({*range(self.lanes)} - {*self.members})
-        """Numbers whose rows do not count: members that left, and numbers nobody ever had."""
+        self.matrix, self.last_sent_rows = (
+            self._fit_rows(self.matrix),
+            self._fit_rows(self.last_sent_rows),
+        )
+        self.ignored_rows = sorted({*range(self.lanes)} - {*self.members})
+        """Rows that do not count: of departed members, and of unused numbers."""
 
-    def _fit(self, rows: Rows) -> Rows:
-        """Return as many rows as there are lanes, 0 for all but the other current members."""
+    def _fit_rows(self, rows: Rows) -> Rows:
+        """Return one row per lane, 0 except for the other current members."""
         others = {*self.others()}
         return tuple(rows[k] if k in others and k < len(rows) else 0 for k in range(self.lanes))
 
@@ -140,28 +141,25 @@ class MatrixBase(CountingProtocol):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
         causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
-        rows = self.rows_to_send()
-        self.stamped = self.matrix if self.differences else self.stamped
+        rows = self.select_rows()
+        self.last_sent_rows = self.matrix if self.differences else self.last_sent_rows
         self.sent += 1
         self.clock += lanes.unit(self.me)
         message = MatrixMessage(self.me, self.sent, payload, causes, rows)
         self._keep(message)
         return (Transmit(self.others(), message),)
 
-    def rows_to_send(self) -> Rows:
-        """Return the rows that a message sent now carries beside the principal vector."""
+    def select_rows(self) -> Rows:
         if not self.differences:
             return self.matrix
-        pairs = zip(self.matrix, self.stamped, strict=True)
+        pairs = zip(self.matrix, self.last_sent_rows, strict=True)
         return tuple(row if row != before else 0 for row, before in pairs)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes are delivered, and what waited for it; or hold it."""
         assert isinstance(message, MatrixMessage)
         sender, seq, causes = message.sender, message.seq, message.causes
-        # `lacks` is written out here, as in BSS; the maximum of R2 costs most of the time.
+        # Inlined `find_missing_cause`, as in BSS; R2 takes most of the time.
         if (
             self.counts.get(sender) != seq - 1
             or causes.bit_length() > self.width
@@ -175,13 +173,12 @@ class MatrixBase(CountingProtocol):
         return (Deliver(message),)
 
     def record(self, message: MatrixMessage) -> None:
-        """Count the delivery, learn what the message says (R2), and keep the message."""
         self.learn(message)
         self.counts[message.sender] = message.seq
         self.clock += lanes.unit(message.sender)
         self._keep(message)
-        self.unswept += 1
-        if self.unswept >= len(self.members):
+        self.deliveries_since_sweep += 1
+        if self.deliveries_since_sweep >= len(self.members):
             self.sweep()
 
     def learn(self, message: MatrixMessage | Heartbeat) -> None:
@@ -191,8 +188,8 @@ class MatrixBase(CountingProtocol):
         sender = message.sender
         rows[sender] = max(rows[sender], wire.principal(message))
         rows[self.me] = 0
-        for gone in self.unheard:
-            rows[gone] = 0
+        for ignored in self.ignored_rows:
+            rows[ignored] = 0
         self.matrix = tuple(rows)
 
     # -- stability --------------------------------------------------------------------------
@@ -203,8 +200,7 @@ class MatrixBase(CountingProtocol):
         self.buffer.keep(message.sender, message.seq, message, size + self.control_bytes(message))
 
     def sweep(self) -> None:
-        """Let the buffer forget what is stable."""
-        self.unswept = 0
+        self.deliveries_since_sweep = 0
         self.buffer.forget(self.stable())
 
     def stable(self) -> Mapping[int, int]:
@@ -216,13 +212,12 @@ class MatrixBase(CountingProtocol):
         least = fold(joined(rows, self.lanes), self.lanes, len(rows))
         return {k: lanes.get(least, k) for k in counts}
 
-    def unstable(self) -> tuple[MessageId, ...]:
-        """Return the messages sent or delivered here that somebody may lack."""
+    def list_unstable(self) -> tuple[MessageId, ...]:
         stable = self.stable()
         return tuple(key for key in self.buffer if key.seq > stable[key.sender])
 
     def knows(self, member: int, of: int) -> int:
-        """Return the last number of `of` that `member` is known to have; 0: who left."""
+        """Return the last number of `of` that `member` is known to have; 0 for departed members."""
         counts = {**self.counts, self.me: self.sent}
         if member not in counts or of not in counts:
             raise LocalError(f"members {member} and {of} are not both in the group")
@@ -230,33 +225,31 @@ class MatrixBase(CountingProtocol):
             return counts[of]
         return lanes.get(self.matrix[member], of)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
-        """Count a lost message as delivered; what is kept of its sender does not follow on it."""
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         self.buffer.forget({lost.sender: lost.seq})
-        return super()._pass(lost)
+        return super()._skip(lost)
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return counts, who left, all rows, and what is kept: a newcomer may be asked for it."""
         rows = list(self.matrix)
         rows[self.me] = self.clock ^ self.guard
         whole = tuple((k, row) for k, row in enumerate(rows) if row)
         return super().frontier(), whole, self.buffer.snapshot()
 
-    def adopt(self, frontier: Any) -> None:
-        """Take over counts, matrix and kept messages. Raises ValueError for what is none."""
-        counts, whole, kept = frontier
+    def adopt(self, state: Any) -> None:
+        """Install counts, matrix and kept messages. Raises ValueError for an invalid state."""
+        counts, whole, kept = state
         rows = dict(whole)
         if not all(0 <= k < MAX_SIDE and row >= 0 for k, row in rows.items()):
-            raise ValueError("a frontier whose matrix is none")
+            raise ValueError("join state: invalid matrix")
         if not all(isinstance(message, MatrixMessage) for _, _, run in kept for message, _ in run):
-            raise ValueError("a frontier that keeps what is no message")
+            raise ValueError("join state: invalid kept messages")
         super().adopt(counts)
         if any(row.bit_length() > self.width for row in rows.values()):
-            raise ValueError("a frontier whose matrix speaks of strangers")
+            raise ValueError("join state: a matrix with unknown members")
         self.buffer.restore(kept)
-        self.matrix = self._fit(tuple(rows.get(k, 0) for k in range(self.lanes)))
+        self.matrix = self._fit_rows(tuple(rows.get(k, 0) for k in range(self.lanes)))
         self._check_rows(self.matrix)
         self._check_kept(kept)
 
@@ -266,26 +259,26 @@ class MatrixBase(CountingProtocol):
         self.buffer.forget(grown)
 
     def check_listening(self) -> None:
-        """Return: a message carries its sender's whole vector."""
+        """Do nothing: a message carries its sender's whole vector."""
 
     def _check_kept(self, kept: Any) -> None:
-        """Raise ValueError unless what is kept of each sender ends with its last one here."""
+        """Raise ValueError unless the kept messages of each sender end with its last one here."""
         counts = {**self.counts, self.me: self.sent}
         for sender, first, run in kept:
             numbers = [(message.sender, message.seq) for message, _ in run]
             last = counts[sender] if sender != self.me or self.sent else first + len(run) - 1
-            # Lengths first: a forged invitation may speak of 2^60 messages.
+            # Lengths first: a forged invitation may contain a range of 2^60 numbers.
             whole = len(run) == last - first + 1
             if not whole or numbers != [(sender, k) for k in range(first, last + 1)]:
-                raise ValueError(f"messages are kept that are not the last of member {sender}")
+                raise ValueError(f"kept: other messages than the last ones of member {sender}")
 
     def _check_rows(self, rows: Rows) -> None:
-        """Raise ValueError when somebody is said to have what is not here, as can never be."""
+        """Raise ValueError for rows that count messages which are not here."""
         if any((self.clock - row) & self.guard != self.guard for row in rows):
-            raise ValueError("rows of a matrix with messages that are not here")
+            raise ValueError("matrix: rows with messages that are not here")
 
     def forget(self, member: int) -> None:
-        raise LocalError("order 'matrix' needs what it knows of members that left")
+        raise LocalError("order 'matrix' needs the state of departed members")
 
     def join(self, member: int) -> Sequence[Effect]:
         if member >= MAX_SIDE:
@@ -298,23 +291,22 @@ class MatrixBase(CountingProtocol):
         self.sweep()
         return effects
 
-    def extra(self) -> Hashable:
-        return self.matrix, self.stamped, self.unswept, self.buffer.snapshot()
+    def extra_state(self) -> Hashable:
+        return self.matrix, self.last_sent_rows, self.deliveries_since_sweep, self.buffer.snapshot()
 
-    def set_extra(self, extra: Any) -> None:
-        self.matrix, self.stamped, self.unswept, kept = extra
-        self._check_rows((*self.matrix, *self.stamped))
+    def set_extra_state(self, extra: Any) -> None:
+        self.matrix, self.last_sent_rows, self.deliveries_since_sweep, kept = extra
+        self._check_rows((*self.matrix, *self.last_sent_rows))
         self.buffer.restore(kept)
         self._check_kept(kept)
 
     def check_whole(self) -> None:
         super().check_whole()
-        for rows in (self.matrix, self.stamped):
-            if len(rows) != self.lanes or rows != self._fit(rows):
-                raise ValueError(f"{len(rows)} rows of a matrix for {self.lanes} numbers")
+        for rows in (self.matrix, self.last_sent_rows):
+            if len(rows) != self.lanes or rows != self._fit_rows(rows):
+                raise ValueError(f"matrix: {len(rows)} rows for {self.lanes} member numbers")
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the matrix by rows as in Sahai et al. 2020, and the unstable messages."""
         known = sorted({*self.counts, self.me})
         rows = {
             f"mt[{names[k]}]": "(" + ", ".join(str(self.knows(k, of)) for of in known) + ")"
@@ -326,13 +318,13 @@ class MatrixBase(CountingProtocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        return () if isinstance(message, Request) else super().causes(message)
+        return () if isinstance(message, MatrixRequest) else super().causes(message)
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        return wire.mentioned(message)
+        return wire.list_members(message)
 
     def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
-        return wire.renumbered(message, numbers)
+        return wire.renumber(message, numbers)
 
     def encode(self, message: AnyMessage) -> bytes:
         return wire.encode(message)
@@ -341,18 +333,18 @@ class MatrixBase(CountingProtocol):
         return wire.decode(control, payload)
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 4 bytes an entry: n * n, or n for each row carried and 4 more to name it."""
-        if isinstance(message, Request):
+        """Return 4 bytes per entry: n * n, or n for each carried row plus 4 to name it."""
+        if isinstance(message, MatrixRequest):
             return INTEGER_BYTES + NODE_BYTES * (len(message.bounds) // 2)
         members = len(self.counts) + 1
         if not self.differences:
             return INTEGER_BYTES * members * members
-        rows = len(wire.carried(message))
+        rows = len(wire.list_carried_rows(message))
         return INTEGER_BYTES * (members + rows * (members + 1))
 
-    def kept_messages(self) -> Iterator[Any]:
+    def list_kept_messages(self) -> Iterator[Any]:
         return (self.buffer.get(*key) for key in self.buffer)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes an entry; with differences twice that. `buffer.bytes` is apart."""
+        """Return 4 bytes per entry, with differences twice that, without the buffer."""
         return INTEGER_BYTES * (len(self.counts) + 1) ** 2 * (2 if self.differences else 1)

@@ -1,23 +1,23 @@
 """Matrix: causal broadcast by matrix clocks, with recovery of lost messages.
 
 Source: Sahai et al. 2020, "Matrix Time" (see `matrix.base` for order and stability). Recovery is
-our own.
+not part of the source.
 
 Theory of operation
 -------------------
-With `recovering` a member that has sent nothing for `heartbeat_s` sends its matrix as a note: a
-message without a number, whose causes are its sender's principal vector. When they are delivered,
-R2 is applied. Until then the newest note of each member names what is lacking here, as held
-messages and the last number of a member that left do.
+With `recovering`, a member that has sent nothing for `heartbeat_s` sends its matrix as a heartbeat:
+a message without a number, with the sender's principal vector as causes. R2 is applied when these
+are delivered. Until then the newest heartbeat of each member names messages that are missing here.
+Held messages and the last numbers of departed members name missing messages too.
 
-What is lacking for `retry_s` is asked for, all gaps of one origin in one request: first of the
-origin, then in turn of every member that is known to have it, again every `retry_s`. The answer is
-what the buffer has. A member that lacks a message does not count as having it, so the message is in
-every buffer that it reached.
+Messages that are missing for `retry_s` are requested, all gaps of an origin in one request. The
+request goes first to the origin, then in turn to every member that is known to have them, again
+every `retry_s`. The answer is taken from the buffer. A member counts as having a message only after
+it received it. So every message stays buffered at some member that has it until all do.
 
-Only messages that reached nobody before their sender left are lost. They, and what waits for them,
-are discarded after TRIES requests found nobody to ask. When a member turns out to have one, it is
-asked for again.
+Only messages that reached no other member before their sender left are lost. They and their
+dependents are discarded after `MAX_TRIES` requests without a member to ask. If a member turns out
+to have such a message, it is requested again.
 """
 
 from __future__ import annotations
@@ -38,22 +38,26 @@ from antecede.core.protocols.base import (
 )
 from antecede.core.protocols.matrix import messages as wire
 from antecede.core.protocols.matrix.base import MatrixBase
-from antecede.core.protocols.matrix.messages import AnyMessage, Heartbeat, MatrixMessage, Request
-from antecede.core.protocols.options.checks import ANYTHING, Needs
+from antecede.core.protocols.matrix.messages import (
+    AnyMessage,
+    Heartbeat,
+    MatrixMessage,
+    MatrixRequest,
+)
+from antecede.core.protocols.options.checks import ANY_VALUE, Requires
 from antecede.errors import SequenceError, UnknownMemberError
 
-TRIES = 4
-LATE_NOTE = "note of a member that left"
-LOST = "waits for a message that was lost with its sender"
-RECOVERY = "matrix with recovery"
+MAX_TRIES = 4
+LATE_CONTROL = "control message of a departed member"
+LOST = "depends on a message that was lost with its sender"
+CLOCK_USER = "matrix with recovery"
 
 
 class Matrix(MatrixBase):
-    """One member of a group with causal order; `recovering` lives with messages that are lost.
+    """Member of a group with causal order; `recovering` tolerates message loss.
 
-    `heartbeat_s`: longest silence; `retry_s`: how long something is lacking before it is asked
-    for, and between two requests. Both in seconds on the member's own clock,
-    above 0. Raises LocalError.
+    `heartbeat_s`: longest silence. `retry_s`: time until a missing message is requested (again).
+    Both are in seconds of the member's clock, above 0. Raises LocalError.
     """
 
     def __init__(
@@ -71,12 +75,11 @@ class Matrix(MatrixBase):
         self.heartbeat_ns = span_ns(heartbeat_s, "heartbeat_s")
         self.retry_ns = span_ns(retry_s, "retry_s")
         self.own_clock = OwnClock()
-        self.spoke_ns = 0
-        """When I last sent a message or a heartbeat."""
-        self.notes: dict[int, Heartbeat] = {}
-        """Newest heartbeat of each member that has something which I lack."""
-        self.asked: dict[int, tuple[int, int]] = {}
-        """Origin -> when its gap was noticed or last asked for, and how often that was."""
+        self.last_sent_ns = 0
+        self.heartbeats: dict[int, Heartbeat] = {}
+        """Newest heartbeat of each member that has messages which are missing here."""
+        self.requests: dict[int, tuple[int, int]] = {}
+        """Origin -> (time when its gap was found or last requested, number of requests)."""
         if recovering:
             self.guarantee = Guarantee(
                 Relation.BY_DELIVERY,
@@ -84,75 +87,77 @@ class Matrix(MatrixBase):
                 leaves=True,
                 survives_loss=True,
                 needs_time=True,
-                remark="every member ticks; what reached nobody before its sender left is given up",
+                remark="needs ticks; messages that reached no other member before their sender "
+                "left are abandoned",
             )
 
-    dependent_options: ClassVar[tuple[Needs, ...]] = (
-        Needs("heartbeat_s", (("recovering", ANYTHING),)),
-        Needs("retry_s", (("recovering", ANYTHING),)),
+    dependent_options: ClassVar[tuple[Requires, ...]] = (
+        Requires("heartbeat_s", (("recovering", ANY_VALUE),)),
+        Requires("retry_s", (("recovering", ANY_VALUE),)),
     )
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return heartbeats so rare that a random network carries more messages than notes."""
         return {"heartbeat_s": 20.0, "retry_s": 20.0}
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
         if self.recovering:
-            self.spoke_ns, self.own_clock = self.own_clock.at(now, RECOVERY)
+            self.last_sent_ns, self.own_clock = self.own_clock.at(now, CLOCK_USER)
         return super().send(payload, now=now, after=after)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver or hold a message; learn from a heartbeat; answer a request."""
         if self.recovering:
-            self.own_clock.at(now, RECOVERY)  # nothing here goes by it, but who forgets it is told
+            self.own_clock.at(now, CLOCK_USER)  # only to raise LocalError without `now`
         if isinstance(message, MatrixMessage):
             return super().receive(message, now=now)
         if message.sender == self.me:
             return (Discard(message, OWN),)
         if message.sender in self.last:
-            return (Discard(message, LATE_NOTE),)
-        if isinstance(message, Request):
+            return (Discard(message, LATE_CONTROL),)
+        if isinstance(message, MatrixRequest):
             return self._answer(message)
-        self._check_note(message)
-        return self._hear(message)
+        self._check_heartbeat(message)
+        return self._receive_heartbeat(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
         if self.recovering:
-            self.own_clock.at(now, RECOVERY)
+            self.own_clock.at(now, CLOCK_USER)
         return isinstance(message, MatrixMessage) and super().would_hold(message, now)
 
-    def _check_note(self, note: Heartbeat) -> None:
-        """Raise what a next message of the same sender with these causes would raise."""
+    def _check_heartbeat(self, note: Heartbeat) -> None:
         self.check(note._replace(seq=lanes.get(note.causes, note.sender) + 1))
 
-    def _hear(self, note: Heartbeat) -> Sequence[Effect]:
+    def _receive_heartbeat(self, note: Heartbeat) -> Sequence[Effect]:
         if self._covers(note.causes):
             self.learn(note)
             return NOTHING
-        older = self.notes.get(note.sender)
+        older = self.heartbeats.get(note.sender)
         if older is None or lanes.dominates(note.causes, older.causes, self.guard):
-            self.notes[note.sender] = note
+            self.heartbeats[note.sender] = note
         return NOTHING
 
-    def _answer(self, request: Request) -> Sequence[Effect]:
+    def _answer(self, request: MatrixRequest) -> Sequence[Effect]:
         sender, origin, last = request.sender, request.origin, request.bounds[-1] - 1
         if sender not in self.counts:
-            raise UnknownMemberError(f"a request from member {sender}, who is not in the group")
+            raise UnknownMemberError(f"request from member {sender}, who is not in the group")
         if origin != self.me and origin not in self.counts:
             raise UnknownMemberError(
-                f"member {sender} asks for messages of member {origin}, who is not in the group"
+                f"member {sender} requests messages of member {origin}, who is not in the group"
             )
         if origin == self.me and last > self.sent:
-            raise SequenceError(f"member {sender} asks for my message {last} of {self.sent}")
-        wanted = [k for k in self.buffer.of(origin) if intervals.contains(request.bounds, k)]
+            raise SequenceError(
+                f"member {sender} requests message {last} of this member, which has sent "
+                f"{self.sent}"
+            )
+        wanted = [
+            k for k in self.buffer.list_numbers(origin) if intervals.contains(request.bounds, k)
+        ]
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
     def undelivered(self) -> Iterable[Any]:
-        return (*super().undelivered(), *self.notes.values())
+        return (*super().undelivered(), *self.heartbeats.values())
 
     def _covers(self, vector: int) -> bool:
         return (self.clock - vector) & self.guard == self.guard
@@ -160,43 +165,42 @@ class Matrix(MatrixBase):
     # -- time -------------------------------------------------------------------------------
 
     def tick(self, now: int) -> Sequence[Effect]:
-        now, self.own_clock = self.own_clock.at(now, RECOVERY)
-        for sender in sorted(self.notes):
-            if self._covers(self.notes[sender].causes):
-                self.learn(self.notes.pop(sender))
+        now, self.own_clock = self.own_clock.at(now, CLOCK_USER)
+        for sender in sorted(self.heartbeats):
+            if self._covers(self.heartbeats[sender].causes):
+                self.learn(self.heartbeats.pop(sender))
         self.sweep()
         if not self.recovering:
             return NOTHING
-        effects = self._ask(now)
-        if now - self.spoke_ns >= self.heartbeat_ns and self.others():
-            self.spoke_ns = now
-            vector, rows = self.clock ^ self.guard, self.rows_to_send()
+        effects = self._request_missing(now)
+        if now - self.last_sent_ns >= self.heartbeat_ns and self.others():
+            self.last_sent_ns = now
+            vector, rows = self.clock ^ self.guard, self.select_rows()
             note = Heartbeat(self.me, 0, self.note_payload, vector, rows)
             effects.append(Transmit(self.others(), note))
         return effects
 
-    def _ask(self, now: int) -> list[Effect]:
-        """Return a request for each origin whose gap is due."""
-        lacking = self.lacking()
-        self.asked = {origin: at for origin, at in self.asked.items() if origin in lacking}
+    def _request_missing(self, now: int) -> list[Effect]:
+        lacking = self.find_missing_ranges()
+        self.requests = {origin: at for origin, at in self.requests.items() if origin in lacking}
         effects: list[Effect] = []
         for origin, bounds in sorted(lacking.items()):
-            since, tries = self.asked.setdefault(origin, (now, 0))
+            since, tries = self.requests.setdefault(origin, (now, 0))
             if now - since < self.retry_ns:
                 continue
-            self.asked[origin] = now, tries + 1
-            holders = self.holders(origin, bounds[0])
+            self.requests[origin] = now, tries + 1
+            holders = self.list_holders(origin, bounds[0])
             if holders:
-                request = Request(self.me, 0, self.note_payload, origin, bounds)
+                request = MatrixRequest(self.me, 0, self.note_payload, origin, bounds)
                 effects.append(Transmit((holders[tries % len(holders)],), request))
-            elif tries >= TRIES:
-                effects += self._give_up(origin, bounds[0])
+            elif tries >= MAX_TRIES:
+                effects += self._abandon(origin, bounds[0])
         return effects
 
-    def lacking(self) -> dict[int, tuple[int, ...]]:
-        """Return by origin the messages known to exist that are not here, as bounds."""
+    def find_missing_ranges(self) -> dict[int, tuple[int, ...]]:
+        """Return the messages by origin that are known to exist and not here, as ranges."""
         known = lanes.pack(self.last.items())
-        for vector in self._heard().values():
+        for vector in self._list_vectors().values():
             known = lanes.merge(known, vector, self.guard)
         lacking = {}
         for origin, last in lanes.items(known):
@@ -211,63 +215,63 @@ class Matrix(MatrixBase):
                 lacking[origin] = tuple(bounds)
         return lacking
 
-    def _heard(self) -> dict[tuple[int, int], int]:
-        """Return the vectors of notes and of held messages, by sender and number (0: a note)."""
-        heard = {(sender, 0): note.causes for sender, note in self.notes.items()}
+    def _list_vectors(self) -> dict[tuple[int, int], int]:
+        """Return the vectors of heartbeats (number 0) and held messages by (sender, number)."""
+        heard = {(sender, 0): note.causes for sender, note in self.heartbeats.items()}
         return heard | {key: wire.principal(message) for key, message in self.held.items()}
 
-    def holders(self, origin: int, number: int) -> list[int]:
-        """Return who can be asked for a message: its origin, then who is known to have it."""
+    def list_holders(self, origin: int, number: int) -> list[int]:
+        """Return the members to ask for a message: its origin, then those known to have it."""
         known = {
             sender
-            for (sender, _), vector in self._heard().items()
+            for (sender, _), vector in self._list_vectors().items()
             if lanes.get(vector, origin) >= number
         }
         first = [origin] if origin in self.members else []
         return first + sorted((known & {*self.members}) - {origin, self.me})
 
-    def _give_up(self, origin: int, number: int) -> list[Effect]:
-        """Discard what departed members sent and what waits for a message that nobody has."""
-        # Whoever is here and sent one of these would have been asked.
+    def _abandon(self, origin: int, number: int) -> list[Effect]:
+        """Discard the held messages that depend on a message which no member has."""
+        # Current members among the senders would have been asked.
         needs = {key: wire.principal(message) for key, message in self.held.items()}
         hopeless = sorted(key for key in needs if lanes.get(needs[key], origin) >= number)
         effects: list[Effect] = [Discard(self.held.pop(key), LOST) for key in hopeless]
         if effects:
-            self._index()
+            self._rebuild_index()
         return effects
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         effects = super().leave(member, last)
-        self.notes.pop(member, None)
+        self.heartbeats.pop(member, None)
         return effects
 
-    def extra(self) -> Hashable:
-        notes = tuple(note for _, note in sorted(self.notes.items()))
+    def extra_state(self) -> Hashable:
+        notes = tuple(note for _, note in sorted(self.heartbeats.items()))
         return (
-            super().extra(),
-            self.spoke_ns,
+            super().extra_state(),
+            self.last_sent_ns,
             notes,
-            tuple(sorted(self.asked.items())),
+            tuple(sorted(self.requests.items())),
             self.own_clock,
         )
 
-    def set_extra(self, extra: Any) -> None:
-        rows, self.spoke_ns, notes, asked, self.own_clock = extra
-        super().set_extra(rows)
-        self.notes = {note.sender: note for note in notes}
-        self.asked = dict(asked)
+    def set_extra_state(self, extra: Any) -> None:
+        rows, self.last_sent_ns, notes, asked, self.own_clock = extra
+        super().set_extra_state(rows)
+        self.heartbeats = {note.sender: note for note in notes}
+        self.requests = dict(asked)
 
     def check_whole(self) -> None:
         super().check_whole()
-        for note in self.notes.values():
+        for note in self.heartbeats.values():
             if note.sender in self.last or note.seq:
-                raise ValueError(f"a note of member {note.sender}")
-            self._check_note(note)
+                raise ValueError(f"heartbeats: one of member {note.sender}")
+            self._check_heartbeat(note)
         known = {*self.counts, self.me}
-        if not known.issuperset(self.asked):
-            raise ValueError(f"asked: members {sorted(self.asked)}")
+        if not known.issuperset(self.requests):
+            raise ValueError(f"asked: members {sorted(self.requests)}")
 
     def is_note(self, message: AnyMessage) -> bool:
         return not isinstance(message, MatrixMessage)

@@ -1,1 +1,1 @@
-"""Changes of membership: newcomers, departures and lost messages."""
+"""Membership changes: joining members, departures and lost messages."""

@@ -1,10 +1,8 @@
-"""Rules of membership that all protocols keep: present, former and departed members.
+"""Membership rules of all protocols: checks of joins, departures and join states.
 
-A member is a number that is given out once and never again (`core.protocols.base`). Whoever was in
-the group stays known, because messages that depend on its own may still come; with those that left
-stands the number of their last message. What else a protocol keeps of a member (a count, intervals,
-a row) is its own; that a number may come in, that a member may leave, and what a frontier may
-begin from, is judged here, in the same words for all.
+A member number is assigned once and never reused (`core.protocols.base`). A departed member stays
+known, with the number of its last message, because messages that depend on its own may still
+arrive.
 """
 
 from __future__ import annotations
@@ -13,117 +11,113 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from antecede.errors import LocalError, SequenceError
 
-STALE = (
-    "was it restored from a snapshot that is too old, or begun again without one? Restore it from "
-    "a newer snapshot, or let it join under another name"
-)
+STALE_STATE = "its state is stale: restore a newer snapshot, or let it join under another name"
 
 
-def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceError:
-    """Return the error for a message that speaks of a number above a member's last one.
-
-    `what`: message and verb. An own number means that this member's state is too old.
-    """
-    which = f"{what} message {number} of member {member}"
+def make_number_error(claim: str, number: int, member: int, last: int, me: int) -> SequenceError:
+    """Return the error for a message with a number above a member's last one; `claim`: its text."""
+    which = f"{claim} message {number} of member {member}"
     if member == me:
-        return SequenceError(f"{which}, which is this member and has sent {last}: {STALE}")
-    return SequenceError(f"{which}, whose last can only be {last}")
+        return SequenceError(f"{which}, but this member has sent {last}: {STALE_STATE}")
+    return SequenceError(f"{which}, whose last message is at most {last}")
 
 
-def with_newcomers(
+def add_members(
     members: tuple[int, ...],
     known: Collection[int],
-    newcomers: Iterable[int],
+    new: Iterable[int],
     highest: int | None = None,
 ) -> tuple[int, ...]:
-    """Return the members with newcomers, sorted; `known`: everybody who ever was.
+    """Return the members with new ones added, sorted; `known`: all members ever.
 
-    Raises LocalError for a number given out before, below 0 or above `highest`.
+    Raises LocalError for a number that was used before, is negative or above `highest`.
     """
-    newcomers = tuple(newcomers)
-    for member in newcomers:
+    new = tuple(new)
+    for member in new:
         if member in known:
-            raise LocalError(f"member number {member} has been given out before")
-    check_numbers(newcomers, highest)
-    return tuple(sorted((*members, *newcomers)))
+            raise LocalError(f"member number {member} was used before")
+    check_numbers(new, highest)
+    return tuple(sorted((*members, *new)))
 
 
 def check_numbers(members: Iterable[int], highest: int | None) -> None:
-    """Raise LocalError for a member's number below 0, or above the greatest there can be."""
+    """Raise LocalError for a member number below 0 or above `highest`."""
     for member in members:
         if highest is not None and not 0 <= member <= highest:
             raise LocalError(f"member numbers are 0 to {highest}, not {member}")
 
 
-def without(members: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
-    """Return the members without some of them."""
-    return tuple(member for member in members if member not in gone)
+def remove_members(members: tuple[int, ...], departed: Collection[int]) -> tuple[int, ...]:
+    """Return the members except the departed ones."""
+    return tuple(member for member in members if member not in departed)
 
 
-def check_leaver(members: Collection[int], me: int, member: int) -> None:
-    """Raise LocalError unless it is another member that is in the group."""
+def check_departure(members: Collection[int], me: int, member: int) -> None:
+    """Raise LocalError unless `member` is another current member."""
     if member == me or member not in members:
-        raise LocalError(f"member {member} is not another member of the group")
+        raise LocalError(f"member {member} is not another member of this group")
 
 
-def check_last(member: int, last: int, newest: int) -> None:
-    """Raise LocalError when more than the last message of a member that leaves is known."""
+def check_last_number(member: int, last: int, newest: int) -> None:
+    """Raise LocalError if messages beyond the last one of a departing member are known."""
     if last < newest:
         raise LocalError(f"member {member} left after message {last}, but {newest} is known here")
 
 
-def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> None:
-    """Raise LocalError unless a member left and all its messages are delivered."""
+def check_all_delivered(member: int, last: Mapping[int, int], delivered: int) -> None:
+    """Raise LocalError unless the member has left and all its messages are delivered."""
     if last.get(member) != delivered:
         raise LocalError(
-            f"member {member} is forgotten only when all its messages are here: {delivered} of "
-            f"{last.get(member)} are"
+            f"member {member} has undelivered messages: {delivered} of {last.get(member)} "
+            "are delivered"
         )
 
 
-def check_new(sent: int, *come: object) -> None:
-    """Raise LocalError when a frontier comes too late: after a message was sent, or one came."""
-    if sent or any(come):
-        raise LocalError("a frontier is adopted before anything is sent or received")
+def check_unused(sent: int, *received: object) -> None:
+    """Raise LocalError if a join state is installed after a message was sent or received."""
+    if sent or any(received):
+        raise LocalError("a join state must be installed before anything is sent or received")
 
 
-def check_begin(newest: Mapping[int, int], highest: int) -> None:
-    """Raise LocalError for a number to begin at that is above the greatest there can be."""
+def check_start_numbers(newest: Mapping[int, int], highest: int) -> None:
+    """Raise LocalError for a start number above the highest possible one."""
     for member, number in newest.items():
         if number > highest:
-            raise LocalError(f"{number} is no number of member {member}: {highest} is the greatest")
+            raise LocalError(
+                f"start number {number} of member {member} is too high; the limit is {highest}"
+            )
 
 
-def check_whole(
+def check_consistency(
     me: int,
     members: tuple[int, ...],
     known: Collection[int],
     last: Collection[int],
-    whole: Mapping[str, Collection[int]],
-    some: Mapping[str, Collection[int]],
+    complete_tables: Mapping[str, Collection[int]],
+    partial_tables: Mapping[str, Collection[int]],
 ) -> None:
-    """Raise ValueError unless members and tables of a restored state fit together.
+    """Raise ValueError unless members and tables are consistent; `known`: all others ever.
 
-    `known`: all others ever; `whole` tables have all of them, `some` no strangers.
+    Complete tables have all of them as keys, partial tables some.
     """
     others = set(known)
     if me in others or me in last or not others.issuperset(last):
-        raise ValueError("members left that never came, or this member itself is among the others")
-    if tuple(members) != still_here((*others, me), last):
-        raise ValueError(f"members {members} are not those that came and did not leave")
-    for name, table in whole.items():
+        raise ValueError("departed: unknown members, or this member among the others")
+    if tuple(members) != select_current((*others, me), last):
+        raise ValueError(f"members {members} are not the known ones without the departed ones")
+    for name, table in complete_tables.items():
         if set(table) != others:
             raise ValueError(f"{name}: members {sorted(table)} in place of {sorted(others)}")
-    for name, table in some.items():
-        if strangers := set(table) - others:
-            raise ValueError(f"{name}: member {min(strangers)} is not another member")
+    for name, table in partial_tables.items():
+        if unknown := set(table) - others:
+            raise ValueError(f"{name}: member {min(unknown)} is not another member")
 
 
-def still_here(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
-    """Return who is in the group: everybody who ever was, but those that left, sorted."""
+def select_current(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
+    """Return the current members, sorted: all ever known except the departed ones."""
     return tuple(sorted(set(known).difference(last)))
 
 
-def runs_of(counts: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
-    """Return the numbers 1 up to a count, by member, as bounds (first, past the last)."""
+def counts_to_ranges(counts: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
+    """Return the numbers 1 to count by member, as half-open ranges."""
     return {member: (1, count + 1) if count else () for member, count in counts.items()}

@@ -1,16 +1,15 @@
-"""Wait of a newcomer before its first message, in orders that go by times of the network.
+"""Wait of a joining member before its first message, in orders that rely on network delays.
 
 Theory of operation
 -------------------
-What a newcomer sends comes after all that its sponsor had sent or received. Such an order separates
-the two by time: a cause is sent the least delay of a path before its effect. An invitation that
-comes over the network takes that long. One that is handed over in no time does not, so the newcomer
-waits: the invitation was made before its first reading, hence until its clock shows more by
+A message of a joining member must come after all that its sponsor had sent or received. These
+orders separate such messages by the least delay of a path. An invitation that is passed directly
+takes no time, so the joining member waits until its clock is past its first reading by more than
 
     D + 2 * (accuracy of its clock),    D: the largest of the least delays of paths to it.
 
-`entry` is () when there is nothing to wait for, (None,) before the first reading, and then that
-reading. It stands at the end of a snapshot while it is not ().
+`join_wait` is () without a wait, (None,) before the first reading, then (reading,). It is the last
+part of a snapshot while it is not empty.
 """
 
 from __future__ import annotations
@@ -21,49 +20,50 @@ from antecede.core.clocks import seconds_text
 from antecede.errors import EarlyError
 
 
-class NewcomerWait:
-    """Part of a protocol that a newcomer's first message waits for."""
+class JoinWait:
+    """Mixin for protocols in which a joining member waits before its first message."""
 
-    entry: tuple[int | None, ...] = ()
+    join_wait: tuple[int | None, ...] = ()
 
-    def entry_wait_ns(self) -> int:
-        """Return the wait of a newcomer after its first reading; 0: no times of the network."""
+    def join_wait_ns(self) -> int:
+        """Return the wait after the first reading, ns; 0: the order does not rely on network
+        delays.
+        """
         raise NotImplementedError
 
     def enter(self) -> None:
-        """As newcomer: begin to wait."""
-        self.entry = (None,) if self.entry_wait_ns() else ()
+        self.join_wait = (None,) if self.join_wait_ns() else ()
 
-    def note_entry(self, reading: int) -> None:
-        """Note the first reading."""
-        if self.entry == (None,):
-            self.entry = (reading,)
+    def record_first_reading(self, reading: int) -> None:
+        """Record the first reading."""
+        if self.join_wait == (None,):
+            self.join_wait = (reading,)
 
-    def check_entry(self, reading: int) -> None:
+    def check_join_wait(self, reading: int) -> None:
         """Raise EarlyError before the wait is over; end it otherwise."""
-        (first,) = self.entry
-        wait_ns = self.entry_wait_ns()
+        (first,) = self.join_wait
+        wait_ns = self.join_wait_ns()
         if first is None:
             raise EarlyError(
-                "a newcomer sends nothing before the least delay has passed since its invitation, "
-                "and its group was told no time yet: call tick(now) now, and send "
-                f"{seconds_text(wait_ns)} s later. Where the invitation came over the same "
-                "channels as messages, give accept by_channel=True"
+                "a joining member must wait for the least delay since its invitation, and "
+                "its group has received no time yet: call tick(now) now, and send "
+                f"{seconds_text(wait_ns)} s later. If the invitation came over the same "
+                "channels as messages, call accept with by_channel=True"
             )
         if reading - first < wait_ns:
             raise EarlyError(
-                f"nothing is sent before the own clock shows {seconds_text(first + wait_ns)} s; it "
-                f"shows {seconds_text(reading)} s. A newcomer waits for the least delay since its "
-                "invitation (unless accept is given by_channel=True), and a member whose clock was "
-                "corrected until it is past all that it may have said",
+                f"cannot send before the local clock shows {seconds_text(first + wait_ns)} "
+                f"s; it shows {seconds_text(reading)} s. A joining member waits for the "
+                "least delay since its invitation (unless by_channel=True), and a member "
+                "with a corrected clock until it is past all times that it may have sent",
                 from_ns=first + wait_ns,
             )
-        self.entry = ()
+        self.join_wait = ()
 
-    def bar_until(self, reading: int) -> None:
-        """Send nothing before the own clock shows this."""
-        self.entry = (reading - self.entry_wait_ns(),)
+    def block_sends_until(self, reading: int) -> None:
+        """Reject sends before this clock reading."""
+        self.join_wait = (reading - self.join_wait_ns(),)
 
-    def take_entry(self, rest: tuple[Any, ...]) -> None:
-        """Take over what stood at the end of a snapshot."""
-        self.entry = rest
+    def restore_join_wait(self, rest: tuple[Any, ...]) -> None:
+        """Restore the wait from the end of a snapshot."""
+        self.join_wait = rest

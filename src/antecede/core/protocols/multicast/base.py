@@ -1,20 +1,20 @@
-"""Base of `ses` and `rst`: multicast; each member orders the messages addressed to it.
+"""Base of `ses` and `rst`: multicast to chosen members, each of which orders its own messages.
 
 Theory of operation
 -------------------
 A message names its sender, the sender's number for it (of ALL its messages) and its destinations.
-Of its causal past a receiver waits only for messages addressed to itself; the two protocols differ
-in how a member knows of them.
+Of its causal past, a receiver waits only for messages addressed to that receiver. The two protocols
+differ in how a member learns of them.
 
-Destinations are members at the time of sending. Earlier messages are not owed to a newcomer, and
-are discarded there (`NOT_ADDRESSED`). A message that speaks of a newcomer whose join has not been
-told raises UnknownMemberError: the host tells the join, or offers the message again.
+Destinations are members at the time of sending. A joining member does not receive earlier messages
+and discards them (`NOT_ADDRESSED`). A message that names a member whose join is not yet known here
+raises UnknownMemberError. The host then calls `join`, or offers the message again.
 
-Order of release: a message goes out, then the held ones that lack nothing since, by (sender,
-number), then those that lack nothing since these (breadth first). It follows from the state alone,
-so a snapshot holds no index.
+Order of release: a message, then the held ones that are deliverable after it, by (sender, number),
+then those that are deliverable after these (breadth first). The state alone determines it, so a
+snapshot contains no index.
 
-On the wire destinations are runs of member numbers: three bytes for one, five for all.
+On the wire, destinations are ranges of member numbers: three bytes for one, five for all.
 """
 
 from __future__ import annotations
@@ -54,81 +54,77 @@ class AddressedProtocol(Protocol):
 
     addressing: ClassVar[Addressing] = Addressing.MEMBERS
     highest: ClassVar[int] = MAX_MEMBER
-    """Highest member number there can be."""
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
         self.sent = 0
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.held: dict[MessageId, Any] = {}
-        """Messages held back, by `identity`."""
         changes.check_numbers(self.members, self.highest)
         self.set_known(self.members)
 
-    # -- what a subclass says -----------------------------------------------------------------
+    # -- hooks of subclasses ------------------------------------------------------------------
 
     @abstractmethod
     def lay_out(self) -> None:
-        """Derive the masks for the members in `known`; called again when they change."""
+        """Derive the masks from the members in `known`; called whenever these change."""
 
     @abstractmethod
-    def behind(self, message: Any) -> int:
-        """Return guard bits of what any message, unchecked yet, lacks here; 0: nothing."""
+    def find_shortfall(self, message: Any) -> int:
+        """Return a number that is 0 if an unchecked message lacks nothing here."""
 
     @abstractmethod
     def check(self, message: Any, behind: int) -> None:
-        """Raise a RemoteError when the message can not be; `check_head` is a part of it."""
+        """Raise a RemoteError for an impossible message; includes `check_head`."""
 
     @abstractmethod
     def is_duplicate(self, message: Any) -> bool:
-        """Tell whether the message, known to be for me, has been delivered."""
+        """Return whether a message to this member has been delivered."""
 
     @abstractmethod
-    def lacks(self, message: Any) -> bool:
-        """Tell whether a held message must wait on."""
+    def is_blocked(self, message: Any) -> bool:
+        """Return whether a held message must wait."""
 
     @abstractmethod
-    def missing(self, message: Any) -> tuple[MessageId, ...]:
+    def list_missing(self, message: Any) -> tuple[MessageId, ...]:
         """Return the ids known to be missing for a held message."""
 
     @abstractmethod
     def record(self, message: Any) -> Any:
-        """Change the state as the delivery of `message` demands; return what `woken` needs."""
+        """Update the state for the delivery of `message`; return `news` for `take_unblocked`."""
 
     @abstractmethod
-    def woken(self, news: Any) -> list[Any]:
-        """Take out of the index the held messages whose filed cause `news` brought."""
+    def take_unblocked(self, news: Any) -> list[Any]:
+        """Take the held messages out of the index whose indexed cause arrived with `news`."""
 
     @abstractmethod
-    def file(self, message: Any) -> None:
-        """Put a held message into the index, under one cause that it lacks."""
+    def index_held(self, message: Any) -> None:
+        """Add a held message to the index under one missing cause."""
 
     @abstractmethod
     def clear_index(self) -> None:
-        """Empty the index."""
+        """Clear the index of held messages."""
 
     # -- sending and receiving ----------------------------------------------------------------
 
-    def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
+    def resolve_targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
         """Return the destinations, sorted; None: all others. Raises LocalError."""
         if to is None:
             return self.others()
         chosen = tuple(sorted(set(to)))
         if not chosen:
-            raise LocalError("a message for nobody: name at least one other member")
+            raise LocalError("a message without recipients; name at least one other member")
         for member in chosen:
             if member == self.me or member not in self.members:
                 raise LocalError(
-                    f"member {member} cannot be a destination; the others are {self.others()}"
+                    f"member {member} is not another member; the others are {self.others()}"
                 )
         return chosen
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes addressed to me are delivered; or hold it."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
-        behind = self.behind(message)
+        behind = self.find_shortfall(message)
         self.check(message, behind)
         if self.me not in message.to:
             return (Discard(message, NOT_ADDRESSED),)
@@ -136,81 +132,78 @@ class AddressedProtocol(Protocol):
             return (Discard(message, DUPLICATE),)
         if behind:
             self.held[self.identity(message)] = message
-            self.file(message)
-            return (Hold(message, self.missing(message)),)
+            self.index_held(message)
+            return (Hold(message, self.list_missing(message)),)
         return self.release(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
         if message.sender == self.me:
             return False
-        behind = self.behind(message)
+        behind = self.find_shortfall(message)
         self.check(message, behind)
         known = self.me not in message.to or self.is_duplicate(message)
         return not known and self.identity(message) not in self.held and bool(behind)
 
     def release(self, message: Any) -> Sequence[Effect]:
-        """Deliver a message and all that waited for it; see the module for the order."""
-        return self._let_go([message])
+        return self._deliver_all([message])
 
-    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
+    def _deliver_all(self, ready: list[Any]) -> Sequence[Effect]:
         effects: list[Effect] = []
         for done in ready:
             effects.append(Deliver(done))
             news = self.record(done)
             if self.held:
-                ready += self._free(self.woken(news))
+                ready += self._take_deliverable(self.take_unblocked(news))
         return effects
 
-    def _free(self, woken: Iterable[Any]) -> list[Any]:
-        """Take out and return those that lack nothing, in order; file the others again."""
+    def _take_deliverable(self, unblocked: Iterable[Any]) -> list[Any]:
         free = []
-        for waiter in sorted(woken, key=lambda one: (one.sender, one.seq)):
-            if self.lacks(waiter):
-                self.file(waiter)
+        for waiter in sorted(unblocked, key=lambda one: (one.sender, one.seq)):
+            if self.is_blocked(waiter):
+                self.index_held(waiter)
             else:
                 del self.held[self.identity(waiter)]
                 free.append(waiter)
         return free
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on without messages that held ones name; see the base.
+        """Skip lost messages that held ones name; see the base class.
 
-        Numbers before may be for others. So a number stands for all before it of its sender that
-        are not here. Raises LocalError for one that no held message waits for, and while an
-        earlier one of its sender is held, which goes first.
+        A number stands for all earlier ones of its sender that are not here, since these may be for
+        other members. Raises LocalError if no held message waits for it, or an earlier one is held.
         """
         before, effects = self.snapshot(), list[Effect]()
         missing = {one for held in self.blocked_on() for one in held.missing}
         named = sorted(missing.intersection(lost))
-        if strange := sorted(set(lost).difference(missing)):
-            sender, seq = strange[0]
+        if unknown := sorted(set(lost).difference(missing)):
+            sender, seq = unknown[0]
             raise LocalError(f"no held message waits for message {seq} of member {sender}")
         while named:
-            ready = [one for one in named if self._held_before(one) is None]
+            ready = [one for one in named if self._find_held_before(one) is None]
             if not ready:
-                one, first = named[0], self._held_before(named[0])
+                one, first = named[0], self._find_held_before(named[0])
                 self.restore(before)
                 raise LocalError(
-                    f"message {one.seq} of member {one.sender} is passed over only after message "
-                    f"{first} of member {one.sender}, which is held"
+                    f"message {one.seq} of member {one.sender} can be skipped only after "
+                    f"message {first} of member {one.sender}, which is held"
                 )
-            effects += self._let_go(self._free(self.pass_one(ready[0])))
+            effects += self._deliver_all(self._take_deliverable(self.skip(ready[0])))
             missing = {one for held in self.blocked_on() for one in held.missing}
             named = [one for one in named if one in missing]
         return effects
 
-    def _held_before(self, one: MessageId) -> int | None:
+    def _find_held_before(self, lost: MessageId) -> int | None:
         """Return the first held number of a sender up to this one, if there is one."""
         return min(
-            (k.seq for k in self.held if k.sender == one.sender and k.seq <= one.seq), default=None
+            (k.seq for k in self.held if k.sender == lost.sender and k.seq <= lost.seq),
+            default=None,
         )
 
     @abstractmethod
-    def pass_one(self, lost: MessageId) -> list[Any]:
-        """Count a lost message as known here; return, out of the index, what may go by that."""
+    def skip(self, lost: MessageId) -> list[Any]:
+        """Count a lost message as known here; take the held messages that it unblocks."""
 
     def check_head(self, message: Any) -> None:
-        """Raise for a sender, number or destinations that can not be."""
         sender, seq, to = message.sender, message.seq, message.to
         if sender not in self.known:
             raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
@@ -221,16 +214,18 @@ class AddressedProtocol(Protocol):
                 f"message {seq} from member {sender}, who left after message {self.last[sender]}"
             )
         if any(a >= b for a, b in pairwise(to)) or sender in to:
-            raise DecodeError(f"message {seq} from member {sender} with destinations {to[:8]}")
+            raise DecodeError(
+                f"message {seq} from member {sender} with invalid destinations {to[:8]}"
+            )
         if not self.known.issuperset(to):
-            strange = min(set(to) - self.known)
+            unknown = min(set(to) - self.known)
             raise UnknownMemberError(
-                f"message {seq} from member {sender} for member {strange}, who is not in the group"
+                f"message {seq} from member {sender} for member {unknown}, who is not in the group"
             )
 
     def blocked_on(self) -> tuple[Held, ...]:
         return tuple(
-            Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
+            Held(self.held[key], self.list_missing(self.held[key])) for key in sorted(self.held)
         )
 
     def held_count(self) -> int:
@@ -238,33 +233,32 @@ class AddressedProtocol(Protocol):
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         newest = {member: self.newest(member) for member in self.known}
-        return changes.runs_of({**newest, self.me: self.sent})
+        return changes.counts_to_ranges({**newest, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
     def set_known(self, known: Iterable[int]) -> None:
-        """Replace who ever was a member, and what follows from it."""
         self.known = frozenset(known)
-        self.members = changes.still_here(self.known, self.last)
+        self.members = changes.select_current(self.known, self.last)
         self.lay_out()
 
-    def adopt_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
-        """As newcomer: take over who ever was a member and who left. Raises LocalError later."""
-        changes.check_new(self.sent, self.held, any(map(self.newest, self.known)))
-        # Before anything is laid out, whose size follows from the highest number.
-        gone, everybody = dict(last), {*known, self.me}
-        if not all(type(member) is int and 0 <= member <= self.highest for member in everybody):
-            raise LocalError(f"a frontier with a member that is not in 0 to {self.highest}")
-        if not everybody.issuperset(gone) or self.me in gone:
-            raise LocalError("a frontier in which somebody left who never was a member")
-        self.last = gone
-        self.set_known(everybody)
+    def install_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
+        """Install all known and departed members of a join state. Raises LocalError."""
+        changes.check_unused(self.sent, self.held, any(map(self.newest, self.known)))
+        # Check first: the size of all masks depends on the highest number.
+        departed, all_members = dict(last), {*known, self.me}
+        if not all(type(member) is int and 0 <= member <= self.highest for member in all_members):
+            raise LocalError(f"join state: a member number outside 0 to {self.highest}")
+        if not all_members.issuperset(departed) or self.me in departed:
+            raise LocalError("join state: a departed member that is unknown, or this one")
+        self.last = departed
+        self.set_known(all_members)
 
     def join(self, member: int) -> Sequence[Effect]:
         return self.join_all((member,))
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        changes.with_newcomers(self.members, self.known, members, self.highest)
+        changes.add_members(self.members, self.known, members, self.highest)
         self.set_known(self.known.union(members))
         return NOTHING
 
@@ -275,28 +269,27 @@ class AddressedProtocol(Protocol):
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.newest(member))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.newest(member))
         self.last[member] = last
         self.set_known(self.known)
         late = sorted(k for k, m in self.held.items() if m.sender == member and m.seq > last)
         effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
-        self.index()
+        self.rebuild_index()
         return effects
 
-    def index(self) -> None:
-        """Make the index anew from the held messages."""
+    def rebuild_index(self) -> None:
         self.clear_index()
         for message in self.held.values():
-            self.file(message)
+            self.index_held(message)
 
     def check_whole(self) -> None:
         known = self.known - {self.me}
-        changes.check_whole(self.me, self.members, known, self.last, {}, {})
+        changes.check_consistency(self.me, self.members, known, self.last, {}, {})
         if self.me not in self.known:
             raise ValueError(f"member {self.me} is not in its own group")
         for message in self.held.values():
-            behind = self.behind(message)
+            behind = self.find_shortfall(message)
             self.check(message, behind)
             if message.sender == self.me or self.me not in message.to or not behind:
                 raise ValueError(f"held: message {message.seq} of member {message.sender}")
@@ -304,12 +297,11 @@ class AddressedProtocol(Protocol):
     # -- snapshot and wire --------------------------------------------------------------------
 
     def common_state(self) -> Hashable:
-        """Return the state kept here, held messages sorted."""
         held = tuple([self.held[key] for key in sorted(self.held)])
         return self.me, tuple(sorted(self.known)), self.sent, tuple(sorted(self.last.items())), held
 
     def set_common_state(self, state: Any) -> None:
-        """Become what `common_state` returned; the subclass calls `index` at its end."""
+        """Restore what `common_state` returned; the subclass then calls `rebuild_index`."""
         self.me, known, self.sent, last, held = state
         self.last = dict(last)
         self.set_known(known)

@@ -1,31 +1,31 @@
 """SES (Schiper, Eggli, Sandoz): causal order for messages to one, some or all members.
 
-Source: Sahai et al. 2020, "Schiper-Eggli-Sandoz Protocol", which has examples only. The rule
-followed here: member i keeps a clock C_i, the number of sends of each member that it knows of, and
-V_i, for each other member d a vector V_i[d] of the sends before which nothing sent to d may be
-delivered there; many have no entry. A message to the members D carries D, t = C_i after counting
-this send, and V_m = V_i as it was before V_i[d] := max(V_i[d], t) for every d in D. Member j
-delivers it when V_m has no entry for j or V_m[j] <= C_j; then it merges the other entries into
-V_j by maximum, C_j := max(C_j, t), and V_j[d] := max(V_j[d], t) for every co-destination d.
+Source: Sahai et al. 2020, "Schiper-Eggli-Sandoz Protocol", which has only examples. The rule here:
+member i keeps a clock C_i, the number of sends of each member that it knows of. For each other
+member d it keeps a vector V_i[d]: sends before which no message to d may be delivered there. Many
+have no entry. A message to the members D carries D, t = C_i after counting this send, and V_m =
+V_i. Then V_i[d] := max(V_i[d], t) for every d in D. Member j delivers it when V_m has no entry for
+j or V_m[j] <= C_j. Then it merges the other entries into V_j by maximum. It sets C_j := max(C_j,
+t), and V_j[d] := max(V_j[d], t) for every co-destination d.
 
 Theory of operation
 -------------------
-Vectors are packed lanes. V_m[d] <= t always, and without the sender's own send in it: that is
-checked, and `t - V_m[d]` travels, since most of its lanes are small or 0.
+Vectors are packed lanes. V_m[d] <= t always holds, without the sender's own send. This is checked,
+and `t - V_m[d]` is sent, since most of its lanes are small or 0.
 
-Every message to j in the past of m has raised V_m[j] to its t, unless all ways from it to m lead
-through j, which had delivered it then. And C_j[k] >= x exactly when j delivered a message that
-knows of k's send x, and with it, in order, all to j in that one's past. So V_m[j] <= C_j exactly
-when no message to j in the past of m is missing: nothing goes early, nothing waits unnecessarily.
-Likewise a message to j is a duplicate exactly when its number is at or below C_j[sender], or it is
-held.
+Every message to j in the past of m has raised V_m[j] to its t, with one exception: all paths from
+it to m lead through j, which had delivered it by then. C_j[k] >= x exactly when j delivered a
+message that knows of k's send x. Delivery in order brings all messages to j in that message's past.
+So V_m[j] <= C_j exactly when no message to j in the past of m is missing. So there is no causal
+violation and no unnecessary wait. A message to j is a duplicate exactly when its number is at or
+below C_j[sender], or it is held.
 
-A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach, in a
-heap for that lane. A delivery looks only at heaps of lanes that it raised.
+A held message is indexed under ONE lane k that is too low, in a heap by the value that C_j[k] must
+reach. A delivery searches only the heaps of lanes that it raised.
 
-`as_published` takes V over as printed or as can be read (errata E17 to E19). True does as the
-printed example, V_j := V_m; "overwriting" lets each entry of V_m replace that of V_j;
-"unicast-rule" leaves out the co-destinations. C_j no longer tells copies then: intervals do.
+`as_published` merges V as printed or as can be read (errata E17 to E19). True follows the printed
+example, V_j := V_m. With "overwriting" each entry of V_m replaces that of V_j. "unicast-rule" omits
+the co-destinations. Then C_j no longer detects copies, and intervals are used.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ OVERWRITING = "overwriting"
 UNICAST_RULE = "unicast-rule"
 
 
-class PrintedMerge:
-    """One of the rules, and the numbers delivered under it from each member, as intervals."""
+class PublishedMerge:
+    """Published merge rule of V, with the numbers delivered under it as intervals by member."""
 
     def __init__(
         self, rule: bool | str, arrivals: Iterable[tuple[int, Iterable[int]]] = ()
@@ -75,21 +75,19 @@ class PrintedMerge:
         self.arrivals = {member: list(bounds) for member, bounds in arrivals}
 
     @classmethod
-    def chosen(cls, as_published: bool | str) -> PrintedMerge | None:
-        """Return the rule of the option; None: the repaired one. Raises LocalError."""
+    def from_option(cls, as_published: bool | str) -> PublishedMerge | None:
+        """Return the rule of the option; None: the repaired rule. Raises LocalError."""
         if as_published not in (False, True, OVERWRITING, UNICAST_RULE):
             raise LocalError(
-                f"as_published is {as_published!r}; it can be false, true, "
-                f"{OVERWRITING!r} or {UNICAST_RULE!r}"
+                f"as_published is {as_published!r}; choose false, true, {OVERWRITING!r} or "
+                f"{UNICAST_RULE!r}"
             )
         return cls(as_published) if as_published else None
 
-    def has(self, message: SesMessage) -> bool:
-        """Tell whether a message has been delivered."""
+    def has_delivered(self, message: SesMessage) -> bool:
         return intervals.contains(self.arrivals.get(message.sender, ()), message.seq)
 
-    def take_over(self, member: Ses, message: SesMessage) -> None:
-        """Change V of a member as the rule says."""
+    def merge_into(self, member: Ses, message: SesMessage) -> None:
         intervals.insert(self.arrivals.setdefault(message.sender, []), message.seq)
         kept = {d: vector for d, vector in message.entries if d not in member.last}
         if self.rule == UNICAST_RULE:
@@ -100,22 +98,21 @@ class PrintedMerge:
             member.entries.update(kept)
         else:
             member.entries = kept
-        member.merge_entries(dict.fromkeys(message.to, message.stamp))
+        member.merge_entries(dict.fromkeys(message.to, message.timestamp))
 
-    def runs(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Return the numbers delivered, as bounds by member."""
+    def list_ranges(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         return tuple(sorted((k, tuple(bounds)) for k, bounds in self.arrivals.items()))
 
 
 class Ses(AddressedProtocol):
-    """One member of a group with causal order; needs channels that lose nothing."""
+    """Member of a group with causal order; needs reliable channels."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
 
     def __init__(
         self, me: int, members: Iterable[int], *, as_published: bool | str = False
     ) -> None:
-        self.printed = PrintedMerge.chosen(as_published)
+        self.published_merge = PublishedMerge.from_option(as_published)
         self.clock = 0
         """C, packed."""
         self.entries: dict[int, int] = {}
@@ -124,13 +121,12 @@ class Ses(AddressedProtocol):
         self.clear_index()
 
     def lay_out(self) -> None:
-        """Derive the masks of the lanes that somebody has or had."""
         lanes = max(self.known) + 1
         self.width = lanes * LANE_BITS
         self.guard = guards(lanes)
         own = pack((member, MAX_VALUE) for member in self.known)
-        self.strange = ((1 << self.width) - 1) ^ own
-        """All bits that a vector can not have: guards, and lanes that nobody ever had."""
+        self.unknown_lanes = ((1 << self.width) - 1) ^ own
+        """Bits that are 0 in any valid vector: guards, and lanes of unused numbers."""
 
     def send(
         self,
@@ -140,8 +136,7 @@ class Ses(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        """Stamp the message, let it carry V, and transmit it to `to` (None: all others)."""
-        targets = self.targets(to)
+        targets = self.resolve_targets(to)
         self.sent += 1
         self.clock += unit(self.me)
         carried = tuple(sorted(self.entries.items()))
@@ -150,23 +145,22 @@ class Ses(AddressedProtocol):
         message = SesMessage(self.me, self.sent, payload, targets, self.clock, carried)
         return (Transmit(targets, message),)
 
-    # -- what a message lacks -----------------------------------------------------------------
+    # -- missing causes -----------------------------------------------------------------------
 
-    def wanted(self, message: SesMessage) -> int:
-        """Return V_m[me], the sends that must be known here; 0 where there is no entry."""
+    def find_needed(self, message: SesMessage) -> int:
+        """Return V_m[me], the sends that must be known here; 0 without an entry."""
         return next((vector for member, vector in message.entries if member == self.me), 0)
 
-    def behind(self, message: SesMessage) -> int:
+    def find_shortfall(self, message: SesMessage) -> int:
         """Return the guard bits of the lanes in which C is below V_m[me]."""
-        return self.guard & ~((self.clock | self.guard) - self.wanted(message))
+        return self.guard & ~((self.clock | self.guard) - self.find_needed(message))
 
-    def lacks(self, message: SesMessage) -> bool:
-        """Tell whether V_m[me] is not at or below C."""
-        return bool(self.behind(message))
+    def is_blocked(self, message: SesMessage) -> bool:
+        return bool(self.find_shortfall(message))
 
-    def missing(self, message: SesMessage) -> tuple[MessageId, ...]:
-        """Return for each lane behind the newest send to be known; it may be for others."""
-        wanted, behind, found = self.wanted(message), self.behind(message), []
+    def list_missing(self, message: SesMessage) -> tuple[MessageId, ...]:
+        """Return the newest required send of each lane that is too low; it may be to others."""
+        wanted, behind, found = self.find_needed(message), self.find_shortfall(message), []
         while behind:
             member = behind.bit_length() // LANE_BITS - 1
             behind ^= unit(member) << VALUE_BITS
@@ -174,28 +168,27 @@ class Ses(AddressedProtocol):
         return tuple(sorted(found))
 
     def is_duplicate(self, message: SesMessage) -> bool:
-        """Tell whether a message for me has been delivered (see the module)."""
-        if self.printed is not None:
-            return self.printed.has(message)
+        if self.published_merge is not None:
+            return self.published_merge.has_delivered(message)
         return message.seq <= get(self.clock, message.sender)
 
     # -- delivery -------------------------------------------------------------------------------
 
     def record(self, message: SesMessage) -> int:
-        """Take over V and t; return the guard bits of the lanes of C that grew."""
-        if self.printed is not None:
-            self.printed.take_over(self, message)
+        """Merge V and t; return the guard bits of the lanes of C that grew."""
+        if self.published_merge is not None:
+            self.published_merge.merge_into(self, message)
         else:
-            # V_m[d] <= t: a co-destination's entry is within its stamp.
+            # V_m[d] <= t, so a co-destination's entry is t.
             self.merge_entries(
-                {**dict(message.entries), **dict.fromkeys(message.to, message.stamp)}
+                {**dict(message.entries), **dict.fromkeys(message.to, message.timestamp)}
             )
-        grown = self.guard & ~((self.clock | self.guard) - message.stamp)
-        self.clock = merge(self.clock, message.stamp, self.guard)
+        grown = self.guard & ~((self.clock | self.guard) - message.timestamp)
+        self.clock = merge(self.clock, message.timestamp, self.guard)
         return grown
 
     def merge_entries(self, news: Mapping[int, int]) -> None:
-        """Raise V to these entries, except my own and those of members that left."""
+        """Raise V to these entries, except those for this member and for departed ones."""
         for member, vector in news.items():
             if member != self.me and member not in self.last:
                 mine = self.entries.get(member, 0)
@@ -205,18 +198,15 @@ class Ses(AddressedProtocol):
     # -- the index of held messages -------------------------------------------------------------
 
     def clear_index(self) -> None:
-        """Empty the index."""
         self.waiting: dict[int, list[tuple[int, MessageId]]] = {}
         """Member -> heap of (value that its lane of C must reach, held message)."""
 
-    def file(self, message: SesMessage) -> None:
-        """File a held message under the highest lane that is behind."""
-        member = self.behind(message).bit_length() // LANE_BITS - 1
-        value = get(self.wanted(message), member)
+    def index_held(self, message: SesMessage) -> None:
+        member = self.find_shortfall(message).bit_length() // LANE_BITS - 1
+        value = get(self.find_needed(message), member)
         heappush(self.waiting.setdefault(member, []), (value, self.identity(message)))
 
-    def woken(self, news: int) -> list[SesMessage]:
-        """Take out of the index what waited for a value that a lane has reached."""
+    def take_unblocked(self, news: int) -> list[SesMessage]:
         found = []
         for member in [k for k in self.waiting if news >> (k * LANE_BITS + VALUE_BITS) & 1]:
             heap, reached = self.waiting[member], get(self.clock, member)
@@ -226,29 +216,27 @@ class Ses(AddressedProtocol):
                 del self.waiting[member]
         return found
 
-    def pass_one(self, lost: MessageId) -> list[SesMessage]:
-        """Count the sends of a member up to a lost one as known here."""
+    def skip(self, lost: MessageId) -> list[SesMessage]:
         self.clock = merge(self.clock, unit(lost.sender, lost.seq), self.guard)
-        return self.woken(unit(lost.sender) << VALUE_BITS)
+        return self.take_unblocked(unit(lost.sender) << VALUE_BITS)
 
     def number_named(self, message: SesMessage, member: int) -> int:
-        return get(message.stamp, member)
+        return get(message.timestamp, member)
 
-    # -- refusals -------------------------------------------------------------------------------
+    # -- checks ---------------------------------------------------------------------------------
 
     def check(self, message: SesMessage, behind: int) -> None:
-        """Raise a RemoteError when the message can not be."""
         self.check_head(message)
         sender, seq, _, _, stamp, entries = message
         what = f"message {seq} from member {sender}"
-        if stamp.bit_length() > self.width or stamp & self.strange:
-            raise UnknownMemberError(f"{what} knows of a member not in the group")
+        if stamp.bit_length() > self.width or stamp & self.unknown_lanes:
+            raise UnknownMemberError(f"{what} counts messages of a member that is not in the group")
         if get(stamp, sender) != seq:
-            raise SequenceError(f"{what} is stamped as its message {get(stamp, sender)}")
+            raise SequenceError(f"{what} has the timestamp of its message {get(stamp, sender)}")
         for member, last in ((self.me, self.sent), *self.last.items()):
             if get(stamp, member) > last:
                 number = get(stamp, member)
-                raise changes.beyond(f"{what} knows of", number, member, last, self.me)
+                raise changes.make_number_error(f"{what} knows of", number, member, last, self.me)
         past = (stamp | self.guard) - unit(sender)
         before = -1
         for member, vector in entries:
@@ -259,9 +247,9 @@ class Ses(AddressedProtocol):
             if member <= before or not vector:
                 raise DecodeError(f"{what} has entries out of order, or one without a send")
             if vector.bit_length() > self.width or vector & self.guard:
-                raise UnknownMemberError(f"{what} has an entry that names a stranger")
+                raise UnknownMemberError(f"{what} has an entry with an unknown member")
             if (past - vector) & self.guard != self.guard:
-                raise SequenceError(f"{what}: its entry for {member} has sends beyond its stamp")
+                raise SequenceError(f"{what}: its entry for {member} exceeds its timestamp")
             before = member
 
     # -- membership and snapshot --------------------------------------------------------------
@@ -270,34 +258,31 @@ class Ses(AddressedProtocol):
         return get(self.clock, member)
 
     def frontier(self) -> Hashable:
-        """Return who was and who left, C, and V."""
         known, last = tuple(sorted(self.known)), tuple(sorted(self.last.items()))
         return known, last, self.clock, tuple(sorted(self.entries.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        """Count the sponsor's past as delivered. V has no own entry: no message arrived yet."""
-        known, last, clock, entries = frontier
-        self.adopt_members(known, last)
+    def adopt(self, state: Any) -> None:
+        known, last, clock, entries = state
+        self.install_members(known, last)
         kept = dict(entries)
         self._check(clock, kept)
         self.clock, self.entries = clock, kept
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        changes.check_begin(newest, MAX_VALUE)
+        changes.check_start_numbers(newest, MAX_VALUE)
         self.clock = merge(self.clock, pack(newest.items()), self.guard)
 
     def check_listening(self) -> None:
-        """Return: V_m[me] covers all messages to me in the past of m."""
+        """Do nothing: V_m[me] covers all messages to this member in the past of m."""
 
     def _check(self, clock: int, entries: Mapping[int, int]) -> None:
-        """Raise LocalError for a C and a V, from outside, that no member can have."""
-        if not 0 <= clock < 1 << self.width or clock & self.strange:
-            raise LocalError("a frontier with a clock that cannot be")
+        if not 0 <= clock < 1 << self.width or clock & self.unknown_lanes:
+            raise LocalError("join state: invalid clock")
         if not self.known.issuperset(entries) or not all(
             0 <= vector <= clock and dominates(clock, vector, self.guard)
             for vector in entries.values()
         ):
-            raise LocalError("a frontier with an entry that cannot be")
+            raise LocalError("join state: invalid entry")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         effects = super().leave(member, last)
@@ -306,43 +291,47 @@ class Ses(AddressedProtocol):
 
     def snapshot(self) -> Hashable:
         entries = tuple(sorted(self.entries.items()))
-        printed = self.printed
-        rule = (False, ()) if printed is None else (printed.rule, printed.runs())
+        printed = self.published_merge
+        rule = (False, ()) if printed is None else (printed.rule, printed.list_ranges())
         return self.common_state(), (self.clock, entries, *rule)
 
     def restore(self, state: Any) -> None:
         common, (self.clock, entries, rule, arrivals) = state
         self.entries = dict(entries)
-        self.printed = PrintedMerge(rule, arrivals) if rule else None
+        self.published_merge = PublishedMerge(rule, arrivals) if rule else None
         self.set_common_state(common)
         self._check(self.clock, self.entries)
         if get(self.clock, self.me) != self.sent:
-            raise ValueError(f"{self.sent} messages sent, of which C knows nothing")
-        self.index()
+            raise ValueError(f"C: other than the {self.sent} messages sent")
+        self.rebuild_index()
 
     def check_whole(self) -> None:
         super().check_whole()
         if not self.entries.keys() <= {*self.others()} or not all(self.entries.values()):
             raise ValueError(f"V: entries of members {sorted(self.entries)}")
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def causes(self, message: SesMessage) -> tuple[MessageId, ...]:
-        return tuple(MessageId(member, number) for member, number in items(self.wanted(message)))
+        return tuple(
+            MessageId(member, number) for member, number in items(self.find_needed(message))
+        )
 
     def mentions(self, message: SesMessage) -> tuple[int, ...]:
-        named = {member for member, _ in (*items(message.stamp), *message.entries)}
+        named = {member for member, _ in (*items(message.timestamp), *message.entries)}
         return tuple(sorted(named.union(message.to)))
 
     def renumber(self, message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
-        def moved(vector: int) -> int:
+        def renumber_vector(vector: int) -> int:
             return pack((numbers[member], number) for member, number in items(vector))
 
-        entries = sorted((numbers[member], moved(vector)) for member, vector in message.entries)
+        entries = sorted(
+            (numbers[member], renumber_vector(vector)) for member, vector in message.entries
+        )
         return message._replace(
             sender=numbers[message.sender],
             to=tuple(sorted(numbers[member] for member in message.to)),
-            stamp=moved(message.stamp),
+            timestamp=renumber_vector(message.timestamp),
             entries=tuple(entries),
         )
 
@@ -355,23 +344,23 @@ class Ses(AddressedProtocol):
         return decode_message(control, payload)
 
     def control_bytes(self, message: SesMessage) -> int:
-        """Return 4 bytes an integer: t, each destination, each entry with its destination."""
+        """Return 4 bytes per integer: t, each destination, each entry with its destination."""
         members = len(self.known)
         integers = members + len(message.to) + len(message.entries) * (members + 1)
         return INTEGER_BYTES * integers
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes an integer: C, and each entry of V with its destination."""
+        """Return 4 bytes per integer: C, and each entry of V with its destination."""
         members = len(self.known)
         return INTEGER_BYTES * (members + len(self.entries) * (members + 1))
 
     def describe(self) -> dict[str, str]:
         """Return C and V as Sahai et al. 2020 write them, members by number, `?` for no entry."""
 
-        def shown(vector: int) -> str:
+        def format_vector(vector: int) -> str:
             counts = unpack(vector, max(self.known) + 1)
             return "(" + ", ".join(str(counts[member]) for member in sorted(self.known)) + ")"
 
         entries = (self.entries.get(member) for member in sorted(self.known))
-        vectors = ("?" if vector is None else shown(vector) for vector in entries)
-        return {"C": shown(self.clock), "V": "(" + ", ".join(vectors) + ")"}
+        vectors = ("?" if vector is None else format_vector(vector) for vector in entries)
+        return {"C": format_vector(self.clock), "V": "(" + ", ".join(vectors) + ")"}

@@ -1,12 +1,12 @@
-"""The messages of `ses`: what they carry, their bytes, and their members renumbered.
+"""Messages of `ses` and their encoding.
 
     head        sender, number and destinations (`multicast.base.encode_head`)
     t           without the sender's own entry, which is the number
-    V           varint count; for each: varint gap to the next destination, and how far the
-                entry is behind t without this send
+    V           varint count; for each: varint gap to the next destination, and the
+                difference of the entry to t without this send
 
-An entry of V is never beyond that, and in a busy group seldom far behind: the differences are
-small numbers or 0 and take a byte or none, where the entries themselves would take two or more.
+An entry of V is never above that, and in a busy group seldom far below. So the differences are
+small numbers or 0 and take a byte or none. The entries themselves would take two or more.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from antecede.core.protocols.multicast.base import encode_head, read_head
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 MAX_LANES = 1 << 20
-"""Most lanes that the vectors of one message may have together: 5 MB."""
+"""Limit of the lanes of all vectors of a message: 5 MB."""
 
 
 class SesMessage(NamedTuple):
-    """A message, its sender's number for it from 1, and for whom it is."""
+    """Message with its sender's number for it, from 1, and its destinations."""
 
     sender: int
     seq: int
     payload: Any
     to: tuple[int, ...]
-    stamp: int
+    timestamp: int
     """t, packed: the sends known to the sender, this one included."""
     entries: tuple[tuple[int, int], ...]
     """V by destination, each vector packed."""
 
 
 def encode_message(message: SesMessage) -> bytes:
-    """Encode everything but the payload (see the module)."""
-    stamp = message.stamp - unit(message.sender, message.seq)
+    """Return the control information as bytes (see the module docstring)."""
+    stamp = message.timestamp - unit(message.sender, message.seq)
     out = [encode_head(message), encode_compact(stamp), varint(len(message.entries))]
-    past = message.stamp - unit(message.sender)
+    past = message.timestamp - unit(message.sender)
     before = -1
     for member, vector in message.entries:
         out += varint(member - before - 1), encode_compact(past - vector)
@@ -53,7 +53,7 @@ def decode_message(control: bytes, payload: Any) -> SesMessage:
     sender, seq, to = read_head(reader)
     stamp = read_compact(reader, MAX_MEMBER + 1)
     if get(stamp, sender):
-        raise DecodeError(f"message {seq} from member {sender} with its own number twice")
+        raise DecodeError(f"message {seq} from member {sender} contains its own number twice")
     past = stamp + unit(sender, seq - 1)
     entries = _read_entries(reader, past)
     reader.finish()
@@ -65,7 +65,7 @@ def _read_entries(reader: Reader, past: int) -> tuple[tuple[int, int], ...]:
     guard = guards(lanes)
     start, count = reader.offset, reader.varint()
     if 3 * count > len(reader.data) - reader.offset or count * lanes > MAX_LANES:
-        raise DecodeError(f"{count} entries of {lanes} members announced at byte {start}")
+        raise DecodeError(f"{count} entries of {lanes} members at byte {start} exceed the message")
     member, found = -1, []
     for _ in range(count):
         member += reader.varint() + 1

@@ -1,4 +1,4 @@
-"""Declared options of protocols, and checks of given ones."""
+"""Declared options of protocols, and checks of given options."""
 
 from typing import TYPE_CHECKING
 

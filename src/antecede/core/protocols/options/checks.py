@@ -1,8 +1,7 @@
-"""Options as a caller gave them: of their type, and none that has no effect beside the others.
+"""Checks of given options: types, and options without an effect beside the others.
 
-`Protocol.__new__` asks `check_given` before any constructor runs, so every way to make a member
-(a `Group`, the command line, a scenario, a class by hand) refuses the same. A class says in
-`dependent_options` which of its options do nothing without another one.
+`Protocol.__new__` calls `check_options` before any constructor runs. So `Group`, the command line,
+simulation configs and direct calls reject the same options.
 """
 
 from __future__ import annotations
@@ -18,211 +17,224 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from antecede.core.clocks import plain
 from antecede.core.protocols.options.declared import (
-    allowed,
-    declared_types,
+    describe_type,
+    find_option_types,
     option_text,
     options_of,
 )
 from antecede.errors import LocalError
 from antecede.formatting import shown
 
-ANYTHING = object()
-"""In `Needs.any_of`: set at all, that is neither None nor false."""
-NEVER = object()
-"""In `Needs.off`: there is no value that says the same as leaving the option out."""
+ANY_VALUE = object()
+"""Wildcard of `Requires.any_of`: any value except None and False."""
+NO_VALUE = object()
+"""Default of `off`: no value equals leaving the option out."""
 
 
-class Idle(NamedTuple):
-    """Why an option has no effect beside the others, and what to do."""
+class Ineffective(NamedTuple):
+    """Reason why an option has no effect, and what to do."""
 
     words: str
     advice: str
 
 
-class Needs(NamedTuple):
-    """An option that has an effect only beside another one."""
+class Requires(NamedTuple):
+    """Option that has an effect only together with another option."""
 
     option: str
     any_of: tuple[tuple[str, Any], ...]
-    """Other options and the values that they must have, one of them: or `ANYTHING`."""
-    off: Any = NEVER
-    """The value that is no request for anything, so that it may stand alone."""
+    """Other options with a required value (or `ANY_VALUE`); one of them is enough."""
+    off: Any = NO_VALUE
+    """Value that requests nothing and is therefore always accepted."""
 
-    def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
-        """Return why the option has no effect beside these options; None: it has one."""
-        if any(_is(_value(made, options, other), value) for other, value in self.any_of):
+    def explain_ineffective(self, factory: Any, options: Mapping[str, Any]) -> Ineffective | None:
+        """Return why the option has no effect beside these options, or None."""
+        if any(
+            _is_satisfied(_find_value(factory, options, other), value)
+            for other, value in self.any_of
+        ):
             return None
         words = (
-            other if value is ANYTHING else f"{other}={option_text(value)}"
+            other if value is ANY_VALUE else f"{other}={option_text(value)}"
             for other, value in self.any_of
         )
-        return Idle(f"without {' or '.join(words)}", "leave it out, or give both")
+        return Ineffective(f"without {' or '.join(words)}", "leave it out, or give both")
 
 
-class Excludes(NamedTuple):
-    """An option that has no effect beside a word in another one, which is a list of words."""
+class Conflicts(NamedTuple):
+    """Option that has no effect if a list option contains a word."""
 
     option: str
     other: str
     word: str
-    off: Any = NEVER
-    """The value that is no request for anything, so that it may stand beside the word."""
+    off: Any = NO_VALUE
 
-    def lacking(self, made: Any, options: Mapping[str, Any]) -> Idle | None:
-        """Return why the option has no effect beside these options; None: it has one."""
-        words = _value(made, options, self.other) or ()
+    def explain_ineffective(self, factory: Any, options: Mapping[str, Any]) -> Ineffective | None:
+        words = _find_value(factory, options, self.other) or ()
         if self.word not in words:
             return None
-        return Idle(f"beside {self.other}={self.word}", "leave one of them out")
+        return Ineffective(f"beside {self.other}={self.word}", "leave one of them out")
 
 
-def refuse_former_name(made: object, former: str, name: str) -> None:
-    """Raise LocalError for a subclass with a method that nothing calls since it was renamed."""
-    if hasattr(made, former):
+def reject_old_name(instance: object, old_name: str, name: str) -> None:
+    """Raise LocalError if a subclass defines a method under its old name, which is never called."""
+    if hasattr(instance, old_name):
         raise LocalError(
-            f"{type(made).__name__}.{former} has no effect; define {name}, in nanoseconds (an int)"
+            f"{type(instance).__name__}.{old_name} has no effect; define {name} instead, in "
+            "nanoseconds (an int)"
         )
 
 
-def check_given(made: Any, options: Mapping[str, Any]) -> None:
-    """Raise LocalError for an option that is not of its declared type, or has no effect."""
-    hints = _types(made)
+def check_options(factory: Any, options: Mapping[str, Any]) -> None:
+    """Raise LocalError for an option of a wrong type or without an effect."""
+    hints = _find_types(factory)
     for name, value in options.items():
-        if name in hints and not fits(value, hints[name]) and not _is_default(made, name, value):
-            raise LocalError(f"{name} is {shown(value)}; {_words(hints[name])} is allowed")
-    for name, why in idle(made, options).items():
+        if (
+            name in hints
+            and not matches_type(value, hints[name])
+            and not _is_default(factory, name, value)
+        ):
+            raise LocalError(f"{name} is {shown(value)}; {_describe_types(hints[name])} is allowed")
+    for name, why in idle(factory, options).items():
         raise LocalError(f"{name} has no effect {why.words}: {why.advice}")
 
 
-def idle(made: Any, options: Mapping[str, Any]) -> dict[str, Idle]:
-    """Return which options have no effect, and why. Raises LocalError for a bad class."""
+def idle(factory: Any, options: Mapping[str, Any]) -> dict[str, Ineffective]:
+    """Return the options without an effect, and why. Raises LocalError for an invalid class."""
     return {
         one.option: why
-        for one in _dependent(made)
+        for one in _list_dependent_options(factory)
         if one.option in options
-        and (one.off is NEVER or options[one.option] != one.off)
-        and (why := one.lacking(made, options))
+        and (one.off is NO_VALUE or options[one.option] != one.off)
+        and (why := one.explain_ineffective(factory, options))
     }
 
 
-def effective(made: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without those that say nothing: turned off where they have no effect."""
-    without = {one.option for one in _dependent(made) if one.lacking(made, options)}
+def select_effective(factory: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that have an effect, without those that are turned off."""
+    without = {
+        one.option
+        for one in _list_dependent_options(factory)
+        if one.explain_ineffective(factory, options)
+    }
     return {name: value for name, value in options.items() if name not in without}
 
 
-def _dependent(made: Any) -> Sequence[Needs | Excludes]:
-    found = getattr(made, "dependent_options", ())
-    if isinstance(found, list | tuple) and all(isinstance(x, Needs | Excludes) for x in found):
+def _list_dependent_options(factory: Any) -> Sequence[Requires | Conflicts]:
+    found = getattr(factory, "dependent_options", ())
+    if isinstance(found, list | tuple) and all(isinstance(x, Requires | Conflicts) for x in found):
         return found
-    name = getattr(made, "__name__", repr(made))
-    raise LocalError(f"dependent_options of {name} is {found!r}; it is a tuple of Needs(...)")
+    name = getattr(factory, "__name__", repr(factory))
+    raise LocalError(
+        f"dependent_options of {name} is {found!r}; expected a tuple of Requires(...) or "
+        "Conflicts(...)"
+    )
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with numbers and texts as Python's own: numpy's, and those of an Enum."""
+    """Return options with NumPy and Enum values converted to Python's own types."""
     return {name: plain(value) for name, value in options.items()}
 
 
-def with_trial(made: Any, members: Sequence[int], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return chosen options, and trial options that have an effect beside them."""
-    asked = getattr(made, "trial_options", None)
+def with_trial(factory: Any, members: Sequence[int], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chosen options and those trial options that have an effect beside them."""
+    asked = getattr(factory, "trial_options", None)
     trial = {} if asked is None else asked(members)
     if not isinstance(trial, Mapping):
-        name = getattr(made, "__name__", repr(made))
-        raise LocalError(f"trial_options of {name} returns {trial!r}; options by name are wanted")
-    both = {**trial, **plain_options(chosen)}
-    without = idle(made, both).keys() - chosen.keys()
+        name = getattr(factory, "__name__", repr(factory))
+        raise LocalError(f"trial_options of {name} returns {trial!r}; expected options by name")
+    both = {**trial, **plain_options(options)}
+    without = idle(factory, both).keys() - options.keys()
     return {name: value for name, value in both.items() if name not in without}
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Tell whether a value is of a declared type; True for types that nothing here knows."""
+def matches_type(value: Any, hint: Any) -> bool:
+    """Return whether a value has a declared type; True for types that are not supported here."""
     if get_origin(hint) in (Union, types.UnionType):
-        return any(fits(value, part) for part in get_args(hint))
+        return any(matches_type(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
-        return any(value == one and _alike(value, one) for one in get_args(hint))
+        return any(value == one and _is_same_kind(value, one) for one in get_args(hint))
     kind = get_origin(hint) or hint
     if kind is Any or not inspect.isclass(kind):
         return True
     if kind is int:
         return isinstance(value, Integral) and not isinstance(value, bool)
-    if kind is float:  # seconds are taken as exactly as they are given
+    if kind is float:  # seconds may be any exact number
         return isinstance(value, Real | Decimal) and not isinstance(value, bool)
     if get_origin(hint) is not None and issubclass(kind, Collection) and get_args(hint) == (str,):
         texts = isinstance(value, Collection) and not isinstance(value, str | bytes)
         return texts and all(isinstance(one, str) for one in value)
     if issubclass(kind, Sequence | Set) and not issubclass(kind, str | bytes):
-        return _fits_items(value, kind, get_args(hint))
+        return _matches_items(value, kind, get_args(hint))
     try:
-        return isinstance(value, kind) and _fits_pairs(value, get_args(hint))
-    except TypeError:  # a typing.Protocol, a TypedDict: types that cannot be asked
+        return isinstance(value, kind) and _matches_pairs(value, get_args(hint))
+    except TypeError:  # typing.Protocol, TypedDict: no isinstance
         return True
 
 
 def is_word_set(hint: Any) -> bool:
-    """Tell whether a declared type is a collection of words in which no order matters."""
+    """Return whether a declared type is an unordered collection of words."""
     kind = get_origin(hint)
     ordered = not inspect.isclass(kind) or issubclass(kind, Sequence)
     return not ordered and issubclass(kind, Collection) and get_args(hint) == (str,)
 
 
-def _fits_items(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
-    """Tell it of a list, a tuple or a set: scenario files have lists alone, and tuples of them."""
+def _matches_items(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
+    """Check a list, tuple or set. Lists stand for tuples, since TOML has no tuples."""
     listed = isinstance(value, list | tuple) and issubclass(kind, Sequence)
     if not (listed or isinstance(value, kind)):
         return False
     if issubclass(kind, tuple) and parts and parts[-1] is not ...:
-        return len(value) == len(parts) and all(map(fits, value, parts))
-    return not parts or all(fits(one, parts[0]) for one in value)
+        return len(value) == len(parts) and all(map(matches_type, value, parts))
+    return not parts or all(matches_type(one, parts[0]) for one in value)
 
 
-def _fits_pairs(value: Any, parts: tuple[Any, ...]) -> bool:
+def _matches_pairs(value: Any, parts: tuple[Any, ...]) -> bool:
     if not isinstance(value, Mapping) or len(parts) != 2:
         return True
-    return all(fits(key, parts[0]) and fits(item, parts[1]) for key, item in value.items())
+    return all(
+        matches_type(key, parts[0]) and matches_type(item, parts[1]) for key, item in value.items()
+    )
 
 
-def _alike(value: Any, one: Any) -> bool:
-    return isinstance(value, bool) is isinstance(one, bool)
+def _is_same_kind(value: Any, other: Any) -> bool:
+    return isinstance(value, bool) is isinstance(other, bool)
 
 
 def check_flags(**flags: Any) -> None:
-    """Raise LocalError for an argument that is neither True nor False."""
+    """Raise LocalError for an argument other than True and False."""
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise LocalError(f"{name} is {shown(value)}; True or False is allowed")
 
 
-def _words(hint: Any) -> str:
-    """Return in words what is allowed, where values are given in Python."""
+def _describe_types(hint: Any) -> str:
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     words = []
     for part in parts:
         kind = get_origin(part) or part
         known = inspect.isclass(kind) and dataclasses.is_dataclass(kind)
-        words.append(f"{kind.__name__}(...)" if known else allowed(part))
+        words.append(f"{kind.__name__}(...)" if known else describe_type(part))
     return " or ".join(dict.fromkeys(words))
 
 
 @lru_cache(maxsize=1024)
-def _types(made: Any) -> Mapping[str, Any]:
-    return declared_types(made)
+def _find_types(factory: Any) -> Mapping[str, Any]:
+    return find_option_types(factory)
 
 
 @lru_cache(maxsize=1024)
-def _defaults(made: Any) -> Mapping[str, Any]:
-    return {name: one.default for name, one in options_of(made).items() if not one.needed}
+def _find_defaults(factory: Any) -> Mapping[str, Any]:
+    return {name: one.default for name, one in options_of(factory).items() if not one.needed}
 
 
-def _is_default(made: Any, name: str, value: Any) -> bool:
-    """Tell it of what is declared as another type: a class takes what it writes itself."""
-    return name in _defaults(made) and value is _defaults(made)[name]
+def _is_default(factory: Any, name: str, value: Any) -> bool:
+    return name in _find_defaults(factory) and value is _find_defaults(factory)[name]
 
 
-def _value(made: Any, options: Mapping[str, Any], name: str) -> Any:
-    return options[name] if name in options else _defaults(made).get(name)
+def _find_value(factory: Any, options: Mapping[str, Any], name: str) -> Any:
+    return options[name] if name in options else _find_defaults(factory).get(name)
 
 
-def _is(value: Any, wanted: Any) -> bool:
-    return value is not None and value is not False if wanted is ANYTHING else value == wanted
+def _is_satisfied(value: Any, required: Any) -> bool:
+    return value is not None and value is not False if required is ANY_VALUE else value == required

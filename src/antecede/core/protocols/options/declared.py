@@ -1,9 +1,7 @@
-"""Options of a protocol as text (`r=10 k=3`), read by the types of its constructor.
+"""Options of a protocol as text (`r=10 k=3`), parsed by the types of its constructor.
 
-One reader for everybody who takes options from outside: `antecede check`, `compare`, `simulate`,
-`deliver`, `sweep` and scenario files. Options are the arguments of a class (or of a function that
-makes members) that may be given by name: keyword-only ones, and others that have a default.
-A constructor that passes `**options` on has those of the class that it extends too.
+Options are the arguments of a class or factory function that can be given by name. A constructor
+that passes `**options` on also has the options of its base class.
 """
 
 from __future__ import annotations
@@ -23,58 +21,58 @@ _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 
 
 class Option(NamedTuple):
-    """One option of a protocol."""
+    """An option of a protocol."""
 
     name: str
     hint: Any
-    """Its type as declared, or that of its default; Any when nothing tells."""
+    """Declared type, or type of the default; Any if unknown."""
     default: Any = None
     needed: bool = False
-    """It has no default."""
+    """True if there is no default."""
 
     def describe(self) -> str:
         """Return `name (type)` for lists of options."""
-        return f"{self.name} ({allowed(self.hint)})"
+        return f"{self.name} ({describe_type(self.hint)})"
 
 
 def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
     """Return the options of a class or function by name, in order. Raises LocalError."""
     found: dict[str, Option] = {}
-    for made in _constructors(factory):
-        hints = _hints(made)
-        parameters = _parameters(factory, made)
+    for made in _list_constructors(factory):
+        hints = _find_hints(made)
+        parameters = _list_parameters(factory, made)
         for one in parameters:
             named = one.kind is one.KEYWORD_ONLY
             named |= one.kind is one.POSITIONAL_OR_KEYWORD and one.default is not one.empty
             if named and one.name not in found:
                 needed = one.default is one.empty
                 default = None if needed else one.default
-                found[one.name] = Option(one.name, _hint(hints, one), default, needed)
+                found[one.name] = Option(one.name, _find_hint(hints, one), default, needed)
         if all(one.kind is not one.VAR_KEYWORD for one in parameters):
             break
     return found
 
 
-def declared_types(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of a class's or function's options by name, where they are declared."""
+def find_option_types(factory: Callable[..., Any]) -> dict[str, Any]:
+    """Return the declared types of the options of a class or function by name."""
     found: dict[str, Any] = {}
-    for made in reversed(_constructors(factory)):  # those of the class itself count
-        found |= _hints(made)
+    for made in reversed(_list_constructors(factory)):  # the class itself wins
+        found |= _find_hints(made)
     options = options_of(factory)
     return {
-        name: _or_none(hint, options[name].default, options[name].needed)
+        name: _allow_none(hint, options[name].default, options[name].needed)
         for name, hint in found.items()
         if name in options
     }
 
 
 def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
-    """Return name and text of each NAME=VALUE; raises OptionError for what is not written so."""
+    """Return name and text of each NAME=VALUE. Raises OptionError for other forms."""
     found: list[tuple[str, str]] = []
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.isidentifier():
-            raise OptionError(f"option {word!r}: write NAME=VALUE, for instance heartbeat_s=0.5")
+            raise OptionError(f"option {word!r}: write NAME=VALUE, for example heartbeat_s=0.5")
         if name in dict(found):
             raise OptionError(f"option {name} is given twice")
         found.append((name, text))
@@ -84,10 +82,7 @@ def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
 def read_options(
     protocol: str, factory: Callable[..., Any], given: Iterable[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Return the keyword arguments that the texts stand for; `protocol`: name in errors.
-
-    Raises OptionError for an unknown option, or a text that is not of its type.
-    """
+    """Return the keyword arguments of the given texts; `protocol` is the name for errors."""
     known = options_of(factory)
     found: dict[str, Any] = {}
     for name, text in given:
@@ -101,16 +96,16 @@ def read_options(
 
 
 def read_option(name: str, text: str, hint: Any) -> Any:
-    """Return the value of one option's text by its type; raises OptionError."""
-    for kind in _kinds(hint):
-        value = _read(name, text, kind)
+    """Return the value of an option's text by its type. Raises OptionError."""
+    for kind in _split_union(hint):
+        value = _parse(name, text, kind)
         if value is not _UNKNOWN:
             return value
-    raise OptionError(f"option {name}={text}: {allowed(hint)} is allowed")
+    raise OptionError(f"option {name}={text}: {describe_type(hint)} is allowed")
 
 
 def option_text(value: Any) -> str:
-    """Return the text that `read_option` reads as this value."""
+    """Return the text that `read_option` parses to this value."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, str):
@@ -120,23 +115,23 @@ def option_text(value: Any) -> str:
     return str(value)
 
 
-def allowed(hint: Any) -> str:
-    """Return in words what an option of this type may be."""
+def describe_type(hint: Any) -> str:
+    """Describe the allowed values of a type."""
     words = []
-    for kind in _kinds(hint):
+    for kind in _split_union(hint):
         if get_origin(kind) is Literal:
             words += [option_text(one) for one in get_args(kind)]
-        elif kind in _ALLOWED:
-            words.append(_ALLOWED[kind])
+        elif kind in _TYPE_TEXTS:
+            words.append(_TYPE_TEXTS[kind])
         elif inspect.isclass(kind) and dataclasses.is_dataclass(kind):
             fields = ", ".join(f"'{one}': ..." for one in inspect.signature(kind).parameters)
             words.append(f"{{{fields}}}")
         else:
-            words.append(_collection_words(kind) if _is_collection(kind) else "a value")
+            words.append(_describe_collection(kind) if _is_collection(kind) else "a value")
     return " or ".join(dict.fromkeys(words))
 
 
-_ALLOWED: Mapping[Any, str] = {
+_TYPE_TEXTS: Mapping[Any, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -144,39 +139,36 @@ _ALLOWED: Mapping[Any, str] = {
     type(None): "none",
     Any: "a value",
 }
-_ORDER: Sequence[Any] = (type(None), bool, int, float)
-"""Of a union, what is tried first; words last, for everything can be read as a word."""
+_GUESS_ORDER: Sequence[Any] = (type(None), bool, int, float)
+"""Order of the types of a union; words come last, since every text is a word."""
 
 
-def _constructors(factory: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """Return what takes the options: the constructors of a class, its own first."""
+def _list_constructors(factory: Callable[..., Any]) -> list[Callable[..., Any]]:
     described: Any = inspect.unwrap(factory)
     if not inspect.isclass(described):
         return [described]
     return [vars(cls)["__init__"] for cls in described.__mro__[:-1] if "__init__" in vars(cls)]
 
 
-def _hints(made: Callable[..., Any]) -> Mapping[str, Any]:
+def _find_hints(made: Callable[..., Any]) -> Mapping[str, Any]:
     try:
         return get_type_hints(made)
     except (NameError, TypeError, AttributeError, SyntaxError):
-        # A name that its module does not have when it runs (typing.TYPE_CHECKING), or words that
-        # are no type: without types.
+        # Names that exist only for type checkers, or invalid annotations: no types.
         return {}
 
 
-def _parameters(factory: Any, made: Callable[..., Any]) -> Collection[inspect.Parameter]:
+def _list_parameters(factory: Any, made: Callable[..., Any]) -> Collection[inspect.Parameter]:
     try:
         return inspect.signature(made).parameters.values()
     except (ValueError, TypeError) as error:
         name = getattr(factory, "__name__", repr(factory))
-        raise LocalError(f"the arguments of {name} cannot be read: {error}") from error
+        raise LocalError(f"cannot read the arguments of {name}: {error}") from error
 
 
-def _hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
-    """Return the declared type, or that of the default."""
+def _find_hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
     if parameter.name in hints:
-        return _or_none(hints[parameter.name], parameter.default)
+        return _allow_none(hints[parameter.name], parameter.default)
     if isinstance(parameter.default, bool | int | float | str):
         return type(parameter.default)
     if isinstance(parameter.default, tuple | list | set | frozenset):
@@ -184,19 +176,22 @@ def _hint(hints: Mapping[str, Any], parameter: inspect.Parameter) -> Any:
     return Any
 
 
-def _or_none(hint: Any, default: Any, needed: bool = False) -> Any:
-    """Return a declared type, with None where it is written as `k: int = None`."""
+def _allow_none(hint: Any, default: Any, needed: bool = False) -> Any:
     if needed or default is not None or hint is Any or not hasattr(hint, "__or__"):
         return hint
     return hint if type(None) in get_args(hint) else hint | None
 
 
-def _kinds(hint: Any) -> list[Any]:
-    """Return the members of a union, in the order in which they are tried."""
+def _split_union(hint: Any) -> list[Any]:
     parts = list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
     kinds = [get_origin(part) if dataclasses.is_dataclass(get_origin(part)) else part
              for part in parts]  # fmt: skip
-    return sorted(kinds, key=lambda k: _ORDER.index(k) if k in _ORDER else len(_ORDER) + (k is str))
+    return sorted(
+        kinds,
+        key=lambda k: (
+            _GUESS_ORDER.index(k) if k in _GUESS_ORDER else len(_GUESS_ORDER) + (k is str)
+        ),
+    )
 
 
 def _is_collection(kind: Any) -> bool:
@@ -204,45 +199,44 @@ def _is_collection(kind: Any) -> bool:
     return inspect.isclass(made) and issubclass(made, Collection) and made is not str
 
 
-def _read(name: str, text: str, kind: Any) -> Any:
-    """Return the text as a value of one type, or `_UNKNOWN`."""
+def _parse(name: str, text: str, kind: Any) -> Any:
     if kind is str:
         return text
     if kind is Any:
-        return _guess(text)
+        return _guess_value(text)
     if kind is type(None):
         return None if text == "none" else _UNKNOWN
     if kind is bool:
         return _BOOLEANS.get(text.lower(), _UNKNOWN)
     if kind in (int, float):
-        return _number(text, kind)
+        return _parse_number(text, kind)
     if get_origin(kind) is Literal:
         return next((one for one in get_args(kind) if option_text(one) == text), _UNKNOWN)
     if dataclasses.is_dataclass(kind):
-        return _record(name, text, kind)
+        return _parse_record(name, text, kind)
     if _is_mapping(kind):
-        return _mapping(text, kind)
+        return _parse_mapping(text, kind)
     if _is_collection(kind):
-        return _items(text, kind)
-    return _guess(text)
+        return _parse_items(text, kind)
+    return _guess_value(text)
 
 
 def _is_mapping(kind: Any) -> bool:
     return issubclass(get_origin(kind) or kind, Mapping)
 
 
-def _collection_words(kind: Any) -> str:
-    """Return in words what a collection is written as."""
+def _describe_collection(kind: Any) -> str:
+    """Describe the notation of a collection."""
     if _is_mapping(kind):
         return "{'KEY': VALUE, ...}"
     parts = [part for part in get_args(kind) if part is not ...]
-    what = " or ".join(dict.fromkeys(map(allowed, parts))) if parts else "a word"
+    what = " or ".join(dict.fromkeys(map(describe_type, parts))) if parts else "a word"
     plurals = {"a word": "words", "a whole number": "whole numbers", "a number": "numbers"}
     return f"{plurals.get(what, 'values')} with commas between"
 
 
-def _mapping(text: str, kind: Any) -> Any:
-    """Return a table, written as a Python dict, or `_UNKNOWN`."""
+def _parse_mapping(text: str, kind: Any) -> Any:
+    """Parse a mapping in the notation of a Python dict, or return `_UNKNOWN`."""
     try:
         found = ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
@@ -250,8 +244,8 @@ def _mapping(text: str, kind: Any) -> Any:
     return found if isinstance(found, dict) else _UNKNOWN
 
 
-def _items(text: str, kind: Any) -> Any:
-    """Return the values between commas in a collection of their type, or `_UNKNOWN`."""
+def _parse_items(text: str, kind: Any) -> Any:
+    """Parse comma-separated values into a collection of their type, or return `_UNKNOWN`."""
     made = get_origin(kind) or kind
     words = [word for word in text.split(",") if word]
     parts = get_args(kind)
@@ -261,18 +255,18 @@ def _items(text: str, kind: Any) -> Any:
         hints = [parts[0] if parts else str] * len(words)
     if len(hints) != len(words):
         return _UNKNOWN
-    values = [_any_of(word, hint) for word, hint in zip(words, hints, strict=True)]
+    values = [_parse_any(word, hint) for word, hint in zip(words, hints, strict=True)]
     if any(value is _UNKNOWN for value in values):
         return _UNKNOWN
     return made(values) if made in (list, set, frozenset) else tuple(values)
 
 
-def _any_of(text: str, hint: Any) -> Any:
-    found = (_read("", text, kind) for kind in _kinds(hint))
+def _parse_any(text: str, hint: Any) -> Any:
+    found = (_parse("", text, kind) for kind in _split_union(hint))
     return next((value for value in found if value is not _UNKNOWN), _UNKNOWN)
 
 
-def _number(text: str, kind: Callable[[str], Any]) -> Any:
+def _parse_number(text: str, kind: Callable[[str], Any]) -> Any:
     try:
         value = kind(text)
     except ValueError:
@@ -280,17 +274,16 @@ def _number(text: str, kind: Callable[[str], Any]) -> Any:
     return value if math.isfinite(value) else _UNKNOWN
 
 
-def _guess(text: str) -> Any:
-    """Return a value of an option whose type nobody tells."""
-    for kind in _ORDER:
-        value = _read("", text, kind)
+def _guess_value(text: str) -> Any:
+    """Return the value of an option without a known type."""
+    for kind in _GUESS_ORDER:
+        value = _parse("", text, kind)
         if value is not _UNKNOWN:
             return value
     return text
 
 
-def _record(name: str, text: str, kind: Any) -> Any:
-    """Return a value of several fields, written as a Python dict."""
+def _parse_record(name: str, text: str, kind: Any) -> Any:
     try:
         fields = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -301,4 +294,4 @@ def _record(name: str, text: str, kind: Any) -> Any:
         return kind(**fields)
     except (TypeError, AttributeError, AntecedeError) as error:
         exist = ", ".join(inspect.signature(kind).parameters)
-        raise OptionError(f"option {name}: {error}; it has {exist}") from error
+        raise OptionError(f"option {name}: {error}; its fields are {exist}") from error

@@ -1,1 +1,1 @@
-"""S_b, semantic order, of Bhavanasi and Iyer."""
+"""Reply order: S_b (Bhavanasi and Iyer)."""

@@ -1,6 +1,6 @@
-"""The message of S_b, `<mid_c, mid_p, data>`, and its control information as bytes.
+"""Message of S_b, `<mid_c, mid_p, data>`, and its encoding.
 
-Source: Bhavanasi and Iyer, section IV.B.2. The root of the ordering tree (OTR) is written as "no
+Source: Bhavanasi and Iyer, section IV.B.2. The root of the ordering tree (OTR) is encoded as "no
 parent". On the wire: sender, number, count of parents, and sender and number of each, as varints.
 """
 
@@ -17,12 +17,12 @@ ID_BYTES = 8
 
 
 class SbMessage(NamedTuple):
-    """A message with its own id and the ids of what it answers."""
+    """Message with its id and the ids of the messages to which it replies."""
 
     sender: int
     seq: int
     parents: tuple[MessageId, ...]
-    """Empty for a message that answers nothing (its parent is OTR); else one, in the text."""
+    """Empty without a parent (the parent is OTR); at most one in the source."""
     payload: Any
 
 
@@ -40,12 +40,12 @@ def decode(control: bytes, payload: Any) -> SbMessage:
     sender, seq, count = reader.varint(), reader.varint(), reader.varint()
     left = len(control) - reader.offset
     if 2 * count > left:
-        raise DecodeError(f"{count} parents announced at byte {reader.offset}, {left} bytes left")
+        raise DecodeError(f"{count} parents at byte {reader.offset} exceed the {left} bytes left")
     parents = tuple(MessageId(reader.varint(), reader.varint()) for _ in range(count))
     reader.finish()
     return SbMessage(sender, seq, parents, payload)
 
 
 def control_bytes(message: SbMessage) -> int:
-    """Return 8 bytes for mid_c and 8 for each mid_p; OTR is written as an id, too."""
+    """Return 8 bytes for mid_c and 8 for each mid_p; OTR counts as an id, too."""
     return ID_BYTES * (1 + max(1, len(message.parents)))

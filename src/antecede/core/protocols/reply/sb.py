@@ -1,20 +1,20 @@
-"""S_b, semantic order: an answer is delivered after what it answers, and waits for nothing else.
+"""S_b, semantic order: a reply is delivered after the message that it replies to.
 
-Source: Bhavanasi and Iyer, sections IV and VI. The relation is the one that the application names
-when it sends, not happened-before: unrelated messages never wait for each other.
+Source: Bhavanasi and Iyer, sections IV and VI. The application names the parent when it sends. So
+the relation is not happened-before: unrelated messages never wait for each other.
 
 Theory of operation
 -------------------
-State: one ordering list a member (`delivered`, see `core.clocks.intervals`) with the numbers that
-this member sent or had delivered (the ordering tree OT of section IV.B.3); and the out-of-sequence
+State: one ordering list per member (`delivered`, see `core.clocks.intervals`) with the numbers that
+this member sent or delivered (the ordering tree OT of section IV.B.3), and the out-of-sequence
 store (`reply.hold_back`). A message `<mid_c, mid_p, data>` is delivered on arrival when its parent
-is in the ordering lists or is the root; then everything in the store that hung on it follows, depth
-first (Algorithm 3), with a stack of our own.
+is in the ordering lists or is the root. Then its dependents in the store follow depth first
+(Algorithm 3), with an explicit stack.
 
-Beyond the text: duplicates and conflicts are discarded; members come and go; the store can be
-finite, a parent may never come, a message may have several parents (`reply.policy`). Algorithms 1
-and 2 can be had as printed (`reply.state`). The numbers of messages that were set aside are kept
-(`gone`), and what answers them is set aside too.
+Extensions of the source: duplicates and conflicting messages are discarded; members join and leave.
+The store can be finite, a parent may never arrive, and a message may have several parents
+(`reply.policy`). Algorithms 1 and 2 are also available as printed (`reply.state`). The numbers of
+dropped messages are kept (`dropped`), and replies to them are dropped too.
 """
 
 from __future__ import annotations
@@ -39,33 +39,35 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.reply.hold_back import Key
 from antecede.core.protocols.reply.messages import SbMessage
-from antecede.core.protocols.reply.policy import HOLD, REFUSE, RELEASE, Policy, checked
+from antecede.core.protocols.reply.policy import HOLD, REFUSE, RELEASE, ReplyPolicy, check_policy
 from antecede.core.protocols.reply.state import SbState
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 
 CONFLICT = "conflict: a held message has this id and other content"
-REFUSED = "refused: the store is full; bring it again"
-SET_ASIDE = "set aside"
-"""How every reason begins for which a message was set aside."""
+STORE_FULL = "rejected: the store is full; offer the message again"
+DROPPED = "dropped"
+"""Common prefix of the reasons for which messages are dropped."""
 
 
-def below_of(parent: Key) -> str:
-    """Return the reason for which the answer to a message that was set aside is, too."""
-    return f"{SET_ASIDE}: with its parent, message {parent[1]} of member {parent[0]}"
+def make_dependent_reason(parent: Key) -> str:
+    """Return the discard reason for a reply to a dropped message."""
+    return f"{DROPPED}: reply to message {parent[1]} of member {parent[0]}, which was dropped"
 
 
 class SemanticOrder(SbState):
-    """One member of a group with S_b order.
+    """Member of a group with S_b order.
 
-    `several_parents`: a message may answer several messages, and waits for all of them (an
-    extension; "uniqueness", III.A.2, allows one). `missing_parent` says what happens to a
-    message that has been held for `patience_s` seconds when `tick` is called: "hold" (it waits on),
-    "release" (it is handed over by `DeliverIncomplete`) or "set_aside" (`Discard`, with all that
-    answers it). `store_limit` is the largest number of held messages (None: no limit), and
-    `overflow` what gives way when one more comes: "refuse" (the newcomer, to be brought
-    again), "release" or "set_aside" (the oldest). `as_published`: True, "algorithm-1" or
-    "algorithm-2" use the ordering list as printed. Raises LocalError for choices that make no
-    sense. `counts` has the numbers of messages in conflict, refused, released and set aside.
+    - `several_parents`: a message may reply to several messages and waits for all of them (an
+      extension; "uniqueness", III.A.2, allows one).
+    - `missing_parent`: treatment of a message that has been held for `patience_s` seconds. "hold":
+      it waits on. "release": `DeliverIncomplete`. "set_aside": `Discard`, with all replies to it.
+    - `store_limit`: largest number of held messages; None: no limit.
+    - `overflow`: treatment of one more. "refuse": it is rejected and must be offered again.
+      "release" and "set_aside" apply to the oldest.
+    - `as_published`: True, "algorithm-1" or "algorithm-2" use the ordering list as printed.
+
+    `counts` has the numbers of conflicting, rejected, released and dropped messages. Raises
+    LocalError.
     """
 
     own_options: ClassVar[frozenset[str]] = frozenset(
@@ -84,44 +86,42 @@ class SemanticOrder(SbState):
         overflow: str = REFUSE,
         as_published: bool | str = False,
     ) -> None:
-        policy = Policy(
+        policy = ReplyPolicy(
             *(several_parents, missing_parent, patience_s, plain(store_limit)),
             *(overflow, as_published),
         )
-        super().__init__(me, members, checked(policy))
+        super().__init__(me, members, check_policy(policy))
 
-    # -- the application's side -------------------------------------------------------------
+    # -- sending ----------------------------------------------------------------------------
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Transmit a message that answers `after` (RESPOND state, IV.C.6).
+        """Transmit a message that replies to `after` (RESPOND state, IV.C.6).
 
         Raises LocalError for several parents where one is allowed, and for unknown ones.
         """
         parents = tuple(MessageId(*parent) for parent in dict.fromkeys(after))
         if len(parents) > 1 and not self.policy.several_parents:
             raise LocalError(
-                "a message answers one message (Bhavanasi and Iyer, III.A.2), not "
-                f"{len(parents)}: name one, "
-                "or give every member several_parents=True"
+                "a message replies to one message (Bhavanasi and Iyer, III.A.2), not to "
+                f"{len(parents)}; name one, or set several_parents=True for every member"
             )
         for sender, seq in parents:
             if not contains(self.delivered.get(sender, ()), seq):
                 raise LocalError(
-                    f"message {seq} of member {sender} was not delivered here: "
-                    "answer what the application has seen"
+                    f"cannot reply to message {seq} of member {sender}: it was not delivered here"
                 )
         self.sent += 1
         self._record(self.me, self.sent)
         message = SbMessage(self.me, self.sent, parents, payload)
         return (Transmit(self.receivers, message),)
 
-    # -- the network's side -----------------------------------------------------------------
+    # -- receiving --------------------------------------------------------------------------
 
     def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3)."""
-        reading, clock = self._reading(now)
+        """Deliver the message and its dependents, or hold it (RECEIVE state, IV.C.3)."""
+        reading, clock = self._read_clock(now)
         sender, seq, parents, _ = message
         known = self._check(sender, seq, parents)
         self.own_clock = clock
@@ -130,93 +130,91 @@ class SemanticOrder(SbState):
         if contains(known, seq):
             return (Discard(message, DUPLICATE),)
         if self.store.rows and (sender, seq) in self.store.rows:
-            return (self._again(message),)
-        if self.gone and (reason := self._already_gone(message)):
+            return (self._discard_copy(message),)
+        if self.dropped and (reason := self._find_drop_reason(message)):
             return (Discard(message, reason),)
-        missing = [parent for parent in parents if not self._present(parent)]
+        missing = [parent for parent in parents if not self._is_delivered(parent)]
         if missing:
             return self._hold(message, missing, reading)
         if not self.store.rows:
             self._record(sender, seq)
             return (Deliver(message),)
-        return self._hand_over(message, Deliver(message))
+        return self._deliver_thread(message, Deliver(message))
 
     def would_hold(self, message: SbMessage, now: int | None = None) -> bool:
-        self._reading(now)
+        self._read_clock(now)
         sender, seq, parents, _ = message
         known, rows, limit = self._check(sender, seq, parents), self.store.rows, self.policy
-        if sender == self.me or contains(known, seq) or (sender, seq) in rows or self.gone:
+        if sender == self.me or contains(known, seq) or (sender, seq) in rows or self.dropped:
             return False
         room = limit.store_limit is None or len(rows) < limit.store_limit
-        return room and any(not self._present(parent) for parent in parents)
+        return room and any(not self._is_delivered(parent) for parent in parents)
 
     def _check(self, sender: int, seq: int, parents: Sequence[MessageId]) -> list[int]:
-        """Return the sender's ordering list; raise a RemoteError for an impossible message."""
         known = self.delivered.get(sender)
         if known is None or not 0 < seq <= MAX_NUMBER or sender == self.me or self.last:
             self._check_id(sender, seq)
         for parent in parents:
-            who, number = parent
-            if who not in self.delivered or not 0 < number <= MAX_NUMBER or who == self.me:
-                self._check_id(who, number)
+            member, number = parent
+            if member not in self.delivered or not 0 < number <= MAX_NUMBER or member == self.me:
+                self._check_id(member, number)
             if self.last:
-                self._check_id(who, number)
-            if who == sender and number == seq:
-                raise RemoteError(f"message {seq} of member {sender} answers itself")
+                self._check_id(member, number)
+            if member == sender and number == seq:
+                raise RemoteError(f"message {seq} of member {sender} replies to itself")
         if len(parents) > 1:
-            self._check_several(sender, seq, parents)
+            self._check_several_parents(sender, seq, parents)
         return self.delivered[sender]
 
     def _check_id(self, sender: int, seq: int) -> None:
         if sender not in self.delivered:
             raise UnknownMemberError(f"message {seq} of member {sender}, who is not in the group")
         if not 1 <= seq <= MAX_NUMBER:
-            raise SequenceError(f"message number {seq} of member {sender}; 1 is the first")
+            raise SequenceError(f"message number {seq} of member {sender}; numbers start at 1")
         if sender == self.me and seq > self.sent:
             raise SequenceError(
-                f"message {seq} of member {sender}, which is this member and has sent "
-                f"{self.sent}: {changes.STALE}"
+                f"message {seq} of member {sender}, but this member has sent {self.sent}: "
+                f"{changes.STALE_STATE}"
             )
         if seq > self.last.get(sender, seq):
             raise SequenceError(
                 f"message {seq} of member {sender}, who left after message {self.last[sender]}"
             )
 
-    def _check_several(self, sender: int, seq: int, parents: Sequence[MessageId]) -> None:
-        what = f"message {seq} of member {sender} answers"
+    def _check_several_parents(self, sender: int, seq: int, parents: Sequence[MessageId]) -> None:
+        what = f"message {seq} of member {sender} replies to"
         if not self.policy.several_parents:
             raise RemoteError(f"{what} {len(parents)} messages; this group allows one")
         if len(set(parents)) < len(parents):
             raise RemoteError(f"{what} the same message twice")
 
-    def _present(self, parent: MessageId) -> bool:
+    def _is_delivered(self, parent: MessageId) -> bool:
         sender, seq = parent
-        if self.printed is not None:
-            return seq in self.printed[sender]
+        if self.published_lists is not None:
+            return seq in self.published_lists[sender]
         return contains(self.delivered[sender], seq)
 
     def _record(self, sender: int, seq: int) -> None:
         insert(self.delivered[sender], seq)
-        if self.printed is not None:
-            self.printed[sender].insert(seq)
+        if self.published_lists is not None:
+            self.published_lists[sender].insert(seq)
 
-    def _again(self, message: SbMessage) -> Discard:
-        """Tell a second copy of a held message from another message with its id."""
+    def _discard_copy(self, message: SbMessage) -> Discard:
         if self.store.rows[message[:2]].message == message:
             return Discard(message, DUPLICATE)
         self.counts["conflict"] += 1
         return Discard(message, CONFLICT)
 
-    def _hand_over(self, message: SbMessage, effect: Effect) -> list[Effect]:
-        """Record a message and deliver all that hung on it, depth first (Algorithm 3)."""
+    def _deliver_thread(self, message: SbMessage, effect: Effect) -> list[Effect]:
+        """Record a message and deliver its dependents, depth first (Algorithm 3)."""
         effects = [effect]
         self._record(message.sender, message.seq)
-        stack = self.store.parent_delivered(message[:2])[::-1]
+        stack = self.store.take_deliverable(message[:2])[::-1]
         while stack:
             message = stack.pop()
             effects.append(Deliver(message))
             self._record(message.sender, message.seq)
-            stack.extend(reversed(self.store.parent_delivered(message[:2])))
+            stack.extend(reversed(self.store.take_deliverable(message[:2])))
         return effects
 
     def _hold(self, message: SbMessage, missing: Sequence[MessageId], now: int) -> Sequence[Effect]:
@@ -226,29 +224,28 @@ class SemanticOrder(SbState):
             return (Hold(message, tuple(missing)),)
         if self.policy.overflow == REFUSE:
             self.counts["refused"] += 1
-            return (Discard(message, REFUSED),)
+            return (Discard(message, STORE_FULL),)
         if self.policy.overflow == RELEASE:
             return self._make_room(message, missing, now)
-        effects = self._set_aside(store.oldest().key, f"{SET_ASIDE}: the store is full")
-        # What made room may have been, or have freed, the parent: begin again, now with room.
+        effects = self._drop_thread(store.find_oldest().key, f"{DROPPED}: the store is full")
+        # The dropped message may have been the parent, or have released it: retry.
         return [*effects, *self.receive(message, now=now - self.own_clock.shift_ns)]
 
     def _make_room(
         self, message: SbMessage, missing: Sequence[MessageId], now: int
     ) -> Sequence[Effect]:
-        """Release the oldest message held, from the top of its thread: that may be the newcomer."""
+        """Release the oldest message held, from the top of its thread; it may be the new one."""
         store = self.store
-        oldest = store.oldest().key
+        oldest = store.find_oldest().key
         store.put(message, missing, now)
         effects = self._release(oldest)
         if message[:2] in store.rows:
-            effects.append(Hold(message, store.missing(message[:2])))
+            effects.append(Hold(message, store.list_missing(message[:2])))
         return effects
 
-    # -- what never comes -------------------------------------------------------------------
+    # -- missing parents --------------------------------------------------------------------
 
-    def _reading(self, now: int | None) -> tuple[int, OwnClock]:
-        """Return the reading where patience needs one, else 0, and the clock after it."""
+    def _read_clock(self, now: int | None) -> tuple[int, OwnClock]:
         if self.policy.patience_s is None:
             return 0, self.own_clock
         return self.own_clock.at(now, "an order with patience_s")
@@ -261,76 +258,70 @@ class SemanticOrder(SbState):
         patience_ns = self.policy.patience_ns
         if patience_ns is None:
             return NOTHING
-        now, self.own_clock = self._reading(now)
+        now, self.own_clock = self._read_clock(now)
         effects: list[Effect] = []
-        while self.store.rows and (row := self.store.oldest()).since + patience_ns <= now:
+        while self.store.rows and (row := self.store.find_oldest()).since + patience_ns <= now:
             if self.policy.missing_parent == RELEASE:
                 effects += self._release(row.key)
             else:
-                sender, seq = self.store.missing(row.key)[0]
+                sender, seq = self.store.list_missing(row.key)[0]
                 waited = seconds_text(patience_ns)
-                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not come in {waited} s"
-                effects += self._set_aside(row.key, reason)
+                reason = f"{DROPPED}: parent {sender}:{seq} did not arrive within {waited} s"
+                effects += self._drop_thread(row.key, reason)
         return effects
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Hand over, marked, what waits for nothing but messages that never come.
-
-        `lost`: messages that nobody has any more, as the caller knows. What hangs on the released
-        ones follows in order, whatever `missing_parent` says of messages that are only late. What
-        waits for something else as well waits on.
-        """
+        """Deliver the messages that wait only for lost ones, as incomplete, and dependents."""
         never, effects = set(lost), list[Effect]()
-        for key in [key for key in self.store.rows if never.issuperset(self.store.missing(key))]:
+        for key in [
+            key for key in self.store.rows if never.issuperset(self.store.list_missing(key))
+        ]:
             message, missing = self.store.take(key)
             self.counts["released"] += 1
-            effects += self._hand_over(message, DeliverIncomplete(message, missing))
+            effects += self._deliver_thread(message, DeliverIncomplete(message, missing))
         return effects
 
     def _release(self, key: Key) -> list[Effect]:
-        """Hand over a held message behind its blockers, each of them marked."""
         effects: list[Effect] = []
         store = self.store
         while key in store.rows:
-            for blocker in store.blockers(key):
+            for blocker in store.list_blockers(key):
                 if blocker in store.rows:
                     message, missing = store.take(blocker)
                     self.counts["released"] += 1
-                    effects += self._hand_over(message, DeliverIncomplete(message, missing))
+                    effects += self._deliver_thread(message, DeliverIncomplete(message, missing))
         return effects
 
-    def _set_aside(self, key: Key, reason: str) -> list[Effect]:
-        """Give up a held message and every held message that answers it, however deep."""
+    def _drop_thread(self, key: Key, reason: str) -> list[Effect]:
         effects: list[Effect] = []
         stack = [(key, reason)]
         while stack:
             key, reason = stack.pop()
             if key in self.store.rows:
                 message, _ = self.store.take(key)
-                effects.append(self._give_up(message, reason))
-                below = below_of(key)
-                stack.extend((answer, below) for answer in reversed(self.store.answers(key)))
+                effects.append(self._drop(message, reason))
+                below = make_dependent_reason(key)
+                stack.extend((answer, below) for answer in reversed(self.store.list_replies(key)))
         return effects
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Set aside held messages numbered above `last`, and what answers them; see the base."""
         super().leave(member, last)
         late = sorted(key for key in self.store.rows if key[0] == member and key[1] > last)
-        return [effect for key in late for effect in self._set_aside(key, AFTER_LEAVE)]
+        return [effect for key in late for effect in self._drop_thread(key, AFTER_LEAVE)]
 
-    def _give_up(self, message: SbMessage, reason: str) -> Discard:
-        insert(self.gone.setdefault(message.sender, []), message.seq)
+    def _drop(self, message: SbMessage, reason: str) -> Discard:
+        insert(self.dropped.setdefault(message.sender, []), message.seq)
         self.counts["set_aside"] += 1
         return Discard(message, reason)
 
-    def _already_gone(self, message: SbMessage) -> str:
-        """Return why a message that arrives now is set aside, or nothing; remember it."""
-        gone = self.gone
-        if contains(gone.get(message.sender, ()), message.seq):
-            return f"{SET_ASIDE} before"
+    def _find_drop_reason(self, message: SbMessage) -> str:
+        """Return the reason to drop an arriving message, or ""; record its number."""
+        dropped = self.dropped
+        if contains(dropped.get(message.sender, ()), message.seq):
+            return f"{DROPPED} before"
         for sender, seq in message.parents:
-            if contains(gone.get(sender, ()), seq):
-                return self._give_up(message, below_of((sender, seq))).reason
+            if contains(dropped.get(sender, ()), seq):
+                return self._drop(message, make_dependent_reason((sender, seq))).reason
         return ""
 
 

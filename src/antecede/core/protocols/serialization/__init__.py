@@ -1,4 +1,4 @@
-"""Stored bytes: snapshots and invitations, in a format that names nothing of the code."""
+"""Serialization of snapshots and invitations, independent of class and module names."""
 
 from typing import TYPE_CHECKING
 

@@ -1,16 +1,14 @@
-"""Stored bytes: snapshots and invitations, in a format that names nothing of the code.
+"""Serialization of snapshots and invitations, independent of class and module names.
 
     bytes 0-3   0xA7 "ST", version (1)
     bytes 4-7   CRC-32 of the rest, little endian
     rest        one value
 
-A value is a tag byte and what the tag says: None, False, True, a whole number (a varint, or its
-bytes with a sign), a float, text, bytes, a tuple, or a named tuple under its short name in `KINDS`.
-That table is the only link to classes; moving or renaming one changes the table and not the bytes.
-A later version reads this one: `tests/golden` keeps bytes of version 1 of every protocol.
+A value is a tag byte and its content. A named tuple has its short name of `STORED_TYPES`, the only
+link to classes. Later versions read version 1: `tests/golden` has its bytes for every protocol.
 
-Reading trusts nothing: no number in the bytes makes anything larger than the bytes that are there,
-tuples nest `MAX_DEPTH` deep at most, and the fields of a named tuple have the shapes of the table.
+The reader trusts no input. Allocations are bounded by the size of the input, and tuples nest at
+most `MAX_DEPTH` deep. The fields of a named tuple must have the shapes of the table.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from antecede.core.protocols.serialization.schema import (
     TIME,
     WINDOW,
     Many,
-    Named,
+    NamedTupleOf,
     OneOf,
     Shape,
     misfit,
@@ -48,85 +46,90 @@ MAGIC = b"\xa7ST"
 VERSION = 1
 MAX_DEPTH = 64
 MAX_BYTES = 1 << 30
-"""Larger states are refused before they are read."""
+"""Size limit of a state, bytes; larger ones are rejected before they are read."""
 
 _NONE, _FALSE, _TRUE, _NUMBER, _INTEGER, _FLOAT, _TEXT, _BYTES, _TUPLE, _NAMED = range(10)
 
 
-class Kind(NamedTuple):
-    """A named tuple that can stand in stored bytes: where its class is, and its fields' shapes."""
+class StoredType(NamedTuple):
+    """Named tuple of the stored format: module, class name and shapes of the fields."""
 
     module: str
     cls: str
     fields: tuple[Shape, ...]
 
 
-KINDS: dict[str, Kind] = {
-    "id": Kind("base", "MessageId", (NUMBER, NUMBER)),
-    "numbered": Kind("basic.base", "NumberedMessage", (NUMBER, NUMBER, ANY)),
-    "bss": Kind("vector.bss", "BssMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "idr": Kind("vector.idr", "IdrMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "ds": Kind("vector.ds", "DsMessage", (NUMBER, NUMBER, ANY, BIG)),
-    "ses": Kind(
+KINDS: dict[str, StoredType] = {
+    "id": StoredType("base", "MessageId", (NUMBER, NUMBER)),
+    "numbered": StoredType("basic.base", "NumberedMessage", (NUMBER, NUMBER, ANY)),
+    "bss": StoredType("vector.bss", "BssMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "idr": StoredType("vector.idr", "IdrMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "ds": StoredType("vector.ds", "DsMessage", (NUMBER, NUMBER, ANY, BIG)),
+    "ses": StoredType(
         "multicast.ses_messages",
         "SesMessage",
         (NUMBER, NUMBER, ANY, Many(NUMBER), BIG, Many((NUMBER, BIG))),
     ),
-    "sent": Kind(
+    "sent": StoredType(
         "multicast.rst_messages", "RstMessage", (NUMBER, NUMBER, ANY, Many(NUMBER), Many(BIG))
     ),
-    "matrix": Kind("matrix.messages", "MatrixMessage", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
-    "matrix-heartbeat": Kind("matrix.messages", "Heartbeat", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
-    "matrix-request": Kind(
-        "matrix.messages", "Request", (NUMBER, NUMBER, ANY, NUMBER, Many(NUMBER))
+    "matrix": StoredType("matrix.messages", "MatrixMessage", (NUMBER, NUMBER, ANY, BIG, Many(BIG))),
+    "matrix-heartbeat": StoredType(
+        "matrix.messages", "Heartbeat", (NUMBER, NUMBER, ANY, BIG, Many(BIG))
     ),
-    "sb": Kind("reply.messages", "SbMessage", (NUMBER, NUMBER, Many(ID), ANY)),
-    "sb-policy": Kind(
+    "matrix-request": StoredType(
+        "matrix.messages", "MatrixRequest", (NUMBER, NUMBER, ANY, NUMBER, Many(NUMBER))
+    ),
+    "sb": StoredType("reply.messages", "SbMessage", (NUMBER, NUMBER, Many(ID), ANY)),
+    "sb-policy": StoredType(
         "reply.policy",
-        "Policy",
+        "ReplyPolicy",
         (BOOL, TEXT, MAYBE_SECONDS, OneOf(None, NUMBER), TEXT, OneOf(BOOL, TEXT)),
     ),
-    "clock": Kind(
+    "clock": StoredType(
         "clock_based.messages", "StampedMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)
     ),
-    "clock-null": Kind(
+    "clock-null": StoredType(
         "clock_based.messages", "NullMessage", (NUMBER, NUMBER, ANY, NUMBER, NUMBER, TIME)
     ),
-    "clock-request": Kind("clock_based.messages", "Request", (NUMBER, NUMBER, ANY, NUMBER, NUMBER)),
-    "clock-gone": Kind("clock_based.messages", "Gone", (NUMBER, NUMBER, ANY, NUMBER)),
-    "clock-taken": Kind("clock_based.channel", "Taken", (Named("StampedMessage"), Many(ID))),
-    "own-clock": Kind("clocks.monotonic_clock", "OwnClock", (MAYBE_TIME, TIME)),
-    "clock-floor": Kind("clock_based.relations", "Floor", (NUMBER, TIME)),
-    "topic": Kind(
+    "clock-request": StoredType(
+        "clock_based.messages", "RetransmissionRequest", (NUMBER, NUMBER, ANY, NUMBER, NUMBER)
+    ),
+    "clock-gone": StoredType("clock_based.messages", "Gone", (NUMBER, NUMBER, ANY, NUMBER)),
+    "clock-taken": StoredType(
+        "clock_based.channel", "AcceptedMessage", (NamedTupleOf("StampedMessage"), Many(ID))
+    ),
+    "own-clock": StoredType("clocks.monotonic_clock", "OwnClock", (MAYBE_TIME, TIME)),
+    "clock-floor": StoredType("clock_based.relations", "LowerBound", (NUMBER, TIME)),
+    "topic": StoredType(
         "topics.messages",
         "TopicMessage",
         (NUMBER, NUMBER, ANY, Many(TEXT), Many((TEXT, NUMBER)), NUMBER, TIME, BIG),
     ),
-    "total": Kind("total.sequencer", "SequencedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
-    "total-agreed": Kind("total.timestamps", "TimedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
-    "up": Kind("hierarchical.messages", "Upward", (NUMBER, NUMBER, WINDOW, NUMBER, ANY)),
-    "down": Kind("hierarchical.messages", "Downward", (NUMBER, NUMBER, NUMBER, WINDOW, ANY)),
-    "up-floor": Kind("hierarchical.messages", "Acknowledgement", (NUMBER, NUMBER, NUMBER, ANY)),
-    "flush": Kind("hierarchical.messages", "Flush", (NUMBER, NUMBER, WINDOW, ANY)),
-    "external": Kind(
+    "total": StoredType("total.sequencer", "SequencedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
+    "total-agreed": StoredType("total.timestamps", "TimedMessage", (NUMBER, NUMBER, ANY, NUMBER)),
+    "up": StoredType("hierarchical.messages", "Upward", (NUMBER, NUMBER, WINDOW, NUMBER, ANY)),
+    "down": StoredType("hierarchical.messages", "Downward", (NUMBER, NUMBER, NUMBER, WINDOW, ANY)),
+    "up-floor": StoredType(
+        "hierarchical.messages", "Acknowledgement", (NUMBER, NUMBER, NUMBER, ANY)
+    ),
+    "flush": StoredType("hierarchical.messages", "Flush", (NUMBER, NUMBER, WINDOW, ANY)),
+    "external": StoredType(
         "hierarchical.messages",
         "External",
         (NUMBER, NUMBER, PAIRS, Many((NUMBER, WINDOW)), WINDOW, ANY),
     ),
 }
-"""Every named tuple of a stored state by its name there. Names stay for ever; add a line for a new
-message type, and never give a name another meaning.
-"""
+"""Named tuples by stored name. A name keeps its meaning for ever; add a row for a new type."""
 
 
 @cache
 def _class_of(name: str) -> Any:
     kind = KINDS[name]
-    return getattr(importlib.import_module(_module_of(kind)), kind.cls)
+    return getattr(importlib.import_module(_find_module(kind)), kind.cls)
 
 
-def _module_of(kind: Kind) -> str:
-    """Return where a class is today: among the clocks, or among the protocols."""
+def _find_module(kind: StoredType) -> str:
     folder = "" if kind.module.startswith("clocks.") else "protocols."
     return f"antecede.core.{folder}{kind.module}"
 
@@ -134,11 +137,10 @@ def _module_of(kind: Kind) -> str:
 @cache
 def _name_of(cls: type[Any]) -> str:
     for name, kind in KINDS.items():
-        if cls.__name__ == kind.cls and cls.__module__ == _module_of(kind):
+        if cls.__name__ == kind.cls and cls.__module__ == _find_module(kind):
             return name
     raise LocalError(
-        f"a {cls.__name__} has no place in a stored state: "
-        "a protocol of one's own makes its snapshot of plain tuples"
+        f"cannot store a {cls.__name__}; custom protocols return plain tuples from snapshot()"
     )
 
 
@@ -178,7 +180,7 @@ def _write(value: Any, out: bytearray) -> None:
         for item in value:
             _write(item, out)
     else:
-        raise LocalError(f"a {kind.__name__} has no place in a stored state: {value!r:.60}")
+        raise LocalError(f"cannot store a {kind.__name__}: {value!r:.60}")
 
 
 def _write_int(value: int, out: bytearray) -> None:
@@ -194,77 +196,75 @@ def _write_int(value: int, out: bytearray) -> None:
 
 
 def unpack_state(data: bytes, *fields: int) -> tuple[Any, ...]:
-    """Return what `pack_state` was given, a tuple of one of these sizes. Raises DecodeError."""
+    """Return the tuple that was packed, of one of these sizes. Raises DecodeError."""
     start = len(MAGIC) + 5
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise DecodeError(f"a stored state is bytes, not {type(data).__name__}")
+        raise DecodeError(f"expected bytes of a stored state, got {type(data).__name__}")
     data = bytes(data)
     if data[: len(MAGIC)] != MAGIC:
-        raise DecodeError("not a stored state of antecede")
+        raise DecodeError("not a stored state of antecede; expected other first bytes")
     if len(data) > MAX_BYTES:
-        raise DecodeError(f"a stored state of {len(data)} bytes; {MAX_BYTES} can be")
+        raise DecodeError(f"stored state of {len(data)} bytes; the limit is {MAX_BYTES}")
     if data[len(MAGIC) : len(MAGIC) + 1] != bytes((VERSION,)):
-        raise DecodeError("a stored state of another version: read it with that of antecede")
+        raise DecodeError(
+            "stored state of another format version; read it with that version of antecede"
+        )
     if zlib.crc32(memoryview(data)[start:]).to_bytes(4, "little") != data[start - 4 : start]:
-        raise DecodeError("a stored state that was cut short or changed")
+        raise DecodeError("stored state with a wrong checksum: it was truncated or changed")
     reader = Reader(data, start)
     state = _read(reader, 0)
     reader.finish()
     if type(state) is not tuple or len(state) not in fields:
-        raise DecodeError("a stored state of another kind")
+        raise DecodeError("stored state of another kind")
     return state
 
 
 def _read(reader: Reader, depth: int) -> Any:
     if depth > MAX_DEPTH:
-        raise DecodeError(f"a stored state that cannot be read: more than {MAX_DEPTH} deep")
+        raise DecodeError(f"invalid stored state: nested more than {MAX_DEPTH} deep")
     tag = reader.take(1)[0]
     if tag == _NUMBER:
         return reader.varint()
     if tag == _TUPLE:
         count = reader.varint()
-        if count > len(reader.data) - reader.offset:  # an item has a byte at least
-            raise DecodeError(f"a stored state that cannot be read: a tuple of {count} values")
+        if count > len(reader.data) - reader.offset:  # an item takes at least a byte
+            raise DecodeError(f"invalid stored state: a tuple of {count} values exceeds its bytes")
         return tuple([_read(reader, depth + 1) for _ in range(count)])
     if tag == _BYTES:
         return reader.block()
     if tag in (_NONE, _FALSE, _TRUE):
         return (None, False, True)[tag]
     if tag == _TEXT:
-        return _text(reader.block())
+        return _decode_text(reader.block())
     if tag == _INTEGER:
         return int.from_bytes(reader.block(), "little", signed=True)
     if tag == _FLOAT:
-        return _float(reader.take(8))
+        return _decode_float(reader.take(8))
     if tag == _NAMED:
         return _read_named(reader, depth)
-    raise DecodeError(f"a stored state that cannot be read: tag {tag} at byte {reader.offset - 1}")
+    raise DecodeError(f"invalid stored state: unknown tag {tag} at byte {reader.offset - 1}")
 
 
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise DecodeError("a stored state that cannot be read: text that is not UTF-8") from error
+        raise DecodeError("invalid stored state: text that is not UTF-8") from error
 
 
-def _float(raw: bytes) -> float:
+def _decode_float(raw: bytes) -> float:
     value: float = struct.unpack("<d", raw)[0]
     if math.isnan(value):
-        raise DecodeError("a stored state that cannot be read: a float that is no number")
+        raise DecodeError("invalid stored state: a float that is not a number")
     return value
 
 
 def _read_named(reader: Reader, depth: int) -> Any:
-    name = _text(reader.block())
+    name = _decode_text(reader.block())
     if name not in KINDS:
-        raise DecodeError(
-            f"a stored state that cannot be read: nothing is called {name[:20]!r} here"
-        )
+        raise DecodeError(f"invalid stored state: unknown type {name[:20]!r}")
     values = [_read(reader, depth + 1) for _ in KINDS[name].fields]
     for number, (value, shape) in enumerate(zip(values, KINDS[name].fields, strict=True)):
         if where := misfit(value, shape):
-            raise DecodeError(
-                f"a stored state that cannot be read: field {number} of a {name!r}: {where}"
-            )
+            raise DecodeError(f"invalid stored state: field {number} of {name!r}: {where}")
     return _class_of(name)(*values)

@@ -1,13 +1,8 @@
-"""Shapes of stored values, and the test whether a value has one.
+"""Schema of stored values: shapes, and the check of a value against a shape.
 
-A shape is a predicate of this module (`NUMBER`, `TEXT`, ...), a tuple of shapes (a plain tuple of
-just these), `Many(shape)` (a plain tuple of any length), `Named(class)` (a named tuple of the table
-in `codec`, whose fields were tested when it was read), `OneOf(shapes)`, `Table(key, value)` (a
-dictionary as `state.freeze` writes it), `Record(fields)` (the attributes of an object likewise) or
-`Sequence(kind, shape)` (a list, set or deque); None is the shape of None.
-
-`MEMBER` is a number that the table of names of the group knows. So nothing that is laid out by
-member numbers grows beyond the group, whatever a forged state says.
+A shape is a scalar of this module (`NUMBER`, `TEXT`, ...), None, a tuple of shapes, or one of the
+classes below. `MEMBER` is the number of a known group member. So arrays that are indexed by member
+number are bounded by the group, whatever a forged state contains.
 """
 
 from __future__ import annotations
@@ -22,97 +17,107 @@ from antecede.core.protocols.serialization import state_tuples
 
 MAX_NUMBER = (1 << 64) - 1
 MAX_BITS = 1 << 25
-"""Bits of a packed vector or a bit vector; windows and lanes have their own, lower limits."""
+"""Size limit of a packed vector or bit vector; windows and lanes have lower limits of their own."""
 
 
-class Leaf(NamedTuple):
-    """A plain value: what it is called, and the test for it."""
+class Scalar(NamedTuple):
+    """Plain value: its name for errors, and a predicate."""
 
-    word: str
-    holds: Callable[[Any], bool]
+    name: str
+    matches: Callable[[Any], bool]
 
 
 class Many(NamedTuple):
-    """A plain tuple of any length."""
+    """Plain tuple of any length."""
 
     item: Any
 
 
-class Named(NamedTuple):
-    """A named tuple, by the name of its class."""
+class NamedTupleOf(NamedTuple):
+    """Named tuple, by the name of its class."""
 
-    cls: str
+    class_name: str
 
 
 class OneOf:
-    """One of several shapes."""
+    """Any of several shapes."""
 
     def __init__(self, *shapes: Any) -> None:
         self.shapes = shapes
 
 
-class Table(NamedTuple):
-    """A dictionary in the form of `freeze`."""
+class MapOf(NamedTuple):
+    """Dictionary in the form of `freeze`."""
 
     key: Any
     value: Any
 
 
-class Record:
-    """The attributes of an object in the form of `freeze`, each with its shape."""
+class AttributesOf:
+    """Attributes of an object in the form of `freeze`."""
 
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
 
 
-class Sequence(NamedTuple):
-    """A list, a set or a deque in the form of `freeze`."""
+class ContainerOf(NamedTuple):
+    """List, set or deque in the form of `freeze`."""
 
     kind: str
     item: Any
 
 
-Shape: TypeAlias = Leaf | Many | Named | OneOf | Table | Record | Sequence | tuple[Any, ...] | None
+Shape: TypeAlias = (
+    Scalar
+    | Many
+    | NamedTupleOf
+    | OneOf
+    | MapOf
+    | AttributesOf
+    | ContainerOf
+    | tuple[Any, ...]
+    | None
+)
 
 
-def _whole(value: Any) -> bool:
+def _is_whole(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MAX_NUMBER
 
 
-def _time(value: Any) -> bool:
+def _is_time(value: Any) -> bool:
     return type(value) is int and -MAX_NUMBER <= value <= MAX_NUMBER
 
 
-def _time_or_none(value: Any) -> bool:
-    return value is None or _time(value)
+def _is_time_or_none(value: Any) -> bool:
+    return value is None or _is_time(value)
 
 
-def _option_s(value: Any) -> bool:
+def _is_option_s(value: Any) -> bool:
     if type(value) is float:
         return math.isfinite(value)
-    return _time_or_none(value)
+    return _is_time_or_none(value)
 
 
-def _ascending(value: Any) -> bool:
-    if type(value) is not tuple or len(value) % 2 or not all(map(_whole, value)):
+def _is_ascending(value: Any) -> bool:
+    if type(value) is not tuple or len(value) % 2 or not all(map(_is_whole, value)):
         return False
     return all(low < high for low, high in pairwise((0, *value)))
 
 
-NUMBER = Leaf("a whole number from 0", _whole)
-MEMBER = Leaf("a member's number", _whole)
-SIGNED = Leaf("a whole number", lambda v: type(v) is int and abs(v) <= MAX_NUMBER)
-BIG = Leaf("a packed vector", lambda v: type(v) is int and v >= 0 and v.bit_length() <= MAX_BITS)
-TIME = Leaf("a time in nanoseconds", _time)
-MAYBE_TIME = Leaf("a time in nanoseconds or none", _time_or_none)
-MAYBE_SECONDS = Leaf("an option in seconds or none", _option_s)
-BOOL = Leaf("True or False", lambda v: type(v) is bool)
-TEXT = Leaf("text", lambda v: type(v) is str)
-BYTES = Leaf("bytes", lambda v: type(v) is bytes)
-BOUNDS = Leaf("the bounds of ascending intervals", _ascending)
-COUNT = Leaf("a message's number", lambda v: type(v) is int and 0 <= v <= MAX_VALUE)
-ANY = Leaf("anything", lambda v: True)
-ID: Shape = Named("MessageId")
+NUMBER = Scalar("a whole number from 0", _is_whole)
+MEMBER = Scalar("a member's number", _is_whole)
+SIGNED = Scalar("a whole number", lambda v: type(v) is int and abs(v) <= MAX_NUMBER)
+BIG = Scalar("a packed vector", lambda v: type(v) is int and v >= 0 and v.bit_length() <= MAX_BITS)
+TIME = Scalar("a time in nanoseconds", _is_time)
+MAYBE_TIME = Scalar("a time in nanoseconds or none", _is_time_or_none)
+MAYBE_SECONDS = Scalar("an option in seconds or none", _is_option_s)
+BOOL = Scalar("True or False", lambda v: type(v) is bool)
+TEXT = Scalar("text", lambda v: type(v) is str)
+BYTES = Scalar("bytes", lambda v: type(v) is bytes)
+BOUNDS = Scalar("the bounds of ascending intervals", _is_ascending)
+COUNT = Scalar("a message's number", lambda v: type(v) is int and 0 <= v <= MAX_VALUE)
+ANY = Scalar("anything", lambda v: True)
+ID: Shape = NamedTupleOf("MessageId")
 PAIRS: Shape = Many((NUMBER, NUMBER))
 WINDOW: Shape = (NUMBER, BIG)
 MEMBERS: Shape = Many(MEMBER)
@@ -121,10 +126,10 @@ COUNTS: Shape = Many((MEMBER, COUNT))
 
 
 def misfit(value: Any, shape: Shape, members: Collection[int] | None = None) -> str:
-    """Return where and how a value misfits, or "". Each `MEMBER` is one of `members`."""
-    if isinstance(shape, Leaf):
-        if not shape.holds(value):
-            return f"{value!r:.40} is not {shape.word}"
+    """Return where and how a value differs from the shape, or "". Each `MEMBER` is in `members`."""
+    if isinstance(shape, Scalar):
+        if not shape.matches(value):
+            return f"{value!r:.40} is not {shape.name}"
         if shape is MEMBER and members is not None and value not in members:
             return f"member {value} has no name"
         return ""
@@ -133,11 +138,11 @@ def misfit(value: Any, shape: Shape, members: Collection[int] | None = None) -> 
     if isinstance(shape, OneOf):
         tried = [misfit(value, one, members) for one in shape.shapes]
         return "" if "" in tried else tried[0]
-    if isinstance(shape, Named):
-        named = isinstance(value, tuple) and type(value).__name__ == shape.cls
-        return "" if named else f"{value!r:.40} is no {shape.cls}"
-    if isinstance(shape, Table | Record | Sequence):
-        return _frozen_misfit(value, shape, members)
+    if isinstance(shape, NamedTupleOf):
+        named = isinstance(value, tuple) and type(value).__name__ == shape.class_name
+        return "" if named else f"{value!r:.40} is no {shape.class_name}"
+    if isinstance(shape, MapOf | AttributesOf | ContainerOf):
+        return _find_frozen_mismatch(value, shape, members)
     if type(value) is not tuple:
         return f"{value!r:.40} is not a tuple"
     shapes = [shape.item] * len(value) if isinstance(shape, Many) else list(shape)
@@ -149,15 +154,15 @@ def misfit(value: Any, shape: Shape, members: Collection[int] | None = None) -> 
     return ""
 
 
-def _frozen_misfit(
-    value: Any, shape: Table | Record | Sequence, members: Collection[int] | None
+def _find_frozen_mismatch(
+    value: Any, shape: MapOf | AttributesOf | ContainerOf, members: Collection[int] | None
 ) -> str:
-    kind = shape.kind if isinstance(shape, Sequence) else state_tuples.DICT
+    kind = shape.kind if isinstance(shape, ContainerOf) else state_tuples.DICT
     if type(value) is not tuple or len(value) != 3 or value[:2] != (state_tuples.TAG, kind):
         return f"{value!r:.40} is not a stored {kind}"
-    if isinstance(shape, Table):
+    if isinstance(shape, MapOf):
         return misfit(value[2], Many((shape.key, shape.value)), members)
-    if isinstance(shape, Sequence):
+    if isinstance(shape, ContainerOf):
         return misfit(value[2], Many(shape.item), members)
     if where := misfit(value[2], Many((TEXT, ANY))):
         return where

@@ -1,8 +1,7 @@
-"""Shapes of the stored states and frontiers of each protocol, version 1.
+"""Schema of the stored states and join states of each protocol, version 1.
 
-By the name of the class, for itself and for classes made from it. Who changes what `snapshot` or
-`frontier` returns changes the shape here, and `tests/golden` shows whether bytes that were stored
-before are still read. A class that is not here (a protocol of one's own) may hold anything.
+Shapes are looked up by class name, also for subclasses. Custom protocols may store any value. A
+change of `snapshot` or `join_state` needs a change of the shape here.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from antecede.core.protocols.membership.newcomer_wait import NewcomerWait
+from antecede.core.protocols.membership.newcomer_wait import JoinWait
 from antecede.core.protocols.serialization import schema
 from antecede.core.protocols.serialization.schema import (
     ANY,
@@ -29,102 +28,105 @@ from antecede.core.protocols.serialization.schema import (
     TEXT,
     TIME,
     WINDOW,
-    Leaf,
+    AttributesOf,
+    ContainerOf,
     Many,
-    Named,
+    MapOf,
+    NamedTupleOf,
     OneOf,
-    Record,
-    Sequence,
+    Scalar,
     Shape,
-    Table,
 )
 from antecede.core.protocols.serialization.state_tuples import DEQUE, LIST, TAG
 from antecede.errors import DecodeError
 
-_BOUNDS_LIST = Leaf(
+_BOUNDS_LIST = Scalar(
     "a stored list of intervals",
-    lambda v: type(v) is tuple and len(v) == 3 and v[:2] == (TAG, LIST) and BOUNDS.holds(v[2]),
+    lambda v: type(v) is tuple and len(v) == 3 and v[:2] == (TAG, LIST) and BOUNDS.matches(v[2]),
 )
 _NUMBERS: Shape = Many((MEMBER, NUMBER))
 _RANGES: Shape = Many((MEMBER, BOUNDS))
 _ARRIVALS: Shape = Many(OneOf((MEMBER, BOUNDS), (MEMBER, BOUNDS, NUMBER)))
-"""With a number: up to it gaps are no longer remembered."""
+"""The third item, if present, is the number up to which gaps count as filled."""
 _VECTORS: Shape = Many((MEMBER, WINDOW))
 _NUMBERED = {"me": MEMBER, "members": MEMBERS, "sent": COUNT}
-_ARRIVED = {"arrived": Table(MEMBER, _BOUNDS_LIST), "last": Table(MEMBER, NUMBER)}
+_ARRIVED = {"arrived": MapOf(MEMBER, _BOUNDS_LIST), "last": MapOf(MEMBER, NUMBER)}
 
 
-def _counting(message: str, extra: Shape) -> Shape:
-    return MEMBER, MEMBERS, COUNT, COUNTS, COUNTS, Many(Named(message)), extra
+def _make_counting_shape(message: str, extra: Shape) -> Shape:
+    return MEMBER, MEMBERS, COUNT, COUNTS, COUNTS, Many(NamedTupleOf(message)), extra
 
 
-def _addressed(message: str) -> Shape:
-    return MEMBER, MEMBERS, COUNT, Many((MEMBER, NUMBER)), Many(Named(message))
+def _make_addressed_shape(message: str) -> Shape:
+    return MEMBER, MEMBERS, COUNT, Many((MEMBER, NUMBER)), Many(NamedTupleOf(message))
 
 
 _FRONTIER: Shape = (COUNTS, COUNTS)
-_KEPT: Shape = Many((MEMBER, COUNT, Many((Named("MatrixMessage"), NUMBER))))
+_KEPT: Shape = Many((MEMBER, COUNT, Many((NamedTupleOf("MatrixMessage"), NUMBER))))
 _MATRIX: Shape = (Many(BIG), Many(BIG), NUMBER, _KEPT)
-_CLOCK_OF_PEER: Shape = (COUNTS, _VECTORS, Many(Named("External")), COUNTS)
+_CLOCK_OF_PEER: Shape = (COUNTS, _VECTORS, Many(NamedTupleOf("External")), COUNTS)
 _TOPICS: Shape = Many((MEMBER, Many(TEXT)))
 _TIMES: Shape = (Many((TEXT, NUMBER)), NUMBER, BIG)
-_AHEAD = Table(MEMBER, Table(NUMBER, Named("StampedMessage")))
+_AHEAD = MapOf(MEMBER, MapOf(NUMBER, NamedTupleOf("StampedMessage")))
 
 CLOCKS: dict[str, Shape] = {
     "members": MEMBERS,
     "sent": COUNT,
-    "before": Table(MEMBER, NUMBER),
-    "kept": Sequence(DEQUE, (MEMBERS, Named("StampedMessage"))),
+    "before": MapOf(MEMBER, NUMBER),
+    "kept": ContainerOf(DEQUE, (MEMBERS, NamedTupleOf("StampedMessage"))),
     "dropped": NUMBER,
-    "newest": Table(MEMBER, NUMBER),
+    "newest": MapOf(MEMBER, NUMBER),
     "ahead": _AHEAD,
-    "high": Table(MEMBER, NUMBER),
-    "last": Table(MEMBER, NUMBER),
-    "given_up": Table(MEMBER, NUMBER),
+    "high": MapOf(MEMBER, NUMBER),
+    "last": MapOf(MEMBER, NUMBER),
+    "abandoned": MapOf(MEMBER, NUMBER),
     "linear_time": NUMBER,
-    "held": Table(ID, Named("Taken")),
-    "floors": Table(MEMBER, Named("Floor")),
-    "heard": Table(MEMBER, Named("NullMessage")),
-    "delivered": Table(MEMBER, NUMBER),
-    "spoke": Table(MEMBER, TIME),
-    "asked": Table(MEMBER, TIME),
-    "arrived": Table(ID, TIME),
-    "left": Table(MEMBER, MAYBE_TIME),
-    "own_clock": Named("OwnClock"),
+    "held": MapOf(ID, NamedTupleOf("AcceptedMessage")),
+    "lower_bounds": MapOf(MEMBER, NamedTupleOf("LowerBound")),
+    "null_messages": MapOf(MEMBER, NamedTupleOf("NullMessage")),
+    "delivered": MapOf(MEMBER, NUMBER),
+    "last_sent": MapOf(MEMBER, TIME),
+    "last_request": MapOf(MEMBER, TIME),
+    "arrived": MapOf(ID, TIME),
+    "left": MapOf(MEMBER, MAYBE_TIME),
+    "own_clock": NamedTupleOf("OwnClock"),
 }
-"""Attributes in the state of an order by clocks, by name without the unit of time."""
+"""State attributes of an order by clocks, by name without the unit of time."""
 
 STATES: dict[str, Shape] = {
     "Unordered": OneOf(
-        Record(**_NUMBERED, **_ARRIVED),
-        Record(**_NUMBERED, **_ARRIVED, closed=Table(MEMBER, NUMBER)),
+        AttributesOf(**_NUMBERED, **_ARRIVED),
+        AttributesOf(**_NUMBERED, **_ARRIVED, closed=MapOf(MEMBER, NUMBER)),
     ),
-    "Fifo": Record(**_NUMBERED, **_ARRIVED, held=Table(ID, Named("NumberedMessage"))),
-    "Bss": _counting("BssMessage", (BOOL, BOOL, BIG)),
-    "Ds": _counting("DsMessage", ()),
-    "Idr": _counting("IdrMessage", BIG),
-    "Matrix": _counting(
+    "Fifo": AttributesOf(**_NUMBERED, **_ARRIVED, held=MapOf(ID, NamedTupleOf("NumberedMessage"))),
+    "Bss": _make_counting_shape("BssMessage", (BOOL, BOOL, BIG)),
+    "Ds": _make_counting_shape("DsMessage", ()),
+    "Idr": _make_counting_shape("IdrMessage", BIG),
+    "Matrix": _make_counting_shape(
         "MatrixMessage",
         (
             _MATRIX,
             TIME,
-            Many(Named("Heartbeat")),
+            Many(NamedTupleOf("Heartbeat")),
             Many((MEMBER, (TIME, NUMBER))),
-            Named("OwnClock"),
+            NamedTupleOf("OwnClock"),
         ),
     ),
-    "Ses": (_addressed("SesMessage"), (BIG, Many((MEMBER, BIG)), ANY, Many((MEMBER, BOUNDS)))),
-    "Rst": (_addressed("RstMessage"), Many(BIG)),
+    "Ses": (
+        _make_addressed_shape("SesMessage"),
+        (BIG, Many((MEMBER, BIG)), ANY, Many((MEMBER, BOUNDS))),
+    ),
+    "Rst": (_make_addressed_shape("RstMessage"), Many(BIG)),
     "SbState": (
         MEMBER,
-        Named("Policy"),
+        NamedTupleOf("ReplyPolicy"),
         NUMBER,
         Many((MEMBER, BOUNDS, SIGNED)),
         _RANGES,
-        Many((Named("SbMessage"), TIME, Many(ID))),
+        Many((NamedTupleOf("SbMessage"), TIME, Many(ID))),
         Many((TEXT, NUMBER)),
         Many((MEMBER, PAIRS)),
-        Named("OwnClock"),
+        NamedTupleOf("OwnClock"),
     ),
     "TopicState": (
         MEMBER,
@@ -133,16 +135,16 @@ STATES: dict[str, Shape] = {
         COUNTS,
         _TIMES,
         _ARRIVALS,
-        Many((Named("TopicMessage"), TIME)),
+        Many((NamedTupleOf("TopicMessage"), TIME)),
         _TOPICS,
-        Named("OwnClock"),
+        NamedTupleOf("OwnClock"),
     ),
     "Sequencer": (
         MEMBER,
         NUMBER,
         NUMBER,
         _NUMBERS,
-        Many(Named("SequencedMessage")),
+        Many(NamedTupleOf("SequencedMessage")),
         Many((NUMBER, (MEMBER, NUMBER, NUMBER))),
     ),
     "AgreedTimestamps": (
@@ -154,9 +156,9 @@ STATES: dict[str, Shape] = {
         _NUMBERS,
         _NUMBERS,
         _NUMBERS,
-        Many((MEMBER, Many((NUMBER, Named("TimedMessage"))))),
+        Many((MEMBER, Many((NUMBER, NamedTupleOf("TimedMessage"))))),
         Many((MEMBER, PAIRS)),
-        Many(Named("TimedMessage")),
+        Many(NamedTupleOf("TimedMessage")),
     ),
     "InternalPeer": (
         MEMBERS,
@@ -164,7 +166,7 @@ STATES: dict[str, Shape] = {
         NUMBER,
         BIG,
         WINDOW,
-        Many(Named("Downward")),
+        Many(NamedTupleOf("Downward")),
         (NUMBER, NUMBER),
     ),
     "ExternalPeer": (MEMBERS, NUMBER, (COUNTS, _VECTORS), _CLOCK_OF_PEER),
@@ -175,7 +177,7 @@ STATES: dict[str, Shape] = {
         COUNTS,
         NUMBER,
         WINDOW,
-        Many(Named("Upward")),
+        Many(NamedTupleOf("Upward")),
         _CLOCK_OF_PEER,
         (COUNTS, Many((NUMBER, (MEMBER, NUMBER))), PAIRS, WINDOW),
     ),
@@ -200,24 +202,24 @@ FRONTIERS: dict[str, Shape] = {
 
 
 def check_state(protocol: Any, state: Any, members: Collection[int]) -> None:
-    """Raise DecodeError unless a state has the shape of the protocol's; members have names."""
-    shape = _shape_of(protocol, STATES)
+    """Raise DecodeError unless a state has the protocol's shape; `members`: known numbers."""
+    shape = _find_shape(protocol, STATES)
     attributes = getattr(protocol, "state", ())
     if attributes and type(protocol).__module__.startswith("antecede.core.protocols."):
         names = (name.removesuffix("_ns").removesuffix("_s") for name in attributes)
         shape = (MEMBER, *(CLOCKS.get(name, ANY) for name in names))
-    if isinstance(protocol, NewcomerWait) and isinstance(shape, tuple):
+    if isinstance(protocol, JoinWait) and isinstance(shape, tuple):
         shape = OneOf(shape, (*shape, MAYBE_TIME))
     _check(protocol, state, shape, members, "state")
 
 
 def check_frontier(protocol: Any, frontier: Any, members: Collection[int]) -> None:
-    """Raise DecodeError unless a frontier has the shape of the protocol's."""
-    _check(protocol, frontier, _shape_of(protocol, FRONTIERS), members, "frontier")
+    """Raise DecodeError unless a join state has the protocol's shape."""
+    _check(protocol, frontier, _find_shape(protocol, FRONTIERS), members, "join state")
 
 
-def _shape_of(protocol: Any, table: dict[str, Shape]) -> Shape:
-    """Return the shape of the nearest class of this package; `ANY` for classes from elsewhere."""
+def _find_shape(protocol: Any, table: dict[str, Shape]) -> Shape:
+    """Return the shape of the nearest class of this package; `ANY` for custom classes."""
     cls = type(protocol)
     if not cls.__module__.startswith("antecede.core.protocols."):
         return ANY
@@ -227,4 +229,4 @@ def _shape_of(protocol: Any, table: dict[str, Shape]) -> Shape:
 def _check(protocol: Any, value: Any, shape: Shape, members: Collection[int], what: str) -> None:
     if where := schema.misfit(value, shape, members):
         name = type(protocol).__name__
-        raise DecodeError(f"a stored {what} that is none of {name}'s: {where}")
+        raise DecodeError(f"stored {what} does not match {name}: {where}")

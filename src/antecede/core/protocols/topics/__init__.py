@@ -1,4 +1,4 @@
-"""Topic-based causal order for publish/subscribe: Nakayama 2017."""
+"""Topic-based causal order for publish/subscribe (Nakayama 2017)."""
 
 from typing import TYPE_CHECKING
 

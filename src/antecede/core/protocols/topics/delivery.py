@@ -1,30 +1,30 @@
-"""Topic-based delivery, shared by the five protocols of Nakayama 2017 (`topics.protocols`).
+"""Topic-based delivery of the five protocols of Nakayama 2017 (`topics.protocols`).
 
-Source: Nakayama 2017, section 2 and errata; the text gives relations between events, no delivery
-rule.
+Source: Nakayama 2017, section 2 and errata. The source gives relations between events, but no
+delivery rule.
 
 Theory of operation
 -------------------
-State: the topic vector TV (a count a topic), linear time LT and vector time VT where carried; for
-each member the numbers that arrived, which tell duplicates; the events held back, each with the
-reading of the clock at its arrival.
+The state has the topic vector TV (a count per topic), and linear time LT and vector time VT if they
+are carried. For each member it has the numbers that arrived, which detect duplicates. Events are
+held back with the clock reading at their arrival.
 
-Publishing adds one to every topic of the publication e.P, to LT and to the own entry of VT, then
-stamps; the event goes to the members that subscribe to a topic of e.P. Arrival takes the
+Publishing adds one to every topic of the publication e.P, to LT and to the own entry of VT. The
+event carries the result and goes to the subscribers of a topic of e.P. An arrival takes the
 component-wise maximum before anything is held or delivered: the relation is by RECEIPT.
 
-An event may go when nothing that precedes it can still be on its way (`topics.delays`) and nothing
-that precedes it is held (`topics.relations`). Without physical time the wait counts from its
-arrival. With it the wait counts from e.PT or from the arrival, whichever ends first, so that a
-source whose clock is far ahead delays nobody for ever. Counting cannot replace the wait: VT does
-not tell whether a past event is for this member.
+An event is deliverable when no predecessor can still arrive (`topics.delays`) and none is held
+(`topics.relations`). Without physical time the wait counts from its arrival. With physical time it
+counts from e.PT or from the arrival, whichever ends first. So a source whose clock is far ahead
+delays no event for ever. Counting cannot replace the wait, since VT does not show whether a past
+event is addressed to this member.
 
-The relation can be cyclic, so nothing is sorted by it. An event waits for a held one that precedes
-it AND has the lesser rank: LT, or the sum of TV, then source and number. A pair against the rank is
-not causal.
+The relation can be cyclic, so it cannot be used for sorting. An event waits for a held one that
+precedes it AND has the lesser rank: LT, or the sum of TV, then source and number. A pair against
+the rank is not causal.
 
-Loss and late arrival are not recovered: dependents go without an event that exceeds the bounds;
-when it comes it is delivered, late.
+Lost and late events are not recovered. Dependents are delivered without an event that exceeds the
+bounds. When it arrives it is delivered, late.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from typing import Any
 
 from antecede.core.clocks import MAX_VALUE, get, items, merge, put
 from antecede.core.protocols.base import (
+    CLOSED_GAP,
     DUPLICATE,
-    FORGOTTEN,
     NOTHING,
     OWN,
     Deliver,
@@ -49,20 +49,22 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.topics import messages
 from antecede.core.protocols.topics.messages import TopicMessage, check_times, checked_topics
-from antecede.core.protocols.topics.published_relations import vector_after_receipt_as_printed
-from antecede.core.protocols.topics.state import NOT_SUBSCRIBED, TopicState, Waiting
+from antecede.core.protocols.topics.published_relations import merge_vector_as_published
+from antecede.core.protocols.topics.state import NOT_SUBSCRIBED, HeldEvent, TopicState
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 
 class TopicProtocol(TopicState):
-    """One peer of a group in which events go to those who subscribe to one of their topics.
+    """Member of a group in which events go to the subscribers of one of their topics.
 
-    `subscriptions`: topics by member, of members to come too. `bounds`: accuracy of clocks and
-    delays of channels, which the order rests on. `reading`: "all", "some" or "no-greater", see
+    `subscriptions`: topics by member, joining members included. `bounds`: accuracy of clocks and
+    delays of channels, on which the order relies. `reading`: "all", "some" or "no-greater", see
     `topics.relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
-    choose these alike. `max_jump`: by how much an event's counts, LT and VT may be above one's
-    own (None: any). `max_gaps`: gaps remembered in the numbers of each source,
-    None: all; what comes in an older one is discarded. Raises LocalError without bounds.
+    must agree on these.
+
+    `max_clock_lead`: limit of an event's counts, LT and VT above the known ones (None: no limit).
+    `max_gaps`: remembered gaps per source (None: no limit); an event in an older gap is discarded.
+    Raises LocalError without bounds.
     """
 
     # -- publishing -------------------------------------------------------------------------
@@ -75,23 +77,24 @@ class TopicProtocol(TopicState):
         after: Sequence[MessageId] = (),
         topics: Collection[str] = (),
     ) -> Sequence[Effect]:
-        """Publish an event about `topics` to all others that subscribe to one of them.
+        """Publish an event about `topics` to all other members that subscribe to one of them.
 
-        An event for nobody counts, without effect but in lanes. Raises LocalError for topics.
+        An event without subscribers is counted, but only sent with sender logs. Raises LocalError
+        for invalid topics.
         """
         now, clock = self.read_clock(now)
         publication = checked_topics(topics)
         if not publication:
-            raise LocalError("name the topics that the event is about: send(..., topics=[...])")
-        if self.entry:
-            self.check_entry(now)
+            raise LocalError("an event without topics; name them: send(..., topics=[...])")
+        if self.join_wait:
+            self.check_join_wait(now)
         self.own_clock = clock
         self.sent += 1
-        self.lt += self.parts.linear
+        self.lt += self.carried_times.linear
         for topic in publication:
             self.tv[topic] = self.tv.get(topic, 0) + 1
         tv = tuple(sorted(self.tv.items()))
-        pt_ns = now if self.parts.physical else 0
+        pt_ns = now if self.carried_times.physical else 0
         message = TopicMessage(
             self.me, self.sent, payload, publication, tv, self.lt, pt_ns, self.vt
         )
@@ -103,43 +106,43 @@ class TopicProtocol(TopicState):
     # -- arrival and delivery ---------------------------------------------------------------
 
     def receive(self, message: TopicMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take over the event's times, hold it, and deliver what may go."""
         now, clock = self.read_clock(now)
         key = MessageId(message.sender, message.seq)
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
-        self._check_jumps(message)
+        self._check_leads(message)
         self.own_clock = clock
-        if self.entry:
-            self.note_entry(now)
-        if not self.note_arrival(*key):
+        if self.join_wait:
+            self.record_first_reading(now)
+        if not self.record_arrival(*key):
             if message.seq > self.closed.get(message.sender, 0):
                 return (Discard(message, DUPLICATE),)
-            self.take_over(message)  # it may have come for the first time
-            return (Discard(message, FORGOTTEN),)
+            self.take_over(message)  # may be its first copy
+            return (Discard(message, CLOSED_GAP),)
         self.take_over(message)
         if self.subscription.isdisjoint(message.topics):
             return (Discard(message, NOT_SUBSCRIBED), *self._deliver(now))
-        self.held[key] = Waiting(message, messages.stamp(message, vector=self.parts.vector), now)
-        self.note_held(key)
+        self.held[key] = HeldEvent(
+            message, messages.make_timestamp(message, vector=self.carried_times.vector), now
+        )
+        self.enqueue_held(key)
         delivered = self._deliver(now)
         return (Hold(message, ()), *delivered) if key in self.held else delivered
 
     def take_over(self, message: TopicMessage) -> None:
-        """Take the component-wise maximum of all times."""
         tv = self.tv
         for topic, count in message.tv:
             if count > tv.get(topic, 0):
                 tv[topic] = count
         if message.lt > self.lt:
             self.lt = message.lt
-        if self.parts.vector and self.as_published:
-            self.vt = vector_after_receipt_as_printed(self.vt, self.arrived)
+        if self.carried_times.vector and self.as_published:
+            self.vt = merge_vector_as_published(self.vt, self.arrived)
             return
-        if self.parts.vector:
-            theirs = put(message.vt, message.sender, message.seq)
-            self.vt = put(merge(self.vt, theirs, self.guard), self.me, 0)
+        if self.carried_times.vector:
+            received = put(message.vt, message.sender, message.seq)
+            self.vt = put(merge(self.vt, received, self.guard), self.me, 0)
 
     def _check(self, message: TopicMessage) -> None:
         sender, seq = message.sender, message.seq
@@ -148,7 +151,7 @@ class TopicProtocol(TopicState):
         last = self.last.get(sender, MAX_VALUE)
         if not 1 <= seq <= last:
             raise SequenceError(f"message {seq} from member {sender}: numbers are 1 to {last}")
-        check_times(message, self.parts)
+        check_times(message, self.carried_times)
         if message.vt:
             self._check_vector(message)
 
@@ -161,14 +164,14 @@ class TopicProtocol(TopicState):
                     "who is not in the group"
                 )
             if self.as_published:
-                continue  # such entries are no numbers of events
+                continue  # these entries are not event numbers
             most = self.sent if member == self.me else self.last.get(member, number)
             if number > most:
                 what = f"message {seq} from member {sender} follows"
-                raise changes.beyond(what, number, member, most, self.me)
+                raise changes.make_number_error(what, number, member, most, self.me)
 
-    def _check_jumps(self, message: TopicMessage) -> None:
-        """Raise LimitError for what is taken over; a PT is not, and delays nobody for ever."""
+    def _check_leads(self, message: TopicMessage) -> None:
+        """Raise LimitError for times that lead too far. PT is not merged and is not limited."""
         limits = self.limits
         for topic, count in message.tv:
             if count > (here := self.tv.get(topic, 0)):
@@ -182,8 +185,8 @@ class TopicProtocol(TopicState):
 
     def tick(self, now: int) -> Sequence[Effect]:
         reading, self.own_clock = self.read_clock(now)
-        if self.entry:
-            self.note_entry(reading)
+        if self.join_wait:
+            self.record_first_reading(reading)
         return self._deliver(reading)
 
     def _deliver(self, now: int) -> tuple[Effect, ...]:

@@ -1,11 +1,9 @@
-"""An event message of Nakayama 2017 and its bytes: topics, topic vector, linear, physical, vector
-time.
+"""Event message of Nakayama 2017 and its encoding.
 
-On the wire: sender and number; the topics that the sender knows, in ascending order, each with
-its name and `2 * count + 1` when the event is about it, else `2 * count`; then what the protocol
-carries of linear time (a varint), physical time (8 bytes,
-nanoseconds with a sign) and vector time (pairs, the sender's
-own entry left out: it is the number).
+On the wire: sender and number; the topics known to the sender, in ascending order, each with its
+name and `2 * count + 1` if the event is about it, else `2 * count`. Then follow the carried times:
+linear (a varint), physical (8 bytes, nanoseconds with a sign), and vector time (pairs, without the
+sender's own entry, which is the number).
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from antecede.formatting import shown
 
 MAX_TOPIC_BYTES = 255
 MAX_COUNT = (1 << 62) - 1
-"""Greatest topic count and linear time that are believed."""
+"""Largest accepted topic count and linear time."""
 
 
-class Parts(NamedTuple):
-    """Which times a protocol's messages carry beside the topic vector."""
+class CarriedTimes(NamedTuple):
+    """Times that a protocol's messages carry besides the topic vector."""
 
     linear: bool = False
     physical: bool = False
@@ -34,11 +32,11 @@ class Parts(NamedTuple):
 
 
 class TopicMessage(NamedTuple):
-    """An event. Times that the protocol does not carry are 0."""
+    """Event. Times that the protocol does not carry are 0."""
 
     sender: int
     seq: int
-    """The sender's number for it, from 1, over all its events, whomever they are for."""
+    """The sender's number for it, from 1, over all its events, with or without subscribers."""
     payload: Any
     topics: tuple[str, ...]
     """The publication e.P, in ascending order."""
@@ -50,8 +48,8 @@ class TopicMessage(NamedTuple):
     """e.VT in packed lanes, without the sender's own entry."""
 
 
-def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
-    """Return what relations read of a message; `vector`: of its (long) vector time too."""
+def make_timestamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
+    """Return the input of the relations; `vector`: with the (long) vector time."""
     counts = dict(message.tv)
     vt = put(message.vt, message.sender, message.seq) if vector else 0
     about = {topic: counts[topic] for topic in message.topics}
@@ -60,13 +58,15 @@ def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
 
 
 def checked_topics(topics: Collection[str]) -> tuple[str, ...]:
-    """Return topics in ascending order; raises LocalError for a name empty or too long."""
+    """Return topics in ascending order. Raises LocalError for an empty or too long name."""
     if isinstance(topics, str):
-        raise LocalError(f"topics are several names, not the word {topics!r}: write [{topics!r}]")
+        raise LocalError(
+            f"topics is the word {topics!r}; expected several names, for example [{topics!r}]"
+        )
     for topic in topics:
         if not _is_name(topic):
             raise LocalError(
-                f"a topic's name has 1 to {MAX_TOPIC_BYTES} bytes as UTF-8, not {shown(topic)}"
+                f"topic {shown(topic)} is invalid; expected 1 to {MAX_TOPIC_BYTES} bytes as UTF-8"
             )
     return tuple(sorted(set(topics)))
 
@@ -78,35 +78,37 @@ def _is_name(topic: object) -> bool:
         return False
 
 
-def _what(message: TopicMessage) -> str:
+def _describe_source(message: TopicMessage) -> str:
     return f"message {message.seq} of member {message.sender}"
 
 
-def check_times(message: TopicMessage, parts: Parts) -> None:
-    """Raise a RemoteError when topics or times cannot be those of an event."""
+def check_times(message: TopicMessage, parts: CarriedTimes) -> None:
+    """Raise a RemoteError for impossible topics or times of an event."""
     counts = dict(message.tv)
     about, numbers = [counts.get(topic, 0) for topic in message.topics], counts.values()
     if not about or min(about) < 1:
         raise RemoteError(
-            f"{_what(message)} is about no topic, or about one that it does not count"
+            f"{_describe_source(message)} has no topic, or one that it does not count"
         )
     if min(numbers) < 1 or max(numbers) > MAX_COUNT:
-        what = _what(message)
+        what = _describe_source(message)
         raise SequenceError(f"{what} counts a topic below 1 or above {MAX_COUNT}")
     if parts.linear and not 1 <= message.lt <= MAX_COUNT:
-        what = _what(message)
-        raise SequenceError(f"{what} has linear time {message.lt}; it is 1 to {MAX_COUNT}")
+        what = _describe_source(message)
+        raise SequenceError(f"{what} has linear time {message.lt}; expected 1 to {MAX_COUNT}")
     if parts.physical and abs(message.pt_ns) > LONGEST_NS:
         raise RemoteError(
-            f"{_what(message)} has physical time {message.pt_ns} ns; "
-            "readings are within 146 years of 0"
+            f"{_describe_source(message)} has physical time {message.pt_ns} ns; "
+            "expected within 146 years of 0"
         )
     if message.vt and (message.vt >> (message.sender * LANE_BITS)) & MAX_VALUE:
-        raise RemoteError(f"{_what(message)} has an entry of its own in its vector time")
+        raise RemoteError(
+            f"{_describe_source(message)} has its sender's own entry in its vector time"
+        )
 
 
-def encode(message: TopicMessage, parts: Parts) -> bytes:
-    """Return the control information as bytes (see the module text)."""
+def encode(message: TopicMessage, parts: CarriedTimes) -> bytes:
+    """Return the control information as bytes (see the module docstring)."""
     about = frozenset(message.topics)
     out = bytearray(varint(message.sender) + varint(message.seq) + varint(len(message.tv)))
     for topic, count in message.tv:
@@ -120,7 +122,7 @@ def encode(message: TopicMessage, parts: Parts) -> bytes:
     return bytes(out)
 
 
-def decode(control: bytes, payload: Any, parts: Parts) -> TopicMessage:
+def decode(control: bytes, payload: Any, parts: CarriedTimes) -> TopicMessage:
     """Return the message that `encode` wrote. Raises DecodeError or another RemoteError."""
     reader = Reader(control)
     sender, seq = reader.varint(), reader.varint()

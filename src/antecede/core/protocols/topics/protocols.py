@@ -1,9 +1,7 @@
-"""The five protocols of Nakayama 2017: what each carries beside the topic vector, and so what it
-orders.
+"""The five protocols of Nakayama 2017, by the times that they carry besides the topic vector.
 
-Source: Nakayama 2017, section 2 ("types of protocols based on the ordering rules") and, for TV_VT,
-section 3, where it is the exact relation that the others are measured against. What they do is in
-`topics.delivery`, how they order in `topics.relations`.
+Source: Nakayama 2017, section 2 ("types of protocols based on the ordering rules"), and section 3
+for TV_VT, the exact relation with which the others are compared.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from antecede.core.protocols.topics.delivery import TopicProtocol
-from antecede.core.protocols.topics.messages import Parts
+from antecede.core.protocols.topics.messages import CarriedTimes
 
 
 class Tv(TopicProtocol):
@@ -19,24 +17,24 @@ class Tv(TopicProtocol):
 
 
 class TvLt(TopicProtocol):
-    """TV_LT: and linear time; waits by arrival."""
+    """TV_LT: topic vector and linear time; waits by arrival."""
 
-    parts: ClassVar[Parts] = Parts(linear=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(linear=True)
 
 
 class TvPt(TopicProtocol):
-    """TV_PT: and physical time; waits by the time of publishing."""
+    """TV_PT: topic vector and physical time; waits by the time of publishing."""
 
-    parts: ClassVar[Parts] = Parts(physical=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(physical=True)
 
 
 class Htbc(TopicProtocol):
-    """HTBC: and both; orders the least of those whose messages do not grow with the group."""
+    """HTBC: topic vector, linear and physical time; the fewest pairs at constant message size."""
 
-    parts: ClassVar[Parts] = Parts(linear=True, physical=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(linear=True, physical=True)
 
 
 class TvVt(TopicProtocol):
-    """TV_VT: and vector time; orders exactly what is causally before and related in topics."""
+    """TV_VT: topic vector and vector time; orders exactly the causal pairs that share topics."""
 
-    parts: ClassVar[Parts] = Parts(vector=True)
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes(vector=True)

@@ -1,22 +1,23 @@
-"""Relations of HTBC between two events at a subscriber, safe.
+"""Relations of HTBC between two events at a subscriber, as repaired.
 
 Source: Nakayama 2017, section 2 (ordering rules 1 to 4) and section 3 (the sets TV_i to VT_i);
 errata. As printed: `topics.published_relations`.
 
-A relation answers for a pair of events and the subscription p.S of the peer that orders them:
+A relation takes a pair of events and the subscription p.S of the member that orders them:
 
-    TV      less in every topic of e1.P & e2.P & p.S; unrelated when these are none (rule 1)
-    LT      e1.LT < e2.LT (rule 2)
-    PT      e2.PT - e1.PT is what an effect's can be (rule 3)
-    VT      e1.VT <= e2.VT: e1 is in the causal past of e2, by receipt (the yardstick)
+- TV: less in every topic of e1.P & e2.P & p.S; unrelated when these are none (rule 1).
+- LT: e1.LT < e2.LT (rule 2).
+- PT: e2.PT - e1.PT is possible for an effect (rule 3).
+- VT: e1.VT <= e2.VT, so e1 is in the causal past of e2, by receipt (the reference).
 
-and a protocol orders what all of its parts order. TV & VT is exact: causally before and related in
-topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC (TBC) order all
-of them and some more, "unnecessarily". Events of one source go by its own counter.
+A protocol orders the pairs that all its parts order. TV & VT is exact: causal and related in
+topics. Repaired, TV, LT and PT hold for every such pair. So TV, TV_LT, TV_PT and HTBC (TBC) order
+all of them and some more, which is false causality. Events of one source are ordered by its
+counter.
 
-TV is cyclic over topics that overlap: with e1 about {a, b}, e2 about {b, c} and e3 about {c, a},
-each pair has one topic in common and is compared in it alone. VT and LT are strict orders; where
-neither is part of a relation, `Stamp.weight` is (see `TopicRelation.rank`).
+TV is cyclic over topics that overlap. Let e1 be about {a, b}, e2 about {b, c} and e3 about {c, a}.
+Each pair has one topic in common and is compared in it alone. VT and LT are strict orders. A
+relation without them uses `TopicTimestamp.weight` (see `TopicRelation.rank`).
 """
 
 from __future__ import annotations
@@ -32,29 +33,26 @@ ALL = "all"
 SOME = "some"
 PUBLISHED = "no-greater"
 READINGS = (ALL, SOME, PUBLISHED)
-"""TV precedes when less in all common topics; no greater in any and less in some; no greater."""
+"""TV precedes if less in all common topics; no greater in any, less in some; no greater."""
 
 
 class Stamp(NamedTuple):
-    """What the relations read of an event. Fields that a protocol does not carry are 0."""
+    """Input of the relations for an event. Fields that a protocol does not carry are 0."""
 
     source: int
     seq: int
-    """The source's number for the event, from 1."""
     counts: Mapping[str, int]
-    """e.TV in the topics of e.P, so its keys are e.P: no relation reads the other entries."""
+    """e.TV in the topics of e.P, so its keys are e.P; no relation reads other entries."""
     weight: int = 0
     """Sum of the whole topic vector."""
     lt: int = 0
-    """Linear time."""
     pt_ns: int = 0
-    """Physical time in nanoseconds: what the source's clock showed."""
     vt: int = 0
-    """Vector time in packed lanes (`core.clocks.lanes`), the source's own entry included."""
+    """Vector time in packed lanes (`core.clocks.lanes`), with the source's own entry."""
 
 
 class TopicRelation:
-    """TV and any of the others, for a group with these bounds. Raises LocalError."""
+    """Relation of TV and other times, for a group with these bounds. Raises LocalError."""
 
     def __init__(
         self,
@@ -66,13 +64,12 @@ class TopicRelation:
         reading: str = ALL,
     ) -> None:
         if reading not in READINGS:
-            raise LocalError(f"reading is {reading!r}; there are {', '.join(READINGS)}")
+            raise LocalError(f"unknown reading {reading!r}; choose from {', '.join(READINGS)}")
         self.delays = delays
         self.linear, self.physical, self.vector = linear, physical, vector
         self.reading = reading
 
     def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
-        """Tell whether a peer with this subscription orders e1 before e2."""
         if not topics_precede(e1, e2, subscription, reading=self.reading):
             return False
         if self.vector and not vector_precedes(e1, e2):
@@ -82,17 +79,14 @@ class TopicRelation:
         return not self.physical or physical_precedes(e1, e2, self.delays)
 
     def rank(self, event: Stamp) -> tuple[int, int, int]:
-        """Return a key that is less for e1 whenever e1 is in the causal past of e2.
-
-        The linear time; without it the weight of the topic vector, which grows likewise.
-        """
+        """Return a key that is less for e1 whenever e1 is in the causal past of e2."""
         return (event.lt if self.linear else event.weight), event.source, event.seq
 
 
 def topics_precede(
     e1: Stamp, e2: Stamp, subscription: Collection[str], *, reading: str = ALL
 ) -> bool:
-    """Tell whether e1.TV precedes e2.TV on e1.P & e2.P & p.S (Nakayama 2017, rule 1)."""
+    """Return whether e1.TV precedes e2.TV on e1.P & e2.P & p.S (Nakayama 2017, rule 1)."""
     one, other = e1.counts, e2.counts
     common = [topic for topic in one if topic in other and topic in subscription]
     if reading == ALL:
@@ -105,12 +99,12 @@ def topics_precede(
 
 
 def linear_precedes(e1: Stamp, e2: Stamp) -> bool:
-    """Tell whether e1.LT < e2.LT (Nakayama 2017, rule 2, repaired)."""
+    """Return whether e1.LT < e2.LT (Nakayama 2017, rule 2, repaired)."""
     return e1.lt < e2.lt
 
 
 def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
-    """Tell whether e2 can be an effect of e1, by physical time (rule 3, repaired)."""
+    """Return whether e2 can be an effect of e1 by physical time (rule 3, repaired)."""
     if e1.source == e2.source:
         return e1.seq < e2.seq
     nearest_ns = delays.least_ns(e1.source, e2.source) - delays.error_ns(e1.source, e2.source)
@@ -118,6 +112,6 @@ def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
 
 
 def vector_precedes(e1: Stamp, e2: Stamp) -> bool:
-    """Tell whether e1.VT <= e2.VT: e1 is in e2's causal past (section 3; Mattern)."""
+    """Return whether e1.VT <= e2.VT: e1 is in e2's causal past (section 3; Mattern)."""
     width = max(e1.vt.bit_length(), e2.vt.bit_length())
     return dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))

@@ -1,8 +1,6 @@
-"""The state of a peer in a topic-based group: options, times, membership; its size and copies.
+"""State of a member of a topic-based group: options, times, membership, snapshot and sizes.
 
-Source: Nakayama 2017; joins, leaves and changed subscriptions are ours. The exchange of events is
-in
-`topics.delivery`, the theory of operation too.
+Source: Nakayama 2017; joins, leaves and changed subscriptions are extensions.
 """
 
 from __future__ import annotations
@@ -37,45 +35,45 @@ from antecede.core.protocols.base import (
     Protocol,
     Relation,
 )
-from antecede.core.protocols.clock_based.clock_lead import MAX_JUMP, Limits
+from antecede.core.protocols.clock_based.clock_lead import MAX_CLOCK_LEAD, ClockLeadLimits
 from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.membership.newcomer_wait import NewcomerWait
-from antecede.core.protocols.options.checks import refuse_former_name
+from antecede.core.protocols.membership.newcomer_wait import JoinWait
+from antecede.core.protocols.options.checks import reject_old_name
 from antecede.core.protocols.topics import messages
 from antecede.core.protocols.topics.delays import Delays
-from antecede.core.protocols.topics.messages import Parts, TopicMessage, checked_topics
+from antecede.core.protocols.topics.messages import CarriedTimes, TopicMessage, checked_topics
 from antecede.core.protocols.topics.published_relations import PrintedTopicRelation
 from antecede.core.protocols.topics.relations import ALL, Stamp, TopicRelation
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import LocalError
 
-NOT_SUBSCRIBED = "about no topic that this member subscribes to"
+NOT_SUBSCRIBED = "about no topic to which this member subscribes"
 INTEGER_BYTES = 4
 TIME_BYTES = 8
 
 
-class Waiting(NamedTuple):
-    """A held event."""
+class HeldEvent(NamedTuple):
+    """Held event."""
 
     message: TopicMessage
-    stamp: Stamp
+    timestamp: Stamp
     arrived_ns: int
-    """What the own clock showed when it arrived."""
+    """Clock reading at its arrival."""
 
 
-class TopicState(NewcomerWait, Protocol):
-    """Everything of a peer but the rules for events; see `TopicProtocol` for the options."""
+class TopicState(JoinWait, Protocol):
+    """State of a member without the rules for events; `TopicProtocol` documents the options."""
 
     control_power: ClassVar[int | None] = 1
 
-    parts: ClassVar[Parts] = Parts()
-    """Which times the messages carry and the relation reads, beside the topic vector."""
+    carried_times: ClassVar[CarriedTimes] = CarriedTimes()
+    """Times that the messages carry and the relation reads, besides the topic vector."""
     guarantee: Guarantee = Guarantee(
         Relation.BY_TOPIC, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
     )
     addressing: ClassVar[Addressing] = Addressing.TOPICS
-    own_options: ClassVar[frozenset[str]] = frozenset({"max_jump", "max_gaps"})
+    own_options: ClassVar[frozenset[str]] = frozenset({"max_clock_lead", "max_gaps"})
 
     def __init__(
         self,
@@ -86,23 +84,23 @@ class TopicState(NewcomerWait, Protocol):
         bounds: Bounds[int] | None = None,
         reading: str = ALL,
         as_published: bool = False,
-        max_jump: int | None = MAX_JUMP,
+        max_clock_lead: int | None = MAX_CLOCK_LEAD,
         max_gaps: int | None = MAX_GAPS,
     ) -> None:
         super().__init__(me, members)
-        self.limits = Limits.of(max_jump)
+        self.limits = ClockLeadLimits.from_options(max_clock_lead)
         self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
         if max_gaps is not None and max_gaps < MAX_GAPS:
-            remark = f"an event that more than {max_gaps} gaps have followed is not delivered"
+            remark = f"an event followed by more than {max_gaps} gaps is not delivered"
             self.guarantee = self.guarantee._replace(live=False, remark=remark)
-        if as_published and not any(self.parts):
+        if as_published and not any(self.carried_times):
             raise LocalError(
-                f"as_published shows misprints of linear, physical and vector time; messages of "
-                f"{type(self).__name__} carry none of these"
+                f"as_published has no effect for {type(self).__name__}, whose messages "
+                "carry neither linear, physical nor vector time; leave it out"
             )
         if bounds is None:
             raise LocalError(
-                "topic-based order waits by the clock: give bounds=Bounds(accuracy_s=..., "
+                "topic-based order needs bounds; give bounds=Bounds(accuracy_s=..., "
                 "least_s=..., most_s=...)"
             )
         changes.check_numbers(self.members, MAX_MEMBER)
@@ -115,60 +113,56 @@ class TopicState(NewcomerWait, Protocol):
         self.vt = 0
         """Vector time without the own entry, which is `sent`."""
         self.arrived: dict[int, list[int]] = {member: [] for member in self.others()}
-        """Bounds of the numbers that arrived, for everybody who ever was a member, but me."""
+        """Half-open ranges of the numbers that arrived, for all other members ever known."""
         self.closed: dict[int, int] = {}
-        """By member: numbers up to this count as arrived, whether they did or not."""
         self.last: dict[int, int] = {}
         """Number of the last message of each member that left."""
-        self.held: dict[MessageId, Waiting] = {}
+        self.held: dict[MessageId, HeldEvent] = {}
         self._set_up()
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         found = dict(super().settled(options))
-        told = found.get("subscriptions")
-        if told is not None and not told.all_topics():
+        subscriptions = found.get("subscriptions")
+        if subscriptions is not None and not subscriptions.all_topics():
             del found["subscriptions"]
         return found
 
     def _set_up(self) -> None:
-        """Derive what follows from members, subscriptions and options."""
-        refuse_former_name(self, "due_s", "due_ns")
+        reject_old_name(self, "due_s", "due_ns")
         delays = Delays(self.bounds, (*self.arrived, self.me))
         relation: type[TopicRelation] = TopicRelation
         if self.as_published:
             relation = PrintedTopicRelation
-        self.relation = relation(delays, **self.parts._asdict(), reading=self.reading)
-        self._after: dict[int, tuple[int, int]] = {}
-        """By source: the waits after arrival and after publishing, worked out once."""
+        self.relation = relation(delays, **self.carried_times._asdict(), reading=self.reading)
+        self._waits_ns: dict[int, tuple[int, int]] = {}
+        """By source: waits after arrival and after publishing, ns."""
         self.subscription = self.subscriptions.of(self.me)
         self.guard = guards(max((*self.arrived, self.me)) + 1)
-        self.note_next()
+        self.rebuild_queue()
 
-    def note_next(self) -> None:
-        """Derive the queue of the held events, and when each is due."""
-        physical = self.parts.physical and not self.as_published
+    def rebuild_queue(self) -> None:
+        physical = self.carried_times.physical and not self.as_published
         self.queue = HoldBackQueue(
             self._precedes, self.bounds.least_apart_ns() if physical else None
         )
         self.due: list[tuple[int, MessageId]] = []
         for key in sorted(self.held):
-            self.note_held(key)
+            self.enqueue_held(key)
 
-    def note_held(self, key: MessageId) -> None:
-        """Take a held event into the queue and among those that become due."""
+    def enqueue_held(self, key: MessageId) -> None:
         waiting = self.held[key]
-        stamp = waiting.stamp
+        stamp = waiting.timestamp
         self.queue.add(key, waiting, self.relation.rank(stamp), stamp.pt_ns)
         heapq.heappush(self.due, (self.due_ns(waiting), key))
 
-    def _precedes(self, one: Waiting, other: Waiting) -> bool:
+    def _precedes(self, first: HeldEvent, second: HeldEvent) -> bool:
         rank = self.relation.rank
-        if rank(one.stamp) > rank(other.stamp):
+        if rank(first.timestamp) > rank(second.timestamp):
             return False
-        return self.relation.precedes(one.stamp, other.stamp, self.subscription)
+        return self.relation.precedes(first.timestamp, second.timestamp, self.subscription)
 
-    def note_arrival(self, sender: int, seq: int) -> bool:
-        """Note that a number has arrived; tell whether it is new. Old gaps are closed."""
+    def record_arrival(self, sender: int, seq: int) -> bool:
+        """Record an arrived number and fill old gaps; return whether the number is new."""
         bounds, most = self.arrived[sender], self.max_gaps
         if not intervals.insert(bounds, seq):
             return False
@@ -177,10 +171,7 @@ class TopicState(NewcomerWait, Protocol):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return overlapping subscriptions, clocks off by a delay, and channels that differ.
-
-        One slow at its most, one fast at its least, a member further off than clocks err.
-        """
+        """Return overlapping subscriptions, inaccurate clocks, and channels that differ."""
         choices = (("x", "y"), ("x",), ("x", "y"))
         topics = {member: choices[member % 3] for member in members}
         unlike = {(0, 2): (1, 3), (2, 0): (3, 3)}
@@ -189,21 +180,20 @@ class TopicState(NewcomerWait, Protocol):
         bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=1, channels=unlike)
         return {"subscriptions": Subscriptions(topics), "bounds": bounds}
 
-    def due_ns(self, waiting: Waiting) -> int:
-        """Return the reading above which nothing that precedes a held event can still come."""
-        stamp = waiting.stamp
-        after = self._after.get(stamp.source)
+    def due_ns(self, waiting: HeldEvent) -> int:
+        """Return the reading above which no predecessor of a held event can still arrive."""
+        stamp = waiting.timestamp
+        after = self._waits_ns.get(stamp.source)
         if after is None:
             delays, source = self.relation.delays, stamp.source
-            after = self._after[source] = (
-                delays.after_arrival_ns(source, self.me),
-                delays.after_publishing_ns(source, self.me),
+            after = self._waits_ns[source] = (
+                delays.wait_after_arrival_ns(source, self.me),
+                delays.wait_after_publishing_ns(source, self.me),
             )
         due_ns = waiting.arrived_ns + after[0]
-        return min(due_ns, stamp.pt_ns + after[1]) if self.parts.physical else due_ns
+        return min(due_ns, stamp.pt_ns + after[1]) if self.carried_times.physical else due_ns
 
     def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
-        """Return the reading to go by, and the clock after it; raises LocalError."""
         onward = self.own_clock.onward(now)
         if onward is not None:
             assert now is not None
@@ -212,17 +202,16 @@ class TopicState(NewcomerWait, Protocol):
             self.bounds.error_ns(self.me),
             f"{type(self).__name__}, an order by clocks,",
         )
-        return self.own_clock.at(now, whose, error_ns=error_ns, physical=self.parts.physical)
+        return self.own_clock.at(
+            now, whose, error_ns=error_ns, physical=self.carried_times.physical
+        )
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held events by (sender, number), each with the reading at which it may go.
+        """Return held events by (sender, number), with earliest release or predecessors."""
+        return tuple(self._explain_held(self.held[key]) for key in sorted(self.held))
 
-        Where that is past, the held events that come before it are named.
-        """
-        return tuple(self._held(self.held[key]) for key in sorted(self.held))
-
-    def _held(self, waiting: Waiting) -> Held:
-        until_ns = self.due_ns(waiting) + 1  # due is the last reading at which it waits
+    def _explain_held(self, waiting: HeldEvent) -> Held:
+        until_ns = self.due_ns(waiting) + 1  # it waits at the due reading itself
         clock = self.own_clock
         if clock.read_ns is not None and until_ns <= clock.read_ns:
             held = (key for key in sorted(self.held) if self.held[key] is not waiting)
@@ -232,69 +221,63 @@ class TopicState(NewcomerWait, Protocol):
         return Held(waiting.message, (), until_ns=until_ns - clock.shift_ns)
 
     def correct_clock(self, now: int) -> None:
-        """Go on from `now`; what is held waits by it."""
-        if not self.parts.physical:
+        if not self.carried_times.physical:
             super().correct_clock(now)
         self.own_clock = clock = self.own_clock.corrected(now)
         assert clock.read_ns is not None
         for key, waiting in self.held.items():
             self.held[key] = waiting._replace(arrived_ns=min(waiting.arrived_ns, clock.read_ns))
-        self.note_next()
+        self.rebuild_queue()
 
     def held_count(self) -> int:
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived and are not held, and those of closed gaps."""
+        """Return the numbers that arrived and are not held, and those of filled gaps."""
         runs: dict[int, Sequence[int]] = {
-            member: _without(bounds, [key.seq for key in self.held if key.sender == member])
+            member: _remove_numbers(bounds, [key.seq for key in self.held if key.sender == member])
             for member, bounds in self.arrived.items()
         }
         return {**runs, self.me: intervals.Intervals.up_to(self.sent).bounds}
 
     def carry_in_lanes(self) -> None:
-        """Say what nobody subscribes to, too: who reads it may come to be known later."""
+        """Send events without subscribers, too: a subscriber may become known later."""
         self.in_lanes = True
 
     # -- membership -------------------------------------------------------------------------
 
     def subscribe(self, member: int, topics: Collection[str]) -> Sequence[Effect]:
-        """A member, maybe one to come, subscribes to these topics from now on, and no others.
+        """Replace the subscription of a member, which may be a future one.
 
-        Discards events held for others. Raises LocalError for bad names and who left.
+        Raises LocalError for invalid names and for a departed member.
         """
         if member in self.last:
             raise LocalError(f"member {member} has left")
-        self.subscriptions = self.subscriptions.with_member(member, checked_topics(topics))
+        self.subscriptions = self.subscriptions.replace_member(member, checked_topics(topics))
         self.subscription = self.subscriptions.of(self.me)
         lost = [k for k in self.held if self.subscription.isdisjoint(self.held[k].message.topics)]
         discarded = [Discard(self.held.pop(key).message, NOT_SUBSCRIBED) for key in sorted(lost)]
-        self.note_next()
+        self.rebuild_queue()
         return tuple(discarded)
 
     def frontier(self) -> Hashable:
-        """Return numbers delivered here and last numbers by member, times, and subscriptions."""
-        vt = put(self.vt, self.me, self.sent) if self.parts.vector else 0
+        vt = put(self.vt, self.me, self.sent) if self.carried_times.vector else 0
         times = tuple(sorted(self.tv.items())), self.lt, vt
         rows = tuple(sorted(self.delivered_runs().items())), tuple(sorted(self.last.items()))
-        return *rows, times, self._subscribed()
+        return *rows, times, self._list_subscriptions()
 
-    def adopt(self, frontier: Any) -> None:
-        """Begin with the sponsor's times; know what it had as duplicates.
-
-        The own subscription stays where the sponsor knew of none.
-        """
-        delivered, last, (tv, lt, vt), subscribed = frontier
-        changes.check_new(self.sent, *self.arrived.values())
+    def adopt(self, state: Any) -> None:
+        """Start with the sponsor's times; keep the own subscription if the sponsor knew none."""
+        delivered, last, (tv, lt, vt), subscribed = state
+        changes.check_unused(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in delivered if member != self.me}
         self.last, self.closed = dict(last), {}
-        self.members = changes.still_here((*self.arrived, self.me), self.last)
+        self.members = changes.select_current((*self.arrived, self.me), self.last)
         self.tv, self.lt, self.vt = dict(tv), lt, vt
         self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
         self._set_up()
 
-    def entry_wait_ns(self) -> int:
-        """Return the wait: every topic order waits by the clock."""
+    def join_wait_ns(self) -> int:
         delays = self.relation.delays
         least_ns = max(delays.least_ns(member, self.me) for member in delays.members)
         return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
@@ -305,7 +288,7 @@ class TopicState(NewcomerWait, Protocol):
 
     def join(self, member: int) -> Sequence[Effect]:
         known = self.arrived.keys() | {self.me}
-        self.members = changes.with_newcomers(self.members, known, (member,), MAX_MEMBER)
+        self.members = changes.add_members(self.members, known, (member,), MAX_MEMBER)
         self.arrived[member] = []
         self._set_up()
         return NOTHING
@@ -314,14 +297,14 @@ class TopicState(NewcomerWait, Protocol):
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
+        changes.check_departure(self.members, self.me, member)
         late = [key for key in self.held if key.sender == member and key.seq > last]
-        delivered = _without(self.arrived[member], [key.seq for key in late])
-        changes.check_last(member, last, delivered[-1] - 1 if delivered else 0)
-        self.members = changes.without(self.members, (member,))
+        delivered = _remove_numbers(self.arrived[member], [key.seq for key in late])
+        changes.check_last_number(member, last, delivered[-1] - 1 if delivered else 0)
+        self.members = changes.remove_members(self.members, (member,))
         self.last[member] = last
         discarded = [Discard(self.held.pop(key).message, AFTER_LEAVE) for key in sorted(late)]
-        self.note_next()
+        self.rebuild_queue()
         return tuple(discarded)
 
     # -- snapshot ---------------------------------------------------------------------------
@@ -335,20 +318,30 @@ class TopicState(NewcomerWait, Protocol):
         held = tuple((self.held[k].message, self.held[k].arrived_ns) for k in sorted(self.held))
         times = tuple(sorted(self.tv.items())), self.lt, self.vt
         numbers = self.me, self.members, self.sent, tuple(sorted(self.last.items()))
-        return *numbers, times, arrived, held, self._subscribed(), self.own_clock, *self.entry
+        return (
+            *numbers,
+            times,
+            arrived,
+            held,
+            self._list_subscriptions(),
+            self.own_clock,
+            *self.join_wait,
+        )
 
     def restore(self, state: Any) -> None:
         self.me, self.members, self.sent, last, times, arrived, held, to, *rest = state
         self.own_clock = rest[0]
-        self.take_entry(tuple(rest[1:]))
+        self.restore_join_wait(tuple(rest[1:]))
         tv, self.lt, self.vt = times
         self.last, self.tv = dict(last), dict(tv)
         self.arrived = {member: list(bounds) for member, bounds, *_ in arrived}
         self.closed = {member: closed[0] for member, _, *closed in arrived if closed}
         self.subscriptions = Subscriptions(dict(to))
         self.held = {
-            MessageId(message.sender, message.seq): Waiting(
-                message, messages.stamp(message, vector=self.parts.vector), arrived_ns
+            MessageId(message.sender, message.seq): HeldEvent(
+                message,
+                messages.make_timestamp(message, vector=self.carried_times.vector),
+                arrived_ns,
             )
             for message, arrived_ns in held
         }
@@ -356,38 +349,40 @@ class TopicState(NewcomerWait, Protocol):
 
     def check_whole(self) -> None:
         some = {"closed": self.closed}
-        changes.check_whole(self.me, self.members, self.arrived, self.last, {}, some)
+        changes.check_consistency(self.me, self.members, self.arrived, self.last, {}, some)
         known = {*self.arrived, self.me}
         for vector in (self.vt, *(waiting.message.vt for waiting in self.held.values())):
-            if strangers := {member for member, _ in items(vector)} - known:
-                raise ValueError(f"a vector time with member {min(strangers)}")
+            if unknown := {member for member, _ in items(vector)} - known:
+                raise ValueError(f"vector time: unknown member {min(unknown)}")
         for sender, seq in self.held:
             if sender not in self.arrived or not intervals.contains(self.arrived[sender], seq):
-                raise ValueError(f"held: event {seq} of member {sender} has not arrived")
+                raise ValueError(
+                    f"held: event {seq} of member {sender} is not among the arrived ones"
+                )
 
-    def _subscribed(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    def _list_subscriptions(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         known = self.subscriptions.topics
         return tuple((member, tuple(sorted(known[member]))) for member in sorted(known))
 
-    # -- size, wire, view -------------------------------------------------------------------
+    # -- size, wire, description ------------------------------------------------------------
 
     def encode(self, message: TopicMessage) -> bytes:
-        return messages.encode(message, self.parts)
+        return messages.encode(message, self.carried_times)
 
     def decode(self, control: bytes, payload: Any) -> TopicMessage:
-        return messages.decode(control, payload, self.parts)
+        return messages.decode(control, payload, self.carried_times)
 
     def control_bytes(self, message: TopicMessage) -> int:
-        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT (our count)."""
-        times = INTEGER_BYTES * self.parts.linear + TIME_BYTES * self.parts.physical
-        members = (len(self.arrived) + 1) * self.parts.vector
+        """Return 4 per topic of TV, 4 for LT, 8 for PT, 4 per member for VT (our accounting)."""
+        times = INTEGER_BYTES * self.carried_times.linear + TIME_BYTES * self.carried_times.physical
+        members = (len(self.arrived) + 1) * self.carried_times.vector
         return INTEGER_BYTES * (len(message.tv) + members) + times
 
     def storage_bytes(self) -> int:
-        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, 8 a node of what arrived."""
-        members = (len(self.arrived) + 1) * self.parts.vector
+        """Return 4 per topic of TV, 4 for LT, 4 per member for VT, 8 per node of the arrivals."""
+        members = (len(self.arrived) + 1) * self.carried_times.vector
         in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
-        return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
+        return INTEGER_BYTES * (len(self.tv) + self.carried_times.linear + members) + in_lists
 
     def control_texts(self) -> Iterable[str]:
         return self.tv
@@ -406,20 +401,19 @@ class TopicState(NewcomerWait, Protocol):
         return message._replace(sender=numbers[message.sender], vt=vt)
 
     def describe(self) -> dict[str, str]:
-        """Return S, TV, LT and VT as Nakayama 2017 writes them."""
         counts = ", ".join(f"{topic} {count}" for topic, count in sorted(self.tv.items()))
         found = {"S": ", ".join(sorted(self.subscription)) or "Ø", "TV": f"<{counts}>"}
-        if self.parts.linear:
+        if self.carried_times.linear:
             found["LT"] = str(self.lt)
-        if self.parts.vector:
+        if self.carried_times.vector:
             own = self.vt + unit(self.me, self.sent)
             entries = (get(own, member) for member in sorted((*self.arrived, self.me)))
             found["VT"] = f"<{', '.join(map(str, entries))}>"
         return found
 
 
-def _without(bounds: Iterable[int], numbers: Iterable[int]) -> tuple[int, ...]:
-    """Return the bounds of a set of intervals without some of its numbers."""
+def _remove_numbers(bounds: Iterable[int], numbers: Iterable[int]) -> tuple[int, ...]:
+    """Return the ranges of a set of intervals without some of its numbers."""
     rest = list(bounds)
     for number in sorted(numbers):
         at = next(i for i in range(0, len(rest), 2) if rest[i] <= number < rest[i + 1])

@@ -1,4 +1,4 @@
-"""Subscriptions: topics of members in a publish/subscribe group (Nakayama 2017, section 2)."""
+"""Subscriptions of a publish/subscribe group: topics by member (Nakayama 2017, section 2)."""
 
 from __future__ import annotations
 
@@ -14,59 +14,56 @@ Member = TypeVar("Member", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class Subscriptions(Generic[Member]):
-    """Topics by member (a number, or a name until `numbered`); who is not named has none."""
+    """Topics by member: a number, or a name before `numbered`. Others have no topics."""
 
     topics: Mapping[Member, Collection[str]] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Subscriptions):
             return NotImplemented
-        return self._sets() == other._sets()
+        return self._make_sets() == other._make_sets()
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._sets().items()))
+        return hash(frozenset(self._make_sets().items()))
 
-    def _sets(self) -> dict[Member, frozenset[str]]:
+    def _make_sets(self) -> dict[Member, frozenset[str]]:
         return {member: frozenset(own) for member, own in self.topics.items() if own}
 
     def in_one_writing(self) -> Subscriptions[Member]:
-        """Return the same in canonical form, equal for all that are equal."""
-        return Subscriptions({one: tuple(sorted(own)) for one, own in self._sets().items()})
+        """Return the canonical form, identical for equal subscriptions."""
+        return Subscriptions({one: tuple(sorted(own)) for one, own in self._make_sets().items()})
 
     def of(self, member: Member) -> frozenset[str]:
-        """Return the topics a member subscribes to (p_i.S)."""
+        """Return the topics to which a member subscribes (p_i.S)."""
         return frozenset(self.topics.get(member, ()))
 
     def targets(
         self, publication: Collection[str], members: Iterable[Member]
     ) -> tuple[Member, ...]:
-        """Return the members, in the order given, that subscribe to a topic of a publication."""
+        """Return the members, in the given order, that subscribe to a topic of a publication."""
         wanted = frozenset(publication)
         return tuple(member for member in members if wanted & self.of(member))
 
     def all_topics(self) -> tuple[str, ...]:
-        """Return every topic that anybody subscribes to, sorted."""
         return tuple(sorted(frozenset().union(*map(frozenset, self.topics.values()))))
 
-    def with_member(self, member: Member, topics: Collection[str]) -> Subscriptions[Member]:
-        """Return these subscriptions with one member's replaced."""
+    def replace_member(self, member: Member, topics: Collection[str]) -> Subscriptions[Member]:
         return Subscriptions({**self.topics, member: frozenset(topics)})
 
     def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
-        """Return the same with names replaced by member numbers.
-
-        Raises LocalError for strangers, for topics that are no lists, and for bad names.
-        """
-        from antecede.core.protocols.topics.messages import checked_topics  # not for every import
+        """Return a copy with member numbers in place of names. Raises LocalError."""
+        from antecede.core.protocols.topics.messages import (
+            checked_topics,
+        )  # imported late for speed
 
         if not isinstance(self.topics, Mapping):
-            raise LocalError(f"subscriptions are topics by member, not {shown(self.topics)}")
+            raise LocalError(f"subscriptions is {shown(self.topics)}; expected topics by member")
         for member, topics in self.topics.items():
             if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
                 raise LocalError(
-                    f"the topics of {member!r} are a list of words, not {shown(topics)}"
+                    f"topics of {member!r} is {shown(topics)}; expected a list of words"
                 )
             checked_topics(topics)
         if unknown := [member for member in self.topics if member not in numbers]:
-            raise LocalError(f"{shown(unknown[0])} has subscriptions and is not in the group")
+            raise LocalError(f"subscriptions of {shown(unknown[0])}, who is not in the group")
         return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})

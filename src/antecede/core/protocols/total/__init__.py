@@ -1,5 +1,5 @@
-"""Total order: every member delivers all messages, its own too, in one and the same order.
+"""Total order: all members deliver all messages, their own too, in the same order.
 
-Two ways to agree on it: `sequencer` (one member gives every message its place) and `timestamps`
-(all members acknowledge, and linear time decides).
+With `sequencer` one member numbers all messages. With `timestamps` all members acknowledge, and
+linear time decides.
 """

@@ -1,25 +1,24 @@
-"""Total order by a fixed sequencer: one member gives every message its place.
+"""Total order by a fixed sequencer: one member gives every message its global sequence number.
 
 Source: the fixed sequencer of Defago, Schiper and Urban 2004, "Total order broadcast and multicast
-algorithms: taxonomy and survey" (cited by Bhavanasi and Iyer), in the variant in which the sender
-broadcasts the message and the sequencer its place.
+algorithms: taxonomy and survey" (cited by Bhavanasi and Iyer). This is the variant in which the
+sender broadcasts the message and the sequencer broadcasts its global number.
 
 Theory of operation
 -------------------
-A sender broadcasts its message with its own number for it. The sequencer (the member with the
-lowest number, or `sequencer`) places the messages of each sender in the order of these numbers, at
-once, and broadcasts `Placing`, a run of numbers of one sender. Its own messages carry their place.
-Everybody delivers place 1, 2, 3, ... as soon as place and message are here.
+A sender broadcasts its message with its own number for it. The sequencer is the member with the
+lowest number, or `sequencer`. It assigns global numbers to the messages of each sender in the order
+of the sender's numbers. It broadcasts them at once as `SequenceAssignment`, a range of numbers of
+one sender. Its own messages carry their global number. All members deliver global numbers 1, 2, 3,
+... as soon as number and message are here.
 
-The order respects causality: an answer is sent after its question is delivered, hence placed; and
-the messages of one sender are placed in its order. A member's own message is delivered in its turn.
+The order respects causality: a reply is sent after its question is delivered, hence numbered.
+`counts[k]` is the number of k's last delivered message, which detects duplicates. `arrived` makes
+the nearest gap at the sequencer one lookup.
 
-`counts[k]` is the number of k's last delivered message, which tells duplicates. The sequencer also
-keeps the numbers that have come (`arrived`), so that the nearest gap is one look-up.
-
-The sequencer is trusted to give every message one place; a contradicting place is refused. (A
-sequencer without messages of its own that was restored from too old a state gives its places again,
-and no number tells.) When it stops, the group does, and nobody joins or leaves.
+The sequencer is trusted to give every message one number; a contradicting number is rejected. One
+case is undetected: a sequencer without messages of its own that was restored from a stale state.
+When the sequencer stops, the group stops. Members cannot join or leave.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from antecede.core.protocols.base import (
     Transmit,
 )
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.formatting import shown
 
@@ -52,33 +51,35 @@ INTEGER_BYTES = 4
 
 
 class SequencedMessage(NamedTuple):
-    """A message with its sender's number for it, from 1."""
+    """Message with its sender's number for it, from 1."""
 
     sender: int
     seq: int
     payload: Any
-    place: int = 0
-    """Its place in the order, from 1, in messages of the sequencer; 0: given apart."""
+    global_seq: int = 0
+    """Global sequence number, from 1, in messages of the sequencer; 0: assigned separately."""
 
 
-class Placing(NamedTuple):
-    """The sequencer says: numbers `first` .. `first + length - 1` of `origin` begin at `place`."""
+class SequenceAssignment(NamedTuple):
+    """Control message: `first` .. `first + length - 1` of `origin` get numbers from `global_seq`
+    on.
+    """
 
     sender: int
     seq: int
-    """0, as in everything that is no message of the application."""
+    """0, as in all control messages."""
     payload: Any
-    place: int
+    global_seq: int
     origin: int
     first: int
     length: int
 
 
-AnyMessage: TypeAlias = SequencedMessage | Placing
+AnyMessage: TypeAlias = SequencedMessage | SequenceAssignment
 
 
 class Sequencer(Protocol):
-    """One member of a group with total order; needs a channel that loses nothing."""
+    """Member of a group with total order; needs a reliable channel."""
 
     control_power: ClassVar[int | None] = 0
 
@@ -95,14 +96,13 @@ class Sequencer(Protocol):
             )
         self.sent = 0
         self.delivered = 0
-        """Places delivered here; at the sequencer also the last place given."""
+        """Last global number delivered here; at the sequencer also the last one assigned."""
         self.counts = dict.fromkeys(self.members, 0)
         self.held: dict[MessageId, SequencedMessage] = {}
-        """What is here and not delivered, own messages too."""
-        self.places: dict[int, tuple[int, int, int]] = {}
-        """Place -> (origin, first, length) of runs that are known and not delivered."""
+        self.assignments: dict[int, tuple[int, int, int]] = {}
+        """Global number -> (origin, first, length) of assigned ranges that are not delivered."""
         self.arrived: dict[int, list[int]] = {member: [] for member in self.members}
-        """At the sequencer: bounds of the numbers that have come."""
+        """At the sequencer: half-open ranges of the numbers that have arrived."""
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         usual = self.sequencer == self.members[0]
@@ -112,89 +112,92 @@ class Sequencer(Protocol):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Number the message and transmit it to all; the sequencer delivers it at once."""
         self.sent += 1
         message = SequencedMessage(self.me, self.sent, payload)
         if self.me == self.sequencer:
-            message = message._replace(place=self.delivered + 1)
+            message = message._replace(global_seq=self.delivered + 1)
             self._count(message)
             return (Transmit(self.others(), message), Deliver(message))
         self.held[self.identity(message)] = message
         return (Transmit(self.others(), message),)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or places; deliver what is next in the order."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
-        if isinstance(message, Placing):
-            self._check_places(message)
-            self._note_places(message.place, (message.origin, message.first, message.length))
+        if isinstance(message, SequenceAssignment):
+            self._check_assignment(message)
+            self._record_assignment(
+                message.global_seq, (message.origin, message.first, message.length)
+            )
             return self._deliver_next()
         self._check(message)
         identity = self.identity(message)
         if message.seq <= self.counts[message.sender] or identity in self.held:
             return (Discard(message, DUPLICATE),)
-        if message.place:
-            self._check_agrees(message.place, message.sender, message.seq, 1)
+        if message.global_seq:
+            self._check_agreement(message.global_seq, message.sender, message.seq, 1)
         self.held[identity] = message
         if self.me == self.sequencer:
             return self._place(message)
-        if message.place:
-            self._note_places(message.place, (message.sender, message.seq, 1))
+        if message.global_seq:
+            self._record_assignment(message.global_seq, (message.sender, message.seq, 1))
         effects = self._deliver_next()
-        return effects if identity not in self.held else (Hold(message, self._lacks()), *effects)
+        return (
+            effects
+            if identity not in self.held
+            else (Hold(message, self._list_missing()), *effects)
+        )
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        if message.sender == self.me or isinstance(message, Placing):
+        if message.sender == self.me or isinstance(message, SequenceAssignment):
             return False
         self._check(message)
         sender, seq = message.sender, message.seq
         if seq <= self.counts[sender] or self.identity(message) in self.held:
             return False
-        if message.place:
-            self._check_agrees(message.place, sender, seq, 1)
-            return message.place > self.delivered + 1
+        if message.global_seq:
+            self._check_agreement(message.global_seq, sender, seq, 1)
+            return message.global_seq > self.delivered + 1
         if self.me == self.sequencer:
             return seq != self.counts[sender] + 1
-        return self.places.get(self.delivered + 1, (None, 0))[:2] != (sender, seq)
+        return self.assignments.get(self.delivered + 1, (None, 0))[:2] != (sender, seq)
 
-    # -- places -----------------------------------------------------------------------------
+    # -- global numbers ---------------------------------------------------------------------
 
     def _place(self, message: SequencedMessage) -> Sequence[Effect]:
-        """As sequencer: give places to the sender's next messages, and deliver them."""
+        """Assign global numbers to the sender's next messages and deliver them (sequencer only)."""
         sender = message.sender
         first = self.counts[sender] + 1
         intervals.insert(self.arrived[sender], message.seq)
         if message.seq != first:
-            return (Hold(message, self._gap(message)),)
+            return (Hold(message, self._find_gap(message)),)
         place = self.delivered + 1
         effects: list[Effect] = []
         while (here := self.held.pop(MessageId(sender, self.counts[sender] + 1), None)) is not None:
             self._count(here)
             effects.append(Deliver(here))
-        note = Placing(self.me, 0, self.note_payload, place, sender, first, len(effects))
+        note = SequenceAssignment(self.me, 0, self.note_payload, place, sender, first, len(effects))
         return (Transmit(self.others(), note), *effects)
 
-    def _gap(self, message: SequencedMessage) -> tuple[MessageId, ...]:
-        """As sequencer: return the nearest message before this one that is not here."""
+    def _find_gap(self, message: SequencedMessage) -> tuple[MessageId, ...]:
         sender = message.sender
         return (MessageId(sender, intervals.nearest_gap(self.arrived[sender], message.seq)),)
 
-    def _note_places(self, place: int, run: tuple[int, int, int]) -> None:
+    def _record_assignment(self, place: int, run: tuple[int, int, int]) -> None:
         if place > self.delivered:
-            self.places.setdefault(place, run)
+            self.assignments.setdefault(place, run)
 
     def _deliver_next(self) -> tuple[Effect, ...]:
         effects: list[Effect] = []
-        while (run := self.places.get(self.delivered + 1)) is not None:
+        while (run := self.assignments.get(self.delivered + 1)) is not None:
             origin, first, length = run
             message = self.held.pop(MessageId(origin, first), None)
             if message is None:
                 break
-            del self.places[self.delivered + 1]
+            del self.assignments[self.delivered + 1]
             self._count(message)
             if length > 1:
-                self.places.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
+                self.assignments.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
             effects.append(Deliver(message))
         return tuple(effects)
 
@@ -202,7 +205,7 @@ class Sequencer(Protocol):
         self.delivered += 1
         self.counts[message.sender] = message.seq
 
-    # -- what cannot be ---------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
     def _check(self, message: SequencedMessage) -> None:
         sender, seq, _, place = message
@@ -212,30 +215,31 @@ class Sequencer(Protocol):
             raise SequenceError(f"message {seq} from member {sender}: numbers start at 1")
         if (place != 0) is not (sender == self.sequencer) or not 0 <= place <= MAX_NUMBER:
             raise SequenceError(
-                f"message {seq} from member {sender} has the place {place}; "
-                f"places are given by member {self.sequencer}, from 1, and carried by its messages"
+                f"message {seq} from member {sender} has the global number {place}; only "
+                f"messages of member {self.sequencer} carry one, from 1"
             )
 
-    def _check_places(self, note: Placing) -> None:
+    def _check_assignment(self, note: SequenceAssignment) -> None:
         _, _, _, place, origin, first, length = note
         if note.sender != self.sequencer:
             raise SequenceError(
-                f"member {note.sender} gives places; the sequencer is member {self.sequencer}"
+                f"member {note.sender} assigns global numbers; the sequencer is member "
+                f"{self.sequencer}"
             )
         if origin not in self.counts or origin == self.sequencer:
-            raise UnknownMemberError(f"a place for messages of member {origin}, who has none")
+            raise UnknownMemberError(f"assignment for messages of member {origin}, who has none")
         last = self.sent if origin == self.me else MAX_NUMBER
         if place < 1 or first < 1 or length < 1 or first + length - 1 > last:
             raise SequenceError(
-                f"place {place} for messages {first} to {first + length - 1} of member {origin}, "
-                f"whose last can only be {last}"
+                f"assignment of {place} to messages {first} to {first + length - 1} of "
+                f"member {origin}, whose last message is at most {last}"
             )
-        self._check_agrees(place, origin, first, length)
+        self._check_agreement(place, origin, first, length)
 
-    def _check_agrees(self, place: int, origin: int, first: int, length: int) -> None:
-        """Refuse places that other messages have here: the sequencer gave them twice."""
+    def _check_agreement(self, place: int, origin: int, first: int, length: int) -> None:
+        """Raise SequenceError if a global number or its message is already assigned otherwise."""
         done = min(length, self.delivered - place + 1)
-        known = self.places.get(place, (origin, first))
+        known = self.assignments.get(place, (origin, first))
         count = self.counts[origin]
         if (
             count >= first + done - 1
@@ -244,71 +248,65 @@ class Sequencer(Protocol):
         ):
             return
         raise SequenceError(
-            f"place {place} for message {first} of member {origin}: here that place or that "
-            f"message has another. Was member {self.sequencer}, who gives the places, restored "
-            "from a state that is too old?"
+            f"assignment of {place} to message {first} of member {origin} contradicts an "
+            f"earlier one; if member {self.sequencer}, the sequencer, was restored from a "
+            "stale state, restore a newer snapshot there"
         )
 
-    # -- what is held -----------------------------------------------------------------------
+    # -- held messages ----------------------------------------------------------------------
 
     def held_count(self) -> int:
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        return changes.runs_of(self.counts)
+        return changes.counts_to_ranges(self.counts)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is here and not delivered, own messages too, by (sender, number).
-
-        Each waits for the message of the next place, or for the sequencer (`Held.silent`).
-        """
+        """Return the messages that are not delivered, own ones included, by (sender, number)."""
         held = [message for _, message in sorted(self.held.items())]
         if self.me == self.sequencer:
-            return tuple(Held(message, self._gap(message)) for message in held)
-        lacks = self._lacks()
+            return tuple(Held(message, self._find_gap(message)) for message in held)
+        lacks = self._list_missing()
         silent = () if lacks else (self.sequencer,)
         return tuple(Held(message, lacks, silent=silent) for message in held)
 
-    def _lacks(self) -> tuple[MessageId, ...]:
-        """Return the message of the next place, which is not here; empty: not known."""
-        run = self.places.get(self.delivered + 1)
+    def _list_missing(self) -> tuple[MessageId, ...]:
+        """Return the message of the next global number, which is not here; empty: unknown."""
+        run = self.assignments.get(self.delivered + 1)
         return () if run is None else (MessageId(run[0], run[1]),)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Give a lost message no place (sequencer), or leave out the place that it has."""
+        """Skip a lost message: the sequencer never numbers it, others skip its global number."""
         here, count_of = self.held.__contains__, self.counts.__getitem__
         if self.me == self.sequencer:
-            return pass_over(self, lost, count_of, here, self._pass_unplaced)
+            return skip_lost_messages(self, lost, count_of, here, self._skip_unassigned)
 
         def is_next(one: MessageId) -> bool:
-            return self.places.get(self.delivered + 1, (None, 0))[:2] == one
+            return self.assignments.get(self.delivered + 1, (None, 0))[:2] == one
 
-        return pass_over(self, lost, count_of, here, self._pass_place, is_next)
+        return skip_lost_messages(self, lost, count_of, here, self._skip_assigned, is_next)
 
-    def _pass_unplaced(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip_unassigned(self, lost: MessageId) -> Sequence[Effect]:
         sender, seq = lost
         self.counts[sender] = seq
         intervals.insert(self.arrived[sender], seq)
         following = self.held.get(MessageId(sender, seq + 1))
         return () if following is None else self._place(following)
 
-    def _pass_place(self, lost: MessageId) -> Sequence[Effect]:
-        origin, first, length = self.places.pop(self.delivered + 1)
+    def _skip_assigned(self, lost: MessageId) -> Sequence[Effect]:
+        origin, first, length = self.assignments.pop(self.delivered + 1)
         self.delivered += 1
         self.counts[origin] = lost.seq
         if length > 1:
-            self.places.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
+            self.assignments.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
         return self._deliver_next()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count messages of others up to these numbers, and so many places, as delivered.
-
-        Raises LocalError at the sequencer, which would give its places again.
-        """
+        """Count messages of others, and as many global numbers, as delivered."""
         if self.me == self.sequencer:
             raise LocalError(
-                f"member {self.me} gives the places, and numbers of messages do not tell which of "
-                "them it has given: restore a snapshot instead of beginning at a frontier"
+                f"member {self.me} is the sequencer, and sender numbers do not determine "
+                "its assignments: restore a snapshot instead of starting from numbers"
             )
         for member, number in newest.items():
             self.delivered += max(0, number - self.counts[member])
@@ -317,24 +315,30 @@ class Sequencer(Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the last place and the counts delivered here, and places known beyond."""
         counts = ", ".join(str(self.counts[known]) for known in sorted(self.counts))
-        fields = {"sequencer": names[self.sequencer], "place": str(self.delivered)}
+        fields = {"sequencer": names[self.sequencer], "global number": str(self.delivered)}
         fields["C"] = f"({counts})"
         runs = (
             f"{place}: {names[origin]} {first}{f'-{first + length - 1}' if length > 1 else ''}"
-            for place, (origin, first, length) in sorted(self.places.items())
+            for place, (origin, first, length) in sorted(self.assignments.items())
         )
-        return fields | {"known": "; ".join(runs) or "Ø"}
+        return fields | {"assigned": "; ".join(runs) or "Ø"}
 
     def snapshot(self) -> Hashable:
         held = tuple(message for _, message in sorted(self.held.items()))
         counts = tuple(sorted(self.counts.items()))
-        return self.me, self.sent, self.delivered, counts, held, tuple(sorted(self.places.items()))
+        return (
+            self.me,
+            self.sent,
+            self.delivered,
+            counts,
+            held,
+            tuple(sorted(self.assignments.items())),
+        )
 
     def restore(self, state: Any) -> None:
         self.me, self.sent, self.delivered, counts, held, places = state
-        self.counts, self.places = dict(counts), dict(places)
+        self.counts, self.assignments = dict(counts), dict(places)
         self.held = {self.identity(message): message for message in held}
         self.arrived = {member: [] for member in self.members}
         if self.me == self.sequencer:
@@ -346,20 +350,20 @@ class Sequencer(Protocol):
         if set(self.counts) != set(self.members):
             raise ValueError(f"counts: members {sorted(self.counts)}")
         if self.counts[self.me] > self.sent:
-            raise ValueError(f"{self.sent} messages sent, and more of them delivered")
+            raise ValueError(f"counts: more own messages delivered than the {self.sent} sent")
         for (sender, seq), message in self.held.items():
             if sender != self.me:
                 self._check(message)
             if seq <= self.counts[sender] or (sender == self.me and seq > self.sent):
                 raise ValueError(f"held: message {seq} of member {sender}")
-        for place, (origin, first, length) in self.places.items():
+        for place, (origin, first, length) in self.assignments.items():
             if place <= self.delivered or origin not in self.counts or not (first and length):
-                raise ValueError(f"places: {place} of member {origin}")
+                raise ValueError(f"assignments: {place} of member {origin}")
 
-    # -- what a message says ----------------------------------------------------------------
+    # -- control information ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        return isinstance(message, Placing)
+        return isinstance(message, SequenceAssignment)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
@@ -367,9 +371,8 @@ class Sequencer(Protocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return sender, number (0: places) and place; of places also whose they are."""
-        numbers = [message.sender, message.seq, message.place]
-        if isinstance(message, Placing):
+        numbers = [message.sender, message.seq, message.global_seq]
+        if isinstance(message, SequenceAssignment):
             numbers += [message.origin, message.first, message.length]
         return b"".join(map(varint, numbers))
 
@@ -379,16 +382,15 @@ class Sequencer(Protocol):
         message: AnyMessage = SequencedMessage(sender, seq, payload, place)
         if seq == 0:
             run = reader.varint(), reader.varint(), reader.varint()
-            message = Placing(sender, 0, payload, place, *run)
+            message = SequenceAssignment(sender, 0, payload, place, *run)
         reader.finish()
         return message
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 4 bytes a number: number and place; of places: place, origin, first and length."""
-        if isinstance(message, Placing):
+        """Return 4 bytes per number: two of a message, four of an assignment."""
+        if isinstance(message, SequenceAssignment):
             return 4 * INTEGER_BYTES
-        return (1 + (message.place > 0)) * INTEGER_BYTES
+        return (1 + (message.global_seq > 0)) * INTEGER_BYTES
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member, for the two counts of one's own, and 16 for each run held."""
-        return (len(self.counts) + 2 + 4 * len(self.places)) * INTEGER_BYTES
+        return (len(self.counts) + 2 + 4 * len(self.assignments)) * INTEGER_BYTES

@@ -1,24 +1,24 @@
-"""Total order by timestamps: everybody acknowledges, and linear time decides.
+"""Total order by linear timestamps that all members acknowledge.
 
-Source: Lamport 1978, "Time, clocks, and the ordering of events in a distributed system": events are
-put in a total order by their linear time, ties by the member's number; a request is granted when
-something later has come from every other member. Channels there keep the order of messages; here
-numbers do.
+Source: Lamport 1978, "Time, clocks, and the ordering of events in a distributed system". Events are
+ordered by linear time, ties by the member number. A request is granted when something later has
+arrived from every other member. Channels there are FIFO; here message numbers replace that.
 
 Theory of operation
 -------------------
 A message carries its sender's number for it and its linear time LT, greater than all that its
 sender had sent or received. Messages are delivered by (LT, sender), each when every other member's
-floor has reached its LT. `floors[k]`, the LT that all later messages of k exceed, rises with every
-message and acknowledgement of k that is taken in without a gap before it.
+lower bound has reached its LT. All later messages of k exceed `lower_bounds[k]`. It rises with
+every message and acknowledgement of k that is accepted without a gap before it.
 
-An acknowledgement tells its sender's last number and an LT that all later messages exceed. A member
-broadcasts one when a message comes whose LT is above all that it has said itself (`told`). So a
-message costs up to n - 1 broadcasts when the others are silent, and none when they speak anyway.
+An acknowledgement carries its sender's last number and an LT that all its later messages exceed. A
+member broadcasts one when a message arrives whose LT exceeds its own announcements
+(`announced_time`). So a message costs up to n - 1 broadcasts when the others are silent, and none
+when they send anyway.
 
 The order respects causality, since LT grows along it. A member's own message is delivered in its
-turn. A member that left is waited for until its last message is here. Nobody joins: a newcomer
-would need an LT above all that anybody may have delivered without it, agreed by all.
+turn. Messages wait for a departed member until its last message is here. Members cannot join: a
+joining member would need an LT, agreed by all, above all deliveries without it.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from antecede.core.protocols.base import (
     Transmit,
 )
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4
-MOST_AHEAD = 16
-"""Acknowledgements kept of a member while messages before them are missing."""
-MOST_JUMP = 1 << 40
-"""By how much a message's time may be above one's own: more than honest members can send."""
+MAX_PROMISES = 16
+"""Limit of the acknowledgements kept of a member while messages before them are missing."""
+MAX_LEAD = 1 << 40
+"""Limit of a message's time above the one here: more than honest members can send."""
 
 
 class TimedMessage(NamedTuple):
-    """A message with its sender's number for it, from 1, and its linear time."""
+    """Message with its sender's number for it, from 1, and its linear time."""
 
     sender: int
     seq: int
@@ -64,22 +64,22 @@ class TimedMessage(NamedTuple):
     lt: int
 
 
-class Acknowledgement(NamedTuple):
-    """The sender has sent `last` messages, and every later one has a time above `lt`."""
+class TimeAcknowledgement(NamedTuple):
+    """Control message: the sender has sent `last` messages; later ones have a time above `lt`."""
 
     sender: int
     seq: int
-    """0, as in everything that is no message of the application."""
+    """0, as in all control messages."""
     payload: Any
     last: int
     lt: int
 
 
-AnyMessage: TypeAlias = TimedMessage | Acknowledgement
+AnyMessage: TypeAlias = TimedMessage | TimeAcknowledgement
 
 
 class AgreedTimestamps(Protocol):
-    """One member of a group with total order; needs a channel that loses nothing."""
+    """Member of a group with total order; needs a reliable channel."""
 
     control_power: ClassVar[int | None] = 0
 
@@ -87,39 +87,35 @@ class AgreedTimestamps(Protocol):
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
-        self.sent = self.lt = self.told = 0
+        self.sent = self.lt = self.announced_time = 0
         self.newest = dict.fromkeys(self.others(), 0)
-        """Number of the last message taken in, without a gap, of everybody who ever was here."""
+        """Number of the last message accepted without a gap, for all members ever known."""
         self.floors = dict.fromkeys(self.others(), 0)
-        """Without those who left and of whom all is taken in."""
+        """Lower bounds by member, without departed members whose messages are all accepted."""
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.ahead: dict[int, dict[int, TimedMessage]] = {k: {} for k in self.others()}
         """By member and number: messages after a gap."""
         self.ahead_count = 0
-        """How many messages are after a gap; derived."""
         self.promised: dict[int, dict[int, int]] = {k: {} for k in self.others()}
         """By member and number of its last message: LT of acknowledgements after a gap."""
         self.queue: list[tuple[int, int, TimedMessage]] = []
-        """Heap of (LT, sender, message): what is taken in and not delivered, own too."""
+        """Heap of (LT, sender, message): accepted and not delivered, own ones included."""
 
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Number and stamp the message and transmit it to all; alone, deliver it at once."""
         self.sent += 1
         self.lt += 1
-        self.told = self.lt
+        self.announced_time = self.lt
         message = TimedMessage(self.me, self.sent, payload, self.lt)
         heapq.heappush(self.queue, (message.lt, self.me, message))
         return (Transmit(self.others(), message), *self._deliver())
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or acknowledgement; acknowledge it; deliver what is next."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
-        if isinstance(message, Acknowledgement):
+        if isinstance(message, TimeAcknowledgement):
             self._promise(message)
             return self._deliver()
         sender, seq, _, lt = message
@@ -127,22 +123,22 @@ class AgreedTimestamps(Protocol):
             return (Discard(message, DUPLICATE),)
         self.ahead[sender][seq] = message
         self.ahead_count += 1
-        self._follow(sender)
+        self._accept_in_sequence(sender)
         self.lt = max(self.lt, lt)
-        effects = (*self._acknowledged(lt), *self._deliver())
+        effects = (*self._acknowledge(lt), *self._deliver())
         if any(isinstance(effect, Deliver) and effect.message == message for effect in effects):
             return effects
-        return (Hold(message, self._missing(message)), *effects)
+        return (Hold(message, self._find_missing(message)), *effects)
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        if message.sender == self.me or isinstance(message, Acknowledgement):
+        if message.sender == self.me or isinstance(message, TimeAcknowledgement):
             return False
         self._check(message)
         sender, seq = message.sender, message.seq
         return seq > self.newest[sender] + 1 and seq not in self.ahead[sender]
 
     def comes_first(self, message: AnyMessage) -> bool:
-        if isinstance(message, Acknowledgement):
+        if isinstance(message, TimeAcknowledgement):
             return False
         here = self.newest.get(message.sender, message.seq)
         return message.seq == here + 1 and (
@@ -151,15 +147,15 @@ class AgreedTimestamps(Protocol):
 
     # -- times ------------------------------------------------------------------------------
 
-    def _acknowledged(self, lt: int) -> tuple[Effect, ...]:
-        """Return an acknowledgement where nothing said so far has this time."""
-        if self.told >= lt or not self.others():
+    def _acknowledge(self, lt: int) -> tuple[Effect, ...]:
+        """Return an acknowledgement unless this time is already announced."""
+        if self.announced_time >= lt or not self.others():
             return ()
-        self.told = self.lt
-        note = Acknowledgement(self.me, 0, self.note_payload, self.sent, self.lt)
+        self.announced_time = self.lt
+        note = TimeAcknowledgement(self.me, 0, self.note_payload, self.sent, self.lt)
         return (Transmit(self.others(), note),)
 
-    def _promise(self, note: Acknowledgement) -> None:
+    def _promise(self, note: TimeAcknowledgement) -> None:
         sender, last = note.sender, note.last
         if sender not in self.floors:
             return
@@ -168,23 +164,22 @@ class AgreedTimestamps(Protocol):
             return
         promised = self.promised[sender]
         promised[last] = max(promised.get(last, 0), note.lt)
-        if len(promised) > MOST_AHEAD:
-            # The newest says more than all before it, and comes into force when all is here.
+        if len(promised) > MAX_PROMISES:
+            # The newest one includes all others once the gap is filled.
             del promised[min(promised)]
 
-    def _follow(self, member: int) -> None:
-        """Take in what follows a member's newest message without a gap."""
+    def _accept_in_sequence(self, member: int) -> None:
         ahead, promised = self.ahead[member], self.promised[member]
         while (message := ahead.pop(self.newest[member] + 1, None)) is not None:
             self.ahead_count -= 1
             self.newest[member] = message.seq
             heapq.heappush(self.queue, (message.lt, member, message))
-            floor = max(message.lt, promised.pop(message.seq, 0), self.floors[member])
-            self.floors[member] = floor
-        self._forget(member)
+            lower_bound = max(message.lt, promised.pop(message.seq, 0), self.floors[member])
+            self.floors[member] = lower_bound
+        self._drop_departed(member)
 
-    def _forget(self, member: int) -> None:
-        """Wait no longer for a member that left, once all its messages are taken in."""
+    def _drop_departed(self, member: int) -> None:
+        """Stop waiting for a departed member once all its messages are accepted."""
         if self.newest[member] == self.last.get(member):
             self.floors.pop(member, None)
 
@@ -195,57 +190,53 @@ class AgreedTimestamps(Protocol):
             effects.append(Deliver(heapq.heappop(self.queue)[2]))
         return tuple(effects)
 
-    # -- what cannot be ---------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------
 
     def _check(self, message: AnyMessage) -> None:
         sender = message.sender
         if sender not in self.newest:
             raise UnknownMemberError(f"a message from member {sender}, who is not in the group")
         most = self.last.get(sender, MAX_NUMBER)
-        number = message.last if isinstance(message, Acknowledgement) else message.seq
-        if not (0 if isinstance(message, Acknowledgement) else 1) <= number <= most:
+        number = message.last if isinstance(message, TimeAcknowledgement) else message.seq
+        if not (0 if isinstance(message, TimeAcknowledgement) else 1) <= number <= most:
             raise SequenceError(f"message {number} from member {sender}: numbers are 1 to {most}")
-        if not 0 < message.lt <= min(self.lt + MOST_JUMP, MAX_NUMBER):
+        if not 0 < message.lt <= min(self.lt + MAX_LEAD, MAX_NUMBER):
             raise SequenceError(
-                f"time {message.lt} from member {sender}; it is above 0, "
-                f"and at most {MOST_JUMP} above {self.lt}, the time here"
+                f"time {message.lt} from member {sender}; expected above 0 and at most "
+                f"{MAX_LEAD} above {self.lt}, the time here"
             )
         further = number - self.newest[sender]
         if isinstance(message, TimedMessage) and further > 0:
             least = self.floors.get(sender, 0) + further
             if message.lt < least:
                 raise SequenceError(
-                    f"message {number} from member {sender} has time {message.lt}; "
-                    f"after what it sent before it has at least {least}"
+                    f"message {number} from member {sender} has time {message.lt}; after "
+                    f"its previous messages it must be at least {least}"
                 )
 
-    # -- what is held -----------------------------------------------------------------------
+    # -- held messages ----------------------------------------------------------------------
 
     def held_count(self) -> int:
         return len(self.queue) + self.ahead_count
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is here and not delivered, own messages too, by (sender, number).
-
-        Each names the nearest missing message of its sender, or `silent` members.
-        """
+        """Return the messages that are not delivered, own ones included, by (sender, number)."""
         ahead = [message for here in self.ahead.values() for message in here.values()]
         every = [message for _, _, message in self.queue] + ahead
-        return tuple(self._held(one) for one in sorted(every, key=self.identity))
+        return tuple(self._explain_held(one) for one in sorted(every, key=self.identity))
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
         counts = {**self.newest, self.me: self.sent}
         for _, sender, message in self.queue:
             counts[sender] = min(counts[sender], message.seq - 1)
-        return changes.runs_of(counts)
+        return changes.counts_to_ranges(counts)
 
-    def _held(self, message: TimedMessage) -> Held:
-        missing = self._missing(message)
-        silent = [k for k, floor in sorted(self.floors.items()) if floor < message.lt]
+    def _explain_held(self, message: TimedMessage) -> Held:
+        missing = self._find_missing(message)
+        silent = [k for k, lower_bound in sorted(self.floors.items()) if lower_bound < message.lt]
         return Held(message, missing, silent=() if missing else tuple(silent))
 
-    def _missing(self, message: TimedMessage) -> tuple[MessageId, ...]:
-        """Return the first missing message of the sender, when this one is after a gap."""
+    def _find_missing(self, message: TimedMessage) -> tuple[MessageId, ...]:
         here = self.newest.get(message.sender, message.seq)
         return (MessageId(message.sender, here + 1),) if message.seq > here else ()
 
@@ -255,15 +246,15 @@ class AgreedTimestamps(Protocol):
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.newest[member])
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.newest[member])
+        self.members = changes.remove_members(self.members, (member,))
         self.last[member] = last
         ahead = self.ahead[member]
         late = sorted(seq for seq in ahead if seq > last)
         effects = tuple(Discard(ahead.pop(seq), AFTER_LEAVE) for seq in late)
         self.ahead_count -= len(late)
-        self._forget(member)
+        self._drop_departed(member)
         return effects + self._deliver()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
@@ -271,49 +262,52 @@ class AgreedTimestamps(Protocol):
         def is_here(one: MessageId) -> bool:
             return one.seq in self.ahead[one.sender]
 
-        return pass_over(self, lost, self.newest.__getitem__, is_here, self._pass)
+        return skip_lost_messages(self, lost, self.newest.__getitem__, is_here, self._skip)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         member, seq = lost
         self.newest[member] = seq
         if promised := self.promised[member].pop(seq, 0):
             self.floors[member] = max(self.floors[member], promised)
-        self._follow(member)
+        self._accept_in_sequence(member)
         return self._deliver()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         raise LocalError(
-            "order 'total-agreed' waits for acknowledgements of every member, this one's too. "
-            "Numbers of messages do not tell the linear time up to which it has acknowledged: "
-            "restore a snapshot instead of beginning at a frontier"
+            "order 'total-agreed' waits for acknowledgements of every member, also of "
+            "this one, and message numbers do not determine them: restore a snapshot "
+            "instead of starting from numbers"
         )
 
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the state in words.
+        """Return the state as text.
 
-        `heard`: LT above which all later messages of a member are; `queue`: (LT, sender) of what is
-        here and not delivered, in the order to come; `ahead`: what is after a gap, where anything
-        is.
+        `queue`: (LT, sender) of the accepted messages in
+        delivery order. `after gap`: messages after a gap, if any.
         """
         heard = ", ".join(f"{names[known]}: {lt}" for known, lt in sorted(self.floors.items()))
         queue = (f"{one.payload} ({lt}, {names[k]})" for lt, k, one in sorted(self.queue))
-        fields = {"LT": str(self.lt), "heard": heard or "nobody", "queue": ", ".join(queue) or "Ø"}
+        fields = {
+            "LT": str(self.lt),
+            "lower bounds": heard or "none",
+            "queue": ", ".join(queue) or "Ø",
+        }
         ahead = [f"{here[seq].payload}" for here in self.ahead.values() for seq in sorted(here)]
-        return fields | ({"ahead": ", ".join(ahead)} if ahead else {})
+        return fields | ({"after gap": ", ".join(ahead)} if ahead else {})
 
     def snapshot(self) -> Hashable:
         tables = self.newest, self.floors, self.last
         ahead = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.ahead.items()))
         promised = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.promised.items()))
         queue = tuple(message for _, _, message in sorted(self.queue, key=lambda row: row[:2]))
-        counts = self.sent, self.lt, self.told
+        counts = self.sent, self.lt, self.announced_time
         sorted_tables = tuple(tuple(sorted(table.items())) for table in tables)
         return self.me, self.members, *counts, *sorted_tables, *map(tuple, (ahead, promised)), queue
 
     def restore(self, state: Any) -> None:
-        self.me, self.members, self.sent, self.lt, self.told, *tables, queue = state
+        self.me, self.members, self.sent, self.lt, self.announced_time, *tables, queue = state
         self.newest, self.floors, self.last, ahead, promised = map(dict, tables)
         self.ahead = {member: dict(here) for member, here in ahead.items()}
         self.ahead_count = sum(map(len, self.ahead.values()))
@@ -322,26 +316,26 @@ class AgreedTimestamps(Protocol):
 
     def check_whole(self) -> None:
         whole: dict[str, Collection[int]] = {"ahead": self.ahead, "promised": self.promised}
-        some = {"floors": self.floors}
-        changes.check_whole(self.me, self.members, self.newest, self.last, whole, some)
+        some = {"lower bounds": self.floors}
+        changes.check_consistency(self.me, self.members, self.newest, self.last, whole, some)
         for member, newest in self.newest.items():
             if (member not in self.floors) is not (newest == self.last.get(member)):
-                raise ValueError(f"floors: member {member} is there wrongly, or lacks")
+                raise ValueError(f"lower bounds: member {member} is missing or superfluous")
             for seq, message in self.ahead[member].items():
                 if self.identity(message) != (member, seq) or seq <= newest + 1:
                     raise ValueError(f"ahead: message {seq} of member {member}")
                 self._check(message)
             if any(last <= newest for last in self.promised[member]):
-                raise ValueError(f"promised: what is taken in of member {member}")
+                raise ValueError(f"promised: an accepted number of member {member}")
         counts = {**self.newest, self.me: self.sent}
         for lt, sender, message in self.queue:
             if not 0 < message.seq <= counts.get(sender, 0) or not 0 < lt <= self.lt:
                 raise ValueError(f"queue: message {message.seq} of member {sender}")
 
-    # -- what a message says ----------------------------------------------------------------
+    # -- control information ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        return isinstance(message, Acknowledgement)
+        return isinstance(message, TimeAcknowledgement)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
@@ -349,9 +343,8 @@ class AgreedTimestamps(Protocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return sender, number and time; of an acknowledgement 0 for the number, and the last."""
         numbers = [message.sender, message.seq, message.lt]
-        if isinstance(message, Acknowledgement):
+        if isinstance(message, TimeAcknowledgement):
             numbers.append(message.last)
         return b"".join(map(varint, numbers))
 
@@ -360,16 +353,14 @@ class AgreedTimestamps(Protocol):
         sender, seq, lt = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = TimedMessage(sender, seq, payload, lt)
         if seq == 0:
-            message = Acknowledgement(sender, 0, payload, reader.varint(), lt)
+            message = TimeAcknowledgement(sender, 0, payload, reader.varint(), lt)
         reader.finish()
         return message
 
     def control_bytes(self, message: AnyMessage) -> int:
-        """Return 8 bytes: number and time."""
         return 2 * INTEGER_BYTES
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes for each number: one's own three, two a member, two a promise."""
         promises = sum(map(len, self.promised.values()))
         numbers = 3 + len(self.newest) + len(self.floors) + 2 * promises
         return numbers * INTEGER_BYTES

@@ -1,23 +1,23 @@
-"""Base of BSS and IDR: members counted in packed lanes, and messages held back by cause.
+"""Base of BSS and IDR: packed counters by member, and messages held back by missing cause.
 
 Theory of operation
 -------------------
-`clock` holds for every member the number of its last delivered message, packed (see
-`core.clocks.lanes`) and with all guard bits SET; one's own lane counts the sent messages. A message
-carries `causes`, packed too: for some members the newest number that must be delivered first. The
-sender's message before it is always a cause. So one subtraction checks all causes at once: a guard
-bit that falls marks a member who is behind.
+`clock` holds the number of the last delivered message of every member. It is packed (see
+`core.clocks.lanes`), with all guard bits SET. The lane of this member counts the sent messages. A
+message carries `causes`, packed too: for some members, the newest number to be delivered first. The
+previous message of the sender is always a cause. So one subtraction checks all causes: a cleared
+guard bit marks a member with a missing message.
 
-A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at again only
-when that message is delivered.
+A held message is indexed under ONE missing cause, `waiting[member, number]`. It is checked again
+only when that message is delivered.
 
-Order of release: a message goes out, then those that waited for it and now lack nothing, by
-(sender, number), then those that waited for these (breadth first). It follows from the state alone,
-so a snapshot need not hold the index.
+Order of release: a message, then the held ones that are deliverable after it, by (sender, number),
+then those that are deliverable after these (breadth first). The state alone determines it, so a
+snapshot contains no index.
 
-A lane stays after a member left, so that messages that depend on it can still be judged. A cause in
-a lane that was never given out raises UnknownMemberError, also for a newcomer whose join has not
-been told: the host tells the join, or offers the message again.
+A lane stays after a member left, so that messages that depend on it can still be checked. A cause
+in an unused lane raises UnknownMemberError, also for a member whose join is not yet known here. The
+host then calls `join`, or offers the message again.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from antecede.core.protocols.base import (
     Protocol,
 )
 from antecede.core.protocols.membership import changes
-from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4
 PAIR_BYTES = 8
-"""Sizes by the accounting of Evropeytsev et al. 2016: an integer, and a member with a number."""
+"""Sizes in the accounting of Evropeytsev et al. 2016: an integer, and a (member, number) pair."""
 
 
 class CausesMessage(NamedTuple):
-    """A message, its sender's number for it from 1, and its causes by member, packed."""
+    """Message with its sender's number for it, from 1, and its causes by member, packed."""
 
     sender: int
     seq: int
@@ -70,27 +70,29 @@ class CausesMessage(NamedTuple):
 
 
 def encode_with_pairs(message: CausesMessage) -> bytes:
-    """Return sender and number, then the causes as `core.clocks.encoding.counters` writes them."""
+    """Return sender, number, and the causes as encoded by `core.clocks.encoding.counters`."""
     return varints(message.sender, message.seq) + counters.encode_lanes(message.causes)
 
 
 class CountingProtocol(Protocol):
     """Base of protocols whose messages have the fields sender, seq, payload and causes.
 
-    Subclasses implement `send`, `receive` (`lacks` written out for speed) and `record`.
+    Subclasses implement `send`, `receive` (with the check for causes inlined for speed) and
+    `record`.
     """
 
     control_power: ClassVar[int | None] = 1
     message_type: ClassVar[type[CausesMessage]] = CausesMessage
-    """What `decode` makes; a stored state knows the messages of each protocol by their class."""
+    """Type that `decode` returns. Stored states identify the messages of each protocol by their
+    class.
+    """
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
         self.sent = 0
         self.counts = dict.fromkeys(self.others(), 0)
-        """Number of the last delivered message, for everybody who ever was a member, but me."""
+        """Number of the last delivered message, for all other members ever known."""
         self.last: dict[int, int] = {}
-        """Number of the last message of each member that left."""
         self.held: dict[tuple[int, int], Any] = {}
         self.waiting: dict[tuple[int, int], list[Any]] = {}
         self._lay_out()
@@ -105,19 +107,20 @@ class CountingProtocol(Protocol):
         self.guard = guards(self.lanes)
         self.ones = self.guard >> VALUE_BITS
         self.marks = {member: unit(member) << VALUE_BITS for member in known}
-        """The guard bit of each member."""
-        self.strange = ((1 << self.width) - 1) - sum(unit(k, (1 << LANE_BITS) - 1) for k in known)
-        """All bits of the lanes below `width` that nobody ever had."""
+        self.unknown_lanes = ((1 << self.width) - 1) - sum(
+            unit(k, (1 << LANE_BITS) - 1) for k in known
+        )
+        """All bits of the lanes below `width` that never belonged to a member."""
         self.clock = self.guard + sum(unit(k, count) for k, count in known.items())
 
-    # -- what a message lacks -----------------------------------------------------------------
+    # -- missing causes -----------------------------------------------------------------------
 
     @abstractmethod
     def record(self, message: Any) -> None:
-        """Change the state as the delivery of `message` demands."""
+        """Update the state for the delivery of `message`."""
 
-    def lacks(self, message: Any) -> tuple[int, int] | None:
-        """Return one missing cause under which to file the message; None: deliver it."""
+    def find_missing_cause(self, message: Any) -> tuple[int, int] | None:
+        """Return a missing cause under which to index the message; None: deliverable."""
         sender, seq = message.sender, message.seq
         if seq != self.counts[sender] + 1:
             return sender, seq - 1
@@ -127,8 +130,7 @@ class CountingProtocol(Protocol):
         member = behind.bit_length() // LANE_BITS - 1
         return member, (message.causes >> (member * LANE_BITS)) & MAX_VALUE
 
-    def missing(self, message: Any) -> tuple[MessageId, ...]:
-        """Return for each member the newest undelivered message that this one needs."""
+    def list_missing(self, message: Any) -> tuple[MessageId, ...]:
         sender, seq, causes = message.sender, message.seq, message.causes
         found = []
         behind = self.guard & ~(self.clock - causes)
@@ -141,23 +143,23 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def receive_slowly(self, message: Any) -> Sequence[Effect]:
-        """Do what a subclass's `receive` does, for what its fast path leaves alone."""
+        """Process a message that the fast path of `receive` does not handle."""
         if self.counts.get(message.sender) == message.seq - 1:
             self.check(message)
-            if self.lacks(message) is None:
+            if self.find_missing_cause(message) is None:
                 return self.release(message)
-        return self.set_aside(message)
+        return self.discard_or_hold(message)
 
-    def set_aside(self, message: Any) -> Sequence[Effect]:
-        """Discard or hold a message that can not be delivered at once, after all checks."""
+    def discard_or_hold(self, message: Any) -> Sequence[Effect]:
+        """Discard or hold a message that is not deliverable, after all checks."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
         self.check(message)
         if seq <= self.counts[sender] or (sender, seq) in self.held:
             return (Discard(message, DUPLICATE),)
-        missing = self.missing(message)
-        self._file(message)
+        missing = self.list_missing(message)
+        self._index_held(message)
         return (Hold(message, missing),)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
@@ -167,14 +169,13 @@ class CountingProtocol(Protocol):
         self.check(message)
         if seq <= self.counts[sender] or (sender, seq) in self.held:
             return False
-        return self.lacks(message) is not None
+        return self.find_missing_cause(message) is not None
 
     def check(self, message: Any) -> None:
-        """Raise UnknownMemberError or SequenceError when the message can not be right."""
         sender, seq, causes = message.sender, message.seq, message.causes
         if sender not in self.counts:
             raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
-        if causes.bit_length() > self.width or causes & self.strange:
+        if causes.bit_length() > self.width or causes & self.unknown_lanes:
             raise UnknownMemberError(
                 f"message {seq} from member {sender} depends on a member not in the group"
             )
@@ -184,40 +185,40 @@ class CountingProtocol(Protocol):
             cause = (causes >> (member * LANE_BITS)) & MAX_VALUE
             if cause > last:
                 what = f"message {seq} from member {sender} depends on"
-                raise changes.beyond(what, cause, member, last, self.me)
+                raise changes.make_number_error(what, cause, member, last, self.me)
         if seq > self.last.get(sender, seq):
             raise SequenceError(
                 f"message {seq} from member {sender}, who left after message {self.last[sender]}"
             )
 
-    def _file(self, message: Any) -> None:
+    def _index_held(self, message: Any) -> None:
         self.held[message.sender, message.seq] = message
-        cause = self.lacks(message)
-        if cause is None:  # only in a stored state
-            raise DecodeError(f"message {message.seq} of member {message.sender} waits for nothing")
+        cause = self.find_missing_cause(message)
+        if cause is None:  # only in an invalid stored state
+            raise DecodeError(
+                f"message {message.seq} of member {message.sender} is held without a missing cause"
+            )
         self.waiting.setdefault(cause, []).append(message)
 
     def release(self, message: Any) -> Sequence[Effect]:
-        """Deliver a message and all that waited for it; see the module for the order."""
-        return self._let_go([message])
+        return self._deliver_all([message])
 
-    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
+    def _deliver_all(self, ready: list[Any]) -> Sequence[Effect]:
         effects: list[Effect] = []
         for done in ready:
             self.record(done)
             effects.append(Deliver(done))
-            ready += self._woken(done.sender, done.seq)
+            ready += self._take_deliverable(done.sender, done.seq)
         return effects
 
-    def _woken(self, sender: int, seq: int) -> list[Any]:
-        """Take out and return what waited for a message and lacks nothing, in order."""
+    def _take_deliverable(self, sender: int, seq: int) -> list[Any]:
         waiters = self.waiting.pop((sender, seq), None)
         if waiters is None:
             return []
         free = []
         waiters.sort(key=lambda waiter: (waiter.sender, waiter.seq))
         for waiter in waiters:
-            cause = self.lacks(waiter)
+            cause = self.find_missing_cause(waiter)
             if cause is None:
                 del self.held[waiter.sender, waiter.seq]
                 free.append(waiter)
@@ -227,21 +228,21 @@ class CountingProtocol(Protocol):
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         here = self.held.__contains__
-        return pass_over(self, lost, self.counts.__getitem__, here, self._pass)
+        return skip_lost_messages(self, lost, self.counts.__getitem__, here, self._skip)
 
-    def _pass(self, lost: MessageId) -> Sequence[Effect]:
-        """Count a lost message as delivered; return what it lets go."""
+    def _skip(self, lost: MessageId) -> Sequence[Effect]:
         self.counts[lost.sender] = lost.seq
         self.clock += unit(lost.sender)
-        return self._let_go(self._woken(*lost))
+        return self._deliver_all(self._take_deliverable(*lost))
 
     def number_named(self, message: Any, member: int) -> int:
         return get(message.causes, member)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the causes not delivered yet.
+        """Return held messages by (sender, number), each with its undelivered causes.
 
-        Those behind a gap of their own sender alone, mostly all, are told apart at once.
+        Messages that wait only for earlier messages of their own sender take a fast path: after a
+        gap they are the majority.
         """
         found, clock, guard = [], self.clock, self.guard
         for key in sorted(self.held):
@@ -250,33 +251,32 @@ class CountingProtocol(Protocol):
             if gap and (clock - message.causes) & guard == guard:
                 found.append(Held(message, (MessageId(key[0], key[1] - 1),)))
             else:
-                found.append(Held(message, self.missing(message)))
+                found.append(Held(message, self.list_missing(message)))
         return tuple(found)
 
     def held_count(self) -> int:
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        return changes.runs_of({**self.counts, self.me: self.sent})
+        return changes.counts_to_ranges({**self.counts, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return (member, count) of all who ever were, and (member, last) of those who left."""
+        """Return (member, count) of all members ever, and (member, last) of departed ones."""
         counts = sorted({**self.counts, self.me: self.sent}.items())
         return tuple(counts), tuple(sorted(self.last.items()))
 
-    def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
-        counts, last = frontier
-        changes.check_new(self.sent, self.held, any(self.counts.values()))
+    def adopt(self, state: Any) -> None:
+        counts, last = state
+        changes.check_unused(self.sent, self.held, any(self.counts.values()))
         self.counts = {member: count for member, count in counts if member != self.me}
         self.last = dict(last)
-        self.members = changes.still_here((*self.counts, self.me), self.last)
+        self.members = changes.select_current((*self.counts, self.me), self.last)
         self._lay_out()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        changes.check_begin(newest, MAX_VALUE)
+        changes.check_start_numbers(newest, MAX_VALUE)
         for member, number in newest.items():
             self.counts[member] = max(self.counts[member], number)
         self._lay_out()
@@ -286,7 +286,7 @@ class CountingProtocol(Protocol):
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
         known = self.counts.keys() | {self.me}
-        self.members = changes.with_newcomers(self.members, known, members, MAX_MEMBER)
+        self.members = changes.add_members(self.members, known, members, MAX_MEMBER)
         self.counts.update(dict.fromkeys(members, 0))
         if type(self)._lay_out is CountingProtocol._lay_out and min(members) >= self.lanes:
             self._extend(sorted(members))
@@ -295,14 +295,14 @@ class CountingProtocol(Protocol):
         return NOTHING
 
     def _extend(self, members: Sequence[int]) -> None:
-        """Do what `_lay_out` does for members above all others: not everything anew for each."""
+        """Extend the packed state by members above all others."""
         self.to = self.others()
         for member in members:
             below = self.lanes * LANE_BITS
             added = guards(member + 1 - self.lanes) << below
             self.guard |= added
             self.clock += added
-            self.strange |= ((1 << ((member - self.lanes) * LANE_BITS)) - 1) << below
+            self.unknown_lanes |= ((1 << ((member - self.lanes) * LANE_BITS)) - 1) << below
             self.marks[member] = unit(member) << VALUE_BITS
             self.lanes = member + 1
         self.width = self.lanes * LANE_BITS
@@ -311,35 +311,35 @@ class CountingProtocol(Protocol):
     def unjoin(self, members: Sequence[int]) -> None:
         for member in members:
             del self.counts[member]
-        self.members = changes.without(self.members, members)
+        self.members = changes.remove_members(self.members, members)
         self._lay_out()
 
     def departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        changes.check_leaver(self.members, self.me, member)
-        changes.check_last(member, last, self.counts[member])
-        self.members = changes.without(self.members, (member,))
+        changes.check_departure(self.members, self.me, member)
+        changes.check_last_number(member, last, self.counts[member])
+        self.members = changes.remove_members(self.members, (member,))
         self.to = self.others()
         self.last[member] = last
         late = sorted(key for key in self.held if key[0] == member and key[1] > last)
         effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
         if effects:
-            self._index()
+            self._rebuild_index()
         return effects
 
     def forget(self, member: int) -> None:
-        changes.check_delivered(member, self.last, self.counts[member])
+        changes.check_all_delivered(member, self.last, self.counts[member])
         del self.counts[member], self.last[member]
         self._lay_out()
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
-        gone = [member for member, _ in items(message.causes) if is_forgotten(member)]
-        lanes = sum(unit(member, MAX_VALUE) for member in gone)
-        return message._replace(causes=message.causes & ~lanes) if gone else message
+        forgotten = [member for member, _ in items(message.causes) if is_forgotten(member)]
+        lanes = sum(unit(member, MAX_VALUE) for member in forgotten)
+        return message._replace(causes=message.causes & ~lanes) if forgotten else message
 
-    # -- what a message says ------------------------------------------------------------------
+    # -- control information ------------------------------------------------------------------
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
         found = [MessageId(member, number) for member, number in items(message.causes)]
@@ -348,7 +348,7 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def pair_bytes(self, message: Any) -> int:
-        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016 count."""
+        """Return 8 bytes per member that the causes name, as Evropeytsev et al. 2016 count."""
         causes: int = message.causes
         named = ((causes | self.guard) - self.ones) & self.guard
         return PAIR_BYTES * named.bit_count()
@@ -369,36 +369,36 @@ class CountingProtocol(Protocol):
 
     # -- snapshot ---------------------------------------------------------------------------
 
-    def extra(self) -> Hashable:
+    def extra_state(self) -> Hashable:
         return ()
 
-    def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
+    def set_extra_state(self, extra: Any) -> None:
+        """Restore what `extra_state` returned."""
 
     def snapshot(self) -> Hashable:
         held = tuple([self.held[key] for key in sorted(self.held)])
         counts = tuple(sorted(self.counts.items()))
         last = tuple(sorted(self.last.items()))
-        return self.me, self.members, self.sent, counts, last, held, self.extra()
+        return self.me, self.members, self.sent, counts, last, held, self.extra_state()
 
     def restore(self, state: Any) -> None:
         self.me, self.members, self.sent, counts, last, held, extra = state
         self.counts, self.last = dict(counts), dict(last)
         self.held = {(message.sender, message.seq): message for message in held}
         self._lay_out()
-        self.set_extra(extra)
-        self._index()
+        self.set_extra_state(extra)
+        self._rebuild_index()
 
     def check_whole(self) -> None:
-        changes.check_whole(self.me, self.members, self.counts, self.last, {}, {})
+        changes.check_consistency(self.me, self.members, self.counts, self.last, {}, {})
         if late := [k for k, last in self.last.items() if self.counts[k] > last]:
-            raise ValueError(f"counts: more of member {late[0]} than it sent")
+            raise ValueError(f"counts: more messages of member {late[0]} than it sent")
         for sender, seq in self.held:
             self.check(self.held[sender, seq])
             if seq <= self.counts[sender]:
                 raise ValueError(f"held: message {seq} of member {sender} is delivered")
 
-    def _index(self) -> None:
+    def _rebuild_index(self) -> None:
         self.waiting = {}
         for message in self.held.values():
-            self._file(message)
+            self._index_held(message)

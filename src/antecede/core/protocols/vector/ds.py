@@ -1,15 +1,12 @@
 """DS: causal broadcast by dependency sequences, the second comparator of Evropeytsev et al. 2016.
 
-Source: Evropeytsev et al. 2016, section 3.2, whose reference 15 is Prakash and Singhal,
-"Dependency sequences and hierarchical clocks" (1997). Neither writes the rule for one-peer groups
-out. The rule followed here: a message carries for every process in its causal past the sequences
-of that process's send numbers that are in the past.
+Source: Evropeytsev et al. 2016, section 3.2, whose reference 15 is Prakash and Singhal, "Dependency
+sequences and hierarchical clocks" (1997). Neither states the rule for one-peer groups. The rule
+here: a message carries, for every process in its causal past, the sequences of that process's send
+numbers that are in the past.
 
-With one peer a group the past contains, with one send of a process, all sends before it. So there
-is one sequence a process, from 1, and only its end travels: a pair (process, end). A message is
-delivered when it is its sender's next, and of every process in it all numbers up to the end are
-delivered. So DS is BSS with one peer a group: the same causes, bytes and deliveries. Only the
-accounting of Evropeytsev et al. 2016 differs, and what a member shows of it.
+With one peer per group there is one sequence per process, from 1, and only its end is sent. So DS
+is BSS: the same causes, bytes and deliveries. Only the accounting and the description differ.
 """
 
 from __future__ import annotations
@@ -23,27 +20,27 @@ from antecede.core.protocols.vector.bss import Bss
 
 
 class DsMessage(CausesMessage):
-    """A message; `causes` are the ends of its sequences."""
+    """Message whose `causes` are the ends of its sequences."""
 
     __slots__ = ()
 
 
 class Ds(Bss):
-    """One member of a group with causal order; needs a channel that loses nothing."""
+    """Member of a group with causal order; needs a reliable channel."""
 
     message_type: ClassVar[type[CausesMessage]] = DsMessage
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
 
-    def extra(self) -> Hashable:
+    def extra_state(self) -> Hashable:
         return ()
 
-    def set_extra(self, extra: Any) -> None:
-        self.differences, self.as_published, self.stamped = False, False, 0
+    def set_extra_state(self, extra: Any) -> None:
+        self.differences, self.as_published, self.last_timestamp = False, False, 0
 
     def sequences(self, message: CausesMessage) -> dict[int, Intervals]:
-        """Return the send numbers in a message's past, by process; the sender's own are implied."""
+        """Return the send numbers in a message's past by process; the sender's own are implied."""
         found = dict(items(message.causes))
         found[message.sender] = message.seq - 1
         return {process: Intervals.up_to(end) for process, end in sorted(found.items()) if end}
@@ -57,9 +54,8 @@ class Ds(Bss):
     # -- size ---------------------------------------------------------------------------------
 
     def control_bytes(self, message: CausesMessage) -> int:
-        """Return 8 bytes a sequence, its process and its end, as Evropeytsev et al. 2016."""
+        """Return 8 bytes per sequence for process and end, as Evropeytsev et al. 2016 count."""
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member for the ends (Evropeytsev et al. 2016 give no figure)."""
         return INTEGER_BYTES * (len(self.counts) + 1)

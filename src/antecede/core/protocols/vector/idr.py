@@ -1,17 +1,18 @@
 """IDR: causal broadcast by immediate dependencies, the comparator of Evropeytsev et al. 2016.
 
-Source: the Immediate Dependency Relation protocol that Evropeytsev et al. 2016 measure theirs
-against; it is not written out there. The rule followed here: a member keeps delivered counts VT
-and a set CI of (member, number). A message carries CI, and CI is emptied by sending. A message of
-k is delivered when it is k's next and every (l, x) it carries has x <= VT[l]; then k's entry in CI
-is replaced by this message, and every entry (l, t) with t <= x for a carried (l, x) goes.
+Source: the Immediate Dependency Relation protocol to which Evropeytsev et al. 2016 compare theirs,
+without stating its rule. The rule here: a member keeps delivered counts VT and a set CI of (member,
+number). A message carries CI, and sending empties CI. A message of k is delivered when it is k's
+next and x <= VT[l] for every carried (l, x). Then this message replaces k's entry in CI. For every
+carried (l, x), an entry (l, t) with t <= x is removed.
 
 Theory of operation
 -------------------
-An entry of CI for l always names l's last delivered message, (l, VT[l]). So CI is the set of lanes
-alone, as guard bits `ci`, and the pairs are cut out of `clock` when a message is sent. With
-`rest = clock - causes` (guard bits set in `clock`), a guard that fell is a missing cause; when none
-fell, `rest - ones` clears exactly the guards where the difference is 0: the entries to drop.
+An entry of CI for l always names l's last delivered message, (l, VT[l]). So CI is only a set of
+lanes, stored as guard bits `ci`. The pairs are taken from `clock` when a message is sent. The
+difference `clock - causes`, with the guard bits of `clock` set, decides delivery: a cleared guard
+bit marks a missing cause. Without one, subtracting `ones` from it clears exactly the guards with
+difference 0, which are the entries to remove.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from antecede.errors import LocalError
 
 
 class IdrMessage(CausesMessage):
-    """A message; `causes` are the pairs of CI."""
+    """Message whose `causes` are the pairs of CI."""
 
     __slots__ = ()
 
 
 class Idr(CountingProtocol):
-    """One member of a group with causal order; needs a channel that loses nothing."""
+    """Member of a group with causal order; needs a reliable channel."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     message_type: ClassVar[type[CausesMessage]] = IdrMessage
@@ -50,7 +51,6 @@ class Idr(CountingProtocol):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Let the message carry CI, empty CI, and transmit the message to all."""
         causes = self.clock & (self.ci - (self.ci >> VALUE_BITS))
         self.ci = 0
         self.sent += 1
@@ -58,10 +58,9 @@ class Idr(CountingProtocol):
         return (Transmit(self.to, IdrMessage(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: IdrMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes are delivered, and what waited for it; or hold it."""
         sender, seq, _, causes = message
-        # `lacks` and `record` are written out here: calls would double the cost of the path.
-        # A cause in a lane that nobody has is behind the 0 there, so `check` gets to see it.
+        # Inlined `find_missing_cause` and `record`: calls would double the cost.
+        # A cause in an unused lane exceeds the 0 there, so it reaches `check`.
         if (
             self.counts.get(sender) != seq - 1
             or causes.bit_length() > self.width
@@ -70,17 +69,17 @@ class Idr(CountingProtocol):
             return self.receive_slowly(message)
         rest = self.clock - causes
         if rest & self.guard != self.guard:
-            return self.set_aside(message)
+            return self.discard_or_hold(message)
         if self.waiting and (sender, seq) in self.waiting:
             return self.release(message)
         self.ci = self.ci & (rest - self.ones) | self.marks[sender]
-        # This adds 1 to the lane, in a third of the time of an addition.
+        # Adds 1 to the lane, three times as fast as an addition.
         self.clock ^= (seq ^ (seq - 1)) << (sender * LANE_BITS)
         self.counts[sender] = seq
         return (Deliver(message),)
 
     def record(self, message: IdrMessage) -> None:
-        """Count the delivery; put the message into CI and drop what it implies."""
+        """Count the delivery; add the message to CI and remove the causes that it implies."""
         kept = self.clock - message.causes - self.ones
         self.ci = self.ci & kept | self.marks[message.sender]
         self.clock += unit(message.sender)
@@ -89,15 +88,14 @@ class Idr(CountingProtocol):
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return the counts and who left, and the members in CI; my last message is one."""
+        """Return counts, departed members, and the members in CI with this one if it has sent."""
         members = {member for member, mark in self.marks.items() if self.ci & mark}
         if self.sent:
             members.add(self.me)
         return super().frontier(), tuple(sorted(members))
 
-    def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the frontier as delivered; the sponsor's CI becomes mine."""
-        counts, members = frontier
+    def adopt(self, state: Any) -> None:
+        counts, members = state
         super().adopt(counts)
         self.ci = sum(self.marks[member] for member in members)
 
@@ -114,29 +112,29 @@ class Idr(CountingProtocol):
 
     def check_listening(self) -> None:
         raise LocalError(
-            "messages of idr (order 'causal') name only their immediate causes. A member that "
-            "begins at the first message that it hears could not recognize what precedes these: "
-            "give begin_at a frontier, or use order 'bss' in the whole group"
+            "messages of idr (order 'causal') name only their immediate causes, so a "
+            "member cannot start at the first message that it receives: use an invitation "
+            "or known numbers, or order 'bss' in the whole group"
         )
 
-    def extra(self) -> Hashable:
+    def extra_state(self) -> Hashable:
         return self.ci
 
-    def set_extra(self, extra: Any) -> None:
+    def set_extra_state(self, extra: Any) -> None:
         self.ci = extra
 
     def check_whole(self) -> None:
         super().check_whole()
         named = [k for k, mark in self.marks.items() if self.ci & mark]
         if self.ci != sum(self.marks[k] for k in named) or not all(map(self.counts.get, named)):
-            raise ValueError("CI names who has sent nothing, or is not in the group")
+            raise ValueError("CI: a member without messages, or not in the group")
 
     # -- size and wire ----------------------------------------------------------------------
 
     def control_bytes(self, message: IdrMessage) -> int:
-        """Return 8 bytes a pair, as Evropeytsev et al. 2016 count."""
+        """Return 8 bytes per pair, as Evropeytsev et al. 2016 count."""
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member for VT, 8 a pair of CI, as Evropeytsev et al. 2016."""
+        """Return 4 bytes per member for VT and 8 per pair of CI (Evropeytsev et al. 2016)."""
         return INTEGER_BYTES * (len(self.counts) + 1) + PAIR_BYTES * self.ci.bit_count()
