@@ -1,7 +1,6 @@
-"""Arrow batches of events and bad records: schemas, and a collector of what readers yield.
+"""Arrow batches of events and bad records: schemas and the batch builder.
 
-A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
-quarantine, whichever reader made it.
+A record that Arrow cannot store (text that is not Unicode, a number above 64 bits) is quarantined.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
 
 
 class Batch(NamedTuple):
-    """Events, the bad records between them, and facts on the files so far.
-
-    `own`: rows of the events as in the user's table, if asked for.
-    """
+    """Events, the bad records between them, details of the files so far, and extra columns."""
 
     events: pa.RecordBatch
     quarantine: pa.RecordBatch
@@ -51,8 +47,7 @@ class Batch(NamedTuple):
 def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
     """Return events in the schema, `file_order` numbered from `first`.
 
-    Raise pyarrow.ArrowException, UnicodeError, OverflowError or TypeError if a value does not
-    fit the schema.
+    Raise one of `_STORING` if a value does not fit the schema.
     """
     columns: dict[str, Any] = dict(zip(schema.NAMES, zip(*events, strict=True), strict=False))
     columns["file_order"] = range(first, first + len(events))
@@ -61,7 +56,7 @@ def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
 
 
 def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:
-    """Return quarantined records in their schema."""
+    """Return quarantined records as a batch."""
     columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
     arrays = [
         pa.array(column, type=cast("Any", f.type))
@@ -71,7 +66,7 @@ def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:
 
 
 class Waiting:
-    """Items that are read and not in a batch yet, in their order."""
+    """Builder of batches of at most `batch_rows` events from the items of readers."""
 
     def __init__(self, batch_rows: int) -> None:
         self.most = batch_rows
@@ -86,7 +81,7 @@ class Waiting:
         self.bad: list[Quarantined] = []
 
     def take(self, item: Chunk | Detail | tuple[Item, Own | None]) -> Iterator[Batch]:
-        """Take an item of a reader; yield the batches that are full by it."""
+        """Add an item of a reader; yield the batches that it fills."""
         if isinstance(item, Detail):
             note(self.details, item)
         elif isinstance(item, Chunk):
@@ -122,7 +117,7 @@ class Waiting:
             self.rows += 1
 
     def batch(self) -> Batch:
-        """Return a batch of all that waits, which may be nothing."""
+        """Return a batch of the collected items, possibly empty."""
         parts: list[pa.RecordBatch] = []
         rows: list[Any] = []
         refused: list[Quarantined] = []
@@ -155,7 +150,7 @@ def _numbered(parts: Sequence[pa.RecordBatch], first: int) -> pa.RecordBatch:
 
 
 def _storable(events: list[Event]) -> tuple[pa.RecordBatch, list[Quarantined], Sequence[int]]:
-    """Return the events that can be stored as a batch, the others, and which are stored."""
+    """Return a batch of the storable events, the quarantined others, and the stored indices."""
     try:
         return to_batch(events), [], range(len(events))
     except _STORING:
@@ -165,7 +160,7 @@ def _storable(events: list[Event]) -> tuple[pa.RecordBatch, list[Quarantined], S
             try:
                 to_batch([event])
             except _STORING as error:
-                refused.append(_unusable(event, f"cannot be stored: {error}"))
+                refused.append(_unusable(event, f"a value does not fit the schema: {error}"))
             else:
                 good.append(number)
         return to_batch([events[number] for number in good]), refused, good
@@ -178,7 +173,7 @@ def _unusable(event: Event, reason: str) -> Quarantined:
 
 
 def note(details: dict[str, int | str], item: Detail) -> None:
-    """Add a fact of one file to those of all: numbers are added, texts each named once."""
+    """Add a detail of a file: numbers are summed, distinct texts are joined by "; "."""
     before = details.get(item.name)
     if isinstance(before, int) and isinstance(item.value, int):
         details[item.name] = before + item.value

@@ -1,16 +1,13 @@
-"""Distinct events of a table: missing columns, identities, repeated rows, declared causes.
+"""Distinct events of a table: default columns, duplicates, conflicts, declared causes.
 
-One definition for `audit`, `meter` and `order` on every engine:
+`audit`, `false_causality` and `order` share this definition on every engine:
 
-- The first row of an id is the event. Later rows are duplicates; those that contradict the
-  first go to quarantine. A row without an id is no event.
-- Rows of receipts and deliveries are no further events. One stands for the message only where
-  no row tells of its sending.
-- The causes of an event are its declared ids: each once, without blanks, and without itself.
-  An event that names itself keeps its place and its other causes.
+- The first row of an id is the event. Later rows are duplicates; rows that contradict the first
+  are quarantined, as are rows without an id.
+- Receipts and deliveries are copies of a message. One represents it only if it has no other row.
+- The causes of an event are its declared ids: each once, without blanks, without its own id.
 
-Counts of what is left out go to the summaries. Events that cause each other by way of others are
-set aside by the graph of causes.
+Summaries count what is ignored. The graph of causes removes longer cycles.
 """
 
 from __future__ import annotations
@@ -33,13 +30,13 @@ from antecede.tables.trace.text import shorten
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
-"""Columns in which rows of one message must agree; times may differ from copy to copy."""
+"""Columns in which all rows of a message must agree; times may differ."""
 
 CLOCK_CONTENT = ("clock_members", "clock_counts", "text")
-"""Columns in which rows of an id must agree to be one event of a vector-clock log."""
+"""Columns in which rows of one event of a vector-clock log agree, beside the id."""
 
 NO_CLOCK = "no clock"
-BAD_CLOCK = "the clock does not give each of its members one count, from 0 on"
+BAD_CLOCK = "invalid clock; expected one count of at least 0 for each of its members"
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -51,23 +48,23 @@ class Rows(NamedTuple):
     events: pa.Table
     quarantine: pa.Table
     duplicates: int
-    """Later rows of an id, with those in conflict."""
+    """Later rows of an id, including conflicts."""
     conflicts: int
-    """Later rows that contradict the first; they are in the quarantine."""
+    """Later rows that contradict the first, quarantined."""
     receipts: int
     deliveries: int
     selfish: Bools
-    """Events that name themselves as a cause [events]."""
+    """Mask of events that list themselves as a cause [events]."""
     causes: Causes
 
 
 def conform(table: pa.Table) -> pa.Table:
     """Return the table with exactly the columns of the schema; absent ones get their default.
 
-    Raise InputError without `id`, or if a type does not fit.
+    Raise InputError if `id` is absent or a type does not fit.
     """
     if "id" not in table.column_names:
-        raise InputError("the table has no column id")
+        raise InputError("the table has no column id; add or rename one")
     n = len(table)
     columns: list[Any] = []
     for field in SCHEMA:
@@ -89,7 +86,7 @@ def conform(table: pa.Table) -> pa.Table:
 
 
 def _conformed(column: Any, field: Any) -> Any:
-    """Return a column in the schema's type, null where it names nothing; an id is then empty."""
+    """Return a column in the schema's type, null for blanks ("" for a blank id)."""
     if field.name == "id":
         return pc.fill_null(ids_of(column), "")
     if field.name in ("member", "run"):
@@ -113,8 +110,8 @@ def _whole(column: Any, kind: Any) -> Any:
 def distinct(table: pa.Table, by_clock: bool) -> Rows:
     """Return the events of a table in the schema.
 
-    `by_clock` (vector-clock logs): rows of an event must agree in text and clock, too, as a
-    restarted member counts from one again.
+    `by_clock` (vector-clock logs): rows of one event also agree in text and clock, because a
+    restarted member counts from 1 again.
     """
     named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
     bad = [_refuse(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
@@ -138,7 +135,7 @@ def distinct(table: pa.Table, by_clock: bool) -> Rows:
 
 
 def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
-    """Return events with their causes alone as parents, which name themselves [n], and counts."""
+    """Return events with cleaned causes, a mask of self-references [n], and counts."""
     lists = events["parents"].combine_chunks()
     selfish = np.zeros(len(events), np.bool_)
     if isinstance(lists, pa.ChunkedArray) or not len(lists):
@@ -165,7 +162,7 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
 
 
 def _again(child: Ints, names: Any, looked_at: Bools) -> Bools:
-    """Return which names an event has named before [names]."""
+    """Return a mask of names that repeat an earlier one of the same event [names]."""
     code = pc.fill_null(names.dictionary_encode().indices, 0).to_numpy().astype(np.int64)
     at = np.flatnonzero(looked_at)
     pair = child[at] * (int(code.max(initial=0)) + 1) + code[at]
@@ -176,7 +173,7 @@ def _again(child: Ints, names: Any, looked_at: Bools) -> Bools:
 
 
 def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
-    """Return for each row the row that stands for the same event [n]."""
+    """Return the representative row of each row's event [n]."""
     of_rows: Any = keys(table)
     if by_clock:
         rest = zip(
@@ -202,7 +199,7 @@ def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
         different = [name for name in CONTENT if _plain(mine[name]) != _plain(other[name])]
         if different:
             record = table.slice(row, 1).to_pylist()[0]
-            reason = f"an earlier row of this id differs in {', '.join(different)}; that one counts"
+            reason = f"differs from the first row of this id in {', '.join(different)}"
             found.append(_refuse(record, reason))
     return found
 
@@ -212,7 +209,7 @@ def _plain(value: Any) -> Any:
 
 
 def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None) -> str:
-    """Return why a row of a vector-clock log is no event, or an empty text."""
+    """Return why a row of a vector-clock log is not an event, "" if it is."""
     if names is None:
         return NO_CLOCK
     counts = counts or []
@@ -224,12 +221,12 @@ def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None
 
 
 def no_own_entry(member: Any) -> str:
-    """Return the reason for a clock that does not count its own event."""
-    return f"the clock has no entry of its own member {member!r}"
+    """Return the reason of a clock without an entry of its own member."""
+    return f"the clock has no entry of the event's member {member!r}"
 
 
 def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:
-    """Return rows of the quarantine for events, with the reason of each."""
+    """Return events as quarantined records, each with its reason."""
     records = zip(rows.to_pylist(), reasons, strict=True)
     batch = quarantine_batch([_refuse(record, reason) for record, reason in records])
     return pa.Table.from_batches([batch], QUARANTINE_SCHEMA)

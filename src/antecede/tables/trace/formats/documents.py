@@ -1,12 +1,12 @@
-"""Files of JSON objects, one an event: the formats of `document_formats`.
+"""Reader of files with one JSON object per event (`document_formats`).
 
-A file holds an object a line, a list of objects, or an object with such a list. Reading takes one
-object at a time.
+A file holds one object per line, a list of objects, or an object with such a list. One object is in
+memory at a time.
 
-**Ids within a scope** (CloudEvents: unique only with `source`). An event is named SCOPE:ID, its
-cause by ID alone. So files are read twice: memory holds the ids. An ID of several scopes is counted
-in `ambiguous_causes` and matches no event. An event with a `sequence` has the next lower one of its
-scope as a cause.
+**Ids within a scope** (CloudEvents: unique only with `source`). Events have the id SCOPE:ID, causes
+only ID. So files are read twice, with all ids in memory. A cause that exists in several scopes
+matches no event and is counted (`ambiguous_causes`). An event with a `sequence` has the next lower
+one of its scope as a cause.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from antecede.tables.trace.user_tables.usual_names import USUAL, bare
 from antecede.tables.trace.user_tables.values import joined_id
 
 SAMPLE = 20
-"""Objects at the beginning of a file that are looked at."""
+"""Objects at the beginning of a file that detection checks."""
 MAX_CAUSES = 10_000
 _USUAL_CAUSES = frozenset(map(bare, USUAL["parents"]))
 _DECODER = json.JSONDecoder()
@@ -43,11 +43,10 @@ _NEXT = re.compile(r"[\s,]*")
 
 
 class DocumentReader:
-    """Reader of one format of the table; see the module."""
+    """Reader of one format of `document_formats`."""
 
     uses: tuple[str, ...] = ()
     gives_way_to_columns = True
-    """Files are read as tables if the user names columns."""
 
     def __init__(self, format: DocumentFormat, known: Scopes | None = None) -> None:
         self.name = format.name
@@ -66,7 +65,7 @@ class DocumentReader:
         return 0.0 if self._place(head) is None else 0.92
 
     def among(self, paths: Sequence[Path]) -> DocumentReader:
-        """Return a reader for files of one trace, whose causes may be in other files."""
+        """Return a reader for the files of one trace; causes may be in other files."""
         return DocumentReader(self.format, self._survey(paths))
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
@@ -95,7 +94,7 @@ class DocumentReader:
         yield from ((Detail(name, count), None) for name, count in counts.items() if count)
 
     def _place(self, head: bytes) -> tuple[str, ...] | None:
-        """Return the keys that lead to the events; None if this is another format."""
+        """Return the path of keys to the list of events; None for another format."""
         sample = text.decode(head).lstrip("\ufeff \t\r\n")
         if sample[:1] not in ("{", "["):
             return None
@@ -124,7 +123,7 @@ class DocumentReader:
                 yield Quarantined(str(path), element.line, None, "not a JSON object", raw)
 
     def _survey(self, paths: Sequence[Path]) -> Scopes:
-        """Return the ids and sequences of files; only whether there are causes without a scope."""
+        """Return the ids and sequences of files; without a scope only whether there are causes."""
         known = Scopes()
         for path in paths:
             with contextlib.suppress(InputError):  # reading the file reports the error
@@ -158,7 +157,7 @@ class DocumentReader:
             if self._scope is not None:
                 scope = _single(self._scope, record)
                 if scope is None:
-                    raise ValueError(f"no {self.format.scope}: ids are unique only within it")
+                    raise ValueError(f"no {self.format.scope}; ids are unique only within it")
                 parents = known.resolve(parents, mine)
                 before = known.before(scope, self._position(record))
                 parents += [before] if before is not None else []
@@ -196,7 +195,7 @@ class DocumentReader:
         found = self._values(record, "seq")
         number = text.int64(found[0]) if found else None
         if found and number is None:
-            raise ValueError(f"seq is not a whole number of 64 bits: {str(found[0])[:60]}")
+            raise ValueError(f"invalid seq {str(found[0])[:60]}; expected a 64-bit integer")
         return number
 
     def _position(self, record: Mapping[str, Any]) -> Position:
@@ -204,7 +203,7 @@ class DocumentReader:
         return Position.from_text(name_of(found[0]) if found else None)
 
     def _causes(self, record: Mapping[str, Any], counts: Counter[str]) -> list[str]:
-        """Return the ids that an object declares; ValueError for what can be no id."""
+        """Return the causes of an object. Raise ValueError for a value that is not an id."""
         names: list[str] = []
         declared = list(self._values(record, "parents"))
         for key in self._usual_causes(record):
@@ -214,7 +213,10 @@ class DocumentReader:
             if self.format.has_counted_ids and isinstance(value, Mapping):
                 for member, number in value.items():
                     if text.int64(number) is None:
-                        raise ValueError(f"a cause is not a number of {member}: {str(number)[:60]}")
+                        raise ValueError(
+                            f"invalid cause of member {member}: {str(number)[:60]}; "
+                            "expected a whole number"
+                        )
                     names += [f"{member}:{number}"] if number else []
                 continue
             one = value[0] if isinstance(value, list) and value else value
@@ -224,13 +226,13 @@ class DocumentReader:
             elif is_blank(one):
                 counts[BLANK] += 1
             else:
-                raise ValueError(f"a cause is not an id: {str(one)[:60]}")
+                raise ValueError(f"invalid cause {str(one)[:60]}; expected an id")
         if len(names) > MAX_CAUSES:
-            raise ValueError(f"more than {MAX_CAUSES:,} causes")
+            raise ValueError(f"too many causes; at most {MAX_CAUSES:,} are read")
         return names
 
     def _usual_causes(self, keys: Iterable[str]) -> list[str]:
-        """Return keys with usual names of causes that the specification has not."""
+        """Return keys with usual names of causes outside the specification."""
         if not self.format.takes_usual_causes:
             return []
         named = self.format.columns["parents"]
@@ -248,7 +250,7 @@ class DocumentReader:
 
 
 class Position(NamedTuple):
-    """Place of an event in its scope; numbers come before other text."""
+    """Position of an event in its scope; numbers sort before other text."""
 
     is_text: bool = True
     number: int | None = None
@@ -256,7 +258,7 @@ class Position(NamedTuple):
 
     @classmethod
     def from_text(cls, written: str | None) -> Position:
-        """Return the position of a text; None has no place."""
+        """Return the position of a text (None: unknown)."""
         number = text.int64(written)
         if written is None or number is None:
             return cls(True, None, written or "")
@@ -264,19 +266,19 @@ class Position(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """There is a place."""
+        """True if the event has a position."""
         return self.number is not None or bool(self.text)
 
 
 class Scopes:
-    """Ids of a whole trace by scope, and the sequence of each scope."""
+    """Ids and sequences of all scopes of a trace."""
 
     def __init__(self) -> None:
         self.has_causes = False
-        """Some event has a cause, or a place in a sequence."""
+        """True if an event has a cause or a position in a sequence."""
         self._scopes: dict[str, set[str | None]] = {}
         self._names: dict[str, str] = {}
-        """Full names by SCOPE:ID as written."""
+        """Full ids by unescaped SCOPE:ID."""
         self._sequences: defaultdict[str | None, list[tuple[Position, str]]] = defaultdict(list)
         self._is_sorted = True
 
@@ -290,7 +292,7 @@ class Scopes:
             self._is_sorted, self.has_causes = False, True
 
     def resolve(self, causes: Sequence[str], counts: Counter[str]) -> list[str]:
-        """Return causes by their full names; those of several scopes match no event."""
+        """Return the full ids of causes; an id of several scopes becomes one of no event."""
         found = []
         for cause in causes:
             scopes = self._scopes.get(cause, ())
@@ -304,7 +306,7 @@ class Scopes:
         return found
 
     def before(self, scope: str | None, position: Position) -> str | None:
-        """Return the event of a scope with the next lower place, if any."""
+        """Return the event of a scope with the next lower position, if any."""
         if not position.is_known:
             return None
         if not self._is_sorted:
@@ -317,7 +319,7 @@ class Scopes:
 
 
 def name_within(scope: str | None, identity: str) -> str:
-    """Return the full name of an event."""
+    """Return the full id of an event."""
     return identity if scope is None else joined_id((scope, identity))
 
 
@@ -326,17 +328,17 @@ def _optional(expression: str, where: str) -> Expression | None:
 
 
 def _single(expression: Expression, record: Mapping[str, Any]) -> str | None:
-    """Return the name that an expression selects; ValueError for what is no name."""
+    """Return the name that an expression selects. Raise ValueError for another type."""
     found = select_values(expression, record)
     value = found[0] if found else None
     name = name_of(value)
     if name is None and value is not None and not isinstance(value, str):
-        raise ValueError(f"{expression.text} is not a name: {str(value)[:60]}")
+        raise ValueError(f"{expression.text}: expected text or a number, got {str(value)[:60]}")
     return name
 
 
 def _first_objects(sample: str) -> list[Any]:
-    """Return the first values of JSON lines, or of a list that begins here."""
+    """Return the first values of JSON lines or of a list."""
     at = 1 if sample.startswith("[") else 0
     found: list[Any] = []
     while len(found) < SAMPLE:
@@ -344,7 +346,7 @@ def _first_objects(sample: str) -> list[Any]:
         try:
             value, at = _DECODER.raw_decode(sample, at)
         except (ValueError, RecursionError):
-            end = sample.find("\n", at)  # a bad line costs itself
+            end = sample.find("\n", at)  # skip only the bad line
             if end < 0 or len(found) == SAMPLE - 1:
                 break
             found.append(None)

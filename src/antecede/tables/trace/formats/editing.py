@@ -1,15 +1,15 @@
-"""Traces of concurrent editing: a JSON object whose list `txns` has an object a change.
+"""Reader of concurrent-editing traces: a JSON object with a list `txns` of changes.
 
 Format of josephg/editing-traces: `parents` are positions in the list, from 0; `agent` is the
-editor, `time` an ISO time by the editor's clock, `patches` the change. The position is the
-identity, the file's name the run.
+editor, `time` an ISO time by its clock, `patches` the change. The id is the position, the run is
+the file name.
 
-Theory of operation. The file may be larger than memory and one line. The reader seeks the list in
-the stream, then decodes a change at a time from a buffer of at most `MAX_CHANGE` characters. Bad
-text is set aside up to the next beginning of a change. Positions are names and must stay right:
-changes in a damaged stretch are counted by their beginnings. A change stands behind its parents, so
-a parent beyond the count tells how many were lost (`lost_changes`). A change that names the
-position just before it settles the count.
+The file may be one line and larger than memory. Changes are decoded one at a time from a buffer of
+at most `MAX_CHANGE` characters. Bad text up to the next start of a change is quarantined.
+
+Positions are ids, so damaged changes are counted by their starts. A change follows its parents, so
+a parent beyond the count shows how many changes are lost (`lost_changes`). A change whose parent is
+the previous position confirms the count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNREADABLE
 
 MAX_CHANGE = 1 << 24
-"""Most characters of a change."""
+"""Limit of a change in characters."""
 MAX_POSITION = 1 << 48
 
 _FIRST_KEYS = ("parents", "numChildren", "agent", "time", "patches")
@@ -43,20 +43,20 @@ _LIST = re.compile(rf'"txns"\s{{0,40}}:\s{{0,40}}\[|\[(?=\s{{0,40}}\{{\s{{0,40}}
 _END = re.compile(rf'\]\s{{0,40}}(?:\}}?\s{{0,40}}\Z|,\s{{0,40}}(?!{_KEY_OF_CHANGE})")')
 _BLANK = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
-_NEAR_END = 16  # an escape or literal that breaks off is reported where it begins
-_OVERLAP = 160  # a match may span two pieces
-_SHORTEST = 16  # characters of a change at least
+_NEAR_END = 16  # errors of a truncated escape or literal are this close to the end
+_OVERLAP = 160  # a match may span two blocks
+_SHORTEST = 16  # minimum characters of a change
 _NOWHERE = 1 << 62
 
 
 class EditingReader:
-    """Reader of editing traces; see the module."""
+    """Reader of concurrent-editing traces."""
 
     name = "editing"
     uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Recognize the list of changes, or the keys that come before it."""
+        """Recognize the list of changes, or the keys before it."""
         sample = text.decode(head).lstrip("\ufeff \t\r\n")
         if not _BEGINS_FILE.match(sample):
             return 0.0
@@ -65,35 +65,35 @@ class EditingReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every change."""
         if path.is_dir():
-            raise FormatError("is a folder; an editing trace is one file", path=str(path))
+            raise FormatError("a folder; give the file of an editing trace", path=str(path))
         with text.open_bytes(path) as file:
             yield from _Changes(path, file).items()
 
 
 class _Changes(Buffer):
-    """List of changes of a file, from a sliding buffer."""
+    """Decoder of the changes of a file with a sliding buffer."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         super().__init__(file)
         self.source = str(path)
         self.run = path.name.partition(".")[0] or path.name
         self.kept = _NOWHERE
-        """Place from which text must be kept, if before `at`."""
+        """Position from which the buffer must keep text, if before `at`."""
         self.passed = 0
         self.begins = _beginning(*_FIRST_KEYS)
-        """Beginning of a change, by the key that the first has there."""
+        """Pattern of the start of a change; its key is that of the first change."""
         self.last_keys: set[str] = set()
         self.index = 0
         self.unsure = False
-        """Whether changes may have been lost, so that `index` may be too low."""
+        """True if changes may be lost, so `index` may be too low."""
         self.skipped = 0
         self.unreadable_times = 0
 
     def items(self) -> Iterator[Item]:
-        """Yield the changes and what is wrong between them."""
+        """Yield the changes and the bad text between them."""
         found = self._find(_LIST)
         if found is None:
-            reason = self.breaks_off or 'has no list "txns"'
+            reason = self.breaks_off or 'no list "txns"'
             yield self._bad(reason, self.text[: text.MAX_RAW + 1], self.line)
             return
         self._go(found.end())
@@ -112,7 +112,7 @@ class _Changes(Buffer):
     # --- the buffer -----------------------------------------------------------------------
 
     def more(self) -> bool:
-        """Read on; False at the end. Text before `at` and `kept` is dropped."""
+        """Extend the buffer; return False at the end. Text before `at` and `kept` is dropped."""
         is_kept, ahead = self.kept != _NOWHERE, max(self.at - self.kept, 0)
         self.at -= ahead
         has_more = super().more()
@@ -121,7 +121,7 @@ class _Changes(Buffer):
         return has_more
 
     def _find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Go to the next match; to the end if there is none."""
+        """Move to the next match, or to the end."""
         while (match := pattern.search(self.text, self.at)) is None:
             self._go(max(self.at, len(self.text) - _OVERLAP))
             if not self.more():
@@ -135,7 +135,7 @@ class _Changes(Buffer):
         self.advance(to)
 
     def _to_next(self) -> bool:
-        """Pass blanks and commas; return whether there was a comma."""
+        """Skip blanks and commas; return whether there was a comma."""
         comma = False
         while True:
             match = cast("re.Match[str]", _BLANK.match(self.text, self.at))
@@ -150,13 +150,13 @@ class _Changes(Buffer):
         return pattern.match(self.text, self.at) is not None
 
     def _closed(self) -> bool:
-        """Return whether the list ends here, and not by a stray bracket."""
+        """Return whether the list ends here, not only at a stray bracket."""
         return self._looks_like(_END)
 
     # --- changes --------------------------------------------------------------------------
 
     def _next(self) -> Event | Quarantined:
-        """Return the change or bad text here, and go to the next."""
+        """Return the change or bad text here, and move to the next."""
         line, begins = self.line, self._looks_like(self.begins)
         if begins:
             first = cast("re.Match[str]", self.begins.match(self.text, self.at))
@@ -169,15 +169,15 @@ class _Changes(Buffer):
             comma = self._to_next()
             at_end = self.at == len(self.text) or self._closed()
             if not (comma or at_end or self._looks_like(self.begins)):
-                reason = "what follows it is neither a comma nor the end of the list"
+                reason = "expected a comma or the end of the list after this change"
             elif _holds_changes(change):
-                reason = "other changes stand within it: a bracket is missing"
+                reason = "contains other changes: a bracket is missing"
         if reason:
             bad = self._bad(reason, raw, line)
             self._pass_damage(begins, raw)
         elif not isinstance(change, dict):
             bad = self._bad("not a JSON object", own, line)
-            # A null has the place of a change; a number is rather a splinter of a damaged one.
+            # A null counts as a change; a short value is more likely a fragment of a damaged one.
             self.index += change is None or self.passed >= _SHORTEST
             self.unsure = True
         else:
@@ -187,34 +187,33 @@ class _Changes(Buffer):
         return bad
 
     def _decode(self) -> tuple[object, str]:
-        """Return (value, "") and go behind it, or (None, reason)."""
+        """Return (value, "") and move behind it, or (None, reason)."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.text, self.at)
             except (ValueError, RecursionError) as error:
                 if self._complete(error):
-                    return None, f"not JSON: {getattr(error, 'msg', error)}"
+                    return None, f"invalid JSON: {getattr(error, 'msg', error)}"
                 if not self.more():
                     return None, self.breaks_off or "the file ends within a change"
                 continue
             if end == len(self.text) and not isinstance(value, dict) and self.more():
-                continue  # a number may go on
+                continue  # a number may continue
             self._go(end)
             return value, ""
 
     def _complete(self, error: Exception) -> bool:
-        """Return whether more text cannot mend the error."""
+        """Return whether more text cannot resolve the error."""
         if len(self.text) - self.at >= MAX_CHANGE or not isinstance(error, json.JSONDecodeError):
             return True
         unterminated = error.msg.startswith("Unterminated")
         return not unterminated and error.pos < len(self.text) - _NEAR_END
 
     def _pass_damage(self, begins: bool, raw: str) -> None:
-        """Go from bad text to the next beginning of a change.
+        """Move from bad text to the next start of a change; `begins`: bad text starts a change.
 
-        The text between counts as one change, unless it is too short, or the rest of a change that
-        a stray bracket closed: its keys are those that the last change lacks. `begins`: a change
-        began there.
+        Bad text counts as one change unless it is too short, or is the rest of the last change
+        after a stray bracket: it has only keys that the last change lacks.
         """
         self.line -= self.text.count("\n", self.kept, self.at)
         self.at, self.kept, self.passed = self.kept, _NOWHERE, 0
@@ -235,7 +234,7 @@ class _Changes(Buffer):
             self.skipped += last + 1 - self.index
             self.index = last + 1
         elif last >= self.index:
-            reason = f"names a later change or itself as its parent: {last}"
+            reason = f"parent {last} is this change or a later one"
         index = self.index
         self.index += bool(change)
         if reason:
@@ -267,13 +266,13 @@ def _beginning(*keys: str) -> re.Pattern[str]:
 
 
 def _parents(change: dict[str, Any]) -> tuple[list[int], str]:
-    """Return the parents' positions and their defect."""
+    """Return the positions of the parents, and a defect or ""."""
     parents = change.get("parents")
     if not isinstance(parents, list):
-        return [], "no list of parents (traces of one editor alone have none)"
+        return [], "no list of parents (single-editor traces have none)"
     wrong = next((p for p in parents if type(p) is not int or not 0 <= p < MAX_POSITION), None)
     if wrong is not None:
-        return [], f"a parent is no position in the list: {str(wrong)[:60]}"
+        return [], f"invalid parent {str(wrong)[:60]}; expected a position in the list"
     return parents, ""
 
 

@@ -1,18 +1,18 @@
-"""Elements of a JSON array, one at a time, from a file of any size.
+"""Streaming reader of the elements of a JSON array.
 
-`items(path)` yields the elements of an array at the top, `items(path, ("txns",))` those of the
-array under `txns`. Memory holds an element and a block of the file. A file may hold several values
+`items(path)` yields the elements of a top-level array, `items(path, ("txns",))` those of the array
+under `txns`. Memory holds one element and one block of the file. A file may hold several values
 (JSON lines).
 
 Theory of operation
 -------------------
-The state is a stack of open brackets with the number of keys of the way above each. A value is
-opened (on the way), yielded (at its end) or skipped (beside it). `json` decodes an element from a
-buffer that doubles until it holds the element, so the time is linear.
+A stack holds the open brackets, each with the number of matched keys. A value on the path is
+opened, a value at its end is yielded, any other is skipped. `json` decodes an element from a buffer
+that doubles until it holds the element, so the time is linear.
 
-A bad element costs itself: reading goes on behind its closing bracket, found by counting brackets
-outside strings (a line end closes a string). Where brackets do not match, reading goes on at the
-next `{` or `[` after a comma or a line end.
+A malformed element is skipped up to its closing bracket, found by counting brackets outside strings
+(a line end closes a string). If brackets do not match, reading resumes at the next `{` or `[` after
+a comma or a line end.
 """
 
 from __future__ import annotations
@@ -29,40 +29,39 @@ from antecede.tables.trace.text import open_bytes, shorten
 
 BLOCK_BYTES = 1 << 16
 LONG_PAST = 1 << 12
-"""Characters before the position that an error may leave in the buffer."""
+"""Limit of characters before the position after an error."""
 CLOSING = {"{": "}", "[": "]"}
 
 _SPACE = re.compile(r"[\s,]*")
 _STRUCTURE = re.compile(r'["{}\[\]]')
 _IN_STRING = re.compile(r'[\\"\n]')
 MAX_ELEMENT = 1 << 26
-"""Most characters of an element."""
+"""Limit of an element in characters."""
 LEAST_SEARCH = 1 << 4
 MAX_SEARCH = 1 << 20
-"""Characters in which the end of a bad element is sought."""
-
+"""Range of the search for the end of a malformed element, characters."""
 _SCALAR = re.compile(r"[^\s,\[\]{}\":]+|:")
 _KEY_COLON = re.compile(r"\s*:")
 _RESTART = re.compile(r"[,\n]\s*(?=[{\[])")
 _RESTART_IN_STRING = re.compile(r"[,\n]\s*[{\[]\s*\"\s*\Z")
-"""End of text read as a string, after a quote that never closed."""
+"""End of text that was read as a string because of an unclosed quote."""
 _DECODER = json.JSONDecoder()
 _NEAR_END = 16
-"""Characters at the end of a buffer in which the cut may cause an error: `\\u00`, `1.5e-`."""
+"""Characters at the end of a buffer that may be cut: `\\u00`, `1.5e-`."""
 
 
 class Element(NamedTuple):
-    """Value of an element, and where it begins."""
+    """Value of an element, and its start."""
 
     value: Any
     line: int
-    """From 1."""
+    """Line number, from 1."""
     byte: int
-    """From 0, decompressed."""
+    """Offset in the decompressed file."""
 
 
 class Broken(NamedTuple):
-    """Text that is no element, the reason, and where it begins."""
+    """Text that is not an element, and its start."""
 
     reason: str
     raw: str
@@ -71,30 +70,26 @@ class Broken(NamedTuple):
 
 
 def items(path: Path, keys: Sequence[str] = (), nested: bool = False) -> Iterator[Element | Broken]:
-    """Yield the elements of the array that `keys` lead to, and the defects between them.
+    """Yield the elements of the array under `keys`, and malformed elements.
 
-    A value that is no array at the end of the way is the only element. Arrays on the way are
-    opened; with `nested` also arrays in the array. Raise InputError if the file cannot be read at
-    all.
+    Another value under `keys` is the only element. Arrays above it are opened, with `nested` also
+    arrays in the array. Raise InputError if the file cannot be opened.
     """
     with open_bytes(path) as file:
         yield from _Walk(Buffer(file), tuple(keys), nested).elements()
 
 
 class _Walk:
-    """Way down a file."""
-
     def __init__(self, buffer: Buffer, keys: tuple[str, ...], nested: bool) -> None:
         self.buffer = buffer
         self.keys = keys
         self.nested = nested
         self.open: list[tuple[str, int, bool]] = []
-        """Open brackets: which, keys that lead into it, whether it is (in) the array."""
+        """Open brackets: bracket, number of matched keys, whether it is (in) the array."""
         self.search = MAX_SEARCH
-        """Limit of the search for the end of a bad element, halved after a failure: many bad
-        elements without an end must not cost the search of each."""
+        """Range of the search for an end, halved after a failure to bound the total time."""
         self.found = False
-        """Whether the way was found to its end in the current value at the top."""
+        """True if the current top-level value has the array."""
 
     def elements(self) -> Iterator[Element | Broken]:
         buffer = self.buffer
@@ -125,22 +120,22 @@ class _Walk:
     def _close(self, character: str) -> Iterator[Broken]:
         buffer = self.buffer
         if not self.open or CLOSING[self.open[-1][0]] != character:
-            yield self._broken(f"{character} closes nothing")
+            yield self._broken(f"unexpected {character}")
         else:
             self.open.pop()
             if not self.open and not self.found and self.keys:
-                yield self._broken(f"there is no {'.'.join(self.keys)} in the value that ends here")
+                yield self._broken(f"no {'.'.join(self.keys)} in the value that ends here")
         buffer.advance(buffer.at + 1)
 
     def _on_the_way(self, character: str, depth: int) -> Iterator[Broken]:
         if character in "[{":
             self._enter(character, depth, False)
         else:
-            yield self._broken(f"no object with the key {self.keys[depth]!r}")
+            yield self._broken(f"expected an object with the key {self.keys[depth]!r}")
             self._skip()
 
     def _member(self, depth: int) -> Iterator[Element | Broken]:
-        """Go over a key of an object on the way: into its value, or past it."""
+        """Read a key of an object on the path; open or skip its value."""
         buffer = self.buffer
         where = buffer.line, buffer.byte
         raw = buffer.text[buffer.at : buffer.at + 600]
@@ -150,7 +145,7 @@ class _Walk:
                 colon = _KEY_COLON.match(buffer.text, buffer.at)
                 break
         if not isinstance(key, str) or colon is None:
-            yield Broken("no key and colon where an object has them", shorten(raw), *where)
+            yield Broken("expected a key and a colon in an object", shorten(raw), *where)
             if key is None and buffer.text[buffer.at :]:
                 self._skip()
             return
@@ -171,7 +166,7 @@ class _Walk:
             yield self._element()
 
     def _element(self) -> Element | Broken:
-        """Decode the value here; after a failure go to where the next may begin."""
+        """Decode the value here; after a failure move to the next possible start."""
         buffer = self.buffer
         line, byte = buffer.line, buffer.byte
         value, reason, error_at = self._decode()
@@ -179,12 +174,12 @@ class _Walk:
             return Element(value, line, byte)
         raw = shorten(buffer.text[buffer.at : buffer.at + 600])
         if not self._past_bad(error_at):
-            reason += "; nothing after it can be read as an element"
+            reason += "; no readable element follows"
         buffer.forget()
         return Broken(reason, raw, line, byte)
 
     def _decode(self) -> tuple[Any, str, int]:
-        """Return (value, "", 0) and advance, or (None, reason, its place in the buffer)."""
+        """Return (value, "", 0) and advance, or (None, reason, position of the error)."""
         buffer = self.buffer
         while True:
             cut = not buffer.ended
@@ -193,12 +188,12 @@ class _Walk:
             except json.JSONDecodeError as error:
                 at = error.pos
                 near = at > len(buffer.text) - _NEAR_END or error.msg.startswith("Unterminated")
-                reason = f"not JSON: {error.msg}"
-            except (ValueError, RecursionError) as error:  # digits or brackets without end
-                at, near, reason = buffer.at, False, f"not JSON: {error}"
+                reason = f"invalid JSON: {error.msg}"
+            except (ValueError, RecursionError) as error:  # too many digits or brackets
+                at, near, reason = buffer.at, False, f"invalid JSON: {error}"
             else:
                 whole = buffer.text[end - 1] in '"]}' or end < len(buffer.text) - _NEAR_END
-                if whole or not cut:  # else a number may go on: 1.5e is read as 1.5
+                if whole or not cut:  # otherwise a number may continue: 1.5e is read as 1.5
                     buffer.advance(end)
                     return value, "", 0
                 at, near, reason = end, True, ""
@@ -209,9 +204,9 @@ class _Walk:
             buffer.more()
 
     def _past_bad(self, error_at: int) -> bool:
-        """Go behind a bad element; False if the file ends without another."""
+        """Move behind a malformed element; return False if no other element follows."""
         buffer = self.buffer
-        beyond = error_at - buffer.at  # survives that the buffer moves
+        beyond = error_at - buffer.at  # relative, because the buffer may move
         end = self._balanced_end(beyond + self.search)
         self.search = (
             min(2 * self.search, MAX_SEARCH) if end else max(self.search // 2, LEAST_SEARCH)
@@ -234,7 +229,7 @@ class _Walk:
                 return False
 
     def _balanced_end(self, limit: int) -> int:
-        """Return the length of the value by its brackets, 0 if they do not match."""
+        """Return the length of the value by its brackets; 0 if they do not match."""
         buffer = self.buffer
         if buffer.text[buffer.at] not in '"[{':
             match = _SCALAR.match(buffer.text, buffer.at)
@@ -250,7 +245,7 @@ class _Walk:
                 return 0
 
     def _skip(self) -> None:
-        """Go past a value of any size, keeping nothing of it."""
+        """Skip a value of any size without keeping it in memory."""
         buffer = self.buffer
         if buffer.text[buffer.at] not in '"[{':
             while True:
@@ -274,7 +269,7 @@ class _Walk:
 
 
 class Buffer:
-    """Decoded text of a file from a position on."""
+    """Sliding window of the decoded text of a file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -288,14 +283,14 @@ class Buffer:
         self.breaks_off = ""
 
     def more(self) -> bool:
-        """Extend the buffer; False at the end of the file. Positions move to the front."""
+        """Extend the buffer and drop passed text; return False at the end of the file."""
         if self.ended:
             return False
         rest = self.text[self.at :]
         try:
             raw = self._file.read(max(BLOCK_BYTES, len(rest)))
         except (EOFError, OSError, zlib.error) as error:
-            raw, self.breaks_off = b"", f"the file breaks off: {error}"
+            raw, self.breaks_off = b"", f"truncated or damaged file: {error}"
         if not self._begun and raw:
             self._begun = True
             if raw.startswith(codecs.BOM_UTF8):
@@ -305,22 +300,19 @@ class Buffer:
         return True
 
     def forget(self) -> None:
-        """Drop long text before the position. Positions move to the front.
-
-        `json` counts the lines before each error, so many errors in a block cost its square.
-        """
+        """Drop long passed text: `json` counts the lines before each error, in quadratic time."""
         if self.at >= LONG_PAST:
             self.text, self.at = self.text[self.at :], 0
 
     def advance(self, to: int) -> None:
-        """Move to a later position of the text."""
+        """Move to a later position."""
         passed = self.text[self.at : to]
         self.line += passed.count("\n")
         self.byte += len(passed) if passed.isascii() else len(passed.encode("utf-8"))
         self.at = to
 
     def next_character(self) -> str:
-        """Pass white space and commas and return the next character; "" at the end."""
+        """Skip white space and commas; return the next character, "" at the end."""
         while True:
             match = cast("re.Match[str]", _SPACE.match(self.text, self.at))
             self.advance(match.end())
@@ -331,17 +323,17 @@ class Buffer:
 
 
 class Structure:
-    """Counter of brackets outside strings, until the first value is closed."""
+    """Finder of the end of a value by brackets outside strings."""
 
     def __init__(self) -> None:
         self.sound = True
-        """Whether each bracket was closed by its own kind."""
+        """True if each bracket was closed by its own kind."""
         self._open: list[str] = []
         self._in_string = False
         self._escaped = False
 
     def feed(self, text: str, at: int, stop: int | None = None) -> int | None:
-        """Return where the value ends in `text` up to `stop`; None if it does not end there."""
+        """Return the end of the value in `text` up to `stop`; None if it continues."""
         stop = len(text) if stop is None else min(stop, len(text))
         while at < stop:
             if self._escaped:

@@ -1,20 +1,18 @@
-"""LoRaWAN uplinks as JSON lines: one message of a device, heard by many gateways.
+"""Reader of LoRaWAN uplinks as JSON lines: messages of devices, received by many gateways.
 
-A record (`lora_spellings`) gives a `send` row of the device and a `receive` row for each gateway.
-`arrival` of the first is the archive's time (`_timestamp` in ms, else `_date`, else the server's),
-of the others the gateway's, null without a clock. Devices have no clock: no `send_time`.
+A record (`lora_spellings`) gives a `send` row of the device and a `receive` row per gateway. The
+`arrival` of a send is the archive's time (`_timestamp` in ms, else `_date`, else the server's), of
+a receipt the gateway's. Devices have no clock, so there is no `send_time`.
 
-Theory of operation. The frame counter is the device's own number, and its only order: an uplink's
-parent is the uplink before it that was heard, also among the next `LOOK_AHEAD` records, as a late
-one comes after its effect. The counter is ambiguous:
+The frame counter orders the uplinks of a device: the cause of an uplink is the previous received
+one. Late uplinks count if they are among the next `LOOK_AHEAD` records. Counters are ambiguous:
 
-- After 65,535 follows 0: numbers go on at 65,536 (`counter_wraps`).
-- A device that joins again counts from 0 (`counter_resets`). Its uplinks are then named
-  DEVICE/2:0 and so on. No order is declared across a reset.
-- The same number and payload within an hour is a report of the same uplink
-  (`repeated_records`); its receptions count. Another payload means a reset.
-- A number a little lower (`LATE`) that was not heard yet is late (`late_records`).
-- Another session of the server (device address, session key) is a reset.
+- 0 follows 65,535: numbers continue at 65,536 (`counter_wraps`).
+- A device that joins again restarts at 0 (`counter_resets`). Ids become DEVICE/2:0 and so on. A
+  reset starts a new order, as does a new server session (device address, session key).
+- The same number and payload within an hour is the same uplink (`repeated_records`), and its
+  receipts count. Another payload means a reset.
+- A slightly lower number (`LATE`) that is new is a late uplink (`late_records`).
 """
 
 from __future__ import annotations
@@ -34,31 +32,31 @@ from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_th
 from antecede.tables.trace.schema import RECEIVE, SEND, Event, Quarantined
 
 LOOK_AHEAD = 64
-"""Records read before a row is yielded, so that a late uplink is a parent."""
+"""Records read ahead, so that a late uplink becomes a cause."""
 LATE = 16
-"""Most by which a number may be lower than an earlier one without a reset."""
+"""Limit of a late number's distance to the highest; a larger distance is a reset."""
 COPY_WITHIN_NS = 3600 * 10**9
-"""Time within which a network repeats an uplink, by the archive's clock."""
+"""Limit of the time between reports of an uplink, by the archive's clock."""
 WRAP = 1 << 16
 REMEMBERED = 1024
-"""Uplinks of a device that are remembered to recognize copies."""
+"""Uplinks kept per session to recognize repeated records."""
 MAX_SESSIONS = 4
-"""Latest sessions of a device to which late uplinks may belong."""
+"""Sessions kept per device for late uplinks."""
 MAX_COUNTER = 1 << 32
 MAX_GATEWAYS = 1 << 12
-"""Most receptions of an uplink, as `LOOK_AHEAD` records wait in memory."""
+"""Limit of receipts per uplink; bounds the memory of `LOOK_AHEAD` records."""
 
 _COUNTS = ("counter_wraps", "counter_resets", "repeated_records", "late_records")
 
 
 class LoraReader:
-    """Reader of uplinks; see the module."""
+    """Reader of LoRaWAN uplinks."""
 
     name = "lora"
     uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Recognize a record with a device and its gateways among the first lines."""
+        """Recognize a record with a device and gateways among the first lines."""
         for line in text.decode(head).lstrip("\ufeff").split("\n")[:20]:
             record = text.json_object(line)
             if isinstance(record, dict):
@@ -68,7 +66,7 @@ class LoraReader:
         return 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
-        """Yield the uplinks and their receptions, in the order of the file."""
+        """Yield the uplinks and their receipts in the order of the file."""
         uplinks = _Uplinks(str(path))
         yield from to_the_break(uplinks.read(path), path)
         yield from uplinks.ready(0)
@@ -78,18 +76,18 @@ class LoraReader:
 
 @dataclass(slots=True)
 class _Session:
-    """A device's uplinks since it last began to count."""
+    """Uplinks of a device since its last counter reset."""
 
     device: str
     name: str
-    """Prefix of ids of uplinks."""
+    """Prefix of the ids of uplinks."""
     base: int = 0
-    """Offset of the counter on the air, a multiple of `WRAP`."""
+    """Offset of the transmitted counter, a multiple of `WRAP`."""
     last: int = -1
     heard: list[int] = field(default_factory=list)
     """Last `REMEMBERED` numbers, ascending."""
     seen: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """Fingerprint and archive's time of these."""
+    """Payload hashes and archive times of these numbers."""
 
     def add(self, number: int, fingerprint: int, at: int | None) -> None:
         insort(self.heard, number)
@@ -99,7 +97,7 @@ class _Session:
             del self.seen[self.heard.pop(0)]
 
     def before(self, number: int) -> tuple[str, ...]:
-        """Return the id of the uplink before that number, as far as heard."""
+        """Return the id of the previous received uplink, if any."""
         place = bisect_left(self.heard, number)
         return (f"{self.name}:{self.heard[place - 1]}",) if place else ()
 
@@ -111,7 +109,7 @@ class _Row(NamedTuple):
 
 
 class _Uplinks:
-    """Sessions of the devices in a file, waiting rows, and counts."""
+    """State of reading a file: sessions, queued rows, counts."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -123,7 +121,7 @@ class _Uplinks:
         self.counts = dict.fromkeys((*_COUNTS, *others), 0)
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Yield the rows of a file but for the last `LOOK_AHEAD` records."""
+        """Yield the rows of a file except those of the last `LOOK_AHEAD` records."""
         for number, line in text.lines(path):
             if line.strip():
                 self.take(line, number)
@@ -149,7 +147,7 @@ class _Uplinks:
                 self.counts["other_records"] += 1
             else:
                 names = ", ".join(dict.fromkeys(one.spelling.gateways for one in FIELDS))
-                self._bad(line, number, None, f"no list of gateways ({names})")
+                self._bad(line, number, None, f"no list of gateways; expected one of {names}")
             return
         fields = next((one for one in listed if one.fits(record)), listed[0])
         device = name_of(fields.value("device", record))
@@ -160,12 +158,12 @@ class _Uplinks:
         if device is None:
             self._bad(line, number, None, NO_ID)
         elif type(counter) is not int or not 0 <= counter < MAX_COUNTER:
-            reason = f"the frame counter is no whole number of 32 bits: {str(counter)[:40]}"
+            reason = f"invalid frame counter {str(counter)[:40]}; expected a whole 32-bit number"
             self._bad(line, number, device, reason)
         elif not isinstance(gateways, list):
-            self._bad(line, number, device, f"{fields.spelling.gateways} is no list")
+            self._bad(line, number, device, f"{fields.spelling.gateways} is not a list")
         elif len(gateways) > MAX_GATEWAYS:
-            reason = f"{fields.spelling.gateways} lists more than {MAX_GATEWAYS:,} gateways"
+            reason = f"{fields.spelling.gateways} has more than {MAX_GATEWAYS:,} gateways"
             self._bad(line, number, device, reason)
         else:
             self._uplink(record, fields, device, counter, number)
@@ -198,7 +196,7 @@ class _Uplinks:
             name = name_of(fields.value("gateway", gateway))
             if name is None:
                 listed = fields.spelling
-                reason = f"{listed.gateways} holds a gateway without {listed.gateway}"
+                reason = f"{listed.gateways} has a gateway without {listed.gateway}"
                 self._bad(json.dumps(gateway, ensure_ascii=False), line, sent.id, reason)
                 continue
             at = self._time(fields.value("time", gateway))
@@ -211,9 +209,9 @@ class _Uplinks:
     def _place(
         self, device: str, key: str | None, counter: int, fingerprint: int, at: int | None
     ) -> tuple[_Session, int, bool]:
-        """Return the uplink's session, its number there, and whether it is new.
+        """Return the session of an uplink, its number there, and whether it is new.
 
-        `key`: the server's session; None: unknown.
+        `key`: the server's session (None: unknown).
         """
         session = self.sessions.get(device, {}).get(key)
         if session is None and key is not None and device in self.restarts:
@@ -227,7 +225,7 @@ class _Uplinks:
             self.counts["counter_wraps"] += 1
         seq = session.base + counter
         if near_end <= counter < WRAP and 0 <= session.last - session.base < REMEMBERED:
-            seq -= WRAP if session.base else 0  # late, from before the wrap
+            seq -= WRAP if session.base else 0  # late uplink from before the wrap
         known = session.seen.get(seq)
         if known is not None:
             if known[0] == fingerprint and _near(known[1], at):
@@ -252,7 +250,7 @@ class _Uplinks:
         return session
 
     def _time(self, value: object) -> int | None:
-        """Return milliseconds since 1970, or an ISO time, as ns; count unreadable ones."""
+        """Return an ISO time, or ms since 1970, as ns; count unreadable times."""
         when = text.iso_time(value) if isinstance(value, str) else None
         if when is None and value is not None:
             when = text.nanoseconds(value, "ms")

@@ -1,14 +1,14 @@
-"""Mail: mailboxes in mbox format, and archives as JSON lines.
+"""Reader of mail: mbox files and archives as JSON lines.
 
-Causes are the ids of `In-Reply-To`, else the last of `References`. If none of these is in the
-archive, the nearest mail of `References` that is there is a cause, too. `send_time` is the author's
-Date, `arrival` the topmost Received header (the archive's own clock), else the time in the mbox's
-`From ` line, which is UTC. A Date needs a zone of RFC 5322.
+Causes are the ids of `In-Reply-To`, else the last of `References`. If the archive has none of
+these, the nearest mail of `References` in the archive is a cause, too. `send_time` is the Date,
+which needs a zone of RFC 5322. `arrival` is the topmost Received header, else the time of the
+`From ` line in UTC.
 
-JSON lines hold an object a mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`,
-`date`, `arrived` and `committed` in seconds since 1970, and `seq`, the archive's position.
+JSON lines have one object per mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`;
+`date`, `arrived` and `committed` in seconds since 1970; and `seq`, the position in the archive.
 
-Mailboxes are read twice: memory holds their ids and senders.
+Mailboxes are read twice, with all ids and senders in memory.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
 
 MAX_HEADER_LINES = 10_000
 MAX_ZONES = 20
-"""Unknown zones of a file that are counted by name, others together."""
+"""Unknown zones of a file that are counted by name."""
 MAX_ADDRESSES = 10_000
-"""Characters of a header in which addresses are looked for."""
+"""Characters of a header that are searched for addresses."""
 NO_ZONE = "none given"
 NEAREST = "nearest_ancestors"
-"""Name of a detail: mails tied to an ancestor, as the answered mail is absent."""
+"""Name of a detail: mails linked to an ancestor, because the archive lacks the answered mail."""
 
 _FROM = re.compile(r"From \S.*\d{1,2}:\d{2}.*\d{4}|From \S+@\S+|From MAILER-DAEMON")
 _FROM_TIME = re.compile(r"\w{3},? +\w{3} +\d{1,2} .*?\d{2}:\d{2}.*?(?= remote from |$)")
@@ -51,7 +51,7 @@ _KEYS = {"id", "parent", "refs", "sender", "topic", "date", "arrived", "committe
 
 
 class MailReader:
-    """Reader of mbox files and JSON lines of mails; see the module."""
+    """Reader of mbox files and JSON lines of mails."""
 
     name = "mail"
     uses: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class MailReader:
         return 0.9 if _FROM.match(first) else 0.0
 
     def among(self, paths: Sequence[Path]) -> MailReader:
-        """Return a reader for files that are one archive: mails answer mails of other files."""
+        """Return a reader for the files of one archive; mails may answer mails of other files."""
         return MailReader(_survey([path for path in paths if not _is_json(path)]))
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
@@ -134,7 +134,7 @@ def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Eve
 
 
 def _name(value: object) -> str | None:
-    """Return a name as text; None for null, blank and what is no name."""
+    """Return text or a whole number as a name; None for blanks and other values."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value).strip() or None
     return None
@@ -150,7 +150,7 @@ class _Mail(NamedTuple):
 
 
 def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
-    """Yield the mails; a mail begins at `From ` after a blank line."""
+    """Yield the mails of an mbox; a mail begins at `From ` after a blank line."""
     mail: _Mail | None = None  # None: within a body, or before the first mail
     began, after_blank, stray = False, True, False
     for number, line in text.lines(path):
@@ -163,7 +163,7 @@ def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
         if mail is None:
             if not began and line.strip() and not stray:
                 stray = True
-                reason = "text before the first mail (no line begins with 'From ' yet)"
+                reason = "text before the first mail; expected a line that begins with 'From '"
                 yield Quarantined(str(path), number, None, reason, text.shorten(line))
         elif not line:
             yield mail
@@ -175,7 +175,7 @@ def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
 
 
 def _survey(paths: Sequence[Path]) -> ReplyParser:
-    """Return a parser that knows the ids and the senders of mailboxes."""
+    """Return a parser for replies to the mails of mailboxes."""
     ids: set[str] = set()
     senders: set[str] = set()
     has_bare = False
@@ -194,8 +194,6 @@ def _survey(paths: Sequence[Path]) -> ReplyParser:
 
 
 class _Mailbox:
-    """Events of a mailbox, and counts."""
-
     def __init__(self, source: str, replies: ReplyParser, counts: Counter[str]) -> None:
         self.source = source
         self.replies = replies
@@ -258,7 +256,7 @@ class _Mailbox:
         return self._time(match[0], is_utc=True) if match else None
 
     def _time(self, written: str, *, is_utc: bool = False) -> int | None:
-        """Return a time in ns; count unreadable ones and unknown zones."""
+        """Return a time in ns; count unreadable times and unknown zones."""
         if not written.strip():
             return None
         date = parse_mail_date(written)

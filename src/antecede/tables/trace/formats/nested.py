@@ -1,7 +1,7 @@
-"""Error messages for nested documents that no reader takes, with commands that flatten them.
+"""Error messages for nested documents without a reader, with commands that flatten them.
 
-Known formats are recognized by their first record. Any other document is described by its first
-list of objects, any other record by the nested object that holds an id.
+Known formats are recognized by their first record. The message describes another document by its
+first list of objects, and another record by the nested object with an id.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antecede.tables.trace.user_tables.usual_names import USUAL
 
 IDS = frozenset(USUAL["id"])
 OF_OTHERS = frozenset({"trace", "span", "parent", "cause", "user", "session", "correlation"})
-"""Keys of objects whose ids are not the event's."""
+"""Keys of objects whose ids are not the id of the event."""
 FLAT = "flat.jsonl"
 SAMPLE = 20
 MAX_DEPTH = 4
@@ -32,13 +32,13 @@ _DECODER = json.JSONDecoder()
 
 
 class NestedFormat(NamedTuple):
-    """A format of nested records."""
+    """Known format of nested records."""
 
     name: str
     recognize: str
-    """JMESPath: true for a record."""
+    """JMESPath expression that is true for a record."""
     filter: str
-    """jq: from a record to a flat object with an id."""
+    """jq filter from a record to a flat object with an id."""
 
 
 _DEBEZIUM = (
@@ -50,7 +50,7 @@ _DEBEZIUM = (
     '(.after // .before // {} | if type == "object" then with_entries(.key |= "row_" + .) '
     "else {} end)"
 )
-"""Rows keep their columns as row_NAME. The position joins all fields of the connectors."""
+"""jq filter: columns become row_NAME; the position joins the fields of all connectors."""
 FORMATS = (
     NestedFormat(
         "Debezium change events (envelopes with before, after, source, op)",
@@ -77,53 +77,50 @@ FORMATS = (
 
 
 def describe_document(head: str, path: Path) -> str:
-    """Return the format of a file that no reader takes, and the command that flattens it.
-
-    `head`: its first text. "" if it is no nested document.
-    """
+    """Return the message for a file with the first text `head`; "" if it is no nested document."""
     head = head.lstrip("\ufeff \t\r\n")
     if head.startswith("#separator") and (fields := _ZEEK_FIELDS.search(head)):
         command = '/^#fields/ {sub(/^#fields\\t/, ""); print; next} !/^#/'
         to = f"{_cat(path)}awk -F'\\t' '{command}'{_input(path)} > flat.tsv"
         known = [name for name in ("uid", "fuid") if name in fields[1].split("\t")]
         id_option = f" --id {known[0]}" if known else ""
-        return f"is a Zeek log with tabs: {to}, then read flat.tsv{id_option} --time ts"
+        return f"a Zeek log with tabs; run: {to}, then read flat.tsv{id_option} --time ts"
     if head[:1] not in ("{", "["):
         return ""
     if found := _describe_lists(head, path, needs_id=False):
         return found
     if "\n" in head.strip() and head.startswith("{"):
-        return f"holds JSON objects of several lines each: {_command('.', path)}"
+        return f"JSON objects of several lines each; run: {_command('.', path)}"
     return ""
 
 
 def describe_records(records: Iterable[Mapping[str, Any]], source: str) -> str:
-    """Return the format of records without an id at the top, and the command; "" without ids."""
+    """Return the message for records without a top-level id; "" if there is no nested id."""
     for record in itertools.islice(records, SAMPLE):
         if known := _known(record):
-            return f"these are {known.name}: {_command(known.filter, Path(source))}"
+            return f"these are {known.name}; run: {_command(known.filter, Path(source))}"
         if keys := _keys_to_id(record):
             where = ".".join(keys)
             command = _command(f". + {_jq_path(keys[:-1])}", Path(source))
-            return f"ids seem to be nested at {where}: {command}"
+            return f"ids seem to be nested at {where}; run: {command}"
         if found := _describe_lists(json.dumps(record, default=str), Path(source), needs_id=True):
-            return f"the file {found}"
+            return f"the file is {found}"
     return ""
 
 
 def _describe_lists(head: str, path: Path, *, needs_id: bool) -> str:
-    """Return the content of the lists in a document; "" without, or without needed ids."""
+    """Return the message for the lists in a document; "" without lists or needed ids."""
     lists = list(_lists(head))
     for keys, first in lists:
         if known := _known(first):
             filter = f"{_jq_path(keys)}[] | {known.filter}"
-            return f"holds a list of {known.name}: {_command(filter, path)}"
+            return f"a list of {known.name}; run: {_command(filter, path)}"
     with_id = [keys for keys, first in lists if {*first} & IDS]
     if not with_id and (needs_id or not lists):
         return ""
     keys = with_id[0] if with_id else lists[0][0]
     where = f"a list of objects under {'.'.join(keys)}" if keys else "one list of objects"
-    return f"is a JSON document with {where}: {_command(f'{_jq_path(keys)}[]', path)}"
+    return f"a JSON document with {where}; run: {_command(f'{_jq_path(keys)}[]', path)}"
 
 
 def _known(record: Any) -> NestedFormat | None:
@@ -138,7 +135,7 @@ def _known(record: Any) -> NestedFormat | None:
 
 
 def _lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Yield the keys to each list of objects, and its first object; the text may be cut off."""
+    """Yield the keys to each list of objects, and its first object; the text may be truncated."""
     stack: list[tuple[str, str]] = []
     last = key = ""
     open_lists = found = 0
@@ -173,7 +170,7 @@ def _lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
 
 
 def _keys_to_id(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys to the uppermost id in a nested object; () if there is none."""
+    """Return the keys to the uppermost id in a nested object, () for none."""
     level: list[tuple[tuple[str, ...], Any]] = [((), record)]
     for _ in range(MAX_DEPTH):
         below = [

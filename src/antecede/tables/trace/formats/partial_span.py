@@ -1,4 +1,4 @@
-"""Span, or side of a shared span, before it becomes an event."""
+"""Span as one process reported it, before it becomes an event."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECEIVING = (SERVER, CONSUMER)
 
 
 class Part(NamedTuple):
-    """Span as one process saw it."""
+    """Span, or one side of a shared span."""
 
     trace: str
     span: str
@@ -34,24 +34,24 @@ class Part(NamedTuple):
     member: str | None
     role: str | None = None
     shared: bool = False
-    """Whether the span began in another process (Zipkin)."""
+    """True if the span began in another process (Zipkin)."""
     start: int | None = None
-    """Time by the process's clock, ns."""
+    """Time by the clock of the process, ns."""
     end: int | None = None
     name: str | None = None
     unreadable: int = 0
-    """Unreadable times."""
+    """Number of unreadable times."""
     taken: str | None = None
     """Unit of the times, if not the declared one."""
     unreadable_causes: int = 0
-    """Parents and links that name no span."""
+    """Number of invalid parents and links."""
     own: Mapping[str, Any] | None = None
-    """Status, kind and attributes; None if not asked for."""
+    """Status, kind and attributes (None: not requested)."""
     causes: tuple[str, ...] = ()
-    """Identities that the record names: parent and links."""
+    """Event ids of parent and links."""
 
     def event(self, identity: str, parents: tuple[str, ...], source: str, line: int) -> Event:
-        """Return the part as an event with that identity and those causes."""
+        """Return the span as an event with the given id and causes."""
         return Event(
             id=identity,
             member=self.member,
@@ -67,7 +67,7 @@ class Part(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """Text that is no span."""
+    """Record that is not a span."""
 
     identity: str | None
     reason: str
@@ -75,7 +75,7 @@ class Bad(NamedTuple):
 
 
 def bad_span(record: object, key: str, reason: object) -> Bad:
-    """Return a record that is no span; its id is under `key`."""
+    """Return a record that is not a span; `key`: key of its id."""
     identity = record.get(key) if isinstance(record, dict) else None
     return Bad(words(identity), str(reason), text.shorten(repr(record)))
 
@@ -91,10 +91,9 @@ def make_part(
     *,
     links_first: bool = False,
 ) -> Part:
-    """Return the span with these ids of trace, span and parent.
+    """Return the span with the ids of trace, span and parent.
 
-    `links`: ids of trace and span of further causes, before or after the parent. Raise ValueError
-    for a span without a trace or an id.
+    `links`: trace and span ids of further causes. Raise ValueError without a trace or span id.
     """
     of_trace, of_span, of_parent = ids
     trace, span = normalize_id(of_trace, TRACE_BYTES), normalize_id(of_span, SPAN_BYTES)
@@ -122,20 +121,20 @@ def make_part(
 
 
 STATUS, KIND = "status", "span_kind"
-"""Columns of every span beside the event schema."""
+"""Extra columns of every span."""
 _STATUSES = {"error": "error", "2": "error", "ok": "ok", "1": "ok"}
 
 
 def status_of(code: object) -> str | None:
-    """Return `error` or `ok` for a status code of OpenTelemetry, a word or a number."""
+    """Return `error` or `ok` for a status code of OpenTelemetry, as text or number."""
     plain = str(code).lower().removeprefix("status_code_").removeprefix("statuscode.")
     return _STATUSES.get(plain)
 
 
 def status_in(attributes: Mapping[str, Any]) -> str | None:
-    """Return the status that attributes give: OpenTelemetry's mapping to Zipkin and Jaeger.
+    """Return the status in attributes: `otel.status_code`, else `error` if present and not false.
 
-    `otel.status_code` counts, else the presence of `error`, unless it is false.
+    This is OpenTelemetry's mapping to Zipkin and Jaeger.
     """
     if found := status_of(attributes.get("otel.status_code")):
         return found
@@ -149,9 +148,9 @@ def columns_of(
     attributes: Mapping[str, Any],
     resource: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the further columns of a span: status, kind, attributes, `resource.KEY`.
+    """Return the extra columns of a span: status, kind, attributes, `resource.KEY`.
 
-    An attribute called like another column is `attribute.KEY`.
+    An attribute with the name of another column becomes `attribute.KEY`.
     """
     found: dict[str, Any] = {STATUS: status, KIND: kind}
     for key, value in attributes.items():
@@ -165,29 +164,29 @@ INSTANCE = ("service.instance.id", "host.name", "host.id")
 
 
 def process_of(attributes: Mapping[str, object]) -> str | None:
-    """Return the process that a resource's attributes name: the pod, else service and instance."""
+    """Return the process in resource attributes: the pod, else service and instance."""
     found = {key: words(value) for key, value in attributes.items()}
     instance = next((found[key] for key in INSTANCE if found.get(key)), None)
     return found.get("k8s.pod.name") or process(found.get("service.name"), instance)
 
 
 def name_of(trace: str, span: str) -> str:
-    """Return the identity of a span's event."""
+    """Return the event id of a span."""
     return f"{trace}/{span}"
 
 
 def process(service: str | None, instance: str | None) -> str | None:
-    """Return the name of a process: the service, and its instance."""
+    """Return the name of a process: SERVICE@INSTANCE, or the one that is given."""
     if service and instance and service != instance:
         return f"{service}@{instance}"
     return service or instance or None
 
 
 def listed(value: object) -> list[Any]:
-    """Return the elements of a list; another value that is not null counts as an element."""
+    """Return a list as it is, null as an empty list, any other value as one element."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def words(value: object) -> str | None:
-    """Return text that is not blank, else None."""
+    """Return stripped text; None for blank text and other values."""
     return value.strip() or None if isinstance(value, str) else None

@@ -1,9 +1,8 @@
-"""Bounded matching of untrusted regular expressions.
+"""Matching of untrusted regular expressions with a time limit.
 
-An expression of the user, or of a log's first line, may take exponential time in Python's engine
-(`(a+)+b`), and nothing in Python stops it. So it runs in a child process that answers with the
-places of its matches, and is ended when none has come for `LIMIT_S`. Engine and flags are those of
-`re`.
+An expression of the user or of a log may take exponential time in `re` (`(a+)+b`), and Python
+cannot interrupt it. So it runs in a child process, which returns the positions of matches. The
+child is killed if it finds no match for `LIMIT_S`.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ from typing import NamedTuple
 from antecede.errors import InputError
 
 START_S = 60.0
-"""Time for the child to start and to receive the text, s."""
+"""Limit for the start of the child and the transfer of the text, s."""
 LIMIT_S = 10.0
-"""Time for another match, s. A line of 10,000 characters takes less than 1 s with useful
-expressions."""
+"""Limit for one match, s; 10,000 characters take less than 1 s with useful expressions."""
 
 _CHILD = """
 import json, re, sys
@@ -44,7 +42,7 @@ for number, (start, end) in enumerate(head["ranges"]):
 
 
 class Found(NamedTuple):
-    """Match: its range, place, and named groups."""
+    """Match: number of its range, position, named groups."""
 
     range: int
     start: int
@@ -53,7 +51,7 @@ class Found(NamedTuple):
 
 
 class TooLongError(Exception):
-    """No match in time; `position`: end of the last one."""
+    """The time limit passed without a match after `position`."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -63,7 +61,7 @@ class TooLongError(Exception):
 def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Found]:
     """Yield the matches of `pattern.finditer` in each range of a text, in order.
 
-    Raise TooLongError when no match comes for `LIMIT_S`, InputError if no child can be started.
+    Raise TooLongError without a match for `LIMIT_S`, InputError if the child does not start.
     """
     names = list(pattern.groupindex)
     head = {"pattern": pattern.pattern, "flags": pattern.flags, "groups": names, "ranges": ranges}
@@ -71,7 +69,7 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
     try:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
-        raise InputError(f"no process to match an expression in: {error}") from error
+        raise InputError(f"cannot start a process for an expression: {error}") from error
     try:
         answers = _answers(child, json.dumps(head).encode() + b"\n", text)
         position = ranges[0][0] if ranges else 0
@@ -89,7 +87,7 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
                 yield found
         if child.wait():
             raise InputError(
-                f"the process that matches an expression ended with {child.returncode}"
+                f"the process for an expression failed with exit code {child.returncode}"
             )
     finally:
         child.kill()
@@ -99,7 +97,7 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
 def find_here(
     pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[Found]:
-    """Yield the same in this process, for a harmless expression and text."""
+    """Yield the same matches without a child process, for trusted expressions."""
     for number, (start, end) in enumerate(ranges):
         for match in pattern.finditer(text, start, end):
             yield Found(number, match.start(), match.end(), match.groupdict())
@@ -120,7 +118,7 @@ def _found(line: bytes, names: Sequence[str], text: str) -> Found | None:
 def _answers(
     child: subprocess.Popen[bytes], head: bytes, text: str
 ) -> queue.SimpleQueue[bytes | None]:
-    """Send the text and collect the lines of the answer; None is the end."""
+    """Send the text; return a queue of the lines of the answer, None at the end."""
     lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def feed() -> None:

@@ -1,16 +1,14 @@
-"""Vector-clock logs as ShiViz reads them: a regular expression over the whole text.
+"""Reader of vector-clock logs in the format of ShiViz: a regular expression over the whole text.
 
-The expression is the user's (`regex`), else that of the file's first line, else the known dialect
-that fits. `delimiter`, or a first line `=== name ===`, separates executions. An event is named
-HOST:COUNTER after its own entry in its clock. Entries of zero are left out.
+The expression is the user's (`regex`), else that of the first line, else a known dialect.
+`delimiter`, or a first line `=== name ===`, separates executions. The id of an event is
+HOST:COUNTER, from its own entry in its clock. Zero entries are dropped.
 
-Text between events is only counted, as in ShiViz, unless it looks like a clock: then it goes to
-quarantine. The file is read whole, as expressions may span lines.
+Text between events is only counted, as in ShiViz, but text with a clock is quarantined. The file is
+read whole, because expressions may span lines. A group with a name of a time (`TIMES`) becomes
+`send_time`; other groups (`level`, `thread`) become extra columns.
 
-A group called like a time (`TIMES`) is `send_time`. Unreadable times are counted. Other groups
-(`level`, `thread`, ...) are further columns.
-
-`safe_regex` matches foreign expressions, and known dialects on long lines.
+`safe_regex` matches untrusted expressions, and known dialects on long lines.
 """
 
 from __future__ import annotations
@@ -29,32 +27,31 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import GUESSED, UNREADABLE
 
 TIMES = ("timestamp", "date", "time", "datetime", "ts", "when", "at")
-"""Names of a group that holds a time, the first present counts."""
+"""Names of a group with a time, by preference."""
 _LINE = re.compile(r"[^\n]+")
 _US_DATE = re.compile(
     r"(\d{1,2})/(\d{1,2})/(\d{4})\s+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
 )
-"""Month before day, as the akka and web logs among the dialects have it."""
+"""Date with the month before the day, as in the dialects of akka and web logs."""
 MAX_BYTES = 1 << 28
-"""Most bytes of a log, decompressed, as all of it is in memory."""
+"""Limit of a decompressed log, which is in memory."""
 CHUNK = 1 << 20
-"""Characters looked at together."""
 LONG_LINE = 4096
-"""Most characters of a line for a known dialect: it takes quadratic time."""
+"""Limit of a line for known dialects, which take quadratic time."""
 
 
 Found = tuple[Item, dict[str, Any] | None]
-"""Item, and the further columns of an event."""
+"""Item with the extra columns of an event."""
 
 
 class ShivizReader:
-    """Reader of vector-clock logs; see the module."""
+    """Reader of vector-clock logs."""
 
     name = "shiviz"
     uses = ("regex", "delimiter", "time_unit")
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Recognize a declared expression (certain) or lines of a known dialect."""
+        """Recognize an expression on the first line, or lines of a known dialect."""
         if b'"' not in head and b"(?" not in head:
             return 0.0
         sample = _text(head)[: shiviz_dialects.SAMPLE]
@@ -63,15 +60,15 @@ class ShivizReader:
         return 0.9 if shiviz_dialects.look(sample) else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
-        """Yield the events of all executions in the order of the file."""
+        """Yield the events of all executions."""
         return (item for item, _ in self.read_with_own(path, options))
 
     def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[Found]:
-        """Yield the events with the further groups."""
+        """Yield the events with their extra columns."""
         raw, breaks_off = text.read_up_to(path, MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             line = raw.count(b"\n") + 1
-            message = f"a log of more than {MAX_BYTES >> 20} MiB is matched as a whole: split it"
+            message = f"the log exceeds {MAX_BYTES >> 20} MiB, which must fit in memory; split it"
             raise FormatError(message, path=str(path), line=line)
         log = _Log(path, _text(raw), breaks_off, options)
         if log.breaks_off:
@@ -83,7 +80,7 @@ class ShivizReader:
 
 
 class _Log:
-    """Text of a file, its expression, and line numbers."""
+    """Text of a log with its expression, and the state of reading."""
 
     def __init__(self, path: Path, whole: str, breaks_off: str, options: ReadOptions) -> None:
         self.source = str(path)
@@ -94,25 +91,25 @@ class _Log:
         self.dialect = self._dialect(options)
         self.delimiter = self._delimiter(options)
         self.counted = 0, 1
-        """Position and its line, from which lines are counted on."""
+        """Last position and its line, from which line numbers are computed."""
         named = self.dialect.pattern.groupindex
         self.time_group = next((name for name in TIMES if name in named), None)
         self.unread = sorted(set(named) - {*shiviz_dialects.GROUPS, self.time_group})
         self.time_unit = options.time_unit
         self.unreadable_times = 0
         self.guessed_units: set[str] = set()
-        """Units of numeric times, by size."""
+        """Units of numeric times, guessed by size."""
 
     def _dialect(self, options: ReadOptions) -> shiviz_dialects.Dialect:
         own = shiviz_dialects.declared(_first_line(self.text))
-        if own:  # its line is no event, whichever expression is used
+        if own:  # its line is never an event
             self.body = self.text.index(own.spelling) + len(own.spelling)
         if options.regex is not None:
             return shiviz_dialects.compile_expression(options.regex)
         dialect = own or shiviz_dialects.look(self.text[: shiviz_dialects.SAMPLE])
         if dialect is None:
             message = (
-                "no known dialect of vector-clock logs fits; say --regex with the groups host, "
+                "unknown dialect of vector-clock logs; give --regex with the groups host, "
                 r"clock and event, for example --regex '(?<host>\S*) (?<clock>{.*})\n(?<event>.*)'"
             )
             raise FormatError(message, path=self.source)
@@ -125,7 +122,7 @@ class _Log:
         return usual if usual.match(_first_line(self.text[self.body :])) else None
 
     def executions(self) -> Iterator[tuple[str | None, int, int]]:
-        """Yield (name, start, end) of each execution; the name is None without delimiters."""
+        """Yield (name, start, end) of each execution (name None: no delimiters)."""
         if self.delimiter is None:
             yield None, self.body, len(self.text)
             return
@@ -164,12 +161,12 @@ class _Log:
         except safe_regex.TooLongError as error:
             begins = self._long_line(error.position)
             if pattern in shiviz_dialects.KNOWN_PATTERNS and begins is not None:
-                long = f"a line of more than {LONG_LINE:,} characters, for which the usual"
-                message = f"{long} expression needs too long: shorten it, or give --regex"
+                long = f"the line exceeds {LONG_LINE:,} characters"
+                message = f"{long}, so matching takes too long; shorten it, or give --regex"
                 raise FormatError(message, path=self.source, line=self._line(begins)) from None
             message = (
-                f"the expression finds nothing from here on within {safe_regex.LIMIT_S:g} s; a "
-                "repetition of a repetition, as in (a+)+, makes it slow: give another with --regex"
+                f"the expression finds no match from here on within {safe_regex.LIMIT_S:g} s; give "
+                "another with --regex, without nested repetitions such as (a+)+"
             )
             line = self._line(error.position)
             raise FormatError(message, path=self.source, line=line) from None
@@ -178,7 +175,7 @@ class _Log:
         return self._long_line(0) is None
 
     def _long_line(self, start: int) -> int | None:
-        """Return where the first too long line begins, from `start`."""
+        """Return the start of the first too long line from `start` on, if any."""
         begins = start
         for at in range(start, len(self.text), CHUNK):
             parts = self.text[at : at + CHUNK].split("\n")
@@ -190,7 +187,7 @@ class _Log:
         return None
 
     def told(self) -> Iterator[Detail]:
-        """Yield details."""
+        """Yield the details of the log."""
         if self.time_group is not None:
             yield Detail("time_group", self.time_group)
             yield Detail(UNREADABLE, self.unreadable_times)
@@ -207,7 +204,7 @@ class _Log:
         if isinstance(clock, str):
             return self.quarantined(match.start, clock, raw)
         if not host or host not in clock:
-            problem = f"the clock has no entry of its own host {host!r}" if host else "no host"
+            problem = f"the clock has no entry of the event's host {host!r}" if host else "no host"
             return self.quarantined(match.start, problem, raw)
         return Event(
             run=run,
@@ -240,7 +237,7 @@ class _Log:
                 continue
             self.unmatched_lines += 1
             if shiviz_dialects.CLOCK_LIKE.search(found[0]):
-                problem = "holds a clock, but does not follow the expression"
+                problem = "contains a clock, but does not match the expression"
                 yield self.quarantined(found.start(), problem, found[0])
 
     def quarantined(self, position: int, reason: str, raw: str) -> Quarantined:

@@ -1,17 +1,11 @@
-"""Spans of distributed traces, in the formats of the programs that record and show them.
+"""Reader of spans: OpenTelemetry, Jaeger, Zipkin (JSON), Chrome trace events, Nezha (CSV).
 
-| dialect | versions |
-|---|---|
-| OpenTelemetry JSON, Grafana Tempo, console exporters | `spans_otlp` |
-| Jaeger JSON | `spans_jaeger` |
-| Zipkin JSON | `spans_zipkin`: API 2 and 1 |
-| Chrome trace events | `spans_chrome` |
-| CSV of the Nezha data sets | `spans_nezha` |
+The modules `spans_otlp`, `spans_jaeger`, `spans_zipkin`, `spans_chrome` and `spans_nezha` list the
+versions.
 
-A span is an interval of work in a process, and names the span that caused it. It is an event called
-TRACE/SPAN; `topics` holds its trace, `member` the process whose clock timed it, `role` its side of
-an exchange, `text` its name. Without times it has null times. Causes stay as declared; links are
-further causes, also into other traces. Status, kind and attributes are further columns.
+A span becomes an event with the id TRACE/SPAN. `topics` has its trace, `member` its process, `role`
+its side of a call, `text` its name. Its causes are its parent and its links, also into other
+traces. Status, kind and attributes are extra columns.
 """
 
 from __future__ import annotations
@@ -41,7 +35,7 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import SPLIT
 
 MOST_COLUMNS: Final = 200
-"""Further columns of a file; other attributes go to `OTHERS` as JSON."""
+"""Limit of extra columns of a file; other attributes go to `OTHERS` as JSON."""
 OTHERS: Final = "other_attributes"
 
 _LISTS = (*spans_otlp.BLOCKS, *(way[-1] for way in spans_jaeger.LISTS), spans_chrome.LIST)
@@ -54,7 +48,7 @@ Dialect = Callable[[Path, ReadOptions, bool], Found]
 
 
 class SpansReader:
-    """Reader of spans; see the module."""
+    """Reader of all formats of spans."""
 
     name = "spans"
     uses = ("time_unit",)
@@ -75,9 +69,9 @@ class SpansReader:
         dialect = _dialect(b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0])
         if dialect is None:
             message = (
-                "is no file of spans that is known: CSV with the columns "
-                f"{', '.join(spans_nezha.COLUMNS)}; Zipkin JSON; Jaeger JSON; OpenTelemetry JSON "
-                "(resourceSpans, batches, or of a console exporter); Chrome's traceEvents"
+                "unknown format of spans; expected OpenTelemetry JSON (resourceSpans, batches, or "
+                "of a console exporter), Jaeger JSON, Zipkin JSON, Chrome's traceEvents, or CSV "
+                f"with the columns {', '.join(spans_nezha.COLUMNS)}"
             )
             raise FormatError(message, path=str(path))
         columns, traces = _Columns(), TraceIds()
@@ -94,7 +88,7 @@ class SpansReader:
 
 
 class _Columns:
-    """Limit of the further columns: some programs invent a key for each value."""
+    """Limit of the extra columns: some programs create a key for each value."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -114,7 +108,7 @@ class _Columns:
 
 
 def _dialect(head: bytes) -> Dialect | None:
-    """Return the function that reads a file with this beginning, if any."""
+    """Return the function that reads a file with this head, if any."""
     sample = text.decode(head).lstrip("\ufeff \t\r\n")
     if spans_nezha.recognize(sample):
         return spans_nezha.read
@@ -146,7 +140,7 @@ def _is_chrome(sample: str) -> bool:
 
 
 def _ways(sample: str) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that lead to each list named in `_LISTS`."""
+    """Yield the path of keys to each list in `_LISTS`."""
     if not any(f'"{name}"' in sample for name in _LISTS):
         return
     keys: list[str | None] = []

@@ -1,16 +1,16 @@
-"""Chrome's trace events ("Trace Event Format", revision of 2016; also of Perfetto).
+"""Parser of Chrome's trace events ("Trace Event Format", revision of 2016; also Perfetto).
 
-`{"traceEvents": [...]}`, or the list alone, which may lack its closing bracket. Slices are events:
-complete ones (`X`), begin and end (`B`, `E`; asynchronous `b`, `e`, `S`, `F`) and instants. The
-member is the thread; numbers are microseconds of any clock.
+A file is `{"traceEvents": [...]}` or the list alone, whose closing bracket may be missing. Slices
+are events: complete (`X`), begin and end (`B`, `E`; asynchronous `b`, `e`, `S`, `F`), instants. The
+id is PROCESS/THREAD/NUMBER with the number of the slice in the file, from 1. The member is the
+thread. Times are microseconds of any clock.
 
-Flow events are the causes. A flow goes from the slice around its start over those of its steps to
-that of its end. An end without `bp: e` belongs to the slice that begins next on its thread. Slices
-with `bind_id` bind themselves. The nesting of slices is no cause.
+Flow events give the causes: from the slice around the start through those of the steps to that of
+the end. An end without `bp: e` belongs to the next slice of its thread. Slices with `bind_id` are
+part of a flow. Nesting gives no cause.
 
-A file is read twice, as slices and flows come in any order. Between the readings memory holds about
-200 bytes a slice, and the flows. Ids are PROCESS/THREAD/NUMBER; the number is the place among the
-slices of the file, from 1.
+Slices and flows come in any order, so a file is read twice. The index needs about 200 bytes per
+slice, plus the flows.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ LIST: Final = "traceEvents"
 SHAPE = re.compile(r'"ph"\s*:\s*"')
 _BEGIN, _END, _FLOW = (*"BbS",), (*"EeF",), (*"stf",)
 _SLICES: Final = ("X", *_BEGIN, "i", "I", "R", "n", "T", "p")
-"""Phases that are events."""
+"""Phases that become events."""
 _READ: Final = (*_SLICES, *_END, *_FLOW, "M")
 _FAR = 1 << 65
 NO_CLOSING: Final = "the file ends before ]"
 NOT_READ = "phases_not_read"
-"""Name of a detail: records that are neither slices nor flows."""
+"""Name of a detail: counts of ignored phases."""
 
 Thread = tuple[str, str]
 Place = tuple[Thread, int]
-"""Thread of a slice, and its number in the file."""
+"""Thread of a slice and its number in the file, from 0."""
 
 
 def read(
     keys: Sequence[str], path: Path, options: ReadOptions, own: bool
 ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
-    """Yield the events of a file; `keys` lead to the list."""
+    """Yield the events of a file; `keys`: path to the list."""
     unit = unit_for("us", options.time_unit)
     known = Known(path, keys, unit)
     source = str(path)
@@ -57,7 +57,7 @@ def read(
     number = 0
     for found in items(path, keys):
         if isinstance(found, Broken):
-            if not keys and found.reason == NO_CLOSING:  # the format permits that
+            if not keys and found.reason == NO_CLOSING:  # the format allows it
                 continue
             yield Quarantined(source, found.line, None, found.reason, found.raw), None
             continue
@@ -81,13 +81,13 @@ def read(
 
 
 def _fault(record: object, phase: object, unit: Unit) -> str:
-    """Return why a record is no trace event, or an empty text."""
+    """Return why a record is not a trace event, "" if it is."""
     if not isinstance(record, dict):
         return "not a JSON object"
     if not isinstance(phase, str) or not phase:
         return "no phase (ph)"
     if phase in _READ and phase != "M" and _time(record, unit) is None:
-        return "no time (ts) that can be read"
+        return "no readable time (ts)"
     return ""
 
 
@@ -116,7 +116,7 @@ def _end(record: Mapping[str, Any], start: int, unit: Unit) -> int | None:
 
 
 def _pair(record: Mapping[str, Any], phase: str, thread: Thread) -> tuple[Any, ...]:
-    """Return the key by which a begin and its end find each other."""
+    """Return the key that a begin and its end share."""
     if phase in "BE":
         return ("thread", *thread)
     named = (record.get("name"),) if phase in "SF" else ()
@@ -133,7 +133,7 @@ def _scoped_id(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class _Slices:
-    """Slices of a thread, and the innermost of a time."""
+    """Index of the slices of a thread by time."""
 
     def __init__(self) -> None:
         self.all: list[tuple[int, int, int]] = []
@@ -149,14 +149,14 @@ class _Slices:
             stack.append(at)
 
     def at(self, when: int) -> int | None:
-        """Return the number of the innermost slice around a time."""
+        """Return the number of the innermost slice around a time, if any."""
         place = bisect_right(self.all, (when, _FAR, 0)) - 1
         while place >= 0 and -self.all[place][1] < when:
             place = self._around[place]
         return self.all[place][2] if place >= 0 else None
 
     def after(self, when: int) -> int | None:
-        """Return the number of the slice that begins next, from a time on."""
+        """Return the number of the first slice that begins at a time or later, if any."""
         place = bisect_left(self.all, (when, -_FAR, 0))
         return self.all[place][2] if place < len(self.all) else None
 
@@ -164,22 +164,22 @@ class _Slices:
 class _Point(NamedTuple):
     when: int
     phase: int
-    """0 start, 1 step, 2 end."""
+    """0: start, 1: step, 2: end."""
     thread: Thread
     own: int | None
-    """Slice that it is part of; None: by its time."""
+    """Number of its slice (None: found by time)."""
     is_next: bool
-    """It belongs to the slice that begins next."""
+    """True if it belongs to the slice that begins next."""
 
 
 class Known:
-    """Findings of the first reading: ends of slices, causes, names."""
+    """Result of the first reading: ends of slices, causes, names."""
 
     def __init__(self, path: Path, keys: Sequence[str], unit: Unit) -> None:
         self.unbound = 0
-        """Flow events without a slice or start."""
+        """Number of flow events without a slice or start."""
         self.unended = 0
-        """Begins without an end, and the reverse."""
+        """Number of begins without an end, and of ends without a begin."""
         self._ends: dict[int, int] = {}
         self._causes: dict[int, list[Place]] = {}
         self._names: dict[tuple[str, ...], str] = {}
@@ -254,7 +254,7 @@ class Known:
                 number += 1
         for (kind, *rest), began in begun.items():
             self.unended += len(began)
-            for at, start in began if kind == "thread" else ():  # they last to the end of the file
+            for at, start in began if kind == "thread" else ():  # open until the end of the file
                 self._add((rest[0], rest[1]), start, 1 << 63, at)
 
     def _add(self, thread: Thread, start: int, end: int, number: int) -> None:
@@ -276,7 +276,7 @@ class Known:
 
     def _bind(self, points: list[_Point]) -> None:
         starts = sum(point.phase == 0 for point in points)
-        # Clocks of processes may differ: the only start comes first, whatever its time says.
+        # Clocks of processes may differ, so a single start comes first at any time.
         points.sort(key=lambda one: (one.phase, one.when) if starts == 1 else (one.when, one.phase))
         before: Place | None = None
         for point in points:

@@ -1,12 +1,12 @@
-"""Spans in Jaeger's JSON (version 1.x).
+"""Parser of spans in Jaeger's JSON (version 1.x).
 
 - The user interface and `/api/traces` write `{"data": [{"spans", "processes"}]}`.
-- Storage (Elasticsearch, OpenSearch) holds a span a document, with its `process`, perhaps in
-  `_source`, a line each or in an array.
+- Storage (Elasticsearch, OpenSearch) has one document per span with its `process`, optionally in
+  `_source`, one per line or in an array.
 - The JSON of `model.proto` (Kafka) has `traceId`, `spanId`, ISO 8601 times, `vStr` in tags.
 
-`references` are causes (CHILD_OF and FOLLOWS_FROM), as is `parentSpanID` of older versions. Times
-are numbers of microseconds. The process is the service with its instance, host or address.
+Causes are `references` (CHILD_OF and FOLLOWS_FROM), and `parentSpanID` of older versions. Times are
+in microseconds. The process is the service with its instance, host or address.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from antecede.tables.trace.formats.partial_span import (
 from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 LISTS = (("data",), ("hits", "hits"))
-"""Keys that lead to the list of traces, or of documents."""
+"""Paths to the list of traces or documents."""
 SHAPE = re.compile(r'"(operationName|operationname)"\s*:')
 HOSTS = ("hostname", "ip", "jaeger.hostname")
-"""Tags of a process that tell its instance, beside OpenTelemetry's attributes."""
+"""Tags with the instance of a process, beside OpenTelemetry's attributes."""
 _KIND = "span.kind"
 _DURATION = re.compile(r"\A([0-9]+(?:\.[0-9]+)?)s\Z")
 _VALUES = ("value", "vStr", "vBool", "vInt64", "vFloat64", "vBinary")
 
 
 def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
-    """Yield the spans of a trace, or of a span with its process. `own`: with status and tags."""
+    """Yield the spans of a trace, or of a span with its process; `own`: with status and tags."""
     inner = element.get("_source", element) if isinstance(element, dict) else element
     if not isinstance(inner, dict):
-        yield bad_span(inner, "", "no JSON object where a trace or a span is")
+        yield bad_span(inner, "", "expected a JSON object with a trace or a span")
         return
     spans = inner.get("spans")
     processes = inner.get("processes")
@@ -57,9 +57,9 @@ def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
 
 
 def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool = False) -> Part:
-    """Return the span of a record; ValueError with the reason that there is none.
+    """Return the span of a record; `processes`: processes of the trace by id.
 
-    `processes`: those of the trace, by id; a record may have its own.
+    Raise ValueError with the reason if the record is not a span.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
@@ -89,7 +89,7 @@ def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool 
 
 
 def member_of(service: object, tags: Mapping[str, Any]) -> str | None:
-    """Return the process that a service and its tags name."""
+    """Return the process of a service and its tags."""
     named = process_of({**tags, "service.name": words(service)})
     if named is None or named != words(service):
         return named
@@ -99,9 +99,9 @@ def member_of(service: object, tags: Mapping[str, Any]) -> str | None:
 
 
 def tags_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tags of a span or a process: a list of key and value, or a map (`tag`).
+    """Return the tags of a span or process: a list of keys and values, or a map.
 
-    Elasticsearch writes `@` for dots in keys of the map.
+    Elasticsearch writes `@` for dots in keys of a map.
     """
     found: dict[str, Any] = {}
     tags = record.get("tags")
@@ -124,12 +124,12 @@ def _ids_in(record: object) -> tuple[object, object]:
 
 
 def _moment(value: object) -> object:
-    """Return an ISO 8601 time as ns; other values unchanged."""
+    """Return an ISO 8601 time as ns, other values unchanged."""
     found = text.iso_time(value) if isinstance(value, str) and "T" in value else None
     return value if found is None else found
 
 
 def _length(value: object) -> object:
-    """Return a duration such as `0.05s` as ns; other values unchanged."""
+    """Return a duration such as `0.05s` as ns, other values unchanged."""
     found = _DURATION.match(value.strip()) if isinstance(value, str) else None
     return text.nanoseconds(found[1], "s") if found else value

@@ -1,4 +1,4 @@
-"""Spans as CSV with the columns of the Nezha data sets (2023): a parent `root` is none; ns."""
+"""Parser of spans as CSV of the Nezha data sets (2023); times in ns, parent `root` for none."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _OF = {
 _NAME = "OperationName"
 _NO_PARENT = "root"
 _OF_TABLES = (TABLE_COLUMNS, TOLD_BY, LOOKS_LIKE, READ_AS)
-"""Names of details, or their beginnings, that do not hold here."""
+"""Prefixes of details of tables that do not apply to spans."""
 
 
 def recognize(sample: str) -> bool:
-    """Return whether text begins with the header of such a file."""
+    """Return whether a text begins with the header of a Nezha file."""
     header = {name.strip().strip('"') for name in sample.partition("\n")[0].split(",")}
     return header.issuperset(COLUMNS)
 
@@ -42,16 +42,16 @@ def recognize(sample: str) -> bool:
 def read(
     path: Path, options: ReadOptions, own: bool
 ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
-    """Yield the spans; the name of the operation may be absent."""
+    """Yield the spans of a file; the column of operation names is optional."""
     header = next((line for _, line in text.lines(path)), "")
     columns = {**_OF, "text": (_NAME,)} if _NAME in header else _OF
     unit = unit_for("ns", options.time_unit)
     counts = TimeCounts(unit)
-    # As ns the numbers of the file come as they are; `read_times` gives them their unit.
+    # With ns the numbers are unchanged; `read_times` applies their unit.
     plain = ReadOptions(columns=columns, time_unit="ns")
     for item, row in TableReader().read_with_own(path, plain):
         if isinstance(item, Detail) and item.name.startswith(_OF_TABLES):
-            continue  # of tables without a format
+            continue
         if not isinstance(item, Event):
             yield item, None
             continue

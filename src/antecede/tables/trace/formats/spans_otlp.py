@@ -1,16 +1,15 @@
-"""Spans in the JSON of the OpenTelemetry Protocol, and of OpenTelemetry's console exporters.
+"""Parser of spans in JSON of the OpenTelemetry Protocol and of OpenTelemetry's console exporters.
 
-Three shapes, read a block or a span at a time:
+Three forms, read one block or span at a time:
 
-- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, an object a file or a
-  line; older files have `instrumentationLibrarySpans`. The list may be anywhere below the top, and
-  be called `batches`: Grafana Tempo 2.x (`/api/traces`: `batches`; `/api/v2/traces`:
-  `trace.resourceSpans`).
-- `ConsoleSpanExporter` of opentelemetry-python 1.x: an object a span with `context`.
-- `stdouttrace` of opentelemetry-go 1.x: an object a span with `SpanContext`.
+- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans` with one block per resource, in one object
+  per file or line; older files have `instrumentationLibrarySpans`. The list may be nested, and
+  named `batches`: Grafana Tempo 2.x (`/api/traces`, `/api/v2/traces`).
+- `ConsoleSpanExporter` of opentelemetry-python 1.x: one object with `context` per span.
+- `stdouttrace` of opentelemetry-go 1.x: one object with `SpanContext` per span.
 
-Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the pod,
-else the service with its instance or host.
+Times are nanoseconds, mostly as text; exporters write ISO 8601. The process is the pod, else the
+service with its instance or host.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from antecede.tables.trace.formats.partial_span import (
 from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 BLOCKS = ("resourceSpans", "resource_spans", "batches")
-"""Keys of the list of blocks."""
+"""Keys of lists of blocks."""
 SHAPES = re.compile(
     r'"(scopeSpans|scope_spans|instrumentationLibrarySpans|resourceSpans|resource_spans)"\s*:'
 )
@@ -54,14 +53,14 @@ _OWN = {
 
 
 def is_console(sample: str) -> bool:
-    """Return whether text holds a span of a console exporter."""
+    """Return whether a text contains a span of a console exporter."""
     return any(pattern.search(sample) for pattern in _CONSOLE)
 
 
 def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
-    """Yield the spans of a resource's block, or of an exporter. `own`: with attributes."""
+    """Yield the spans of a block or of an exporter; `own`: with attributes."""
     if not isinstance(element, dict):
-        yield bad_span(element, "", "no JSON object where spans of a resource are")
+        yield bad_span(element, "", "expected a JSON object with the spans of a resource")
         return
     if "context" in element or "SpanContext" in element:
         yield from _checked(element, _console_span, unit, own)
@@ -87,10 +86,10 @@ def span_of(
     resource: Mapping[str, Any] | None = None,
     duration_unit: str | None = None,
 ) -> Part:
-    """Return the span of a record in OTLP's JSON; ValueError with the reason that there is none.
+    """Return the span of a record in OTLP's JSON, with extra columns if `resource` is given.
 
-    `resource`: its attributes, if further columns are wanted. A row may have a `duration` instead
-    of an end, of `duration_unit` or the unit of its start.
+    A row of a table may have a `duration` instead of an end, in `duration_unit` (default: unit of
+    the start). Raise ValueError with the reason if the record is not a span.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
@@ -145,7 +144,7 @@ def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of opentelemetry-go under names of opentelemetry-python."""
+    """Return an object of opentelemetry-go with the keys of opentelemetry-python."""
 
     def context(of: object) -> dict[str, Any]:
         of = of if isinstance(of, dict) else {}
@@ -163,7 +162,7 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": record.get("Name"),
         "context": context(record.get("SpanContext")),
-        "parent_id": context(parent)["span_id"] if is_told else [parent],  # a list is unreadable
+        "parent_id": context(parent)["span_id"] if is_told else [parent],  # list: unreadable
         "kind": record.get("SpanKind"),
         "start_time": record.get("StartTime"),
         "end_time": record.get("EndTime"),
@@ -175,7 +174,7 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moment(value: object) -> object:
-    """Return an ISO 8601 time as ns, 0 for year 1; other values unchanged."""
+    """Return an ISO 8601 time as ns (year 1: 0), other values unchanged."""
     if not isinstance(value, str) or "T" not in value:
         return value
     if value.startswith("0001-01-01T"):
@@ -185,7 +184,7 @@ def _moment(value: object) -> object:
 
 
 def _kind(kind: object) -> str | None:
-    """Return the kind of a span as a word in lower case."""
+    """Return the kind of a span in lower case."""
     if isinstance(kind, str):
         name = kind.strip().lower().removeprefix("span_kind_").removeprefix("spankind.")
         return name if name in _ALL_KINDS.values() else _ALL_KINDS.get(text.int64(kind) or 0)
@@ -193,7 +192,7 @@ def _kind(kind: object) -> str | None:
 
 
 def _attributes(record: object) -> dict[str, Any]:
-    """Return attributes as OTLP lists them; the first value of a key counts."""
+    """Return the attributes of a record; the first value of a key counts."""
     found: dict[str, Any] = {}
     for attribute in _objects(record, "attributes"):
         found.setdefault(str(attribute.get("key")), _value(attribute.get("value")))
@@ -201,7 +200,7 @@ def _attributes(record: object) -> dict[str, Any]:
 
 
 def _value(value: object, depth: int = 0) -> Any:
-    """Return the value in an object of one key: `stringValue`, `intValue`, ..."""
+    """Return the value of an object such as `{"stringValue": ...}`."""
     if not isinstance(value, dict) or depth > 8:
         return value
     for key, held in value.items():
@@ -220,7 +219,7 @@ def _value(value: object, depth: int = 0) -> Any:
 
 
 def _either(record: Mapping[str, Any], key: str) -> object:
-    """Return the value of a key in JSON spelling, or in protobuf's (trace_id)."""
+    """Return the value of a key, or of its name in Protocol Buffers (trace_id)."""
     found = record.get(key)
     return found if found else record.get(_OWN[key])
 
@@ -231,7 +230,7 @@ def _object(record: object, key: str) -> dict[str, Any]:
 
 
 def _objects(record: object, key: str) -> list[dict[str, Any]]:
-    """Return the objects of a list under a key; what is no object is left out."""
+    """Return the objects in a list under a key; other elements are dropped."""
     found = record.get(key) if isinstance(record, dict) else None
     return [one for one in _list(found) if isinstance(one, dict)]
 

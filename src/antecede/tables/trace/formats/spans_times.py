@@ -1,9 +1,9 @@
-"""Times of spans, and the unit of their numbers.
+"""Parser of span times, with detection of a wrong unit.
 
-Formats declare a unit, and programs write another. A number is read in another unit if it is no
-time from 2010 to 2039 in the declared unit and is one in the other. It is counted and reported with
-the option that forbids it. No number is in the range of two units. The start decides for the
-duration, and for an end that fits no unit better.
+Some programs do not write the unit that their format declares. A number is read in another unit if
+only that unit gives a time from 2010 to 2039; ranges of units do not overlap. Such spans are
+counted, and the report names the option that sets the unit. The unit of the start also applies to
+the duration, and to an end that fits no unit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antecede.tables.trace.time_text import DECLARED, TAKEN_AS, UNREADABLE
 FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each unit."""
 CAUSES_IN: Final = "parent or links"
-"""Place of causes, for reports."""
+"""Text for reports on causes."""
 _FIRST_S, _LAST_S = 1_262_304_000, 2_208_988_800  # 2010-01-01, 2040-01-01
 
 RANGES: Final = {
@@ -31,11 +31,11 @@ RANGES: Final = {
 
 
 class Unit(NamedTuple):
-    """The unit of a format's numbers."""
+    """Unit of numeric times."""
 
     declared: str
     is_fixed: bool = False
-    """Whether the user named it: no other is suspected."""
+    """True if the user set it, which disables detection."""
 
 
 class Times(NamedTuple):
@@ -49,7 +49,7 @@ class Times(NamedTuple):
 
 
 def unit_for(declared: str, given: str | None) -> Unit:
-    """Return the unit that the user gave, else that of the format."""
+    """Return the unit of the user, else of the format."""
     return Unit(given or declared, given is not None)
 
 
@@ -60,10 +60,9 @@ def read_times(
     duration: object = None,
     duration_unit: str | None = None,
 ) -> Times:
-    """Return the times of a span from numbers, as numbers or text.
+    """Return the times of a span from numbers or numeric text; None, zero and "" are absent.
 
-    `duration` counts without an end; its default unit is that of the start. None, zero and empty
-    text are no time.
+    Without an end, `duration` gives it, in `duration_unit` (default: unit of the start).
     """
     begins = start if _is_there(start) else end
     taken = unit.declared if unit.is_fixed else fitting_unit(begins, unit.declared)
@@ -79,7 +78,7 @@ def read_times(
 
 
 def fitting_unit(value: object, declared: str) -> str:
-    """Return the declared unit, or the other whose range holds the number."""
+    """Return the unit whose range contains the number, else the declared one."""
     number = value
     if isinstance(number, str) and len(number) < 40:
         try:
@@ -103,7 +102,7 @@ def _nanoseconds(value: object, unit: str) -> tuple[int | None, int]:
 
 
 class TimeCounts:
-    """Counts over the spans of a file: unreadable times and causes, other units."""
+    """Counts of a file's spans: unreadable times and causes, undeclared units."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -111,14 +110,14 @@ class TimeCounts:
         self._taken: Counter[str] = Counter()
 
     def add(self, unreadable: int, taken: str | None, causes: int = 0) -> None:
-        """Count a span; `causes`: its parents and links that name no span."""
+        """Count a span; `causes`: number of its invalid parents and links."""
         self._counts[UNREADABLE] += unreadable
         self._counts[UNREADABLE_CAUSES] += causes
         if taken is not None:
             self._taken[f"{TAKEN_AS}{taken}"] += 1
 
     def details(self) -> Mapping[str, Any]:
-        """Return details for counts above zero."""
+        """Return the details for counts above zero."""
         found: dict[str, Any] = {**+self._counts, **self._taken}
         if UNREADABLE_CAUSES in found:
             found[UNREADABLE_IN] = CAUSES_IN

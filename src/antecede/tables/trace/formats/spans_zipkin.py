@@ -1,20 +1,20 @@
-"""Spans in Zipkin's JSON, version 2 and version 1 of the API.
+"""Parser of spans in Zipkin's JSON, versions 2 and 1 of the API.
 
-A file is an array of spans, of arrays of spans, or a span a line.
+A file is an array of spans, an array of arrays of spans, or one span per line.
 
 Theory of operation
 -------------------
-A client and a server may share a span id: two rows, or in version 1 one row with the annotations of
-both (cs, sr). They are two events, the server's caused by the client's. A child follows the part in
-its own process if there is one, else the client's. Some processes report a span in pieces: pieces
-without a time are merged into the one with it.
+A client and a server may share a span id: two rows, or in version 1 one row with annotations of
+both (cs, sr). They become two events, the server's caused by the client's. The cause of a child is
+the part in its own process, else the client's. A process may report a span in several rows: rows
+without a time are merged into the row with it.
 
-The end of the file tells which ids are shared, so a file is read twice: first the parts of each
-span id are noted (17 bytes a span), then the events are made. The client's or only part is
-TRACE/SPAN, a server's part beside others TRACE/SPAN/PROCESS.
+Shared ids are known only at the end of the file, so a file is read twice. The first reading indexes
+the parts of each span id (17 bytes per span), the second makes the events. The client's or only
+part has the id TRACE/SPAN; a server's part of a shared span has TRACE/SPAN/PROCESS.
 
-Programs with ids of 64 bits keep the right half of an id of 128 bits. Such a trace is joined with
-the longer one if exactly one ends so; then the file is read three times.
+Programs with 64-bit ids keep the right half of a 128-bit id. Such a trace is joined with the longer
+one if exactly one ends with it; then the file is read three times.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from antecede.tables.trace.schema import Event, Quarantined
 
 Keys = npt.NDArray[np.int64]
 Piece = tuple[Event, Mapping[str, Any] | None]
-"""An event, and its further columns."""
+"""Event with its extra columns."""
 _MICROS = Unit("us")
 _SENT, _RECEIVED, _UNSAID = 0, 1, 2
 _OLD = {"cs": CLIENT, "cr": CLIENT, "sr": SERVER, "ss": SERVER, "ms": PRODUCER, "mr": CONSUMER}
@@ -83,7 +83,7 @@ def read(
         for part in parts:
             counts.add(part.unreadable, part.taken, part.unreadable_causes)
             yield from whole.take(part, source, found.line)
-    yield from whole.rest()  # nothing, unless the file changed between the two readings
+    yield from whole.rest()  # empty unless the file changed between the readings
     for name, count in (
         ("shared_spans", known.shared),
         ("merged_rows", whole.merged),
@@ -105,7 +105,7 @@ def _parts_in(path: Path, unit: Unit) -> Iterator[Part]:
 
 
 class Whole:
-    """Events of parts; pieces wait until all of them are there."""
+    """Builder of events from parts; rows of one part are merged when all are read."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -128,13 +128,13 @@ class Whole:
             yield from whole
 
     def rest(self) -> Iterator[Piece]:
-        """Yield pieces that never became complete."""
+        """Yield the events of incomplete parts."""
         for pieces in self._waiting.values():
             yield from pieces
 
 
 def _merged(pieces: list[Piece]) -> Iterator[Piece]:
-    """Merge rows without a time into the first with one; others stay rows."""
+    """Merge rows without a time into the first row with one; other rows are unchanged."""
     timed = [piece for piece in pieces if piece[0].start_time is not None] or pieces[:1]
     for piece, own in pieces:
         first, columns = timed[0]
@@ -156,7 +156,7 @@ def _merged(pieces: list[Piece]) -> Iterator[Piece]:
 
 
 def known_of(parts: Callable[[], Iterable[Part]]) -> Known:
-    """Return what the rows say together; `parts` gives them anew at each call."""
+    """Return the index of all parts; `parts` restarts the iteration at each call."""
     known = Known(parts())
     if joined := known.halves.joined():
         known = Known(_renamed(parts(), joined))
@@ -169,13 +169,13 @@ def _renamed(parts: Iterable[Part], joined: Mapping[str, str]) -> Iterator[Part]
 
 
 class Known:
-    """Parts of each span id over all rows, and in how many rows each is."""
+    """Index of the parts of each span id, and of the number of rows per part."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         spans, places, codes = array("q"), array("q"), bytearray()
         self.halves = TraceIds()
         self.joined: Mapping[str, str] = {}
-        """Longer ids of traces by their right halves."""
+        """128-bit trace ids by their right halves."""
         for part in parts:
             self.halves.add(part.trace)
             spans.append(_span_key(part.trace, part.span))
@@ -185,7 +185,7 @@ class Known:
         place = np.frombuffer(places, np.int64) if places else np.empty(0, np.int64)
         code = np.frombuffer(codes, np.uint8) if codes else np.empty(0, np.uint8)
         received_at = np.unique(place[code == _RECEIVED])
-        # A row that does not say its side belongs to the receiver that it stands beside.
+        # A row without a side belongs to the receiver in the same process.
         received = (code == _RECEIVED) | ((code == _UNSAID) & np.isin(place, received_at))
         _, first = np.unique(place[received], return_index=True)
         receivers, count = np.unique(span[received][first], return_counts=True)
@@ -200,19 +200,19 @@ class Known:
         self.shared = int(np.count_nonzero(both))
 
     def renamed(self, part: Part) -> Part:
-        """Return the part under the longer id of its trace."""
+        """Return the part with the longer id of its trace, if any."""
         trace = self.joined.get(part.trace)
         return part if trace is None else part._replace(trace=trace)
 
     def identity(self, part: Part) -> str:
-        """Return the identity of the part's event."""
+        """Return the event id of the part."""
         plain = name_of(part.trace, part.span)
         if not self._is_received(part) or not _has(self._several, _span_key(part.trace, part.span)):
             return plain
         return f"{plain}/{part.member or ''}"
 
     def causes(self, part: Part) -> tuple[str, ...]:
-        """Return the identity of the part that caused this one."""
+        """Return the event id of the part that caused this part."""
         if self._is_received(part) and _has(self._sent, _span_key(part.trace, part.span)):
             return (name_of(part.trace, part.span),)
         if part.parent is None:
@@ -224,7 +224,7 @@ class Known:
         return (plain,)
 
     def rows(self, part: Part) -> int:
-        """Return in how many rows the part is."""
+        """Return the number of rows of the part."""
         keys, counts = self._repeated[self._is_received(part)]
         key = _place_key(part.trace, part.span, part.member)
         at = bisect_left(keys, key)
@@ -249,7 +249,7 @@ def _has(keys: Keys, key: int) -> bool:
 
 
 def _span_key(trace: str, span: str) -> int:
-    return hash((trace, span))  # 64 bits; two spans of a file with one hash are not to be feared
+    return hash((trace, span))  # 64 bits: collisions within a file are negligible
 
 
 def _place_key(trace: str, span: str, member: str | None) -> int:
@@ -266,9 +266,9 @@ def _code(part: Part) -> int:
 
 
 def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Part]:
-    """Return the parts in a row: one, or two in version 1.
+    """Return the parts in a row: one, or two in version 1; `own`: with status, kind and tags.
 
-    `own`: with status, kind and tags. Raise ValueError with the reason for no span.
+    Raise ValueError with the reason if the row is not a span.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
@@ -287,7 +287,7 @@ def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Pa
 
 
 def _tags(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the tags: a map, or binary annotations of version 1."""
+    """Return the tags, or the binary annotations of version 1."""
     found = record.get("tags")
     if isinstance(found, dict):
         return found
@@ -299,7 +299,7 @@ def _tags(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
-    """Return the parts of a span of version 1, by its annotations."""
+    """Return the parts of a span of version 1 from its annotations."""
     times: dict[str, dict[str, int | None]] = {}
     where: dict[str, str | None] = {}
     other = None
@@ -323,7 +323,7 @@ def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
         end = times[role].get("end") if plain.end is None else plain.end
         member = where[role] or other
         parts.append(plain._replace(role=role, member=member, start=start, end=end))
-        # Times of the span as a whole are those of the side that began it.
+        # The times of the whole span belong to the side that began it.
         plain = plain._replace(start=None, end=None, unreadable=0, taken=None, unreadable_causes=0)
     return parts
 

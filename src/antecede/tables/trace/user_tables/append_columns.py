@@ -1,7 +1,7 @@
-"""Events in the schema with the columns of the user's table beside them.
+"""Tables of events with the extra columns of the user's table.
 
-A user's column called like one of the schema is kept as `own_NAME`, as the two may differ. A table
-in the schema has nothing of its own under those names.
+A user's column with a name of the schema becomes `own_NAME`, because the two may differ. A table in
+the schema has no such columns.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ OWN = "own_"
 
 
 class UnlikeError(Exception):
-    """Other columns or types in a later batch than in the file."""
+    """A later batch has other columns or types than the file."""
 
 
 def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, list[str]]:
-    """Return events with the user's columns, and the names of those.
+    """Return events with extra columns, and the names of these.
 
-    Raise InputError when a name and its `own_` form are both taken.
+    Raise InputError if a name and its `own_` form both exist.
     """
     table: Any = pa.Table.from_batches([events]) if hasattr(events, "serialize") else events
     names: list[str] = []
@@ -60,13 +60,13 @@ def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, lis
 
 
 def beside_schema(events: Any, own: pyarrow.Table) -> pyarrow.Table:
-    """Return further columns alone, under their names beside the schema's."""
+    """Return only the extra columns, with the names of `with_own`."""
     table, names = with_own(events, own)
     return table.select(names)
 
 
 def with_further(trace: Trace, options: ReadOptions) -> Trace:
-    """Return a trace without the user's columns that are read as columns of the schema."""
+    """Return a trace whose extra columns exclude those read as columns of the schema."""
     if trace.own is None:
         return trace
     if trace.format != TableReader.name:
@@ -75,7 +75,7 @@ def with_further(trace: Trace, options: ReadOptions) -> Trace:
 
 
 class Appender:
-    """File of batches of events, with the columns of the first."""
+    """Writer of batches of events to a file with the columns of the first batch."""
 
     def __init__(self, path: Path, format: str) -> None:
         self.rows = 0
@@ -100,7 +100,7 @@ class Appender:
         """Append a batch. Raise UnlikeError if it does not fit."""
         table, names = with_own(events, own)
         if self._format != JSON_LINES and any(map(is_json, table.schema)):
-            raise UnlikeError  # its type is known when all values are
+            raise UnlikeError  # the type depends on later batches
         if self._write is None:
             self._schema, self.own = table.schema, names
             opened = table_writer(self._path, self._format, unmarked(self._schema))

@@ -1,12 +1,12 @@
-"""Tables in blocks of columns, and their rows: Parquet, CSV, JSON lines.
+"""Block readers of Parquet, CSV and JSON lines.
 
 Theory of operation
 -------------------
-`csv_rows` and `json_rows` define the rows of a file; blocks hold the same rows. Arrow reads blocks
-of CSV without quotes, carriage returns and odd bytes as Python's csv module does; lines of another
-number of cells are taken out first. From the first other block on the file is read as rows. JSON
-lines are parsed a line at a time: Arrow's reader loses which keys a record lacks, numbers beyond 64
-bits, and values of several types.
+`csv_rows` and `json_rows` define the rows of a file; blocks contain the same rows. Arrow parses
+blocks of CSV like Python's csv module if they have no quotes, stray carriage returns or invalid
+bytes, after lines with another number of cells are removed. From the first other block on, the file
+is read row by row. JSON lines are parsed by Python: Arrow's reader loses absent keys, numbers
+beyond 64 bits, and values of several types.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 16_384
 PARQUET_ROWS = 16_384
 MAX_CLEAN_LINE = 100_000
-"""Longest line: Python's csv module refuses longer cells."""
+"""Limit of a line for Arrow; Python's csv module rejects longer cells."""
 
 Ints = npt.NDArray[np.int64]
 
 
 class Block(NamedTuple):
-    """Consecutive rows, as an Arrow batch or as records; and bad ones."""
+    """Consecutive rows, as an Arrow batch or as records, and bad records."""
 
     batch: Any = None
     records: Sequence[dict[str, Any]] | None = None
     lines: Ints | None = None
-    """Line of each row, where the file has lines."""
+    """Line of each row (None: Parquet)."""
     bad: Sequence[tuple[int, Quarantined]] = ()
     """Bad records, each with the number of good rows before it."""
     as_text: bool = False
-    """Whether the batch comes from text, for the user's own columns."""
+    """True if the batch comes from a text file."""
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Number of good rows."""
         return len(self.records) if self.records is not None else int(self.batch.num_rows)
 
     def sliced(self, first: int, rows: int) -> Block:
-        """Return some of the rows, without the bad ones."""
+        """Return a range of the good rows."""
         end = first + rows
         return Block(
             None if self.batch is None else self.batch.slice(first, rows),
@@ -69,24 +69,24 @@ class Block(NamedTuple):
         )
 
     def as_records(self, rows: int | None = None) -> Sequence[dict[str, Any]]:
-        """Return the first rows (all) as records."""
+        """Return the first rows (None: all) as records."""
         if self.records is not None:
             return self.records if rows is None else self.records[:rows]
         return records(self.batch if rows is None else self.batch.slice(0, rows))
 
 
 def parquet(path: Path, groups: Sequence[int] | None = None) -> Iterator[Block]:
-    """Yield the rows of a Parquet file, or of some of its row groups."""
+    """Yield the rows of a Parquet file, or of some row groups."""
     for batch in parquet_batches(path, groups):
         names = batch.schema.names
-        if len(set(names)) < len(names):  # a record has each name once
+        if len(set(names)) < len(names):  # records have unique names
             yield Block(records=records(batch), batch=batch)
         else:
             yield Block(batch)
 
 
 def json_lines(path: Path) -> Iterator[Block]:
-    """Yield the objects of a file of JSON lines."""
+    """Yield the objects of a JSON lines file."""
     return gathered(json_rows(path))
 
 
@@ -99,7 +99,7 @@ def gathered(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
     while broken is None:
         try:
             row = next(rows, None)
-        except InputError as error:  # what was read before it counts
+        except InputError as error:  # raised after the rows before it
             broken, row = error, None
         if isinstance(row, Quarantined):
             bad.append((len(records), row))
@@ -138,7 +138,7 @@ def delimited(path: Path, delimiter: str) -> Iterator[Block]:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, cut at line ends; b"" where it must be read as rows."""
+    """Yield the bytes of a file, cut at line ends; b"" if the rest must be read row by row."""
     rest = b""
     with text.open_bytes(path) as file:
         while True:
@@ -162,11 +162,11 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 class _Lines:
-    """Lines of a CSV file that hold only cells and delimiters."""
+    """Lines of a CSV file without quoting."""
 
     @classmethod
     def of(cls, data: bytes, delimiter: str, done: int) -> _Lines | None:
-        """Return the lines of bytes after `done` lines; None if they hold more."""
+        """Return the lines of bytes after `done` lines; None if they need the csv module."""
         if not done:
             data = data.removeprefix(b"\xef\xbb\xbf")
         data = data.replace(b"\r\n", b"\n")
@@ -190,13 +190,13 @@ class _Lines:
         self.marks = np.searchsorted(marks, self.end) - np.searchsorted(marks, self.start)
         self.count = len(self.end)
         self.blank = self.length == self.marks
-        """[lines] those in which all cells are empty."""
+        """Mask of lines with only empty cells [lines]."""
 
     def text(self, line: int) -> str:
         return self.data[self.start[line] : self.end[line]].decode()
 
     def header(self, path: Path) -> list[str] | None:
-        """Return the names in the first filled line, which then counts as blank."""
+        """Return the names in the first filled line, and mark it as blank."""
         filled = np.flatnonzero(~self.blank)
         if not len(filled):
             return None
@@ -206,7 +206,7 @@ class _Lines:
         return header(cells, path, self.done + line + 1)
 
     def block(self, names: list[str], path: Path) -> Block | None:
-        """Return the rows; None where Arrow refuses them."""
+        """Return the rows; None if Arrow rejects them."""
         wrong = ~self.blank & (self.marks != len(names) - 1)
         good = ~self.blank & ~wrong
         at = np.flatnonzero(good)
@@ -259,7 +259,7 @@ def _by_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
 
 
 class Row(NamedTuple):
-    """A row of text: its line, and its cells by name."""
+    """Row of a text file: its line, and its cells by name."""
 
     line: int
     record: dict[str, Any]
@@ -268,17 +268,17 @@ class Row(NamedTuple):
 def parquet_batches(
     path: Path, groups: Sequence[int] | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the batches of a file, or of some row groups; FormatError if unreadable."""
+    """Yield the batches of a file, or of some row groups. Raise FormatError if unreadable."""
     chosen = None if groups is None else list(groups)
     try:
         with pq.ParquetFile(path) as file:
             yield from file.iter_batches(batch_size=PARQUET_ROWS, row_groups=chosen)
     except (pa.ArrowException, OSError) as error:
-        raise FormatError(f"not readable as Parquet: {error}", path=str(path)) from error
+        raise FormatError(f"invalid Parquet file: {error}", path=str(path)) from error
 
 
 def records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch: time stamps as ISO text, text as UTF-8."""
+    """Return the rows of a batch: timestamps as ISO text, text as UTF-8."""
     columns = {
         name: cells(as_read(column))
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -289,7 +289,7 @@ def records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
 
 
 def cells(column: Any) -> list[Any]:
-    """Return the values of a column; as text if Python cannot hold one (a far date)."""
+    """Return the values of a column, as text if one exceeds Python's range (dates)."""
     try:
         found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
@@ -298,12 +298,12 @@ def cells(column: Any) -> list[Any]:
 
 
 def as_read(column: Any) -> Any:
-    """Return a column with time stamps as ISO text, which keeps nanoseconds and the zone.
+    """Return a column with timestamps as ISO text, which keeps nanoseconds.
 
-    Text in Parquet that is no UTF-8 becomes backslash escapes.
+    Invalid UTF-8 in Parquet becomes backslash escapes.
     """
     if pa.types.is_timestamp(column.type):
-        # Arrow keeps times with a zone as UTC, which is what text without a zone means here.
+        # Arrow stores times with a zone as UTC, and text without a zone is read as UTC.
         return column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         try:
@@ -316,7 +316,7 @@ def as_read(column: Any) -> Any:
 
 
 def json_rows(path: Path) -> Iterator[Row | Quarantined]:
-    """Yield the objects of a file, or what is wrong with a line."""
+    """Yield the objects and bad lines of a file."""
     for number, line in text.lines(path):
         if not line.strip():
             continue
@@ -330,9 +330,9 @@ def json_rows(path: Path) -> Iterator[Row | Quarantined]:
 def csv_rows(
     path: Path, delimiter: str, names: list[str] | None = None, skip: int = 0
 ) -> Iterator[Row | Quarantined]:
-    """Yield the records of a CSV file and bad lines; the first record is the header.
+    """Yield the records and bad lines of a CSV file.
 
-    After a part that was read: `names` of its header, and lines to `skip`.
+    `names`: header of an already read part of `skip` lines (None: the first record).
     """
     for line, cells in _records(path, delimiter, skip):
         if isinstance(cells, Quarantined):
@@ -352,17 +352,17 @@ def csv_rows(
 def of_other_length(
     cells: list[str], columns: int, path: Path, line: int, delimiter: str
 ) -> Quarantined:
-    """Return a record with another number of cells than the header."""
-    reason = f"{len(cells)} cells, but the first line names {columns} columns"
+    """Return a quarantined record with another number of cells than the header."""
+    reason = f"{len(cells)} cells, but the first line has {columns} columns"
     return Quarantined(str(path), line, None, reason, text.shorten(delimiter.join(cells)))
 
 
 def header(cells: list[str], path: Path, line: int) -> list[str]:
-    """Return the names of the columns; FormatError where two are the same."""
+    """Return the names of the columns. Raise FormatError if two are equal."""
     names = [name.strip() for name in cells]
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None:
-        message = f"two columns are called {twice!r}; rename one of them"
+        message = f"two columns are named {twice!r}; rename one of them"
         raise FormatError(message, path=str(path), line=line)
     return names
 
@@ -370,13 +370,13 @@ def header(cells: list[str], path: Path, line: int) -> list[str]:
 def _records(
     path: Path, delimiter: str, skip: int
 ) -> Iterator[tuple[int, list[str] | Quarantined]]:
-    """Yield (first line, cells) of each record, or the defect of that line.
+    """Yield (first line, cells) of each record, or the bad line.
 
-    An open quote would swallow all rows after it: only its own line is bad.
+    If a quote is never closed, only its own line is bad; the next lines are read again.
     """
     source = _Again(itertools.islice(text.lines(path), skip, None))
     while True:
-        # The csv module asks for the next line within quotes; the line ends belong to the value.
+        # Within quotes the csv module reads further lines, whose ends belong to the value.
         table = csv.reader((line + "\n" for _, line in source), delimiter=delimiter)
         problem = ""
         while not problem:
@@ -386,10 +386,10 @@ def _records(
             except StopIteration:
                 return
             except csv.Error as error:
-                problem = f"not CSV: {error}"
+                problem = f"invalid CSV: {error}"
             else:
                 if source.ended:
-                    problem = "not CSV: a quote opens here and never closes"
+                    problem = "invalid CSV: a quote opens here and never closes"
                 else:
                     yield source.taken[0][0], cells
         number, line = source.taken[0]
@@ -398,15 +398,15 @@ def _records(
 
 
 class _Again:
-    """Numbered lines that can be read again, but for the first of a record."""
+    """Iterator over numbered lines that can rewind to the second line of a record."""
 
     def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
         self._lines = lines
         self._waiting: deque[tuple[int, str]] = deque()
         self.taken: list[tuple[int, str]] = []
-        """Lines since the caller emptied this."""
+        """Lines of the current record; the caller clears the list."""
         self.ended = False
-        """Whether a line was asked for when there was none."""
+        """True if a line was requested after the last one."""
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         return self
@@ -421,6 +421,6 @@ class _Again:
         return found
 
     def go_back(self) -> None:
-        """Offer the taken lines again, without the first."""
+        """Return to the second line of the record."""
         self._waiting.extendleft(reversed(self.taken[1:]))
         self.ended = False

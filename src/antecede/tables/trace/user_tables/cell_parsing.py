@@ -1,7 +1,7 @@
-"""Cells of a column to values, all at once, where Arrow does what `columns.Columns` does to each.
+"""Vectorized parsers of columns, for cells that Arrow parses like `columns.Columns`.
 
-Each function returns the values and the cells that it leaves to `Columns`, or None for unknown
-types. `Columns` decides what a cell means; tests compare both.
+Each function returns the values and a mask of the cells left to `Columns`, or None for unsupported
+types. `Columns` is the reference; tests compare both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 TEXTS = pa.list_(pa.string())
 COUNTS = pa.list_(pa.int64())
 NO_ARRAY = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
-"""Errors of Arrow for values that a type cannot hold."""
+"""Errors of Arrow for values that do not fit a type."""
 _WHOLE = r"\A-?[0-9]{1,18}\z"
 _DAY = r"(1[7-9]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _MOMENT = r"\A" + _DAY + r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?\z"
@@ -33,41 +33,41 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Found(NamedTuple):
-    """Values of a column [n], null for none, and the cells that are left over [n]."""
+    """Values of a column [n], null for blanks, and a mask of cells left to `Columns` [n]."""
 
     values: Any
     left: Bools
 
 
 class Times(NamedTuple):
-    """Nanoseconds of a column [n], and counts of its cells."""
+    """Times of a column in ns [n], and masks of its cells [n]."""
 
     values: Any
     left: Bools
     unreadable: Bools
     numbers: bool
-    """Whether any cell is a number, whose unit matters."""
+    """True if any cell is a number, whose unit matters."""
 
 
 def none(n: int) -> Bools:
-    """Return a mask of no cell."""
+    """Return a mask that is False everywhere [n]."""
     return np.zeros(n, np.bool_)
 
 
 def mask(values: Any) -> Bools:
-    """Return Arrow's booleans as numpy's; null is False."""
+    """Return Arrow booleans as a NumPy mask; null is False."""
     found: Bools = np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)
     return found
 
 
 def known(values: Any) -> Bools:
-    """Return which cells are not null."""
+    """Return a mask of the cells that are not null."""
     found: Bools = pc.is_valid(values).to_numpy(zero_copy_only=False)
     return found
 
 
 def names(cells: Any) -> Found | None:
-    """Return names as text, null for blanks and for numbers without a name."""
+    """Return names as text, null for blanks and unreadable numbers."""
     kind = cells.type
     types = pa.types
     if types.is_null(kind):
@@ -87,7 +87,7 @@ def names(cells: Any) -> Found | None:
 
 
 def numbers(cells: Any) -> Found | None:
-    """Return whole numbers of 64 bits."""
+    """Return 64-bit integers."""
     kind = cells.type
     types = pa.types
     if types.is_null(kind):
@@ -136,12 +136,12 @@ def _texts(cells: Any) -> Any:
 
 
 def _without(cells: Any, out: Bools) -> Any:
-    """Return the cells, null where they are left out."""
+    """Return the cells, null where `out` is true."""
     return pc.if_else(pa.array(~out), cells, pa.scalar(None, cells.type)) if out.any() else cells
 
 
 def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
-    """Return whole numbers times a factor; none beyond 64 bits."""
+    """Return whole numbers times a factor, null beyond 64 bits."""
     values = cells.fill_null(0).to_numpy(zero_copy_only=False)
     there = known(cells)
     good = there & (values >= -(-_LEAST // factor)) & (values <= _MOST // factor)
@@ -179,7 +179,7 @@ def _times_of_texts(cells: Any, factor: int) -> Times | None:
         written = _without(cells, ~moment)
         try:
             parsed = pc.replace_substring(written, "Z", "").cast(pa.timestamp("ns"))
-        except pa.ArrowInvalid:  # the thirtieth of February
+        except pa.ArrowInvalid:  # such as February 30
             moment = none(len(cells))
         else:
             values = pc.if_else(pa.array(moment), parsed.cast(pa.int64()), values)
@@ -191,7 +191,7 @@ def _times_of_texts(cells: Any, factor: int) -> Times | None:
 
 
 def array_of(values: list[Any]) -> Any:
-    """Return Python values as an array of their common type, if any."""
+    """Return Python values as an array of their common type; None without one."""
     kinds = {*map(type, values)} - {type(None)}
     kind = {str: pa.string(), int: pa.int64(), float: pa.float64(), list: TEXTS}
     try:
@@ -203,17 +203,17 @@ def array_of(values: list[Any]) -> Any:
 
 
 def unless(array: Any, out: Bools) -> Any:
-    """Return cells, null where they are left out."""
+    """Return an array of any type, null where `out` is true."""
     return array.take(pa.array(np.arange(len(out)), mask=out)) if out.any() else array
 
 
 def lists(offsets: Ints, values: Any) -> Any:
-    """Return lists [n] of values, cut at offsets [n + 1]."""
+    """Return lists [n] of values, split at offsets [n + 1]."""
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
 
 
 def name_lists(array: Any, separated: bool) -> Found | None:
-    """Return the names in each cell; what needs a closer look is left over."""
+    """Return the names in each cell; repeats, blanks and JSON lists are left to `Columns`."""
     types = pa.types
     if types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -227,7 +227,7 @@ def name_lists(array: Any, separated: bool) -> Found | None:
     if found is None:
         return None
     left = found.left
-    if not numbers and not types.is_timestamp(kind):  # a list may be written as JSON
+    if not numbers and not types.is_timestamp(kind):  # may be a JSON list
         left = left | mask(pc.starts_with(array, "["))
     offsets = np.concatenate([[0], np.cumsum(known(found.values))])
     return Found(lists(offsets, found.values.drop_null()), left)
@@ -262,7 +262,7 @@ def listed(clocks: Sequence[dict[str, int] | None] | None, n: int) -> tuple[Any,
 
 
 def with_counts(seq: Any, member: Any, clocks: Sequence[dict[str, int] | None] | None) -> Any:
-    """Return numbers, those that are not there by the clock's entry of the event's member."""
+    """Return sequence numbers, null ones replaced by the clock's entry of the member."""
     if clocks is None or not seq.null_count:
         return seq
     each = zip(seq.to_pylist(), member.to_pylist(), clocks, strict=True)

@@ -1,7 +1,7 @@
-"""Choice of the user's columns, or expressions, for the columns of the schema.
+"""Mapping of the user's columns, or expressions, to the columns of the schema.
 
-A column that the user names wins; else the schema's own names and usual ones count. The identity
-must be there: an `id`, also of several parts, or `member` with `seq` or `clock`.
+A column that the user names has priority over names of the schema and usual names. A table needs an
+`id`, possibly of several parts, or `member` with `seq` or `clock`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _UNITS = {unit: nanoseconds(1, unit) or 1 for unit in ("s", "ms", "us", "ns")}
 
 
 class TimeSizes:
-    """Counts of times whose sizes fit a coarser unit than theirs.
+    """Counts of times whose size fits a coarser unit.
 
-    Such a time lies in 1970 as read, and from 2000 to 2100 in a coarser unit. It counts only if
-    another time of the table is from 2000 to 2100: small numbers alone may be simulated times.
+    Such a time is in 1970 as read, and from 2000 to 2100 in a coarser unit. It counts only if other
+    times of the table are from 2000 to 2100: small numbers alone may be simulated times.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class TimeSizes:
         self._has_dates = False
 
     def note(self, times: Any, unit: str) -> None:
-        """Count times in ns that were read in a unit: a list, or an Arrow array."""
+        """Count times in ns (list or Arrow array) that were read in a unit."""
         if not isinstance(times, list):
             times = times.drop_null()
         values = np.asarray(times, np.int64)
@@ -60,25 +60,24 @@ class TimeSizes:
                 self._counts[coarser] = self._counts.get(coarser, 0) + int(found.sum())
 
     def misfits(self) -> dict[str, int]:
-        """Return how many times look like each coarser unit; empty if all fit."""
+        """Return the number of times by likely unit; empty if all fit."""
         if not self._has_dates:
             return {}
         return {unit: count for unit, count in self._counts.items() if count}
 
 
 CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
-"""Columns that a user may name."""
-
+"""Columns of the schema that the user may map."""
 
 _OTHER_WAY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
 """A named column of clocks excludes guessed causes, and the reverse."""
 
 MAX_COLUMNS = 4096
-"""Most columns of JSON lines."""
+"""Limit of columns of JSON lines."""
 
 
 class ChosenColumns:
-    """The user's columns by column of the schema, the unit of times, and counts."""
+    """Chosen columns by column of the schema, unit of times, and counts."""
 
     def __init__(
         self,
@@ -89,18 +88,15 @@ class ChosenColumns:
         growing: bool = False,
         untyped: bool = False,
     ) -> None:
-        """Choose by the first records; FormatError if a named or needed column is absent.
+        """Choose by the first records. Raise FormatError if a named or needed column is absent.
 
-        `growing`: later records may have further columns (JSON). `untyped`: all cells are text
-        (CSV).
+        `growing`: later records may have more columns (JSON). `untyped`: cells are text (CSV).
         """
         self.source = source
         self.unreadable_times = 0
-        """Times that are null as they cannot be read."""
         self.guessed_unit = ""
-        """Unit of numeric times, if their size told it."""
+        """Unit of numeric times, if guessed by size."""
         self.sizes = TimeSizes()
-        """Sizes of numeric times."""
         self.causes = {
             REPEATED: 0,
             BLANK: 0,
@@ -108,10 +104,10 @@ class ChosenColumns:
             UNREADABLE_CAUSES: 0,
             **dict.fromkeys(OF_READERS, 0),
         }
-        """Counts of causes, by defect."""
+        """Counts of causes by defect."""
         self.separator = options.separator
         if options.separator == "":
-            raise InputError("--separator is empty; name the text between two causes")
+            raise InputError("--separator is empty; give the text between two causes")
         known = list(dict.fromkeys(key for record in sample for key in record))
         self.known = dict.fromkeys(known)
         self.options = options
@@ -121,23 +117,23 @@ class ChosenColumns:
         self.expressions = dict.fromkeys(
             (one for one in named if one not in self.known and expressions.is_expression(one)), 0
         )
-        """Expressions in place of columns; 1 for those that found something."""
+        """Expressions in place of columns, with 1 if they found a value."""
         if not self.of["id"] and not (
             self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
         ):
             message = (
-                f"no column is known to identify an event; columns are {', '.join(known)[:300]}; "
-                "say --id COLUMN (or --member and --seq)"
+                f"no column identifies an event; columns are {', '.join(known)[:300]}; "
+                "give --id COLUMN (or --member and --seq)"
             )
             if growing and (nested := describe_records(sample, source)):
-                message = f"no column is known to identify an event; {nested}"
+                message = f"no column identifies an event; {nested}"
             raise FormatError(message, path=source)
         self.id_parts = self._parts_of_id()
-        """Parts of which an id is made (`values.joined_id`)."""
+        """Number of parts of an id (`values.joined_id`)."""
         for name in ("run", "member"):
             self._take_names(name, sample)
         self.likely: list[str] = []
-        """Unread columns that may hold causes."""
+        """Unread columns that may contain causes."""
         if "parents" not in options.columns:
             self._take_likely(sample)
         self.text_causes = self._text_causes(sample) if untyped else None
@@ -148,7 +144,7 @@ class ChosenColumns:
         self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
 
     def cell(self, record: Mapping[str, object], column: str) -> object:
-        """Return a cell, or the result of an expression. Raise ValueError if that fails."""
+        """Return a cell, or the result of an expression. Raise ValueError if it fails."""
         value = record.get(column)
         if column in self.expressions:
             if column not in record:
@@ -159,32 +155,32 @@ class ChosenColumns:
         return value
 
     def note_found(self, expression: str, value: object) -> None:
-        """Note that an expression has found something."""
+        """Record that an expression found a value, if it is one."""
         if value is not None and value != [] and not isinstance(value, Failed):
             self.expressions[expression] = 1
 
     def _sampled(self, record: Mapping[str, object], column: str) -> object:
-        """Return a cell of the first rows, without counting it."""
+        """Return a cell of the sample without counting it."""
         if column in self.expressions and column not in record:
             value = expressions.evaluate(column, record)
             return None if isinstance(value, Failed) else value
         return record.get(column)
 
     def _parts_of_id(self) -> int:
-        """Return the number of parts of an id. Raise InputError if causes have others."""
+        """Return the number of parts of an id. Raise InputError if causes do not fit it."""
         of_id = self.of["id"]
         parts = sum(expressions.count_parts(one) if one in self.expressions else 1 for one in of_id)
         causes = self.options.columns.get("parents", ())
         if parts > 1 and len(causes) > 1 and len(causes) % parts:
             raise InputError(
-                f"--id has {parts} parts, so --after takes {parts} columns for a cause, or 1 that "
-                f"holds whole ids; {len(causes)} are given",
+                f"--id has {parts} parts, so --after needs {parts} columns for a cause, or 1 with "
+                f"whole ids; got {len(causes)}",
                 path=self.source,
             )
         return max(parts, 1)
 
     def _take_names(self, name: str, sample: Sequence[Mapping[str, object]]) -> None:
-        """Take the first usual column that is not full of objects and the like."""
+        """Choose the first usual column with a name, or with blanks only."""
         if name in self.options.columns:
             return
         for column in usual_names.find_usual(name, list(self.known)):
@@ -195,12 +191,9 @@ class ChosenColumns:
         self.of[name] = ()
 
     def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
-        """Take the first column of causes by name that names an event of the sample.
-
-        A column `parents` is always taken.
-        """
+        """Choose `parents`, else the first likely column with an id of the sample."""
         if _OTHER_WAY["parents"] in self.options.columns:
-            return  # the user named another column to go by
+            return
         usual = usual_names.find_usual("parents", list(self.known))
         likely = usual_names.likely_causes(self.known)
         ids = self._sampled_ids(sample)
@@ -213,7 +206,7 @@ class ChosenColumns:
         self.likely = [one for one in likely if one not in self.of["parents"]]
 
     def _sampled_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
-        """Return the ids in the first rows; none for ids of several parts."""
+        """Return the ids in the sample; none for ids of several parts."""
         if not self.of["id"] or self.id_parts > 1:
             return frozenset()
         cells = (self._sampled(record, self.of["id"][0]) for record in sample)
@@ -244,7 +237,7 @@ class ChosenColumns:
         return [name for value in values if (name := name_of(value)) is not None]
 
     def unread(self) -> tuple[str, str]:
-        """Return unread columns that may hold causes, and those of later events."""
+        """Return unread columns that may contain causes, and those of later events."""
         if "parents" in self.options.columns:
             return "", ""
         if self.of["parents"]:
@@ -254,7 +247,7 @@ class ChosenColumns:
         return ", ".join(likely)[:300], ", ".join(later)[:300]
 
     def _refuse_idle(self, sample: Iterable[Mapping[str, object]]) -> None:
-        """Raise InputError for an option without any use for this table."""
+        """Raise InputError for an option without effect on this table."""
 
         def held(names: Iterable[str]) -> list[object]:
             columns = [column for name in names for column in self.of[name]]
@@ -264,24 +257,24 @@ class ChosenColumns:
         if self.separator is not None:
             if not (self.of["parents"] or self.of["topics"]):
                 raise InputError(
-                    "--separator takes causes or topics apart, and no column is known to hold any",
+                    "--separator has no effect: no column of causes or topics; leave it out",
                     path=self.source,
                 )
             cells = held(("parents", "topics"))
             if cells and all(isinstance(cell, list) for cell in cells):
-                message = "--separator takes text apart, and the causes here are lists already"
-                raise InputError(f"{message}: leave it out", path=self.source)
+                message = "--separator has no effect: the causes are lists"
+                raise InputError(f"{message}; leave it out", path=self.source)
         if self.options.time_unit is not None:
             if not any(self.of[name] for name in TIMES):
-                message = "--time-unit is of times, and no column is known to hold any"
+                message = "--time-unit has no effect: no column of times; leave it out"
                 raise InputError(message, path=self.source)
             times = held(TIMES)
             if times and not any(map(is_number, times)):
-                message = "--time-unit is of plain numbers, and the times here are dates"
-                raise InputError(f"{message}: leave it out", path=self.source)
+                message = "--time-unit has no effect: the times are dates"
+                raise InputError(f"{message}; leave it out", path=self.source)
 
     def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
-        """Return the unit by the size of the largest number that is a time in some unit."""
+        """Return the unit, guessed by the largest number that is a time in some unit."""
         columns = [column for name in TIMES for column in self.of[name]]
         cells = (self._sampled(record, column) for record in sample for column in columns)
         numbers = map(finite, cells)
@@ -289,31 +282,28 @@ class ChosenColumns:
         return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
     def telling(self) -> str:
-        """Return the columns that could tell causality: "parents in caused_by; ..."."""
+        """Return the candidates for the source of causality: "parents in caused_by; ..."."""
         could = ((name, self.of[name]) for name in ("parents", "clock", "clock_members", "kind"))
         return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
 
     def guessed(self) -> str:
-        """Return the columns that were taken by a usual name."""
+        """Return the columns that were chosen by a usual name: "parents is caused_by, ..."."""
         taken = ((name, self.of[name]) for name in CHOICES if name not in self.options.columns)
         usual = [(name, of[0]) for name, of in taken if of and of[0].lower() != name]
         return ", ".join(f"{name} is {text.shorten(column)}" for name, column in usual)
 
     def check_all_came(self) -> None:
-        """Raise FormatError for a named column that no record had."""
+        """Raise FormatError for a named column that no record has."""
         for name in self.options.columns:
             find_columns(name, list(self.known), self.options, self.source)
 
     def _widen(self, record: Mapping[str, object], line: int | None) -> None:
-        """Add the columns that this record is the first to have.
-
-        Raise FormatError for too many columns: the work would grow with their square.
-        """
+        """Add the new columns of a record. Raise FormatError if there are too many."""
         new = [column for column in record if column not in self.known]
         if len(self.known) + len(new) > MAX_COLUMNS:
             raise FormatError(
-                f"more than {MAX_COLUMNS:,} different columns up to here; the last is "
-                f"{text.shorten(new[-1])[:60]!r}: do names hold what values should?",
+                f"more than {MAX_COLUMNS:,} different columns; the last is "
+                f"{text.shorten(new[-1])[:60]!r}; use keys as names, not as values",
                 path=self.source,
                 line=line,
             )
@@ -329,9 +319,9 @@ class ChosenColumns:
 def find_columns(
     name: str, known: Sequence[str], options: ReadOptions, source: str, growing: bool = False
 ) -> tuple[str, ...]:
-    """Return the columns for one of the schema: the user's if named, else a usual one.
+    """Return the columns for a column of the schema: the user's, else a usual one.
 
-    Raise FormatError for a name that is neither a column nor an expression.
+    Raise FormatError if the user's is neither a column nor an expression.
     """
     if name in options.columns:
         for column in options.columns[name]:
@@ -339,17 +329,17 @@ def find_columns(
                 continue
             why = expressions.find_defect(column)
             if not growing or why:
-                why = f" and no expression of JMESPath ({why})" if why else ""
+                why = f", and not a JMESPath expression ({why})" if why else ""
                 message = f"no column {column!r}{why}; columns are {', '.join(known)[:300]}"
                 raise FormatError(message, path=source)
         return tuple(options.columns[name])
     if _OTHER_WAY.get(name, name) in options.columns:
-        return ()  # the user named another column to go by
+        return ()
     return usual_names.find_usual(name, known)[:1]
 
 
 def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:
-    """Return the columns that are read as none of the schema's."""
+    """Return the columns that are not read as columns of the schema."""
     taken = {
         one for name in CHOICES for one in find_columns(name, known, options, "", growing=True)
     }

@@ -1,6 +1,6 @@
-"""Rows of a user's table to events, by the columns of `chosen_columns`.
+"""Converter of rows of a user's table to events.
 
-Unknown values are null. An event without a column `id` is named MEMBER:NUMBER.
+Unknown values are null. Without a column for `id`, the id is MEMBER:NUMBER.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from antecede.tables.trace.user_tables.values import (
 
 
 class Columns(ChosenColumns):
-    """The user's columns, and the events of rows."""
+    """Converter of rows by chosen columns."""
 
     def event(self, record: Mapping[str, object], line: int | None) -> Event | Quarantined:
-        """Return the record as an event or a bad record."""
+        """Return a row as an event or a quarantined record."""
         if not record.keys() <= self.known.keys():
             self._widen(record, line)
         try:
@@ -83,7 +83,7 @@ class Columns(ChosenColumns):
         return None if identity is None else text.shorten(identity)
 
     def _composite(self, record: Mapping[str, object]) -> str:
-        """Return the id that several columns, or the values of an expression, make."""
+        """Return the id of several columns, or of several values of an expression."""
         parts: list[object] = []
         for column in self.of["id"]:
             value = self.cell(record, column)
@@ -96,24 +96,24 @@ class Columns(ChosenColumns):
         if None in names:
             blank = len([name for name in names if name is None])
             where = ", ".join(self.of["id"])
-            raise ValueError(f"{NO_ID}: {blank} of its {len(names)} parts are blank ({where})")
+            raise ValueError(f"{NO_ID}: {blank} of {len(names)} parts are blank ({where})")
         return joined_id([name for name in names if name is not None])
 
     def _part(self, value: object) -> str | None:
-        """Return a part of an id, None for a blank. Raise ValueError for no name."""
+        """Return a part of an id, None for a blank. Raise ValueError for other values."""
         value = plain(value)
         if is_rounded(value):
             raise ValueError(f"id is rounded: {rounded_words(value, self.of['id'])}")
         name = name_of(value)
         if name is None and not is_blank(value):
-            raise ValueError(f"id holds what is no name: it is {shown(value)}, and {IDS_ARE}")
+            raise ValueError(f"invalid id {shown(value)}; {IDS_ARE}")
         return name
 
     def _single(self, value: object, column: str, name: str) -> object:
-        """Return the only value that an expression found. Raise ValueError for several."""
+        """Return the only value of an expression. Raise ValueError for several."""
         if column in self.expressions and isinstance(value, list):
             if len(value) > 1:
-                raise ValueError(f"{name}: {column} finds several values: {shown(value)}")
+                raise ValueError(f"{name}: {column} selects several values: {shown(value)}")
             value = value[0] if value else None
         return value
 
@@ -126,7 +126,7 @@ class Columns(ChosenColumns):
             identity = None if member is None or seq is None else f"{member}:{seq}"
         if identity is None:
             found = [one for one in self.of["id"] if one in self.expressions]
-            raise ValueError(f"{NO_ID}: {found[0]} finds nothing" if found else NO_ID)
+            raise ValueError(f"{NO_ID}: {found[0]} selects nothing" if found else NO_ID)
         return identity
 
     def _first(self, record: Mapping[str, object], name: str) -> object:
@@ -137,26 +137,26 @@ class Columns(ChosenColumns):
         return plain(value) if isinstance(value, Decimal) else value
 
     def _name(self, record: Mapping[str, object], name: str) -> str | None:
-        """Return a name, None for a blank. Raise ValueError for no name."""
+        """Return a name, None for a blank. Raise ValueError for other values."""
         value = self._first(record, name)
         if is_rounded(value):
             raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
         found = name_of(value)
-        if found is None and not is_blank(value):  # in a column of numbers NaN is null
+        if found is None and not is_blank(value):
             raise ValueError(self._no_name(value, name))
         return found
 
     def _no_name(self, value: object, name: str, column: str = "") -> str:
-        """Return why a value is no name, and the expression that reaches into it.
+        """Return the message for a value that is not a name, with an expression that reaches in.
 
-        `column`: its place, with "[]" for an element of a list.
+        `column`: column of the value, with "[]" for an element of a list.
         """
-        said = f"{name} holds what is no name: it is {shown(value)}, and {IDS_ARE}"
+        said = f"invalid {name} {shown(value)}; {IDS_ARE}"
         column = column or self.of[name][0]
         if isinstance(value, list) and value:
             value, column = value[0], f"{column}[]"
         if isinstance(value, dict) and value:
-            said += f"; an expression reaches into it: {column}.{next(iter(value))}"
+            said += f"; an expression can select a part: {column}.{next(iter(value))}"
         return said
 
     def _number(self, record: Mapping[str, object], name: str) -> int | None:
@@ -167,7 +167,7 @@ class Columns(ChosenColumns):
             raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
         number = text.int64(value)
         if number is None:
-            raise ValueError(f"{name} is no whole number of 64 bits: {str(value)[:60]}")
+            raise ValueError(f"invalid {name} {str(value)[:60]}; expected a 64-bit integer")
         return number
 
     def _time(self, record: Mapping[str, object], name: str) -> int | None:
@@ -214,7 +214,7 @@ class Columns(ChosenColumns):
         for value in self._composite_cells(record):
             if isinstance(value, list | tuple) and len(value) == self.id_parts:
                 names = [name_of(plain(part)) for part in value]
-                if is_blank(value[-1]):  # the others may be the same for all causes of a row
+                if is_blank(value[-1]):  # the other parts may be shared by all causes of a row
                     counts[BLANK] += not self._is_of_id(value)
                     continue
                 good = [name for name in names if name is not None]
@@ -237,7 +237,7 @@ class Columns(ChosenColumns):
         return tuple(found)
 
     def _is_of_id(self, parts: Sequence[object]) -> bool:
-        """Return whether the present parts of a cause are columns of the row's own id."""
+        """Return whether the present parts of a cause are columns of the row's id."""
         columns = self.of["parents"]
         if len(columns) != len(parts):
             return False
@@ -245,7 +245,7 @@ class Columns(ChosenColumns):
         return all(one in self.of["id"] for one in there)
 
     def _composite_cells(self, record: Mapping[str, object]) -> Iterator[object]:
-        """Yield causes: lists of parts, or whole ids as text."""
+        """Yield causes as lists of parts or as whole ids."""
         columns, parts = self.of["parents"], self.id_parts
         if len(columns) % parts == 0:
             for first in range(0, len(columns), parts):
@@ -261,9 +261,9 @@ class Columns(ChosenColumns):
                 yield from cells_in(cell, self.separator)
 
     def _unreadable(self, value: object, name: str, column: str) -> str:
-        """Return a name that no event has, for a number that is no id, and count it.
+        """Count a number that is not an id; return an id of no event for it.
 
-        Raise ValueError for any other value.
+        Raise ValueError for other values.
         """
         rounded = is_rounded(value)
         if name != "parents" and rounded:
@@ -277,11 +277,11 @@ class Columns(ChosenColumns):
         if self.of["clock_members"] and self.of["clock_counts"]:
             members = self._first(record, "clock_members")
             counts = self._first(record, "clock_counts")
-            if is_blank(members) or is_blank(counts):  # an empty cell of a text file
+            if is_blank(members) or is_blank(counts):
                 return None
             members, counts = as_list(members), as_list(counts)
             if not (isinstance(members, list) and isinstance(counts, list)):
-                raise ValueError("clock_members and clock_counts are no lists")
+                raise ValueError("clock_members and clock_counts: expected lists")
             if len(members) != len(counts):
                 raise ValueError("clock_members and clock_counts differ in length")
             return checked_clock(dict(zip(map(str, members), counts, strict=True)))
@@ -296,4 +296,4 @@ class Columns(ChosenColumns):
         try:
             return checked_clock(dict(value))  # type: ignore[call-overload]
         except TypeError as error:
-            raise ValueError(f"the clock is no mapping of members: {str(value)[:60]}") from error
+            raise ValueError(f"invalid clock {str(value)[:60]}; expected a mapping") from error

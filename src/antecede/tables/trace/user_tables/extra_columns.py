@@ -1,9 +1,8 @@
-"""The user's own columns, beside the events that are made of them.
+"""Extra columns of the user's table, kept beside the events.
 
-Parquet keeps its types; CSV has text. JSON values get the Arrow type that gives each back as it
-was. Values without such a type (text and numbers; records of different keys) are kept as JSON text,
-and marked (`is_json`). For a format of one type a column `settled` finds the nearest and reports
-changes.
+Parquet keeps its types; CSV has text. JSON values get the Arrow type that returns them unchanged.
+Values without such a type (text and numbers; records of different keys) are kept as JSON text and
+marked (`is_json`). `settled` converts them for formats with one type per column.
 """
 
 from __future__ import annotations
@@ -19,22 +18,20 @@ from antecede.formatting import counted
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
-
 MARK = b"antecede.own"
-"""Metadata of a column from JSON or CSV: its content."""
+"""Metadata key of columns from JSON or CSV, with the value `VALUES` or `JSON`."""
 VALUES, JSON = b"values", b"json"
 _EXACT = {str, bool, int, float}
-"""Types of JSON that Arrow gives back unchanged."""
+"""Types of JSON that Arrow returns unchanged."""
 _NO_ARRAY = (pa.ArrowException, OverflowError, TypeError, ValueError)
 """Errors of Arrow for values without a common type."""
 
-
 Own = Mapping[str, Any] | pyarrow.RecordBatch
-"""Rows as the user has them: a record of CSV or JSON, or a batch of Parquet."""
+"""Rows of the user: a record of CSV or JSON, or a batch of Parquet."""
 
 
 def as_table(rows: Sequence[Own]) -> pyarrow.Table:
-    """Return rows as a table of their own columns, in their order [n]."""
+    """Return rows as a table of extra columns [n]."""
     parts: list[pyarrow.Table] = []
     for is_batch, run in itertools.groupby(rows, lambda row: isinstance(row, pyarrow.RecordBatch)):
         if is_batch:
@@ -45,7 +42,7 @@ def as_table(rows: Sequence[Own]) -> pyarrow.Table:
 
 
 def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Return a batch of text cells with its columns marked as read from CSV."""
+    """Return a batch of CSV cells with marked columns."""
     made: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
         batch.columns,
         schema=pa.schema([field.with_metadata({MARK: VALUES}) for field in batch.schema]),
@@ -54,34 +51,33 @@ def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
 
 
 def is_json(field: Any) -> bool:
-    """Return whether a column holds the JSON text of its values."""
+    """Return whether a column has the JSON text of its values."""
     return (field.metadata or {}).get(MARK) == JSON
 
 
 class Changed(NamedTuple):
-    """Values of a column that a format cannot hold unchanged."""
+    """Number of values of a column that a format changes."""
 
     column: str
     values: int
     of: int
-    """Values that are not null."""
+    """Number of values that are not null."""
     into: str
-    """Type or form of the result."""
+    """Type of the result."""
 
     def words(self) -> str:
-        """Return the change as a sentence."""
+        """Return the change as a text."""
         return (
             f"column {self.column}: {counted(self.values, 'value')} of {self.of:,} became "
-            f"{self.into}, as the values of a column have one type there (JSON lines keep them)"
+            f"{self.into}, because a column has one type (JSON lines keep the values)"
         )
 
 
 def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list[Changed]]:
     """Return a table for a format, and the changes of its columns.
 
-    `keeps_json`: values of a column may differ in type. Else columns of JSON get the Arrow type of
-    all their values, if any (records get all keys, whole numbers become floating-point ones), or
-    text.
+    `keeps_json`: the format allows several types in a column. Otherwise columns of JSON get a
+    common Arrow type if possible (records get all keys, integers become floats), else text.
     """
     found: list[Changed] = []
     if keeps_json:
@@ -103,7 +99,7 @@ def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list
 
 
 def _nearest(values: list[Any]) -> tuple[Any, str]:
-    """Return JSON values as an Arrow type, and the name of what they become."""
+    """Return JSON values as an Arrow array, and the name of their new type."""
     try:
         array: Any = _array(values)
     except _NO_ARRAY:
@@ -113,7 +109,7 @@ def _nearest(values: list[Any]) -> tuple[Any, str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON: 1, 1.0 and true are not."""
+    """Return whether two values are the same JSON; 1, 1.0 and true differ."""
     return json.dumps(one) == json.dumps(other)
 
 
@@ -135,7 +131,7 @@ def _marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Ta
 
 
 def _column(values: list[Any]) -> tuple[Any, bytes]:
-    """Return values as an array, and whether it holds them or their JSON text."""
+    """Return an array of values and `VALUES`, or of their JSON text and `JSON`."""
     kinds = {type(value) for value in values} - {type(None)}
     try:
         if len(kinds) > 1:
@@ -149,10 +145,10 @@ def _column(values: list[Any]) -> tuple[Any, bytes]:
 
 
 def _array(values: list[Any]) -> Any:
-    """Return values as an array. Raise one of `_NO_ARRAY` without a type."""
+    """Return values as an array. Raise one of `_NO_ARRAY` without a common type."""
     array = pa.array(values)
     if _has_empty_record(array.type):
-        raise ValueError("Parquet has no record without a field")
+        raise ValueError("Parquet does not support records without a field")
     return array
 
 
@@ -175,14 +171,14 @@ def _text(value: Any) -> str | None:
 
 
 def together(tables: Iterable[pyarrow.Table]) -> pyarrow.Table:
-    """Return tables below each other; absent columns are null."""
+    """Return concatenated tables; absent columns are null."""
     parts = [part for part in tables if part.num_columns]
     names = dict.fromkeys(name for part in parts for name in part.column_names)
     return _marked_table({name: _joined(parts, name) for name in names})
 
 
 def _joined(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
-    """Return a column of all parts, and its mark (None: of Parquet)."""
+    """Return a column of all parts, and its mark (None: Parquet)."""
     pieces = [
         part.select([name])
         if name in part.column_names

@@ -1,8 +1,8 @@
-"""Cells of causes that hold something else than an id, told by the ids of the table.
+"""Detection of cells of causes that are not single ids, by the ids of the table.
 
-- Several ids with a separator: a hint for the user.
-- CSV has no types: words for null, lists in brackets, `1.0` for 1. They are read so only where the
-  ids of the first rows leave no doubt, and counted by kind.
+- Several ids with a separator give a hint to the user.
+- CSV has no types: words for null, lists in brackets, `1.0` for 1. They are parsed only if the ids
+  of the first rows are unambiguous, and counted by kind.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any
 from antecede.tables.trace.causes import AS_LIST, AS_NULL, AS_WHOLE
 
 NULLS = frozenset({"nan", "none", "null", "\\n", "<na>", "nat", "nil", "n/a", "na", "#n/a"})
-"""Words for null of pandas, Python, databases and sheets, in lower case."""
+"""Words for null of pandas, Python, databases and spreadsheets, in lower case."""
 WHOLE, POINT = re.compile(r"-?[0-9]+\Z"), re.compile(r"(-?[0-9]+)\.0+\Z")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
 _VALUE = re.compile(
     r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,'"\[\]{}()][^,'"\[\]{}()]*?))"""
     r"""\s*(?:(,)|\Z|(?=['"]))"""
 )
-"""Value and the comma after it; NumPy puts none between quoted values."""
+"""Value and the comma after it; NumPy omits it between quoted values."""
 _NUMBERS = re.compile(r"-?[0-9.]+(?:\s+-?[0-9.]+)+\Z")
 SEPARATORS = (";", ",", "|", " ", "/")
 """Usual separators of ids in a cell."""
 
 
 def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, Any]:
-    """Return a hint if ids that are nowhere are several known ones, with a separator between them.
+    """Return a hint if missing ids (`nowhere`) are known ids with a separator between them.
 
-    {}, or the `separator` of most, its `references`, an `example`, and counts of `others`. A
-    reference counts by the first separator whose parts are all known.
+    The hint is {}, or has the most frequent `separator`, the number of its `references`, an
+    `example`, and counts of `others`. A reference counts for its first separator with known parts.
     """
     found: dict[str, list[str]] = {}
     nowhere = list(nowhere)
@@ -53,7 +53,7 @@ def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, 
 
 
 def _as_text(nowhere: Sequence[str], known: Collection[str]) -> dict[str, Any]:
-    """Return a hint if ids that are nowhere stand for null, lists or whole numbers."""
+    """Return a hint if missing ids are words for null, lists or whole numbers."""
     found: dict[str, list[str]] = {}
     for name in nowhere:
         text = name.strip()
@@ -83,7 +83,7 @@ _REMEDIES = {
 
 
 def words(hint: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the finding and the remedy."""
+    """Return the finding and the remedy of a hint."""
     if hint["separator"] is None:
         single, several, say = _REMEDIES[hint["kind"]]
         number = hint["references"]
@@ -98,14 +98,14 @@ def words(hint: Mapping[str, Any]) -> tuple[str, str]:
     by = ", ".join(f"{n:,} with {separator!r}" for separator, n in hint["others"].items())
     split = f" ({hint['references']:,} with {hint['separator']!r}, {by})" if by else ""
     return (
-        f"{are} several ids in one{split}, as in {hint['example']!r}: all of its parts are there",
-        f"say --separator {hint['separator']!r}"
-        + ("; one separator serves, so write the others with it" if by else ""),
+        f"{are} several ids in one{split}, as in {hint['example']!r}: all of its parts exist",
+        f"give --separator {hint['separator']!r}"
+        + ("; only one separator is supported, so convert the others" if by else ""),
     )
 
 
 class TextCauses:
-    """Reading of cells of causes, chosen by the ids of the first rows."""
+    """Parser of text cells of causes, configured by the ids of the first rows."""
 
     def __init__(self, ids: Collection[str], causes: Iterable[str], counts: dict[str, int]) -> None:
         self.nulls = NULLS - {one.lower() for one in ids}
@@ -119,7 +119,7 @@ class TextCauses:
             self.whole = all(map(WHOLE.match, ids)) and all(map(POINT.match, written))
 
     def values(self, cell: str) -> list[str] | None:
-        """Return the causes in a cell, None for an id as it stands."""
+        """Return the causes in a cell; None if the cell is one id."""
         if self._is_null(cell):
             self.counts[AS_NULL] += 1
             return []
@@ -147,7 +147,7 @@ class TextCauses:
 
 
 def list_in(text: str) -> list[str] | None:
-    """Return the values between brackets: quoted, or bare between commas; None for others."""
+    """Return the values of a list without its brackets: quoted or bare; None if malformed."""
     if _NUMBERS.match(text.strip()):
         return text.split()
     values: list[str] = []
@@ -166,6 +166,6 @@ def list_in(text: str) -> list[str] | None:
 
 
 def doubtful(whole: bool) -> str:
-    """Return the pattern of Arrow for cells that need a look."""
+    """Return the Arrow pattern of cells that `TextCauses` must parse."""
     words = "|".join(re.escape(one) for one in sorted(NULLS))
     return r"(?i)^\s*([\[{(]|(" + words + r")\s*$)" + (r"|\.0+\s*$" if whole else "")

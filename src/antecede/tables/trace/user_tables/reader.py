@@ -1,7 +1,7 @@
-"""Reader of tables with the user's own column names: Parquet (a file or a folder), CSV, JSON lines.
+"""Reader of tables with user-defined columns: Parquet (file or folder), CSV, JSON lines.
 
-Rows are read in pieces. The first rows tell which column is which (`columns`). Numeric times are in
-the unit of their size, unless the user says it; text is ISO 8601, UTC without a zone.
+The first rows determine the mapping of columns. The unit of numeric times is guessed by size unless
+the user sets it. Times as text are ISO 8601, without a zone UTC.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ from antecede.tables.trace.user_tables.vectorized import Chunk, Piece, each_row,
 from antecede.tables.trace.user_tables.writing import JSON_LINES as JSON_LINES_FORMAT
 
 ABSENT_KEYS = "absent_keys"
-"""Name of a detail: keys that records of JSON lines lack."""
+"""Name of a detail: number of absent keys in records of JSON lines."""
 GUESSED_COLUMNS = "guessed_columns"
-"""Name of a detail: columns that were taken by usual names."""
+"""Name of a detail: columns that were chosen by usual names."""
 LIKELY, LATER = "unread_causes", "unread_later_events"
-"""Names of details: unread columns that may hold causes, or name later events."""
+"""Names of details: unread columns that may contain causes, or later events."""
 FOUND_BY = "found_by: "
-"""Prefix of names of details: in how many files an expression found something."""
+"""Prefix of names of details: number of files in which an expression selects a value."""
 SAMPLE_ROWS = 1000
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
 
 
 def absent_keys(details: Mapping[str, Any], format: str) -> str:
-    """Return the report on absent keys in JSON lines, or an empty text."""
+    """Return the text on absent keys in JSON lines, or ""."""
     count = details.get(ABSENT_KEYS, 0) if format == JSON_LINES_FORMAT else 0
-    return f"{counted(count, 'key')} that records lack came out as null" if count else ""
+    return f"{counted(count, 'absent key')} of records written as null" if count else ""
 
 
 def guessed_columns(details: Mapping[str, Any]) -> str:
-    """Return the report on columns taken by their usual names, or an empty text."""
+    """Return the text on columns chosen by usual names, or ""."""
     found = details.get(GUESSED_COLUMNS)
-    said = [f"{found}: told by their names; options name others"] if found else []
+    said = [f"{found}: guessed by name; options choose others"] if found else []
     unread = unread_words(str(details.get(LIKELY, "")), str(details.get(LATER, "")))
     said += [unread] if unread else []
     for name, count in details.items():
         if name.startswith(FOUND_BY) and not count:
-            said.append(f"the expression {name.removeprefix(FOUND_BY)} finds nothing in any row")
+            said.append(f"expression {name.removeprefix(FOUND_BY)} selects nothing in any row")
     return "; ".join(said)
 
 
 class TableReader:
-    """Reader of Parquet, CSV and JSON lines; see the module."""
+    """Reader of tables: Parquet, CSV, JSON lines."""
 
     name = "table"
     uses = ("columns", "time_unit", "separator", "needs_run")
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
+        """Recognize Parquet; JSON lines and CSV with less confidence than other formats."""
         if path.is_dir():
             return 0.8 if any(part.suffix == ".parquet" for part in text.files_below(path)) else 0.0
         if head.startswith(b"PAR1"):
@@ -93,7 +93,7 @@ class TableReader:
         return (item for item, _ in self.read_with_own(path, options))
 
     def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[tuple[Item, Own | None]]:
-        """Yield every row and the user's own columns of it: what `read_by_columns` must equal."""
+        """Yield every row with its extra columns; the reference for `read_by_columns`."""
         for item in self._read(path, options, each_row):
             if isinstance(item, Detail):
                 yield item, None
@@ -103,7 +103,7 @@ class TableReader:
     def read_by_columns(
         self, path: Path, options: ReadOptions, own: bool
     ) -> Iterator[Piece | Detail]:
-        """Yield what `read_with_own` does, events by whole columns wherever that is the same."""
+        """Yield the items of `read_with_own`, vectorized where the result is the same."""
         return self._read(path, options, lambda block, columns: pieces(block, columns, own))
 
     def _read(
@@ -137,7 +137,7 @@ class TableReader:
 
 
 def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str, object]]]:
-    """Return the blocks up to the end of the sample by which columns are chosen, and it."""
+    """Return the first blocks, and the sample of their rows for the choice of columns."""
     ahead: list[Block] = []
     sample: list[Mapping[str, object]] = []
     for block in coming:
@@ -149,7 +149,7 @@ def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str
 
 
 def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
-    """Return the Parquet files of a table, else the delimiter of CSV; neither: JSON."""
+    """Return (Parquet files, None), (None, delimiter of CSV), or (None, None) for JSON lines."""
     if path.is_dir():
         return _parts(path), None
     head = text.read_up_to(path, text.HEAD_BYTES)[0]
@@ -164,10 +164,7 @@ def _emptied(ahead: list[Block]) -> Iterator[Block]:
 
 
 def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
-    """Yield the findings on a file.
-
-    Raise FormatError for a named column that no record had.
-    """
+    """Yield the details of a file. Raise FormatError for a named column that no record has."""
     columns.check_all_came()
     if found := columns.guessed():
         yield Detail(GUESSED_COLUMNS, found)
@@ -210,10 +207,7 @@ def _in_json(path: Path) -> bool:
 
 
 def _parts(folder: Path) -> list[Path]:
-    """Return the Parquet files of a table.
-
-    Raise FormatError for a folder with other files or rows that were set aside.
-    """
+    """Return the Parquet files of a table. Raise FormatError if the folder has other files."""
     files = text.files_below(folder)
     odd = [
         str(part.relative_to(folder))
@@ -223,8 +217,8 @@ def _parts(folder: Path) -> list[Path]:
     if odd:
         more = f" and {len(odd) - 1} more" if odd[1:] else ""
         raise FormatError(
-            f"a folder that holds other files than the parts of one table: {odd[0]}{more}; "
-            "name its files one by one",
+            f"the folder contains other files than parts of one table: {odd[0]}{more}; "
+            "give its files one by one",
             path=str(folder),
         )
     return files

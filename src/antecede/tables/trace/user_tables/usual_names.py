@@ -1,7 +1,7 @@
 """Usual names of columns.
 
-Names that hold causes in some tables and other things in others (`LIKELY`) are taken if a value in
-the first rows is an id there. Others are named to the user.
+A column in `LIKELY` is read as causes only if the first rows contain an id in it. Otherwise reports
+mention it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def bare(name: str) -> str:
 
 
 def find_usual(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns with a usual name of a column of the schema, the best first."""
+    """Return the columns with a usual name for a column of the schema, the best first."""
     usual = (name, *USUAL.get(name, ()))
     lower = {column.lower(): column for column in reversed(known)}
     alike = {bare(column): column for column in reversed(known)}
@@ -64,12 +64,12 @@ def find_usual(name: str, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def likely_causes(known: Iterable[str]) -> list[str]:
-    """Return the columns that hold causes in some tables."""
+    """Return the columns that contain causes in some tables."""
     return [column for column in known if bare(column) in LIKELY]
 
 
 def later_events(known: Iterable[str]) -> list[str]:
-    """Return the columns that name later events, which are no causes."""
+    """Return the columns that contain later events, not causes."""
     return [column for column in known if bare(column) in LATER]
 
 
@@ -79,7 +79,7 @@ def names_ids(
     ids: frozenset[str],
     names: Callable[[object], Iterable[str]],
 ) -> list[str]:
-    """Return the columns with an id of the sample in a cell, or text with ids."""
+    """Return the columns of the sample with one of `ids` in a cell."""
     return [
         column
         for column in columns
@@ -92,13 +92,13 @@ def names_ids(
 
 
 def words(likely: str, later: str) -> str:
-    """Return the report on unread columns."""
+    """Return the text on unread columns."""
     said = []
     if likely:
-        said.append(f"{likely} may hold causes and is not read: say --after COLUMN if it does")
+        said.append(f"{likely} may contain causes but is not read; give --after COLUMN to read it")
     if later:
         said.append(
-            f"{later} names later events and is not read: causes are earlier events, so swap ids "
-            "and causes first"
+            f"{later} contains later events and is not read; causes are earlier events, so swap "
+            "ids and causes first"
         )
     return "; ".join(said)

@@ -1,4 +1,4 @@
-"""Values of cells: lists, clocks and numbers."""
+"""Parsers of single cells: ids, lists, clocks, numbers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from antecede.tables.trace.identities import is_blank, is_rounded
 
 
 def joined_id(parts: Sequence[str]) -> str:
-    """Return the id of some parts, joined by ":": orders:3:17.
+    """Return the id of several parts, joined by ":": orders:3:17.
 
-    A colon or backslash in any part but the last has a backslash before it: no two ids look alike.
+    Colons and backslashes in all parts except the last are escaped by a backslash.
     """
     *first, last = parts
     return ":".join([*(part.replace("\\", r"\\").replace(":", r"\:") for part in first), last])
 
 
 def could_be_joined_id(text: str, parts: int) -> bool:
-    """Return whether a text has as many parts as an id."""
+    """Return whether a text has at least `parts` parts."""
     return text.replace(r"\\", "").replace(r"\:", "").count(":") >= parts - 1
 
 
 def as_list(value: object) -> object:
-    """Return the list that a cell of text holds as JSON; other values as they are."""
+    """Return a list from its JSON text, other values unchanged."""
     if not isinstance(value, str) or not value.startswith("["):
         return value
     try:
@@ -36,30 +36,29 @@ def as_list(value: object) -> object:
 
 
 def rounded_words(value: object, columns: Sequence[str]) -> str:
-    """Return the defect of a number that may be several ids."""
+    """Return the message for a rounded number."""
     where = f" of column {columns[0]}" if columns else ""
     return (
-        f"{value!r}{where} is a floating-point number from 2**53 on, which several whole numbers "
-        "become; save ids as text or int64"
+        f"{value!r}{where} is a floating-point number of 2**53 or more; save ids as text or int64"
     )
 
 
 def filled(cells: Sequence[Sequence[object]]) -> Iterator[object]:
-    """Yield causes that the cells of their parts make; a single value goes with each of a list.
+    """Yield causes from the cells of their parts; a single value is combined with each of a list.
 
-    Nothing where all cells are blank. Raise ValueError for lists of different lengths.
+    Yield nothing if all cells are blank. Raise ValueError for lists of different lengths.
     """
     if all(is_blank(value) for cell in cells for value in cell):
         return
     sizes = {len(cell) for cell in cells} - {1}
     if len(sizes) > 1:
-        raise ValueError(f"the parts of causes are lists of different lengths: {sorted(sizes)}")
+        raise ValueError(f"parts of causes are lists of different lengths: {sorted(sizes)}")
     size = sizes.pop() if sizes else 1
     yield from zip(*(cell if len(cell) != 1 else list(cell) * size for cell in cells), strict=True)
 
 
 def plain(value: object) -> object:
-    """Return a decimal as a whole number or the nearest float; other values as they are."""
+    """Return a decimal as an integer or the nearest float, other values unchanged."""
     if not isinstance(value, Decimal) or not value.is_finite():
         return value
     return int(value) if value == value.to_integral_value() else float(value)
@@ -83,7 +82,7 @@ def cells_in(value: object, separator: str | None) -> Sequence[object]:
 
 
 def checked_clock(clock: Mapping[object, object]) -> dict[str, int]:
-    """Return a clock's entries above zero; ValueError for a bad counter."""
+    """Return the positive entries of a clock. Raise ValueError for an invalid entry."""
     checked: dict[str, int] = {}
     for member, written in clock.items():
         count = None if isinstance(written, str) else text.int64(written)
@@ -92,15 +91,17 @@ def checked_clock(clock: Mapping[object, object]) -> dict[str, int]:
         if is_rounded(written):
             raise ValueError(f"the counter of {member!r} is rounded: {rounded_words(written, ())}")
         if count is None or count < 0:
-            raise ValueError(f"the counter of {member!r} is no whole number from 0: {written!r}")
+            raise ValueError(
+                f"invalid counter of {member!r}: {written!r}; expected an integer >= 0"
+            )
         if is_blank(member):
-            raise ValueError(f"the clock has a counter of a member without a name: {member!r}")
+            raise ValueError(f"the clock has a counter of a blank member: {member!r}")
         checked[str(member)] = count
     return checked
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a number, or text that is one."""
+    """Return whether a value is a number or numeric text."""
     try:
         return not isinstance(value, bool) and float(str(plain(value))) is not None
     except ValueError:
@@ -108,7 +109,7 @@ def is_number(value: object) -> bool:
 
 
 def finite(value: object) -> float | None:
-    """Return a finite number; 0.0 for no number; None for null or nan."""
+    """Return a finite number, 0.0 for other values, None for null, NaN and infinities."""
     value = plain(value)
     if value is None:
         return None

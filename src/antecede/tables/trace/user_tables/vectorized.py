@@ -1,11 +1,10 @@
-"""Blocks of a user's table to blocks of events, without a Python object a row.
+"""Vectorized converter of blocks of a user's table to blocks of events.
 
 Theory of operation
 -------------------
-`columns.Columns` defines a row. Here a column of the schema is made of a whole block of cells
-(`cell_parsing`) where Arrow can do the same. Other cells go to the method of `Columns`; a row that
-`Columns` would set aside, or that cannot be stored, goes to `Columns.event` whole. So nothing is
-decided or counted twice: columns whose cells are counted come last, when the other rows are known.
+`columns.Columns` is the reference. Here Arrow parses whole columns (`cell_parsing`) if the result is
+the same. Other cells go to methods of `Columns`. A row with a rejected cell is odd and goes to
+`Columns.event`. No cell may be counted twice, so columns with counts are last: odd rows are known.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ Ints = npt.NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
-    """Consecutive events in the schema (`file_order` is not numbered yet)."""
+    """Consecutive events in the schema, before `file_order` is numbered."""
 
     events: Any
     own: Any
-    """Their rows of the user: an Arrow batch or records; None if not asked for."""
+    """Extra columns, as an Arrow batch or as records (None: not requested)."""
 
 
 Piece = Chunk | tuple[Event | Quarantined, Any]
-"""Events, or an event with its row, or a bad record."""
+"""Events, or a single event or bad record with its extra columns."""
 
 
 def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
-    """Yield the events and bad records of a block, in order."""
+    """Yield the events and bad records of a block in order."""
     done = 0
     bad = list(block.bad)
     while done < block.rows:
@@ -59,7 +58,7 @@ def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
         del bad[: len(before)]
         yield from _pieces(part, columns, own, before)
         done += known
-        if done < block.rows:  # a row with a column that no row had before
+        if done < block.rows:  # a row with a new column
             if bad and bad[0][0] == done:
                 yield bad.pop(0)[1], None
                 continue
@@ -69,7 +68,7 @@ def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
 
 
 def each_row(block: Block, columns: Columns) -> Iterator[Piece]:
-    """Yield the same as `pieces`, each row made by itself."""
+    """Yield the same items as `pieces`, row by row."""
     bad = list(block.bad)
     of_text = block.batch is None or block.as_text
     for at, record in enumerate(block.as_records()):
@@ -81,7 +80,7 @@ def each_row(block: Block, columns: Columns) -> Iterator[Piece]:
 
 
 def _known(block: Block, columns: Columns, first: int) -> int:
-    """Return how many rows from `first` have only known columns."""
+    """Return the number of rows from `first` with only known columns."""
     names = columns.known.keys()
     if block.records is None:
         return block.rows - first if names >= set(block.batch.schema.names) else 0
@@ -92,7 +91,7 @@ def _known(block: Block, columns: Columns, first: int) -> int:
 
 
 def _alone(one: Block, columns: Columns, own: bool) -> Piece:
-    """Return what the row path makes of a block of one row."""
+    """Return the event or bad record of a block of one row."""
     (record,) = one.as_records()
     line = None if one.lines is None else int(one.lines[0])
     mine = _own(one) if own else None
@@ -133,7 +132,7 @@ def _chunk(block: Block, events: Any, own: bool, first: int, rows: int) -> Chunk
 
 
 class _Made:
-    """Events of a block; odd rows are left to the row path."""
+    """Converter of one block; odd rows are left to `Columns.event`."""
 
     def __init__(self, block: Block, columns: Columns) -> None:
         self.block, self.columns, self.n = block, columns, block.rows
@@ -157,7 +156,7 @@ class _Made:
         of["clock_members"], of["clock_counts"] = cell_parsing.listed(clocks, self.n)
         of["seq"] = cell_parsing.with_counts(of["seq"], of["member"], clocks)
         of["id"] = self._identity(of["member"], of["seq"])
-        of["topics"] = self._names("topics")  # before what is counted, as they may be refused
+        of["topics"] = self._names("topics")  # before counted columns, because it may add odd rows
         of["parents"] = self._names("parents")
         for name in TIMES:
             of[name] = self._time(name)
@@ -190,7 +189,7 @@ class _Made:
         each: Callable[[dict[str, Any], str], Any],
         kind: Any,
     ) -> Any:
-        """Return a column with a cell a row; rows with a refused cell become odd."""
+        """Return a column with one cell per row; rows with a rejected cell become odd."""
         columns = self.columns.of[name][:1]
         if not columns:
             return pa.nulls(self.n, kind)
@@ -202,7 +201,7 @@ class _Made:
     def _completed(
         self, found: Found, columns: Sequence[str], each: Callable[[dict[str, Any]], Any], kind: Any
     ) -> Any:
-        """Return the values, with those of left-over cells."""
+        """Return the values, completed by those of the unparsed cells."""
         at = np.flatnonzero(found.left & ~self.odd)
         if not len(at):
             return found.values
@@ -236,7 +235,7 @@ class _Made:
         return found
 
     def _names(self, name: str) -> Any:
-        """Return lists of names; odd cells are made singly."""
+        """Return lists of names; unparsed cells go to `Columns`."""
         columns = self.columns.of[name]
         nothing = cell_parsing.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
         if not columns:
@@ -253,14 +252,14 @@ class _Made:
         )
 
     def _to_look_at(self, array: Any) -> Bools:
-        """Return the cells of causes that may stand for null, a list or a number (CSV)."""
+        """Return a mask of causes that may be null, a list or a number (CSV)."""
         text = self.columns.text_causes
         if text is None or not pa.types.is_string(array.type):
             return cell_parsing.none(self.n)
         return cell_parsing.mask(pc.match_substring_regex(array, doubtful(text.whole)))
 
     def _clocks(self) -> list[dict[str, int] | None] | None:
-        """Return the clock of each row; None if there is none at all."""
+        """Return the clock of each row; None if no row has one."""
         of = self.columns.of
         both = bool(of["clock_members"] and of["clock_counts"])
         columns = [*of["clock_members"][:1], *of["clock_counts"][:1]] if both else of["clock"][:1]
@@ -285,7 +284,7 @@ class _Made:
             return pa.nulls(self.n, pa.int64())
         array = self._array(columns[0])
         unit = self.columns.unit
-        # Which unit numbers have is told to users where a good row has one.
+        # The guessed unit is reported only if a good row has a numeric time.
         found = (
             None
             if array is None
@@ -309,7 +308,7 @@ class _Made:
     # --- the cells of a column ------------------------------------------------------------
 
     def _records(self, columns: Sequence[str], at: Ints) -> Iterator[dict[str, Any]]:
-        """Yield rows with some of their columns, as the row path reads them."""
+        """Yield some rows as records of some columns."""
         lists = [self._list(column) for column in columns]
         for row in at.tolist():
             yield {column: values[row] for column, values in zip(columns, lists, strict=True)}
@@ -331,7 +330,7 @@ class _Made:
         return self.block.records is None and column in self.block.batch.schema.names
 
     def _found(self, expression: str) -> list[Any]:
-        """Return the results of an expression; a record may have a key of that name."""
+        """Return the results of an expression; a key with its text has priority."""
         if self.block.records is not None:
             records = self.block.records
         else:
@@ -346,7 +345,7 @@ class _Made:
         return found
 
     def _array(self, column: str) -> Any:
-        """Return the cells as an Arrow array; None without a common type."""
+        """Return the cells of a column as an Arrow array; None without a common type."""
         if column not in self._cells:
             if self.block.records is not None or column in self.columns.expressions:
                 self._cells[column] = cell_parsing.array_of(self._list(column))

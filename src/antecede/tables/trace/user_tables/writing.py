@@ -1,7 +1,8 @@
-"""Tables to files: Parquet, CSV, JSON lines.
+"""Writers of tables: Parquet, CSV, JSON lines.
 
-Parquet keeps every type. CSV holds lists, maps and records as JSON, which the reader of tables
-takes back. In both texts times are ISO 8601, bytes base64; nan and infinities are null in JSON.
+Parquet keeps every type. CSV has lists, maps and records as JSON, which the reader of tables
+parses. In both text formats times are ISO 8601 and bytes are base64. NaN and infinities are null in
+JSON.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ ENDINGS = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON_LINES, ".ndjson": JS
 ROWS_AT_ONCE = 16_384
 
 Write = Callable[[Any], None]
-"""Function that takes a table, or a batch, with the declared columns."""
+"""Function that writes a table or a batch of the declared columns."""
 
 
 def format_of(out: str | Path) -> str:
-    """Return the format by a file's ending; InputError naming the endings if unknown."""
+    """Return the format of a file's ending. Raise InputError if it is unknown."""
     found = ENDINGS.get(Path(out).suffix.lower())
     if found is None:
-        message = f"its ending tells no format; write {', '.join(ENDINGS)}"
+        message = f"unknown file ending; choose from {', '.join(ENDINGS)}"
         raise InputError(message, path=str(out))
     return found
 
 
 def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
-    """Write a table; return the user's own values that the format changes. Raise OSError."""
+    """Write a table; return changes of extra columns. Raise OSError on failure."""
     table, changed = settled(table, format == JSON_LINES)
     if format == PARQUET:
         table = table.cast(unmarked(table.schema))
@@ -54,7 +55,7 @@ def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
 
 
 def unmarked(schema: Any) -> Any:
-    """Return a schema without the marks of the user's own columns."""
+    """Return a schema without the marks of extra columns."""
     fields = [
         field.with_metadata({k: v for k, v in (field.metadata or {}).items() if k != OWN_MARK})
         for field in schema
@@ -91,7 +92,7 @@ def _json_lines(table: Any) -> Iterator[str]:
             for name in as_json:
                 row[name] = None if row[name] is None else json.loads(row[name])
             line = _json(row) + "\n"
-            # Half a pair of surrogates is no UTF-8; JSON has an escape for it, the same as Python.
+            # A lone surrogate is not UTF-8; Python's escape for it is also the escape of JSON.
             yield line.encode(errors="backslashreplace").decode() if as_json else line
 
 
@@ -105,7 +106,7 @@ def _each(table: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _as_text(column: Any) -> Any:
-    """Return times and categories as text; other columns as they are."""
+    """Return times and categories as text, other columns unchanged."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -116,7 +117,7 @@ def _as_text(column: Any) -> Any:
 
 
 def _as_cells(column: Any) -> Any:
-    """Return cells of CSV as text where it has no type."""
+    """Return columns without a CSV type as text."""
     kind = column.type
     if pa.types.is_nested(kind):
         return _mapped(column, _json if _is_simple(kind) else lambda value: _json(_plain(value)))
@@ -133,7 +134,7 @@ def _mapped(column: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _is_simple(kind: Any) -> bool:
-    """Return whether JSON has the values of a type."""
+    """Return whether `json` encodes all values of a type."""
     types = pa.types
     if types.is_list(kind) or types.is_large_list(kind):
         return _is_simple(kind.value_type)
@@ -146,12 +147,12 @@ def _is_simple(kind: Any) -> bool:
 def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except ValueError:  # a number that is none
+    except ValueError:  # NaN or infinity
         return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it."""
+    """Return a value with only types of JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
