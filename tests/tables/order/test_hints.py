@@ -51,7 +51,7 @@ def test_an_order_without_causes_names_the_options_that_serve(
     assert "the order is by ties" in words
     assert "causality_source: none" in words
     shown = " ".join(words.split())
-    assert "say --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)" in shown
+    assert "give --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)" in shown
 
 
 def test_an_event_whose_only_cause_is_itself_is_a_root(tmp_path: Path) -> None:

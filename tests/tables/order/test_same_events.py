@@ -77,7 +77,7 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
         details["blank_causes"],
     )
     if source_in(table) == NONE:
-        with pytest.raises(InputError, match="nothing tells what came before what"):
+        with pytest.raises(InputError, match="no data on causality"):
             summarize(table)
         return
     meter = summarize(table)

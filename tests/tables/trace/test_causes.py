@@ -44,7 +44,7 @@ def test_events_that_name_themselves() -> None:
     assert [*two.notes()] == [
         (
             "2 references of events to themselves",
-            "left out: the event and its other causes count",
+            "ignored; the event and its other causes are kept",
         )
     ]
     assert two.rounded_in == "x"

@@ -271,7 +271,7 @@ def test_a_trace_without_causes_is_said_to_have_none(
 ) -> None:
     path = lines(tmp_path, cloud("/shop", "1", why="0"), cloud("/pay", "2", why="1"))
     assert "why" in str(read([path]).details["columns"])
-    assert "say --after COLUMN" in said_by(capsys, "audit", str(path))
+    assert "give --after COLUMN" in said_by(capsys, "audit", str(path))
 
 
 # --- all ------------------------------------------------------------------------------------

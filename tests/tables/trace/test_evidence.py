@@ -31,7 +31,7 @@ def with_cells(**cells: Sequence[Any]) -> list[Row]:
 
 
 WITHOUT = {
-    "no column": (list(TWO), "no column holds causes, clocks or receipts"),
+    "no column": (list(TWO), "no column has causes, clocks or receipts"),
     "kinds of shop": (
         with_cells(kind=["click", "purchase"]),
         "column kind does not hold both send and receive or deliver",
@@ -53,7 +53,7 @@ WITHOUT = {
     "empty clocks": (with_cells(clock=[{}, {}], member=["p", "q"]), "no clock of column clock"),
     "clocks of nobody": (with_cells(clock=[{"x": 1}, {"x": 2}]), "no clock of column clock"),
     "null clocks": (with_cells(vc=[None, ""]), "column vc holds no clock"),
-    "numbers": (with_cells(member=["p", "p"], seq=[1, 2]), "no column holds causes"),
+    "numbers": (with_cells(member=["p", "p"], seq=[1, 2]), "no column has causes"),
 }
 
 

@@ -50,7 +50,7 @@ def test_values_of_a_record(text: str, record: Any, values: list[Any]) -> None:
 def test_a_wrong_expression_is_named_with_its_option(text: str, where: str) -> None:
     with pytest.raises(InputError) as caught:
         compile_expression(text, "--after")
-    assert f"--after {text!r} is not a JMESPath expression: " in str(caught.value)
+    assert f"--after: invalid JMESPath expression {text!r}: " in str(caught.value)
     assert where in str(caught.value)
 
 

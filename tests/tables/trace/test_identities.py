@@ -169,7 +169,7 @@ def test_a_clock_that_counts_for_no_member_is_set_aside(tmp_path: Path) -> None:
     lines(path, rows)
     trace = read([path])
     assert trace.events["id"].to_pylist() == ["a"]
-    assert "a member without a name" in str(trace.quarantine["reason"][0])
+    assert "a blank member" in str(trace.quarantine["reason"][0])
 
 
 @pytest.mark.parametrize("form", ["array", "list"])

@@ -113,7 +113,7 @@ def test_bad_links_and_lines_cost_themselves(tmp_path: Path) -> None:
     assert [line for line, _ in reasons[:4]] == [2, 3, 4, 9]
     assert all(reason.startswith("not a link") for _, reason in reasons[:4])
     assert [line for line, _ in reasons[4:6]] == [4, 8]
-    assert all(reason.startswith("neither words in a chat") for _, reason in reasons[4:6])
+    assert all(reason.startswith("not a chat line") for _, reason in reasons[4:6])
     beyond = "a link names a line that is not in the log: line {}; the log has lines 0 to 7"
     assert reasons[6:] == [(6, beyond.format(50)), (5, beyond.format(99))]
     assert audit([tmp_path]).missing_parents == 1
@@ -135,7 +135,7 @@ def test_files_that_lack_their_other_half(tmp_path: Path) -> None:
     annotation = laid(tmp_path)
     log = tmp_path / "2004-11-15_03.ascii.txt"
     other = written(tmp_path, LOG, "other.txt")
-    with pytest.raises(FormatError, match="a chat log is a pair of files"):
+    with pytest.raises(FormatError, match="not a chat log"):
         read([other])
     log.unlink()
     with pytest.raises(FormatError, match=r"needs 2004-11-15_03.raw.txt or .*ascii.txt beside it"):
@@ -156,7 +156,7 @@ def test_a_log_that_breaks_off(tmp_path: Path) -> None:
     (tmp_path / "2004-11-15_03.ascii.txt.gz").write_bytes(whole[: len(whole) // 2])
     trace = read([annotation])
     assert 0 < len(trace.events) < 5000
-    assert sum("breaks off" in reason for _, reason in bad(trace)) == 1
+    assert sum("truncated or damaged" in reason for _, reason in bad(trace)) == 1
 
 
 def test_the_real_logs(shared_data: Path) -> None:

@@ -197,12 +197,12 @@ def test_bad_records_cost_themselves(tmp_path: Path) -> None:
     assert rows(trace, "receive", "member", "arrival")[2] == ("h", None)
     assert [line for line, _ in bad(trace)] == [2, 3, 4, 5, 6, 8, 8, 9, 10, 11]
     reasons = [reason.partition(":")[0] for _, reason in bad(trace)]
-    assert reasons[2:5] == ["the frame counter is no whole number of 32 bits"] * 3
-    assert reasons[5:7] == ["rxInfo holds a gateway without gatewayID"] * 2
+    assert reasons[2:5] == ["invalid frame counter"] * 3
+    assert reasons[5:7] == ["rxInfo has a gateway without gatewayID"] * 2
     assert reasons[7:] == [
         "no id",
-        "rxInfo is no list",
-        "no list of gateways (rxInfo, uplink_message.rx_metadata, hotspots)",
+        "rxInfo is not a list",
+        "no list of gateways; expected one of rxInfo, uplink_message.rx_metadata, hotspots",
     ]
     assert trace.details["other_records"] == 1
     assert trace.details["unreadable_times"] == 1
@@ -216,7 +216,7 @@ def test_a_file_that_breaks_off_gives_what_waits(tmp_path: Path) -> None:
     sent = rows(trace, "send", "seq")
     assert sent == list(range(len(sent)))
     assert len(sent) > lora.LOOK_AHEAD
-    assert "breaks off" in bad(trace)[-1][1]
+    assert "truncated or damaged" in bad(trace)[-1][1]
 
 
 def test_memory_of_a_device_is_bounded(tmp_path: Path) -> None:

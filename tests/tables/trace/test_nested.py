@@ -130,7 +130,7 @@ def test_zeek_logs(packed: bool, tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         read([path])
     message = str(caught.value)
-    assert "is a Zeek log" in message
+    assert "a Zeek log" in message
     assert message.endswith("then read flat.tsv --id uid --time ts")
     command = re.search(r"(?:zcat .* \| )?awk .*flat\.tsv(?=, then)", message)
     assert command is not None

@@ -91,7 +91,7 @@ def test_a_column_of_that_name_is_no_expression(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["id", "parents"])
 def test_a_broken_expression_is_refused(wrong: str, option: str, tmp_path: Path) -> None:
     path = lines(tmp_path / "t.jsonl", [{"id": "x", "tags": []}])
-    with pytest.raises(FormatError, match=r"no column .* and no expression of JMESPath \("):
+    with pytest.raises(FormatError, match=r"no column .* and not a JMESPath expression \("):
         read([path], options=options(**{option: wrong}))
 
 
@@ -230,7 +230,7 @@ def test_likely_columns_of_causes_are_read_if_they_name_ids(
     assert links(both(path, ReadOptions())) == {"b": [], "a": []}
     for words in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
         shown = on_one_line(said_by(capsys, *words, str(path)))
-        assert f"{column} may hold causes and is not read: say --after COLUMN if it does" in shown
+        assert f"{column} may contain causes but is not read; give --after COLUMN" in shown
         assert "causality_source: none" in shown
     assert main(["meter", str(path)]) == 2
     assert f"columns are id, {column}; say --after COLUMN" in capsys.readouterr().err
@@ -243,7 +243,7 @@ def test_columns_of_later_events_are_no_causes(
     path = lines(tmp_path / "t.jsonl", [{"id": "a", column: "b"}, {"id": "b", column: None}])
     assert links(both(path, ReadOptions())) == {"a": [], "b": []}
     shown = on_one_line(said_by(capsys, "audit", str(path)))
-    assert f"{column} names later events and is not read: causes are earlier events" in shown
+    assert f"{column} contains later events and is not read; causes are earlier events" in shown
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_what_is_no_name_sets_its_row_aside(name: str, value: object, tmp_path: 
     trace = read([lines(tmp_path / "t.jsonl", rows)], options=ReadOptions(columns={name: (name,)}))
     assert trace.events["id"].to_pylist() == ["a", "c"]
     reason = str(trace.quarantine["reason"][0])
-    assert reason.startswith(f"{name} holds what is no name")
-    assert ("reaches into it" in reason) is ("x" in str(value))
+    assert reason.startswith(f"invalid {name}: ")
+    assert ("an expression can select" in reason) is ("x" in str(value))
 
 
 @pytest.mark.parametrize("value", [{"x": 1}, [1], True])

@@ -92,7 +92,7 @@ def test_an_id_that_is_no_name_says_what_it_is(held: Any, words: str, tmp_path: 
     path = written(tmp_path, json.dumps({"id": held}) + "\n", "t.jsonl")
     with pytest.raises(FormatError, match="text, bytes or whole numbers") as caught:
         read([path])
-    assert f"id holds what is no name: it is {words}, and ids are" in str(caught.value)
+    assert f"invalid id: {words}; ids are" in str(caught.value)
     path.write_text(json.dumps({"id": None, "after": "x"}) + "\n")
     with pytest.raises(FormatError, match="no id"):
         read([path])

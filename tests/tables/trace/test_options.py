@@ -82,7 +82,7 @@ def test_columns_told_by_their_usual_names_are_named(
     taken = "id is msg_id, parents is caused_by, send_time is sent_at"
     assert arrow.read([path]).details["guessed_columns"] == taken
     for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
-        assert f"{taken}: told by their names" in on_one_line(said_by(capsys, *words, str(path)))
+        assert f"{taken}: guessed by name" in on_one_line(said_by(capsys, *words, str(path)))
     named = ReadOptions(columns={"id": ("msg_id",), "parents": ("caused_by",)})
     assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"
     path.write_text("ID,parents\na,\n", encoding="utf-8")

@@ -104,9 +104,9 @@ def test_keys_that_records_lack_are_said_to_become_null(
     path, out = tmp_path / "t.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"id": "a", "x": null}\n{"id": "b"}\n{"id": "c", "after": "a"}\n')
     assert main([command, str(path), "-o", str(out)]) == 0
-    assert "4 keys that records lack came out as null" in capsys.readouterr().out
+    assert "4 absent keys of records written as null" in capsys.readouterr().out
     path.write_text('{"id": "a", "x": null}\n{"id": "b", "x": 1}\n')
-    assert "came out as null" not in said_by(capsys, command, str(path), "-o", str(out), "--force")
+    assert "written as null" not in said_by(capsys, command, str(path), "-o", str(out), "--force")
 
 
 def test_records_without_a_field_are_written_to_every_format(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_an_entry_point_does_not_take_a_built_in_name(monkeypatch: pytest.Monkey
 def test_what_is_no_reader_is_refused() -> None:
     nothing: list[object] = [object(), Fake, Fake()]
     for wrong in nothing:
-        with pytest.raises(InputError, match="is no reader"):
+        with pytest.raises(InputError, match="not a reader"):
             reader.register(wrong)  # type: ignore[arg-type]
     assert not isinstance(reader.by_name("mail"), Fake)
     with pytest.raises(

@@ -50,7 +50,7 @@ def test_shiviz_bad_clocks_are_set_aside(tmp_path: Path) -> None:
     trace = read([written(tmp_path, log)])
     assert column(trace, "id") == ["a:1", "a:3"]
     assert [line for line, _ in bad(trace)] == [3, 5, 7, 9, 11]
-    said = ["does not follow", "no whole number", "no entry of its own", "no whole", "no whole"]
+    said = ["does not match", "invalid counter", "no entry of its own", *["invalid counter"] * 2]
     assert all(part in reason for (_, reason), part in zip(bad(trace), said, strict=True))
 
 
@@ -63,7 +63,10 @@ def test_shiviz_executions_by_the_users_delimiter(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("regex", "said"),
-    [("(?<host>", "does not compile"), ("(?<host>a) (?<clock>b)", r"lacks the group \(\?<event>")],
+    [
+        ("(?<host>", "invalid regular expression"),
+        ("(?<host>a) (?<clock>b)", r"lacks the group \(\?<event>"),
+    ],
 )
 def test_shiviz_wrong_expressions(regex: str, said: str, tmp_path: Path) -> None:
     path = written(tmp_path, 'a {"a":1}\nx\n')
@@ -206,7 +209,7 @@ def test_mail_json_lines(tmp_path: Path) -> None:
     assert column(trace, "arrival") == [2_500_000_000] * 2
     assert column(trace, "send_time") == [S, None]
     assert [line for line, _ in bad(trace)] == [2, 3, 4, 7]
-    assert bad(trace)[3][1].startswith("cannot be stored")
+    assert bad(trace)[3][1].startswith("a value does not fit the schema")
     assert trace.details == {"unreadable_times": 1}
 
 
@@ -338,16 +341,16 @@ def test_parquet_file_and_folder(tmp_path: Path) -> None:
     assert len(both.events) == 4
     for other in ("odd.csv", "x.quarantine.parquet"):
         (folder / other).write_bytes((folder / "part-0.parquet").read_bytes())
-        with pytest.raises(FormatError, match=f"other files .*{other}; name its files one by one"):
+        with pytest.raises(FormatError, match=f"other files .*{other}; give its files one by one"):
             read([folder])
         (folder / other).unlink()
     broken = written(tmp_path, (folder / "part-0.parquet").read_bytes()[:200], "cut.parquet")
-    with pytest.raises(FormatError, match="not readable as Parquet"):
+    with pytest.raises(FormatError, match="invalid Parquet file"):
         read([broken])
 
 
 def test_a_table_that_nothing_identifies(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="say --id COLUMN"):
+    with pytest.raises(FormatError, match="give --id COLUMN"):
         read([written(tmp_path, "colour,size\nred,1\n", "t.csv")])
 
 
@@ -390,9 +393,9 @@ def test_several_files_are_numbered_through_and_read_in_batches(tmp_path: Path) 
     [
         (b"", "empty"),
         (b" \n\n", "empty"),
-        (bytes(range(256)), "none of the known formats"),
+        (bytes(range(256)), "unknown format"),
         (b"id,parent,id\na,,b\n", "t:1: two columns are called 'id'"),
-        ("id,parent\na,\n".encode("utf-16"), "UTF-16 text; make it UTF-8"),
+        ("id,parent\na,\n".encode("utf-16"), "UTF-16 text; convert it to UTF-8"),
     ],
 )
 def test_unusable_files(content: bytes, said: str, tmp_path: Path) -> None:
@@ -408,7 +411,7 @@ def test_a_folder_and_a_pattern_are_their_files_in_order_of_names(tmp_path: Path
         assert read([path]).events["id"].to_pylist() == ["b.csv", "deep/a.csv"]
     assert read([tmp_path / "in"], "table").events.num_rows == 2
     (tmp_path / "in" / "c.log").write_text("neither one nor the other\n")
-    with pytest.raises(FormatError, match=r"c\.log: .*none of the known formats"):
+    with pytest.raises(FormatError, match=r"c\.log: .*unknown format"):
         read([tmp_path / "in"])
 
 
@@ -417,18 +420,18 @@ def test_a_text_is_one_path(tmp_path: Path) -> None:
     assert read(str(path)).events.num_rows == read([path]).events.num_rows == 2
     assert read(path).events == read([path]).events
     assert audit(str(path)).paths == (str(path),)
-    with pytest.raises(InputError, match="no path given"):
+    with pytest.raises(InputError, match="no input path"):
         read([])
 
 
 def test_unreadable_paths(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read([tmp_path / "nowhere"])
-    with pytest.raises(InputError, match="and no pattern of any"):
+    with pytest.raises(InputError, match="and no match as a pattern"):
         read([tmp_path / "*.csv"])
-    with pytest.raises(InputError, match="the folder holds no file to read"):
+    with pytest.raises(InputError, match="the folder contains no file to read"):
         read([tmp_path])
-    with pytest.raises(InputError, match="no path"):
+    with pytest.raises(InputError, match="no input path"):
         read([])
     for format in ("mail", "shiviz", "table", "git"):
         with pytest.raises(InputError):
@@ -464,7 +467,7 @@ def test_a_quote_that_never_closes_costs_one_row(size: int, tmp_path: Path) -> N
     # Two quotes close each other: that is one record of two lines. The last one stays open.
     trace = read([lines(tmp_path / "t.csv", ["id,parent", 'a,"x', 'b,"', *rows, 'z,"a'])])
     assert column(trace, "id") == ["a", *(row[:-2] for row in rows)]
-    assert bad(trace) == [(size + 4, "not CSV: a quote opens here and never closes")]
+    assert bad(trace) == [(size + 4, "invalid CSV: a quote opens here and never closes")]
     trace = read([lines(tmp_path / "t.csv", ["id,parent", 'a,"', *rows])])
     assert (trace.events.num_rows, bad(trace)[0][0]) == (size, 2)
 
@@ -480,7 +483,7 @@ def test_json_lines_whose_first_line_is_bad(tmp_path: Path) -> None:
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "pipe.csv"
     os.mkfifo(path)
-    with pytest.raises(InputError, match="is a pipe"):
+    with pytest.raises(InputError, match="pipes are not supported"):
         read([path])
 
 
@@ -488,7 +491,7 @@ def test_a_file_that_opens_but_cannot_be_read() -> None:
     path = Path("/proc/self/mem")
     if not path.exists():
         pytest.skip("needs a file whose first byte is an error, as Linux has in /proc")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read"):
         read([path])
 
 
@@ -496,7 +499,7 @@ def test_the_reason_of_a_file_that_breaks_off_begins_with_what_is_wrong(tmp_path
     rows = "".join(f'{{"id": "m{number}", "x": {hash((number,))}}}\n' for number in range(2000))
     path = written(tmp_path, gzip.compress(rows.encode())[:-2000], "cut.jsonl.gz")
     ((line, reason),) = bad(read([path]))
-    assert reason.startswith(f"the file breaks off after line {line - 1}: ")
+    assert reason.startswith(f"truncated or damaged file after line {line - 1}: ")
 
 
 def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: Path) -> None:
@@ -504,7 +507,7 @@ def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: 
     with pytest.raises(FormatError, match=r"jq -c '\.\[\]'"):
         read([array])
     (tmp_path / "whole.parquet").write_bytes(b"PAR1")
-    with pytest.raises(FormatError, match="name its files one by one"):
+    with pytest.raises(FormatError, match="give its files one by one"):
         read([tmp_path])
 
 
@@ -512,9 +515,9 @@ def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: 
     ("rows", "options", "said"),
     [
         ("id,parent\na,\n", {"separator": ""}, "--separator is empty"),
-        ("id,n\na,1\n", {"separator": ";"}, "no column is known to hold any"),
-        ("id,n\na,1\n", {"time_unit": "ms"}, "no column is known to hold any"),
-        ("id,arrival\na,2026-01-01\nb,\n", {"time_unit": "ms"}, "the times here are dates"),
+        ("id,n\na,1\n", {"separator": ";"}, "no column of causes or topics"),
+        ("id,n\na,1\n", {"time_unit": "ms"}, "no column of times"),
+        ("id,arrival\na,2026-01-01\nb,\n", {"time_unit": "ms"}, "the times are dates"),
     ],
 )
 def test_an_option_that_no_column_has_a_use_for_is_refused(
@@ -528,7 +531,7 @@ def test_an_option_that_no_column_has_a_use_for_is_refused(
 def test_a_separator_of_lists_is_refused_and_one_of_text_is_not(tmp_path: Path) -> None:
     lists = pa.table({"id": ["a", "b"], "parents": [[], ["a"]]})
     pq.write_table(lists, tmp_path / "lists.parquet")
-    with pytest.raises(InputError, match="the causes here are lists already"):
+    with pytest.raises(InputError, match="the causes are lists"):
         read([tmp_path / "lists.parquet"], options=ReadOptions(separator=";"))
     pq.write_table(pa.table({"id": ["a", "b"], "parents": ["", "a;c"]}), tmp_path / "text.parquet")
     read_ = read([tmp_path / "text.parquet"], options=ReadOptions(separator=";"))

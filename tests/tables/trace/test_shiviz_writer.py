@@ -204,7 +204,7 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         (first, "is read by this command"),
         (tmp_path, "is a folder"),
         (tmp_path / "none/x.log", "does not exist"),
-        (tmp_path / "x.txt", "tells no format"),
+        (tmp_path / "x.txt", "unknown file ending"),
         (tmp_path / "x.log", "no such file"),
     ):
         source = tmp_path / "absent" if why == "no such file" else first

@@ -104,7 +104,7 @@ def test_a_bad_span_of_jaeger_costs_itself(tmp_path: Path) -> None:
     assert trace.quarantine["reason"].to_pylist() == [
         "not a JSON object",
         "no id",
-        "no JSON object where a trace or a span is",
+        "expected a JSON object with a trace or a span",
     ]
 
 
@@ -235,7 +235,7 @@ def test_other_lists_before_the_events(tmp_path: Path) -> None:
     assert trace.details == {"phases_not_read": "1 x st"}
     assert trace.quarantine["reason"].to_pylist() == [
         "not a JSON object",
-        "no time (ts) that can be read",
+        "no readable time (ts)",
     ]
 
 
@@ -276,5 +276,5 @@ def test_a_list_without_its_end(tmp_path: Path) -> None:
     assert column(trace, "member") == ["Browser (1)/Main (1)"] * 2 + ["2/3"]
     assert column(trace, "start_time") == [10_000, 12_500, 1_000]
     assert column(trace, "end_time") == [None, 14_000, None]
-    assert trace.quarantine["reason"].to_pylist() == ["no time (ts) that can be read"]
+    assert trace.quarantine["reason"].to_pylist() == ["no readable time (ts)"]
     assert trace.details == {"phases_not_read": "1 x C", "slices_without_end": 1}

@@ -260,7 +260,7 @@ def test_bad_rows_cost_themselves(tmp_path: Path) -> None:
     assert trace.quarantine["line"].to_pylist() == [2, 3, 4, 4, 5]
     reasons = trace.quarantine["reason"].to_pylist()
     assert reasons[:4] == ["not a JSON object", "no id", "no id", "no id"]
-    assert str(reasons[4]).startswith("not JSON")
+    assert str(reasons[4]).startswith("invalid JSON")
 
 
 # --- OpenTelemetry -------------------------------------------------------------------------

@@ -112,7 +112,8 @@ def test_times_of_two_units_in_a_table_are_counted_and_said(
     found = {one: details[f"times_like_{one}"] for one in like}
     assert found == like
     assert details.get("time_unit_read") == (unit if like else None)
-    said = [note for note in notes(details) if "among others" in note]
+    said = [note for note in notes(details) if "but other times" in note]
     assert len(said) == len(like)
     for one in like:
-        assert any(f"in {one}, by their size, among others in {unit}" in note for note in said)
+        finding = f"in {one} by their size, but other times are in {unit}"
+        assert any(finding in note for note in said)

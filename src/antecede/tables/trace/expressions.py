@@ -87,7 +87,7 @@ def evaluate(text: str, record: Mapping[str, object]) -> object:
     try:
         return parsed.search(record)
     except _FAILURES as error:
-        return Failed(f"expression {text} fails: {' '.join(str(error).split())}")
+        return Failed(f"an expression fails: {' '.join(str(error).split())}, in {text}")
 
 
 def select_values(expression: Expression, record: Any) -> list[Any]:

@@ -199,7 +199,7 @@ def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
         different = [name for name in CONTENT if _plain(mine[name]) != _plain(other[name])]
         if different:
             record = table.slice(row, 1).to_pylist()[0]
-            reason = f"differs from the first row of this id in {', '.join(different)}"
+            reason = f"an earlier row of this id differs in {', '.join(different)}; that one counts"
             found.append(_refuse(record, reason))
     return found
 
@@ -222,7 +222,7 @@ def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None
 
 def no_own_entry(member: Any) -> str:
     """Return the reason of a clock without an entry of its own member."""
-    return f"the clock has no entry of the event's member {member!r}"
+    return f"the clock has no entry of its own member {member!r}"
 
 
 def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:

@@ -157,7 +157,7 @@ class DocumentReader:
             if self._scope is not None:
                 scope = _single(self._scope, record)
                 if scope is None:
-                    raise ValueError(f"no {self.format.scope}; ids are unique only within it")
+                    raise ValueError(f"no {self.format.scope}: ids are unique only within it")
                 parents = known.resolve(parents, mine)
                 before = known.before(scope, self._position(record))
                 parents += [before] if before is not None else []
@@ -195,7 +195,7 @@ class DocumentReader:
         found = self._values(record, "seq")
         number = text.int64(found[0]) if found else None
         if found and number is None:
-            raise ValueError(f"invalid seq {str(found[0])[:60]}; expected a 64-bit integer")
+            raise ValueError(f"invalid seq: {str(found[0])[:60]}; expected a 64-bit integer")
         return number
 
     def _position(self, record: Mapping[str, Any]) -> Position:
@@ -226,7 +226,7 @@ class DocumentReader:
             elif is_blank(one):
                 counts[BLANK] += 1
             else:
-                raise ValueError(f"invalid cause {str(one)[:60]}; expected an id")
+                raise ValueError(f"invalid cause: {str(one)[:60]}; expected an id")
         if len(names) > MAX_CAUSES:
             raise ValueError(f"too many causes; at most {MAX_CAUSES:,} are read")
         return names
@@ -333,7 +333,7 @@ def _single(expression: Expression, record: Mapping[str, Any]) -> str | None:
     value = found[0] if found else None
     name = name_of(value)
     if name is None and value is not None and not isinstance(value, str):
-        raise ValueError(f"{expression.text}: expected text or a number, got {str(value)[:60]}")
+        raise ValueError(f"invalid {expression.text}: {str(value)[:60]}; expected a text or number")
     return name
 
 

@@ -234,7 +234,7 @@ class _Changes(Buffer):
             self.skipped += last + 1 - self.index
             self.index = last + 1
         elif last >= self.index:
-            reason = f"parent {last} is this change or a later one"
+            reason = f"parent is this change or a later one: {last}"
         index = self.index
         self.index += bool(change)
         if reason:
@@ -272,7 +272,7 @@ def _parents(change: dict[str, Any]) -> tuple[list[int], str]:
         return [], "no list of parents (single-editor traces have none)"
     wrong = next((p for p in parents if type(p) is not int or not 0 <= p < MAX_POSITION), None)
     if wrong is not None:
-        return [], f"invalid parent {str(wrong)[:60]}; expected a position in the list"
+        return [], f"invalid parent: {str(wrong)[:60]}; expected a position in the list"
     return parents, ""
 
 

@@ -124,7 +124,7 @@ class _Log:
         yield from to_the_break(self._lines(), self.log)
         for index in sorted(index for index in self.named if index > self.last):
             has = f"has lines 0 to {self.last}" if self.last >= 0 else "is empty"
-            reason = f"link to line {index}, which is not in the log; the log {has}"
+            reason = f"link to a line that is not in the log: line {index}; the log {has}"
             yield Quarantined(str(self.annotation), self.named[index], str(index), reason, "")
         later = sum(n > line for line, causes in self.causes.items() for n in causes)
         for name, count in {**self.counts, "links_to_later_lines": later}.items():

@@ -158,7 +158,7 @@ class _Uplinks:
         if device is None:
             self._bad(line, number, None, NO_ID)
         elif type(counter) is not int or not 0 <= counter < MAX_COUNTER:
-            reason = f"invalid frame counter {str(counter)[:40]}; expected a whole 32-bit number"
+            reason = f"invalid frame counter: {str(counter)[:40]}; expected a whole 32-bit number"
             self._bad(line, number, device, reason)
         elif not isinstance(gateways, list):
             self._bad(line, number, device, f"{fields.spelling.gateways} is not a list")

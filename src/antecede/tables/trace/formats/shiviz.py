@@ -204,7 +204,7 @@ class _Log:
         if isinstance(clock, str):
             return self.quarantined(match.start, clock, raw)
         if not host or host not in clock:
-            problem = f"the clock has no entry of the event's host {host!r}" if host else "no host"
+            problem = f"the clock has no entry of its own host {host!r}" if host else "no host"
             return self.quarantined(match.start, problem, raw)
         return Event(
             run=run,

@@ -131,7 +131,7 @@ def parse_clock(written: str) -> dict[str, int] | str:
         return 'invalid clock; expected a JSON object such as {"member": 1}'
     for member, count in clock.items():
         if isinstance(count, str | float) or int64(count) is None or count < 0:
-            return f"invalid counter {str(count)[:40]} of {member!r}; expected a whole number >= 0"
+            return f"invalid counter of {member!r}: {str(count)[:40]}; expected a whole number >= 0"
     return {member: count for member, count in clock.items() if count}
 
 
@@ -142,7 +142,7 @@ def _pairs(written: str) -> dict[str, int] | str:
         if member in clock:
             return f"the clock has two entries of {member!r}"
         if count is None:
-            return f"counter {pair['count'][:40]} of {member!r} exceeds 64 bits"
+            return f"counter of {member!r} exceeds 64 bits: {pair['count'][:40]}"
         clock[member] = count
     return {member: count for member, count in clock.items() if count}
 

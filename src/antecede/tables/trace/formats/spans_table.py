@@ -137,7 +137,7 @@ def found_in(columns: Sequence[str]) -> Found:
     shown = ", ".join(columns)[:300]
     if of["trace"] is None or of["span"] is None:
         raise InputError(
-            f"no columns for trace id and span id (traceId, spanId); columns are {shown}"
+            f"no columns of a trace's and a span's id (traceId, spanId); columns are {shown}"
             + _document(known)
         )
     if "references" not in known:  # only in tables of Jaeger
@@ -146,15 +146,15 @@ def found_in(columns: Sequence[str]) -> Found:
         raise InputError("links need two columns, for trace ids and span ids; add the other one")
     if of["parent"] is None and of["links"] != known.get("references", ""):
         raise InputError(
-            "no column for the parent of a span (parentSpanId, parentId, references), so no span "
-            f"would have a cause; columns are {shown}; rename the column of parents, or add one "
-            "of nulls if no span has a parent"
+            "no column of a span's parent (parentSpanId, parentId, references), so no span would "
+            f"have a cause; columns are {shown}; rename the column of parents, or add one of nulls "
+            "if no span has a parent"
         )
     if of["start"] is None and of["end"] is None:
         timed = [name for name in columns if _TIME_LIKE.search(plain_name(name))]
         if timed:
             raise InputError(
-                f"no column for the start or end of a span (startTimeUnixNano, start); "
+                f"no column of a span's start or end (startTimeUnixNano, start); "
                 f"{', '.join(timed)[:300]} may contain it: rename it, or drop it"
             )
     return Found(**of)  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ def _with_joined_pairs(table: Any) -> Any:
     for name, other in pairs_in(table.column_names):
         column = table[name]
         if column.type != table[other].type:
-            raise InputError(f"columns {name} and {other} differ in type; cast one of them")
+            raise InputError(f"columns {name} and {other} differ in type: cast one of them")
         if is_text(column.type):
             column = without_blanks(column)
         at = table.column_names.index(name)
@@ -220,12 +220,12 @@ def _check_types(table: Any, of: Found) -> None:
     for name in (of.links, of.link_traces, of.link_spans):
         kind = None if name is None else table[name].type
         if kind and not (types.is_list(kind) or types.is_large_list(kind) or types.is_null(kind)):
-            raise InputError(f"column {name}: expected a list, got {kind}")
+            raise InputError(f"column {name} must be an array; it is {kind}")
     if of.service is not None:
         kind = table[of.service].type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if not (is_text(kind) or types.is_null(kind)):
-            raise InputError(f"column {of.service}: expected text, got {kind}")
+            raise InputError(f"column {of.service} must be text; it is {kind}")
 
 
 def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:

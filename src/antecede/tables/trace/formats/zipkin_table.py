@@ -55,7 +55,7 @@ def check_zipkin(columns: Sequence[str]) -> None:
     known = {plain_name(name) for name in columns}
     if known.isdisjoint(("parentid", "shared", "kind", "annotations")):
         raise InputError(
-            "no column for the parent of a span (parentId) or the side of a shared span (kind, "
+            "no column of a span's parent (parentId) or of the side of a shared span (kind, "
             f"shared, annotations), so no span would have a cause; columns are "
             f"{', '.join(columns)[:300]}; rename the column of parents, or add one of nulls if no "
             "span has a parent"

@@ -106,7 +106,7 @@ class Columns(ChosenColumns):
             raise ValueError(f"id is rounded: {rounded_words(value, self.of['id'])}")
         name = name_of(value)
         if name is None and not is_blank(value):
-            raise ValueError(f"invalid id {shown(value)}; {IDS_ARE}")
+            raise ValueError(f"invalid id: {shown(value)}; {IDS_ARE}")
         return name
 
     def _single(self, value: object, column: str, name: str) -> object:
@@ -151,7 +151,7 @@ class Columns(ChosenColumns):
 
         `column`: column of the value, with "[]" for an element of a list.
         """
-        said = f"invalid {name} {shown(value)}; {IDS_ARE}"
+        said = f"invalid {name}: {shown(value)}; {IDS_ARE}"
         column = column or self.of[name][0]
         if isinstance(value, list) and value:
             value, column = value[0], f"{column}[]"
@@ -167,7 +167,7 @@ class Columns(ChosenColumns):
             raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
         number = text.int64(value)
         if number is None:
-            raise ValueError(f"invalid {name} {str(value)[:60]}; expected a 64-bit integer")
+            raise ValueError(f"invalid {name}: {str(value)[:60]}; expected a 64-bit integer")
         return number
 
     def _time(self, record: Mapping[str, object], name: str) -> int | None:
@@ -281,7 +281,7 @@ class Columns(ChosenColumns):
                 return None
             members, counts = as_list(members), as_list(counts)
             if not (isinstance(members, list) and isinstance(counts, list)):
-                raise ValueError("clock_members and clock_counts: expected lists")
+                raise ValueError("clock_members and clock_counts are not lists")
             if len(members) != len(counts):
                 raise ValueError("clock_members and clock_counts differ in length")
             return checked_clock(dict(zip(map(str, members), counts, strict=True)))
@@ -296,4 +296,4 @@ class Columns(ChosenColumns):
         try:
             return checked_clock(dict(value))  # type: ignore[call-overload]
         except TypeError as error:
-            raise ValueError(f"invalid clock {str(value)[:60]}; expected a mapping") from error
+            raise ValueError(f"invalid clock: {str(value)[:60]}; expected a mapping") from error

@@ -2,8 +2,8 @@
 
 Theory of operation
 -------------------
-`columns.Columns` is the reference. Here Arrow parses whole columns (`cell_parsing`) if the result is
-the same. Other cells go to methods of `Columns`. A row with a rejected cell is odd and goes to
+`columns.Columns` is the reference. Here Arrow parses whole columns (`cell_parsing`) if the result
+is the same. Other cells go to methods of `Columns`. A row with a rejected cell is odd and goes to
 `Columns.event`. No cell may be counted twice, so columns with counts are last: odd rows are known.
 """
 
