@@ -217,7 +217,6 @@ def unsupported(what: str, columns: Sequence[str]) -> str:
 
 
 def _reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
-    """Return the defect of each candidate column."""
     told_by = dict(
         one.split(" in ", 1) for one in str(details.get(TOLD_BY, "")).split("; ") if " in " in one
     )

@@ -113,7 +113,6 @@ def columns_in(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _describe(error: Exception, text: str) -> str:
-    """Return the defect of an expression and its position."""
     if isinstance(error, LexerError):
         what, position = error.message, error.lexer_position
     elif isinstance(error, ParseError):

@@ -232,7 +232,6 @@ class DocumentReader:
         return names
 
     def _usual_causes(self, keys: Iterable[str]) -> list[str]:
-        """Return keys with usual names of causes outside the specification."""
         if not self.format.takes_usual_causes:
             return []
         named = self.format.columns["parents"]
@@ -338,7 +337,6 @@ def _single(expression: Expression, record: Mapping[str, Any]) -> str | None:
 
 
 def _first_objects(sample: str) -> list[Any]:
-    """Return the first values of JSON lines or of a list."""
     at = 1 if sample.startswith("[") else 0
     found: list[Any] = []
     while len(found) < SAMPLE:

@@ -90,7 +90,6 @@ class _Changes(Buffer):
         self.unreadable_times = 0
 
     def items(self) -> Iterator[Item]:
-        """Yield the changes and the bad text between them."""
         found = self._find(_LIST)
         if found is None:
             reason = self.breaks_off or 'no list "txns"'

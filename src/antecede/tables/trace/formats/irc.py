@@ -131,7 +131,6 @@ class _Log:
             yield Detail(name, count)
 
     def _links(self) -> Iterator[Quarantined]:
-        """Read the links; yield bad lines."""
         count = 0
         for number, line in text.lines(self.annotation):
             if not line.strip():
@@ -182,6 +181,5 @@ class _Log:
 
 
 def _words(line: str) -> tuple[str, str] | None:
-    """Return (nick, text) of a chat line; None for another line."""
     match = _SAID.fullmatch(line) or _DID.fullmatch(line)
     return (match["nick"], match["text"]) if match else None

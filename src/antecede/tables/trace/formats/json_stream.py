@@ -245,7 +245,6 @@ class _Walk:
                 return 0
 
     def _skip(self) -> None:
-        """Skip a value of any size without keeping it in memory."""
         buffer = self.buffer
         if buffer.text[buffer.at] not in '"[{':
             while True:

@@ -97,7 +97,6 @@ class _Session:
             del self.seen[self.heard.pop(0)]
 
     def before(self, number: int) -> tuple[str, ...]:
-        """Return the id of the previous received uplink, if any."""
         place = bisect_left(self.heard, number)
         return (f"{self.name}:{self.heard[place - 1]}",) if place else ()
 

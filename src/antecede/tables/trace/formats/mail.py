@@ -175,7 +175,6 @@ def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
 
 
 def _survey(paths: Sequence[Path]) -> ReplyParser:
-    """Return a parser for replies to the mails of mailboxes."""
     ids: set[str] = set()
     senders: set[str] = set()
     has_bare = False

@@ -130,7 +130,6 @@ def _tokens(header: str) -> Iterator[tuple[str, bool]]:
 
 
 def _decode_words(value: str) -> str:
-    """Return a header with decoded words; invalid ones are unchanged."""
     if "=?" not in value:
         return value
     return _ENCODED.sub(_decode_word, _BETWEEN_ENCODED.sub("?==?", value))
@@ -234,7 +233,6 @@ def strip_comments(header: str) -> str:
 
 
 def _to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
-    """Return a date without a zone as ns, taken as UTC."""
     below_second = int((clock[3] or "")[:9].ljust(9, "0"))
     if clock[2] is not None and int(clock[2]) == _LEAP_SECOND:  # one second after :59 (POSIX)
         date = date[: clock.start(2)] + "59" + date[clock.end(2) :]

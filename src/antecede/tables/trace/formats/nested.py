@@ -170,7 +170,6 @@ def _lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
 
 
 def _keys_to_id(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys to the uppermost id in a nested object, () for none."""
     level: list[tuple[tuple[str, ...], Any]] = [((), record)]
     for _ in range(MAX_DEPTH):
         below = [

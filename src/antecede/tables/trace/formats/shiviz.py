@@ -80,8 +80,6 @@ class ShivizReader:
 
 
 class _Log:
-    """Text of a log with its expression, and the state of reading."""
-
     def __init__(self, path: Path, whole: str, breaks_off: str, options: ReadOptions) -> None:
         self.source = str(path)
         self.text = whole
@@ -187,7 +185,6 @@ class _Log:
         return None
 
     def told(self) -> Iterator[Detail]:
-        """Yield the details of the log."""
         if self.time_group is not None:
             yield Detail("time_group", self.time_group)
             yield Detail(UNREADABLE, self.unreadable_times)

@@ -108,7 +108,6 @@ class _Columns:
 
 
 def _dialect(head: bytes) -> Dialect | None:
-    """Return the function that reads a file with this head, if any."""
     sample = text.decode(head).lstrip("\ufeff \t\r\n")
     if spans_nezha.recognize(sample):
         return spans_nezha.read
@@ -140,7 +139,6 @@ def _is_chrome(sample: str) -> bool:
 
 
 def _ways(sample: str) -> Iterator[tuple[str, ...]]:
-    """Yield the path of keys to each list in `_LISTS`."""
     if not any(f'"{name}"' in sample for name in _LISTS):
         return
     keys: list[str | None] = []

@@ -116,7 +116,6 @@ def _end(record: Mapping[str, Any], start: int, unit: Unit) -> int | None:
 
 
 def _pair(record: Mapping[str, Any], phase: str, thread: Thread) -> tuple[Any, ...]:
-    """Return the key that a begin and its end share."""
     if phase in "BE":
         return ("thread", *thread)
     named = (record.get("name"),) if phase in "SF" else ()

@@ -146,7 +146,6 @@ class TraceIds:
 
 
 def _digits(written: str, size: int) -> str | None:
-    """Return the hexadecimal digits of a number in hexadecimal, UUID or base64 notation."""
     if _HEX.match(written):
         return written[2:] if written[1:2] in ("x", "X") else written
     if _UUID.match(written):

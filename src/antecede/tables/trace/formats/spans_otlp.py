@@ -144,8 +144,6 @@ def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of opentelemetry-go with the keys of opentelemetry-python."""
-
     def context(of: object) -> dict[str, Any]:
         of = of if isinstance(of, dict) else {}
         return {"trace_id": of.get("TraceID"), "span_id": of.get("SpanID")}
@@ -184,7 +182,6 @@ def _moment(value: object) -> object:
 
 
 def _kind(kind: object) -> str | None:
-    """Return the kind of a span in lower case."""
     if isinstance(kind, str):
         name = kind.strip().lower().removeprefix("span_kind_").removeprefix("spankind.")
         return name if name in _ALL_KINDS.values() else _ALL_KINDS.get(text.int64(kind) or 0)
@@ -192,7 +189,6 @@ def _kind(kind: object) -> str | None:
 
 
 def _attributes(record: object) -> dict[str, Any]:
-    """Return the attributes of a record; the first value of a key counts."""
     found: dict[str, Any] = {}
     for attribute in _objects(record, "attributes"):
         found.setdefault(str(attribute.get("key")), _value(attribute.get("value")))
@@ -230,7 +226,6 @@ def _object(record: object, key: str) -> dict[str, Any]:
 
 
 def _objects(record: object, key: str) -> list[dict[str, Any]]:
-    """Return the objects in a list under a key; other elements are dropped."""
     found = record.get(key) if isinstance(record, dict) else None
     return [one for one in _list(found) if isinstance(one, dict)]
 

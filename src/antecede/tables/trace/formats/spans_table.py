@@ -180,7 +180,6 @@ def _with_joined_pairs(table: Any) -> Any:
 
 
 def _document(known: Iterable[str]) -> str:
-    """Return a hint on a nested document and its reader, or ""."""
     for what, names in DOCUMENTS.items():
         if not set(names).isdisjoint(known):
             return (
@@ -291,12 +290,10 @@ def _member(row: Any) -> str | None:
 
 
 def _mapping(value: Any) -> Any:
-    """Return a map of Arrow (a list of pairs) as a dict, other values unchanged."""
     is_map = isinstance(value, list) and value and isinstance(value[0], tuple)
     return dict(value) if is_map else value
 
 
 def _plain(link: Any) -> dict[str, Any]:
-    """Return a link with the keys of OTLP's JSON."""
     known = {plain_name(key): value for key, value in (link or {}).items()}
     return {"traceId": known.get("traceid"), "spanId": known.get("spanid")}

@@ -287,7 +287,6 @@ def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Pa
 
 
 def _tags(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the tags, or the binary annotations of version 1."""
     found = record.get("tags")
     if isinstance(found, dict):
         return found
@@ -299,7 +298,6 @@ def _tags(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
-    """Return the parts of a span of version 1 from its annotations."""
     times: dict[str, dict[str, int | None]] = {}
     where: dict[str, str | None] = {}
     other = None

@@ -109,7 +109,6 @@ def _events(parts: Iterable[Part]) -> Iterator[Row]:
 
 
 def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows as objects of Zipkin's JSON."""
     of = used(table.column_names)
     columns = {what: _values(what, table[name]) for what, name in of.items()}
     for values in zip(*columns.values(), strict=True):
@@ -141,7 +140,6 @@ def times_in(column: Any, unit: str) -> list[int | None] | None:
 
 
 def _canonical(value: Any) -> Any:
-    """Return a value with the keys of Zipkin's JSON, bytes as hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):

@@ -421,6 +421,5 @@ class _Again:
         return found
 
     def go_back(self) -> None:
-        """Return to the second line of the record."""
         self._waiting.extendleft(reversed(self.taken[1:]))
         self.ended = False

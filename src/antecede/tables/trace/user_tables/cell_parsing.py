@@ -136,7 +136,6 @@ def _texts(cells: Any) -> Any:
 
 
 def _without(cells: Any, out: Bools) -> Any:
-    """Return the cells, null where `out` is true."""
     return pc.if_else(pa.array(~out), cells, pa.scalar(None, cells.type)) if out.any() else cells
 
 

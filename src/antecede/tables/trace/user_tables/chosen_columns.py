@@ -160,7 +160,6 @@ class ChosenColumns:
             self.expressions[expression] = 1
 
     def _sampled(self, record: Mapping[str, object], column: str) -> object:
-        """Return a cell of the sample without counting it."""
         if column in self.expressions and column not in record:
             value = expressions.evaluate(column, record)
             return None if isinstance(value, Failed) else value
@@ -247,8 +246,6 @@ class ChosenColumns:
         return ", ".join(likely)[:300], ", ".join(later)[:300]
 
     def _refuse_idle(self, sample: Iterable[Mapping[str, object]]) -> None:
-        """Raise InputError for an option without effect on this table."""
-
         def held(names: Iterable[str]) -> list[object]:
             columns = [column for name in names for column in self.of[name]]
             cells = (self._sampled(record, column) for record in sample for column in columns)
@@ -274,7 +271,6 @@ class ChosenColumns:
                 raise InputError(f"{message}; leave it out", path=self.source)
 
     def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
-        """Return the unit, guessed by the largest number that is a time in some unit."""
         columns = [column for name in TIMES for column in self.of[name]]
         cells = (self._sampled(record, column) for record in sample for column in columns)
         numbers = map(finite, cells)

@@ -75,7 +75,6 @@ class Columns(ChosenColumns):
         return event._replace(**times) if times else event
 
     def _safe_identity(self, record: Mapping[str, object]) -> str | None:
-        """Return the id of a bad record, if any."""
         try:
             identity = name_of(self._first(record, "id"))
         except ValueError:
@@ -83,7 +82,6 @@ class Columns(ChosenColumns):
         return None if identity is None else text.shorten(identity)
 
     def _composite(self, record: Mapping[str, object]) -> str:
-        """Return the id of several columns, or of several values of an expression."""
         parts: list[object] = []
         for column in self.of["id"]:
             value = self.cell(record, column)
@@ -100,7 +98,6 @@ class Columns(ChosenColumns):
         return joined_id([name for name in names if name is not None])
 
     def _part(self, value: object) -> str | None:
-        """Return a part of an id, None for a blank. Raise ValueError for other values."""
         value = plain(value)
         if is_rounded(value):
             raise ValueError(f"id is rounded: {rounded_words(value, self.of['id'])}")

@@ -53,7 +53,6 @@ def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, 
 
 
 def _as_text(nowhere: Sequence[str], known: Collection[str]) -> dict[str, Any]:
-    """Return a hint if missing ids are words for null, lists or whole numbers."""
     found: dict[str, list[str]] = {}
     for name in nowhere:
         text = name.strip()

@@ -198,7 +198,6 @@ def _first_line(head: bytes) -> str:
 
 
 def _in_json(path: Path) -> bool:
-    """Return whether a table is JSON lines."""
     if path.is_dir():
         return False
     if JSON_LINES & set(path.suffixes):
@@ -207,7 +206,6 @@ def _in_json(path: Path) -> bool:
 
 
 def _parts(folder: Path) -> list[Path]:
-    """Return the Parquet files of a table. Raise FormatError if the folder has other files."""
     files = text.files_below(folder)
     odd = [
         str(part.relative_to(folder))

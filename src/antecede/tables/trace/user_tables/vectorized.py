@@ -91,7 +91,6 @@ def _known(block: Block, columns: Columns, first: int) -> int:
 
 
 def _alone(one: Block, columns: Columns, own: bool) -> Piece:
-    """Return the event or bad record of a block of one row."""
     (record,) = one.as_records()
     line = None if one.lines is None else int(one.lines[0])
     mine = _own(one) if own else None
@@ -235,7 +234,6 @@ class _Made:
         return found
 
     def _names(self, name: str) -> Any:
-        """Return lists of names; unparsed cells go to `Columns`."""
         columns = self.columns.of[name]
         nothing = cell_parsing.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
         if not columns:
@@ -259,7 +257,6 @@ class _Made:
         return cell_parsing.mask(pc.match_substring_regex(array, doubtful(text.whole)))
 
     def _clocks(self) -> list[dict[str, int] | None] | None:
-        """Return the clock of each row; None if no row has one."""
         of = self.columns.of
         both = bool(of["clock_members"] and of["clock_counts"])
         columns = [*of["clock_members"][:1], *of["clock_counts"][:1]] if both else of["clock"][:1]
@@ -308,7 +305,6 @@ class _Made:
     # --- the cells of a column ------------------------------------------------------------
 
     def _records(self, columns: Sequence[str], at: Ints) -> Iterator[dict[str, Any]]:
-        """Yield some rows as records of some columns."""
         lists = [self._list(column) for column in columns]
         for row in at.tolist():
             yield {column: values[row] for column, values in zip(columns, lists, strict=True)}
