@@ -13,7 +13,7 @@ from antecede.cli import main
 from antecede.tables.trace.arrow import Trace
 
 
-def written(folder: Path, content: object, name: str = "t.json") -> Path:
+def write_file(folder: Path, content: object, name: str = "t.json") -> Path:
     """Write bytes or text as they are, any other value as JSON."""
     path = folder / name
     if not isinstance(content, bytes):
@@ -22,32 +22,32 @@ def written(folder: Path, content: object, name: str = "t.json") -> Path:
     return path
 
 
-def lines(path: Path, rows: Iterable[Any]) -> Path:
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
     """Write JSON lines; text is a line as it is."""
     texts = (row if isinstance(row, str) else json.dumps(row) for row in rows)
     path.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
     return path
 
 
-def column(trace: Trace, name: str) -> list[Any]:
+def get_column(trace: Trace, name: str) -> list[Any]:
     found: list[Any] = trace.events[name].to_pylist()
     return found
 
 
-def causes(trace: Trace) -> dict[str, list[str]]:
-    return dict(zip(column(trace, "id"), column(trace, "parents"), strict=True))
+def get_causes(trace: Trace) -> dict[str, list[str]]:
+    return dict(zip(get_column(trace, "id"), get_column(trace, "parents"), strict=True))
 
 
-def bad(trace: Trace) -> list[tuple[Any, str]]:
+def list_quarantined(trace: Trace) -> list[tuple[Any, str]]:
     """Line and reason of each bad record."""
     return [(row["line"], str(row["reason"])) for row in trace.quarantine.to_pylist()]
 
 
-def said_by(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+def run_command(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     """Output of a command that succeeds."""
     assert main([*map(str, words)]) == 0
     return capsys.readouterr().out
 
 
-def on_one_line(said: str) -> str:
+def join_lines(said: str) -> str:
     return " ".join(said.split())

@@ -20,7 +20,7 @@ from antecede.tables.trace import evidence
 from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from antecede.tables.view.render_model import picture
-from tests.tables.trace.files import lines, said_by
+from tests.tables.trace.files import run_command, write_lines
 
 Row = Mapping[str, Any]
 TWO: Sequence[Row] = ({"id": "a", "who": "p"}, {"id": "b", "who": "q"})
@@ -61,7 +61,7 @@ WITHOUT = {
 def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """A table without evidence, and what is said of its cells."""
     rows, why = WITHOUT[request.param]
-    path = lines(tmp_path / "t.jsonl", rows)
+    path = write_lines(tmp_path / "t.jsonl", rows)
     return path, why
 
 
@@ -142,7 +142,7 @@ TALK = [
 def test_every_answer_names_the_source(
     rows: list[Row], source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = lines(tmp_path / "t.jsonl", rows)
+    path = write_lines(tmp_path / "t.jsonl", rows)
     member = ["--member", "who"] if "who" in rows[0] else []
     first = "p=1"
     for words in (
@@ -153,14 +153,14 @@ def test_every_answer_names_the_source(
     ):
         assert main([*words, "--json"]) in (0, 1)
         assert json.loads(capsys.readouterr().out)["causality_source"] == source
-    assert f"causality_source: {source}" in said_by(capsys, "audit", str(path))
+    assert f"causality_source: {source}" in run_command(capsys, "audit", str(path))
 
 
 def test_order_does_not_claim_receipts_as_declared_causes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = lines(tmp_path / "t.jsonl", TALK)
-    shown = said_by(capsys, "order", str(path), "-o", str(tmp_path / "o.jsonl"))
+    path = write_lines(tmp_path / "t.jsonl", TALK)
+    shown = run_command(capsys, "order", str(path), "-o", str(tmp_path / "o.jsonl"))
     assert "by declared parents" not in shown
     assert "causality_source: none" in shown
     assert "receipts and deliveries are not used here" in " ".join(shown.split())
@@ -187,7 +187,7 @@ def test_a_named_column_of_clocks_is_not_hidden_by_guessed_causes(
         {"id": "a", "member": "p", "parent": "ACME", "stamp": {"p": 1}},
         {"id": "b", "member": "q", "parent": "ACME", "stamp": {"p": 1, "q": 1}},
     ]
-    lines(path, rows)
+    write_lines(path, rows)
     assert main(["ask", str(path), "--clock", "stamp", "before", "a", "b"]) == 0
     assert "by vector clocks" in capsys.readouterr().out
     assert main(["ask", str(path), "before", "a", "b"]) == 2

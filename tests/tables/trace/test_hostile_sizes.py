@@ -17,7 +17,7 @@ from antecede.errors import FormatError
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.trace.formats import irc, shiviz
 from antecede.tables.trace.user_tables.chosen_columns import MAX_COLUMNS
-from tests.tables.trace.files import written
+from tests.tables.trace.files import write_file
 
 MBOX = "From a@b Mon Jan  1 00:00:00 2024\nMessage-ID: <1@x>\n"
 CLOCK = 'a {"a":1}\nstart\n'
@@ -149,7 +149,7 @@ def test_a_line_of_50_mb_is_cut(name: str, begin: str, unit: str, end: str, tmp_
 def test_a_record_of_too_many_is_set_aside_with_its_line(
     text: str, reason: str, tmp_path: Path
 ) -> None:
-    path = written(tmp_path, text, "x")
+    path = write_file(tmp_path, text, "x")
     found = read([path])
     assert found.events.num_rows == 1
     assert found.quarantine["reason"].to_pylist() == [reason]
@@ -157,12 +157,12 @@ def test_a_record_of_too_many_is_set_aside_with_its_line(
 
 
 def test_columns_and_links_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, "commit\tparents" + "\tx" * 4096 + "\nb\ta\n", "x.tsv")
+    path = write_file(tmp_path, "commit\tparents" + "\tx" * 4096 + "\nb\ta\n", "x.tsv")
     with pytest.raises(FormatError, match="more than 4,096 columns"):
         read([path])
     monkeypatch.setattr(irc, "MAX_LINKS", 3)
     (tmp_path / "x.ascii.txt").write_text((CHAT + "x\n") * 9)
-    path = written(tmp_path, "0 1 -\n0 2 -\n0 3 -\n", "x.annotation.txt")
+    path = write_file(tmp_path, "0 1 -\n0 2 -\n0 3 -\n", "x.annotation.txt")
     assert read([path]).events.num_rows == 4
     path.write_text("0 1 -\n0 2 -\n0 3 -\n0 4 -\n")
     with pytest.raises(FormatError, match="more than 3 links") as raised:

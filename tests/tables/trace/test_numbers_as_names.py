@@ -14,7 +14,7 @@ import pytest
 from antecede.cli import main
 from antecede.errors import FormatError
 from antecede.tables.trace.arrow import read
-from tests.tables.trace.files import on_one_line, said_by, written
+from tests.tables.trace.files import join_lines, run_command, write_file
 
 pa: Any = pyarrow
 BIG = 1212092628029698048
@@ -38,7 +38,9 @@ def test_a_cause_that_may_be_several_ids_matches_none(
     """Defect A4: such causes were matched as if they were exact."""
     assert read([rounded]).details["rounded_causes"] == 2
     out = tmp_path / "out.jsonl"
-    assert "save ids as text or int64" in on_one_line(said_by(capsys, "order", rounded, "-o", out))
+    assert "save ids as text or int64" in join_lines(
+        run_command(capsys, "order", rounded, "-o", out)
+    )
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
     assert all("rounded" in row["missing"][0] for row in rows[1:])
@@ -89,7 +91,7 @@ def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
     ("held", "words"), [(True, "True"), ({"a": 1}, "{'a': 1}"), (1.5, "1.5"), ([1], "[1]")]
 )
 def test_an_id_that_is_no_name_says_what_it_is(held: Any, words: str, tmp_path: Path) -> None:
-    path = written(tmp_path, json.dumps({"id": held}) + "\n", "t.jsonl")
+    path = write_file(tmp_path, json.dumps({"id": held}) + "\n", "t.jsonl")
     with pytest.raises(FormatError, match="text, bytes or whole numbers") as caught:
         read([path])
     assert f"invalid id: {words}; ids are" in str(caught.value)

@@ -15,7 +15,7 @@ import antecede.tables.trace
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import reader
 from antecede.tables.trace.reader import Reader
-from tests.tables.trace.files import written
+from tests.tables.trace.files import write_file
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTES = """%notes
@@ -40,7 +40,7 @@ def run(arguments: list[str], *folders: Path) -> subprocess.CompletedProcess[str
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    return written(tmp_path, NOTES, "meeting.notes")
+    return write_file(tmp_path, NOTES, "meeting.notes")
 
 
 def package(folder: Path, value: str) -> Path:
@@ -75,7 +75,7 @@ def test_an_installed_package_adds_a_format(notes: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_package_that_cannot_be_loaded_stops_nobody_else(notes: Path, tmp_path: Path) -> None:
     site = package(tmp_path, "nowhere_at_all:NotesReader")
-    table = written(tmp_path, "id,parent\na,\nb,a\n", "t.csv")
+    table = write_file(tmp_path, "id,parent\na,\nb,a\n", "t.csv")
     assert run(["-m", "antecede", "audit", str(table)], site).returncode == 0
     done = run(["-m", "antecede", "audit", "--format", "notes", str(notes)], site)
     assert done.returncode == 2
@@ -98,7 +98,7 @@ def test_an_entry_point_does_not_take_a_built_in_name(monkeypatch: pytest.Monkey
         monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [entry])
     assert not isinstance(reader.by_name("mail"), Fake)
-    assert reader._BROKEN == {}
+    assert reader._LOAD_ERRORS == {}
 
 
 def test_what_is_no_reader_is_refused() -> None:

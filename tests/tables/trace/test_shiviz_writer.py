@@ -19,7 +19,7 @@ from antecede.tables.trace.arrow import read, write_events
 from antecede.tables.trace.formats.shiviz_dialects import compile_expression
 from antecede.tables.trace.formats.shiviz_writer import Entry, write_log, write_log_file
 from antecede.tables.trace.schema import Event
-from tests.tables.trace.files import said_by, written
+from tests.tables.trace.files import run_command, write_file
 
 LOGS = (
     "RpcClientServer", "chord", "ewd998", "facebook", "facebook-multiple", "multiple-comparison",
@@ -216,8 +216,8 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_bad_records_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = written(tmp_path, '{"id":"1"}\n{"id":\n{"id":null}\n', "t.jsonl")
+    source = write_file(tmp_path, '{"id":"1"}\n{"id":\n{"id":null}\n', "t.jsonl")
     for out in ("o.parquet", "o.log"):
-        said = said_by(capsys, "convert", str(source), "-o", str(tmp_path / out))
+        said = run_command(capsys, "convert", str(source), "-o", str(tmp_path / out))
         assert "set aside: 1 x not JSON" in said
         assert "set aside: 1 x no id" in said

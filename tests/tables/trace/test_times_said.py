@@ -12,7 +12,7 @@ from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.time_text import notes
 from antecede.tables.trace.user_tables.writing import write_table
-from tests.tables.trace.files import said_by, written
+from tests.tables.trace.files import run_command, write_file
 
 ROWS = "id,after,member,time\na,,p,1000\nb,a,q,990\nc,b,q,995\n"
 GUESS = "given as numbers, taken as s: a guess by their size; --time-unit says it"
@@ -22,7 +22,7 @@ UNREADABLE = "1 time not readable"
 @pytest.mark.parametrize("garbage", ["", "99999999999999999999", "-1e19", "nan", "inf", "soon"])
 def test_a_refused_time_does_not_choose_the_unit(garbage: str, tmp_path: Path) -> None:
     """Defect A3: one number that no unit makes a time turned all seconds into nanoseconds."""
-    path = written(tmp_path, ROWS + f"d,c,q,{garbage}\n", "times.csv")
+    path = write_file(tmp_path, ROWS + f"d,c,q,{garbage}\n", "times.csv")
     trace = read([path])
     assert trace.events["send_time"].to_pylist() == [k * 10**9 for k in (1000, 990, 995)] + [None]
     assert trace.details.get("unreadable_times", 0) == bool(garbage)
@@ -50,13 +50,13 @@ def test_every_command_says_the_guess_and_the_times_it_cannot_read(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     Path("bad.csv").write_text(ROWS + "d,c,q,99999999999999999999\n")
-    said = said_by(capsys, command, "bad.csv", *options)
+    said = run_command(capsys, command, "bad.csv", *options)
     assert GUESS in said
     assert UNREADABLE in said
 
 
 def test_a_unit_that_is_said_or_not_needed_is_no_guess(tmp_path: Path) -> None:
-    path = written(tmp_path, ROWS, "times.csv")
+    path = write_file(tmp_path, ROWS, "times.csv")
     assert "guessed_time_unit" not in read([path], options=ReadOptions(time_unit="ms")).details
     path.write_text("id,after,time\na,,2026-01-01T00:00:00\n")
     assert "guessed_time_unit" not in read([path]).details

@@ -26,7 +26,7 @@ from antecede.tables.trace.paths import Paths, all_inputs
 from antecede.tables.trace.reader import Detail, Item, Reader, ReadOptions
 from antecede.tables.trace.schema import TIMES, Event
 from antecede.tables.trace.user_tables import reader as table
-from antecede.tables.trace.user_tables.extra_columns import Own, together
+from antecede.tables.trace.user_tables.extra_columns import ExtraRows, together
 from antecede.tables.trace.user_tables.vectorized import Chunk
 from antecede.tables.trace.user_tables.writing import PARQUET, write_table
 
@@ -71,11 +71,11 @@ def read(
     Raise InputError if there is no event, and as `read_batches` does.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
-    batches = list(batches_of(chosen, options, own=own))
+    batches = list(batches_of(chosen, options, keep_extra=own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
     if not events.num_rows:
-        raise _nothing(chosen, quarantine)
+        raise _make_no_events_error(chosen, quarantine)
     kept = [batch.own for batch in batches if batch.own is not None]
     columns = together(kept) if kept else None
     return Trace(events, quarantine, chosen[0][1].name, batches[-1].details, columns)
@@ -95,7 +95,7 @@ def read_batches(
     FormatError for an unknown format or for paths of several formats.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
-    return batches_of(chosen, options, batch_rows, own=own)
+    return batches_of(chosen, options, batch_rows, keep_extra=own)
 
 
 def batches_of(
@@ -103,10 +103,10 @@ def batches_of(
     options: ReadOptions | None = None,
     batch_rows: int = BATCH_ROWS,
     *,
-    own: bool = False,
+    keep_extra: bool = False,
 ) -> Iterator[Batch]:
     """Yield the batches of files with their chosen readers; see `read_batches`."""
-    return _batches(chosen, _checked(chosen, options), batch_rows, own)
+    return _collect_batches(chosen, _check_options(chosen, options), batch_rows, keep_extra)
 
 
 def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUET) -> None:
@@ -151,32 +151,34 @@ def choose_readers(
             )
             raise FormatError(message, path=str(path))
         chosen.append((path, found))
-    return _joined(chosen)
+    return _drop_repeated_traces(chosen)
 
 
-_OPTIONS = {"needs_run": "--group"}
+_OPTION_NAMES = {"needs_run": "--group"}
 """Command-line options of fields that only commands set."""
 
 
-def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
+def _check_options(
+    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None
+) -> ReadOptions:
     options = options or ReadOptions()
     path, one = chosen[0]
     used = getattr(one, "uses", None)
     if used is not None:
         given = [option.name for option in fields(options) if getattr(options, option.name)]
-        if idle := [_OPTIONS.get(name, name) for name in given if name not in used]:
+        if idle := [_OPTION_NAMES.get(name, name) for name in given if name not in used]:
             message = f"format {one.name} does not use {', '.join(idle)}; leave it out"
             raise InputError(f"{message}, or give --format if this is another", path=str(path))
     return options
 
 
-def _joined(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+def _drop_repeated_traces(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
     """Return each trace once, with a reader of all paths if the format has one."""
     kept: dict[Path | int, tuple[Path, Reader]] = {}
     for number, (path, one) in enumerate(chosen):
-        same = getattr(one, "stands_for", None)
+        same = getattr(one, "find_canonical_path", None)
         kept.setdefault(same(path) if same else number, (path, one))
-    among = getattr(chosen[0][1], "among", None)
+    among = getattr(chosen[0][1], "create_for_files", None)
     if among is None:
         return list(kept.values())
     paths = [path for path, _ in kept.values()]
@@ -184,32 +186,32 @@ def _joined(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
     return [(path, joined) for path in paths]
 
 
-def _batches(
-    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, own: bool
+def _collect_batches(
+    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, keep_extra: bool
 ) -> Iterator[Batch]:
     waiting = Waiting(batch_rows)
     for path, one in chosen:
-        for item in _named(_items(one, path, options, own), path):
+        for item in _escape_sources(_read_items(one, path, options, keep_extra), path):
             yield from waiting.take(item)
     yield waiting.batch()
 
 
-def _items(
-    one: Reader, path: Path, options: ReadOptions, own: bool
-) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
+def _read_items(
+    one: Reader, path: Path, options: ReadOptions, keep_extra: bool
+) -> Iterator[Chunk | Detail | tuple[Item, ExtraRows | None]]:
     by_columns = getattr(one, "read_by_columns", None)
-    with_own = getattr(one, "read_with_own", None) if own else None
+    with_own = getattr(one, "read_with_extra", None) if keep_extra else None
     if by_columns is not None:
-        yield from by_columns(path, options, own)
+        yield from by_columns(path, options, keep_extra)
     elif with_own is None:
         yield from ((item, None) for item in one.read(path, options))
     else:
         yield from with_own(path, options)
 
 
-def _named(
-    items: Iterable[Chunk | Detail | tuple[Item, Own | None]], path: Path
-) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
+def _escape_sources(
+    items: Iterable[Chunk | Detail | tuple[Item, ExtraRows | None]], path: Path
+) -> Iterator[Chunk | Detail | tuple[Item, ExtraRows | None]]:
     """Yield the items with a source that Arrow can store, also for a name that is not Unicode."""
     name = str(path).encode(errors="backslashreplace").decode()
     if name == str(path):
@@ -223,7 +225,9 @@ def _named(
             yield (found if isinstance(found, Detail) else found._replace(source=name)), row
 
 
-def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> InputError:
+def _make_no_events_error(
+    chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table
+) -> InputError:
     path, one = chosen[0]
     if not quarantine.num_rows:
         return InputError("contains no event", path=str(path))

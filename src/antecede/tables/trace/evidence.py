@@ -22,7 +22,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.trace.causes import CAUSE_COLUMNS, TOLD_BY
-from antecede.tables.trace.identities import flat, in_run, keys
+from antecede.tables.trace.identities import flatten_column, in_run, keys
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
 from antecede.tables.trace.user_tables.list_separators import several_in_one, words
@@ -38,14 +38,14 @@ BY_NATURE: Final = {
 }
 """Formats that record the causes of every event; an event without causes is a root."""
 ADVICE: Final = "give --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)"
-IN_SCHEMA: Final = (
+SCHEMA_ADVICE: Final = (
     "rename the column of causes to `parents` (on the command line: --after COLUMN), or add "
     "clock_members and clock_counts, or kind (send, receive, deliver)"
 )
 """Advice for a table in the schema."""
 WHY: Final = "why_no_causality"
 """Name of a detail: text of `describe_none` if the source is none."""
-LONGEST: Final = 40
+MAX_EXAMPLE: Final = 40
 
 
 class NoEvidenceWarning(UserWarning):
@@ -68,7 +68,7 @@ def has_causes(events: Any, format: str = "table") -> bool:
     ids: Any = keys(events)
     named: Any = in_run(events, names, rows)
     other = pc.and_(pc.is_in(named, ids), pc.not_equal(named, ids.take(rows)))
-    effects: Any = flat(events, "id").take(rows)
+    effects: Any = flatten_column(events, "id").take(rows)
     for text in (names, effects):  # a blank is not an id
         other = pc.and_(other, pc.not_equal(pc.utf8_trim_whitespace(text), ""))
     return bool(pc.any(other).as_py())
@@ -122,12 +122,12 @@ def source_in(events: Any, format: str = "table") -> str:
     return CAUSES if has_causes(events, format) else NONE
 
 
-def supports(events: Any, way: str | None, format: str = "table") -> bool:
+def supports(events: Any, source: str | None, format: str = "table") -> bool:
     """Return whether the table has a source of causality; None: any source."""
-    if way is None:
+    if source is None:
         return source_in(events, format) != NONE
-    if way in (CAUSES, CLOCKS):
-        return (has_causes if way == CAUSES else has_clocks)(events, format)
+    if source in (CAUSES, CLOCKS):
+        return (has_causes if source == CAUSES else has_clocks)(events, format)
     return has_receipts(events)
 
 
@@ -144,21 +144,21 @@ def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None
     return source
 
 
-def describe_other(way: str, source: str) -> str:
+def describe_other(requested: str, available: str) -> str:
     """Return the error message for a requested source that the trace lacks."""
     return (
-        f"--by {way}: the trace has no such data ({SOURCE}: {source}); omit --by, or name the "
-        "columns with --after or --clock"
+        f"--by {requested}: the trace has no such data ({SOURCE}: {available}); omit --by, or "
+        "name the columns with --after or --clock"
     )
 
 
 class Cells(NamedTuple):
     """Content of the columns that may be a source of causality."""
 
-    cause: str | None
+    example_cause: str | None
     """First cause that is not blank."""
     hint: Sequence[str]
-    clocks: bool
+    has_clocks: bool
     kinds: frozenset[str]
     receipts: bool
 
@@ -185,10 +185,10 @@ def describe_cells(cells: Cells, details: Mapping[str, Any]) -> str:
 
     `details`: details of the reader. Without `TOLD_BY` the table is in the schema.
     """
-    why = "; ".join(_reasons(cells, details)) or "no column has causes, clocks or receipts"
+    why = "; ".join(_list_reasons(cells, details)) or "no column has causes, clocks or receipts"
     there = details.get(CAUSE_COLUMNS)
     columns = f"; columns are {there}" if there else ""
-    advice = ADVICE if TOLD_BY in details or not there else IN_SCHEMA
+    advice = ADVICE if TOLD_BY in details or not there else SCHEMA_ADVICE
     return f"no data on causality ({SOURCE}: {NONE}): {why}{columns}; {advice}"
 
 
@@ -197,26 +197,26 @@ def without_columns(details: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in details.items() if name not in (CAUSE_COLUMNS, TOLD_BY)}
 
 
-def warn_none(what: str) -> None:
+def warn_none(described: str) -> None:
     """Warn the caller of a function that no cell of the described columns gives an order."""
     warnings.warn(
-        f"no data on causality ({SOURCE}: {NONE}): {what} gives no order, so only tie-breaks "
+        f"no data on causality ({SOURCE}: {NONE}): {described} gives no order, so only tie-breaks "
         "apply; name the column of causes (after=) or clocks (clock=)",
         NoEvidenceWarning,
         stacklevel=3,
     )
 
 
-def unsupported(what: str, columns: Sequence[str]) -> str:
+def unsupported(described: str, columns: Sequence[str]) -> str:
     """Return the error message for described columns that name no other row."""
     return (
-        f"no data on causality ({SOURCE}: {NONE}): {what} names no other row; "
+        f"no data on causality ({SOURCE}: {NONE}): {described} names no other row; "
         f"columns are {', '.join(columns):.300}; name the column of causes with after= "
         "(--after COLUMN) or the column of clocks with clock="
     )
 
 
-def _reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
+def _list_reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
     told_by = dict(
         one.split(" in ", 1) for one in str(details.get(TOLD_BY, "")).split("; ") if " in " in one
     )
@@ -225,13 +225,13 @@ def _reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
     def column(name: str) -> str:
         return f"column {told_by.get(name, name)}"
 
-    if cells.cause is not None:
-        example = f"{cells.cause!r:.{LONGEST}}"
+    if cells.example_cause is not None:
+        example = f"{cells.example_cause!r:.{MAX_EXAMPLE}}"
         found.append(f"{column('parents')} names no other event of its run (example: {example})")
         found.extend(cells.hint)
     elif "parents" in told_by:
         found.append(f"{column('parents')} has no cause")
-    if cells.clocks:
+    if cells.has_clocks:
         found.append(f"no clock in {column('clock')} has an entry of the event's own member")
     elif "clock" in told_by:
         found.append(f"{column('clock')} has no clock")

@@ -35,7 +35,7 @@ class Expression(NamedTuple):
     parsed: ParsedResult
 
 
-class Failed(NamedTuple):
+class EvaluationFailure(NamedTuple):
     """Failed evaluation: a function rejects the type of a value."""
 
     reason: str
@@ -46,14 +46,14 @@ def compile_expression(text: str, option: str) -> Expression:
 
     Raise InputError for invalid syntax, an unknown function, or a wrong number of arguments.
     """
-    parsed, problem = _compile(text)
+    parsed, problem = _compile_text(text)
     if parsed is None or problem:
         raise InputError(f"{option}: invalid JMESPath expression {text!r}: {problem}")
     return Expression(text, option, parsed)
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(text: str) -> tuple[ParsedResult | None, str]:
+def _compile_text(text: str) -> tuple[ParsedResult | None, str]:
     """Return a compiled expression and its defect, "" for none."""
     try:
         with warnings.catch_warnings():
@@ -61,18 +61,18 @@ def _compile(text: str) -> tuple[ParsedResult | None, str]:
             parsed = jmespath.compile(text)
         return parsed, _find_wrong_call(parsed.parsed)
     except (ValueError, RecursionError) as error:
-        return None, _describe(error, text)
+        return None, _describe_error(error, text)
 
 
 def is_expression(text: str) -> bool:
     """Return whether a text is a valid expression and more than one plain name."""
-    parsed, problem = _compile(text)
+    parsed, problem = _compile_text(text)
     return parsed is not None and not problem and parsed.parsed["type"] != "field"
 
 
 def find_defect(text: str) -> str:
     """Return the defect of a text with characters of an expression; "" for a plain name."""
-    return _compile(text)[1] if _MARKS.search(text) else ""
+    return _compile_text(text)[1] if _MARKS.search(text) else ""
 
 
 def count_parts(text: str) -> int:
@@ -82,12 +82,12 @@ def count_parts(text: str) -> int:
 
 
 def evaluate(text: str, record: Mapping[str, object]) -> object:
-    """Return the result of an expression for a row; `Failed` if a function rejects a value."""
+    """Return the result of an expression for a row, or an `EvaluationFailure`."""
     parsed = compile_expression(text, "expression").parsed
     try:
         return parsed.search(record)
     except _FAILURES as error:
-        return Failed(f"an expression fails: {' '.join(str(error).split())}, in {text}")
+        return EvaluationFailure(f"an expression fails: {' '.join(str(error).split())}, in {text}")
 
 
 def select_values(expression: Expression, record: Any) -> list[Any]:
@@ -105,14 +105,14 @@ def select_values(expression: Expression, record: Any) -> list[Any]:
     return found if isinstance(found, list) else [found]
 
 
-def columns_in(text: str, names: Sequence[str]) -> list[str]:
+def find_reachable_columns(text: str, names: Sequence[str]) -> list[str]:
     """Return a superset of the columns that an expression reads."""
     if re.search(r"[@*\\&]", text):
         return list(names)
     return [name for name in names if name in text]
 
 
-def _describe(error: Exception, text: str) -> str:
+def _describe_error(error: Exception, text: str) -> str:
     if isinstance(error, LexerError):
         what, position = error.message, error.lexer_position
     elif isinstance(error, ParseError):

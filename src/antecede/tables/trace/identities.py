@@ -31,7 +31,7 @@ MAX_EXACT = 2**53
 """Floating-point numbers of at least this size are rounded."""
 ROUNDED, UNREADABLE = " (rounded)", " (not an id)"
 """Suffixes of causes that are not ids."""
-IDS_ARE = "ids are text, bytes or whole numbers"
+ID_RULE = "ids are text, bytes or whole numbers"
 
 
 def is_blank(value: object) -> bool:
@@ -110,7 +110,7 @@ def ids_of(column: Any) -> Any:
     return without_blanks(column)
 
 
-def causes_of(column: Any) -> Any:
+def column_to_causes(column: Any) -> Any:
     """Return a column of causes as text [n]: null for blanks, `unreadable_name` if not an id.
 
     Raise pyarrow.ArrowException for a type without a text form.
@@ -139,7 +139,7 @@ def float_causes(floats: Any) -> tuple[Any, bool]:
 
 def keys(events: pyarrow.Table) -> pyarrow.Array[Any]:
     """Return the unique key of each row [n]: `id`, with its `run` if the table has runs."""
-    return in_run(events, flat(events, "id"), None)
+    return in_run(events, flatten_column(events, "id"), None)
 
 
 def in_run(
@@ -148,13 +148,13 @@ def in_run(
     """Prefix each name with its run; `rows`: the row of each name (None: its index)."""
     if "run" not in events.column_names or events["run"].null_count == len(events):
         return names
-    run: Any = pc.fill_null(flat(events, "run"), "")
+    run: Any = pc.fill_null(flatten_column(events, "run"), "")
     run = run if rows is None else run.take(rows)
     length: Any = pc.utf8_length(run).cast(pa.string())  # makes the keys unambiguous
     return cast("pyarrow.Array[Any]", pc.binary_join_element_wise(length, run, names, ":"))
 
 
-def flat(events: pyarrow.Table, column: str) -> pyarrow.Array[Any]:
+def flatten_column(events: pyarrow.Table, column: str) -> pyarrow.Array[Any]:
     """Return a text column as one array, also if the table has no chunks."""
     chunks: Any = events[column].combine_chunks()
     empty: pyarrow.Array[Any] = pa.array([], pa.string())

@@ -40,21 +40,21 @@ def inputs(path: str | Path, format: str | None = None) -> list[Path]:
     has no match. `format`: requested format (None: detect).
     """
     if Path(path).exists():
-        return _parts(Path(path), format)
+        return _expand_path(Path(path), format)
     matches = sorted(map(Path, glob.glob(str(path))))
     if not matches:
         why = "; standard input is not supported, write it to a file" if str(path) == "-" else ""
         raise InputError(f"no such file or folder, and no match as a pattern{why}", path=str(path))
-    return [part for match in matches for part in _parts(match, format)]
+    return [part for match in matches for part in _expand_path(match, format)]
 
 
-def _parts(path: Path, format: str | None) -> list[Path]:
-    if not path.is_dir() or _is_whole(path, format):
+def _expand_path(path: Path, format: str | None) -> list[Path]:
+    if not path.is_dir() or _is_one_trace(path, format):
         return [path]
     return files_below(path)
 
 
-def _is_whole(folder: Path, format: str | None) -> bool:
+def _is_one_trace(folder: Path, format: str | None) -> bool:
     if is_repository(folder):
         return True
     if format is not None:

@@ -73,7 +73,7 @@ ENTRY_POINTS = "antecede.readers"
 
 _READERS: dict[str, Reader] = {}
 _LOADED: list[bool] = []
-_BROKEN: dict[str, str] = {}
+_LOAD_ERRORS: dict[str, str] = {}
 """Errors of entry points that failed to load."""
 
 
@@ -104,10 +104,10 @@ def load_entry_points() -> None:
             if getattr(reader, "name", None) not in _READERS:
                 register(reader)
         except Exception as error:  # an error of foreign code must not stop the other readers
-            _BROKEN[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
+            _LOAD_ERRORS[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
 
 
-def to_the_break(items: Iterable[_T], path: Path) -> Iterator[_T | Quarantined]:
+def quarantine_break(items: Iterable[_T], path: Path) -> Iterator[_T | Quarantined]:
     """Yield the items of a file; a file that breaks off at a line ends with a bad record."""
     try:
         yield from items
@@ -129,8 +129,8 @@ def by_name(name: str) -> Reader:
     """Return the reader of a format. Raise FormatError for an unknown name."""
     load_entry_points()
     reader = _READERS.get(name)
-    if reader is None and name in _BROKEN:
-        raise FormatError(f"reader {name!r} failed to load: {_BROKEN[name]}")
+    if reader is None and name in _LOAD_ERRORS:
+        raise FormatError(f"reader {name!r} failed to load: {_LOAD_ERRORS[name]}")
     if reader is None:
         raise FormatError(f"unknown format {name!r}; choose from {', '.join(names())}")
     return reader
@@ -140,7 +140,7 @@ def choose(path: Path, options: ReadOptions | None = None) -> Reader:
     """Return the reader with the highest confidence. Raise FormatError if no reader has any."""
     if not path.exists():
         raise InputError("no such file or folder", path=str(path))
-    head = b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0]
+    head = b"" if path.is_dir() else text.read_bytes(path, text.HEAD_BYTES)[0]
     if not head.strip() and not path.is_dir():
         raise InputError("the file is empty", path=str(path))
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -155,11 +155,11 @@ def choose(path: Path, options: ReadOptions | None = None) -> Reader:
     }
     best = max(scores, key=lambda name: scores[name])
     if scores[best] <= 0:
-        raise FormatError(_unknown(path, head), path=str(path))
+        raise FormatError(_describe_unknown(path, head), path=str(path))
     return _READERS[best]
 
 
-def _unknown(path: Path, head: bytes) -> str:
+def _describe_unknown(path: Path, head: bytes) -> str:
     if path.is_dir():
         return "the folder is not a git repository and contains no Parquet file"
     if nested := describe_document(text.decode(head), path):

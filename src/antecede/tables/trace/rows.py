@@ -20,9 +20,16 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, quarantine_to_batch
 from antecede.tables.trace.causes import Causes
-from antecede.tables.trace.identities import are_blank, causes_of, flat, ids_of, is_blank, keys
+from antecede.tables.trace.identities import (
+    are_blank,
+    column_to_causes,
+    flatten_column,
+    ids_of,
+    is_blank,
+    keys,
+)
 from antecede.tables.trace.reader import NO_ID
 from antecede.tables.trace.schema import DELIVER, RECEIVE, Quarantined
 from antecede.tables.trace.text import shorten
@@ -32,7 +39,7 @@ pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
 """Columns in which all rows of a message must agree; times may differ."""
 
-CLOCK_CONTENT = ("clock_members", "clock_counts", "text")
+CLOCK_CONTENT_COLUMNS = ("clock_members", "clock_counts", "text")
 """Columns in which rows of one event of a vector-clock log agree, beside the id."""
 
 NO_CLOCK = "no clock"
@@ -42,7 +49,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-class Rows(NamedTuple):
+class DistinctRows(NamedTuple):
     """Distinct events of a table, and counts of the other rows."""
 
     events: pa.Table
@@ -70,7 +77,7 @@ def conform(table: pa.Table) -> pa.Table:
     for field in SCHEMA:
         if field.name in table.column_names:
             try:
-                column = _conformed(table[field.name], field)
+                column = _conform_column(table[field.name], field)
             except pa.ArrowException as error:
                 raise InputError(f"column {field.name}: {error}") from error
         elif field.name == "file_order":
@@ -85,7 +92,7 @@ def conform(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def _conformed(column: Any, field: Any) -> Any:
+def _conform_column(column: Any, field: Any) -> Any:
     """Return a column in the schema's type, null for blanks ("" for a blank id)."""
     if field.name == "id":
         return pc.fill_null(ids_of(column), "")
@@ -97,44 +104,44 @@ def _conformed(column: Any, field: Any) -> Any:
     ):
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
         offsets: Any = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-        values = _whole(causes_of(pc.list_flatten(column)), pa.string())
-        missing = _whole(column.is_null(), pa.bool_())
+        values = _concat_chunks(column_to_causes(pc.list_flatten(column)), pa.string())
+        missing = _concat_chunks(column.is_null(), pa.bool_())
         return pa.chunked_array([pa.ListArray.from_arrays(offsets, values, mask=missing)])
     return column.cast(field.type)
 
 
-def _whole(column: Any, kind: Any) -> Any:
+def _concat_chunks(column: Any, kind: Any) -> Any:
     return pa.concat_arrays([pa.array([], kind), *column.cast(kind).chunks])
 
 
-def distinct(table: pa.Table, by_clock: bool) -> Rows:
+def distinct(table: pa.Table, by_clock: bool) -> DistinctRows:
     """Return the events of a table in the schema.
 
     `by_clock` (vector-clock logs): rows of one event also agree in text and clock, because a
     restarted member counts from 1 again.
     """
     named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
-    bad = [_refuse(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
+    bad = [_quarantine_row(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
     table = table.filter(named)
     kind = table["kind"]
     receipt = pc.equal(kind, RECEIVE).to_numpy()
     delivery = pc.equal(kind, DELIVER).to_numpy()
     second_hand = receipt | delivery
-    first = _first_rows(table, second_hand, by_clock)
+    first = _find_first_rows(table, second_hand, by_clock)
     own = np.arange(len(table))
     later = np.flatnonzero((first != own) & ~second_hand)
-    conflicts = [] if by_clock else _conflicts(table, later, first)
+    conflicts = [] if by_clock else _find_conflicts(table, later, first)
     bad += conflicts
     chosen = table if not len(table) else table.take(np.flatnonzero(first == own))
-    quarantine = pa.Table.from_batches([quarantine_batch(bad)], QUARANTINE_SCHEMA)
+    quarantine = pa.Table.from_batches([quarantine_to_batch(bad)], QUARANTINE_SCHEMA)
     second = int(receipt.sum()), int(delivery.sum())
     selfish, causes = np.zeros(len(chosen), np.bool_), Causes()
     if not by_clock:
-        chosen, selfish, causes = _with_causes(chosen)
-    return Rows(chosen, quarantine, len(later), len(conflicts), *second, selfish, causes)
+        chosen, selfish, causes = _clean_causes(chosen)
+    return DistinctRows(chosen, quarantine, len(later), len(conflicts), *second, selfish, causes)
 
 
-def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
+def _clean_causes(events: Any) -> tuple[Any, Bools, Causes]:
     """Return events with cleaned causes, a mask of self-references [n], and counts."""
     lists = events["parents"].combine_chunks()
     selfish = np.zeros(len(events), np.bool_)
@@ -144,9 +151,9 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
     child = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
     blank = pc.fill_null(are_blank(names), True)
     blank = blank.to_numpy(zero_copy_only=False)
-    own = pc.fill_null(pc.equal(names, flat(events, "id").take(pa.array(child))), False)
+    own = pc.fill_null(pc.equal(names, flatten_column(events, "id").take(pa.array(child))), False)
     own = own.to_numpy(zero_copy_only=False)
-    again = _again(child, names, ~blank & ~own)
+    again = _find_repeats(child, names, ~blank & ~own)
     selfish[child[own]] = True
     causes = Causes(int(np.count_nonzero(selfish)), int(again.sum()), int(blank.sum()))
     left = blank | own | again
@@ -161,34 +168,36 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
     return events.set_column(at, field, kept.cast(field.type)), selfish, causes
 
 
-def _again(child: Ints, names: Any, looked_at: Bools) -> Bools:
+def _find_repeats(child: Ints, names: Any, candidates: Bools) -> Bools:
     """Return a mask of names that repeat an earlier one of the same event [names]."""
     code = pc.fill_null(names.dictionary_encode().indices, 0).to_numpy().astype(np.int64)
-    at = np.flatnonzero(looked_at)
+    at = np.flatnonzero(candidates)
     pair = child[at] * (int(code.max(initial=0)) + 1) + code[at]
     _, first = np.unique(pair, return_index=True)
-    again = looked_at.copy()
+    again = candidates.copy()
     again[at[first]] = False
     return again
 
 
-def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
+def _find_first_rows(table: pa.Table, is_copy: Bools, has_clocks: bool) -> Ints:
     """Return the representative row of each row's event [n]."""
     of_rows: Any = keys(table)
-    if by_clock:
+    if has_clocks:
         rest = zip(
-            of_rows.to_pylist(), *(table[name].to_pylist() for name in CLOCK_CONTENT), strict=True
+            of_rows.to_pylist(),
+            *(table[name].to_pylist() for name in CLOCK_CONTENT_COLUMNS),
+            strict=True,
         )
         of_rows = pa.array([repr(row) for row in rest], pa.string())
     codes = of_rows.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    order = np.lexsort((np.arange(len(codes)), second_hand))
+    order = np.lexsort((np.arange(len(codes)), is_copy))
     _, at, inverse = np.unique(codes[order], return_index=True, return_inverse=True)
     first = np.empty(len(codes), dtype=np.int64)
     first[order] = order[at][inverse]
     return first
 
 
-def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
+def _find_conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
     if not len(later):
         return []
     content = table.select(list(CONTENT))
@@ -196,15 +205,17 @@ def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
     theirs = content.take(first[later]).to_pylist()
     found = []
     for row, mine, other in zip(later.tolist(), ours, theirs, strict=True):
-        different = [name for name in CONTENT if _plain(mine[name]) != _plain(other[name])]
+        different = [
+            name for name in CONTENT if _to_comparable(mine[name]) != _to_comparable(other[name])
+        ]
         if different:
             record = table.slice(row, 1).to_pylist()[0]
             reason = f"an earlier row of this id differs in {', '.join(different)}; that one counts"
-            found.append(_refuse(record, reason))
+            found.append(_quarantine_row(record, reason))
     return found
 
 
-def _plain(value: Any) -> Any:
+def _to_comparable(value: Any) -> Any:
     return frozenset(value) if isinstance(value, list) else value
 
 
@@ -228,11 +239,11 @@ def no_own_entry(member: Any) -> str:
 def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:
     """Return events as quarantined records, each with its reason."""
     records = zip(rows.to_pylist(), reasons, strict=True)
-    batch = quarantine_batch([_refuse(record, reason) for record, reason in records])
+    batch = quarantine_to_batch([_quarantine_row(record, reason) for record, reason in records])
     return pa.Table.from_batches([batch], QUARANTINE_SCHEMA)
 
 
-def _refuse(record: dict[str, Any], reason: str) -> Quarantined:
+def _quarantine_row(record: dict[str, Any], reason: str) -> Quarantined:
     shown = {name: value for name, value in record.items() if value not in (None, [])}
     id = None if is_blank(record["id"]) else record["id"]
     return Quarantined(record["source"], record["line"], id, reason, shorten(str(shown)))

@@ -28,7 +28,12 @@ pc: Any = pyarrow.compute
 Ints = npt.NDArray[np.int64]
 
 SEQ: Final = "seq"
-GAPS, MISSING, REPEATED, BACK = "number_gaps", "missing_numbers", "repeated_numbers", "steps_back"
+GAPS, MISSING, REPEATED, OUT_OF_ORDER = (
+    "number_gaps",
+    "missing_numbers",
+    "repeated_numbers",
+    "steps_back",
+)
 """Names of details: gaps, missing numbers, repeated numbers, numbers after a higher one."""
 NO_NUMBER = "no member or no number"
 NEGATIVE = "a negative number"
@@ -50,18 +55,18 @@ def by_sequence(trace: Trace) -> Trace:
     if not usable.any():
         raise InputError(UNTOLD)
     rows = np.flatnonzero(usable)
-    line = _codes(events, "run") * (len(events) + 1) + _codes(events, "member")
+    line = _encode_column(events, "run") * (len(events) + 1) + _encode_column(events, "member")
     place: Ints = events["file_order"].to_numpy()
     rows = rows[np.lexsort((place[rows], seq[rows], line[rows]))]
-    same_line = _same(line[rows])
-    first = ~(same_line & _same(seq[rows]))
+    same_line = _equals_previous(line[rows])
+    first = ~(same_line & _equals_previous(seq[rows]))
     stands_for = rows[first][np.cumsum(first) - 1]
     ids: list[Any] = events["id"].to_pylist()
     taken = np.array([ids[a] != ids[b] for a, b in zip(rows, stands_for, strict=True)], np.bool_)
     reasons: dict[int, str] = dict.fromkeys(rows[taken].tolist(), TAKEN)
     for row in np.flatnonzero(~usable & ~second_hand).tolist():
         reasons[row] = NEGATIVE if known[row] else NO_NUMBER
-    before, gap, missing = _before(rows[first], line, seq)
+    before, gap, missing = _find_predecessors(rows[first], line, seq)
     causes: list[list[str]] = [[] for _ in ids]
     members: list[Any] = events["member"].to_pylist()
     for row, event in zip(rows.tolist(), stands_for.tolist(), strict=True):
@@ -87,7 +92,7 @@ def by_sequence(trace: Trace) -> Trace:
         GAPS: int(gap.sum()),
         MISSING: missing,
         REPEATED: int(taken.sum()),
-        BACK: _steps_back(line[usable], seq[usable], place[usable]),
+        OUT_OF_ORDER: _count_out_of_order(line[usable], seq[usable], place[usable]),
     }
     return replace(
         trace,
@@ -107,7 +112,7 @@ def notes(details: Mapping[str, Any]) -> list[str]:
         found.append(f"{counted(gaps, 'gap')} in the numbers of members: {numbers} missing")
     if count := details.get(REPEATED):
         found.append(f"{counted(count, 'event')} with the number of another event of the member")
-    if count := details.get(BACK):
+    if count := details.get(OUT_OF_ORDER):
         found.append(f"{counted(count, 'number')} out of order, after a higher one of its member")
     return found
 
@@ -119,24 +124,26 @@ def steps_back(events: Any) -> int:
     )
     if not len(known):
         return 0
-    line = _codes(known, "run") * (len(known) + 1) + _codes(known, "member")
-    return _steps_back(line, known["seq"].to_numpy(), known["file_order"].to_numpy())
+    line = _encode_column(known, "run") * (len(known) + 1) + _encode_column(known, "member")
+    return _count_out_of_order(line, known["seq"].to_numpy(), known["file_order"].to_numpy())
 
 
-def _steps_back(line: Ints, seq: Ints, place: Ints) -> int:
+def _count_out_of_order(line: Ints, seq: Ints, place: Ints) -> int:
     order = np.lexsort((place, line))
     line, seq = line[order], seq[order]
-    return int(np.count_nonzero(_same(line)[1:] & (seq[1:] < seq[:-1])))
+    return int(np.count_nonzero(_equals_previous(line)[1:] & (seq[1:] < seq[:-1])))
 
 
-def _before(rows: Ints, line: Ints, seq: Ints) -> tuple[Ints, npt.NDArray[np.bool_], int]:
+def _find_predecessors(
+    rows: Ints, line: Ints, seq: Ints
+) -> tuple[Ints, npt.NDArray[np.bool_], int]:
     """Return each row's predecessor (-1: none), a mask of gaps, and the count of missing numbers.
 
     `rows`: one row per number, in order.
     """
     before = np.full(len(line), -1, np.int64)
     gap = np.zeros(len(line), np.bool_)
-    same = _same(line[rows])
+    same = _equals_previous(line[rows])
     before[rows[same]] = rows[:-1][same[1:]]
     last = np.where(same, np.roll(seq[rows], 1), 0)
     missing = np.maximum(seq[rows] - last - 1, 0)
@@ -145,13 +152,13 @@ def _before(rows: Ints, line: Ints, seq: Ints) -> tuple[Ints, npt.NDArray[np.boo
     return before, gap, int(missing.sum())
 
 
-def _same(values: Any) -> npt.NDArray[np.bool_]:
+def _equals_previous(values: Any) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(values), np.bool_)
     found[1:] = values[1:] == values[:-1]
     return found
 
 
-def _codes(events: Any, name: str) -> Ints:
+def _encode_column(events: Any, name: str) -> Ints:
     """Return codes of the values of a column; 0 for null."""
     indices = events[name].combine_chunks().dictionary_encode().indices
     codes: Ints = pc.fill_null(indices.cast(pa.int64()), -1).to_numpy(False).astype(np.int64) + 1

@@ -50,7 +50,7 @@ def files_below(folder: Path) -> list[Path]:
     ]
 
 
-def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
+def read_bytes(path: Path, size: int | None = None) -> tuple[bytes, str]:
     """Return the first `size` bytes (None: all) and the reason of a truncation, or ""."""
     found = bytearray()
     with open_bytes(path) as file:
@@ -65,7 +65,7 @@ def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
     return bytes(found[:size]), ""
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, line without its end), at most `MAX_LINE_BYTES` of each line.
 
     Raise InputError after the last readable line of a damaged file.
@@ -74,7 +74,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     with open_bytes(path) as file:
         while True:
             try:
-                raw = bounded_line(file)
+                raw = read_bounded_line(file)
             except (EOFError, OSError, zlib.error) as error:
                 message = f"truncated or damaged file after line {number}: {error}"
                 raise InputError(message, path=str(path), line=number + 1) from error
@@ -86,7 +86,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, decode(raw).rstrip("\r\n")
 
 
-def bounded_line(file: IO[bytes]) -> bytes:
+def read_bounded_line(file: IO[bytes]) -> bytes:
     """Return the first `MAX_LINE_BYTES` of the next line; b"" at the end."""
     raw = part = file.readline(MAX_LINE_BYTES)
     while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
@@ -94,7 +94,7 @@ def bounded_line(file: IO[bytes]) -> bytes:
     return raw
 
 
-def json_object(line: str) -> dict[str, Any] | str:
+def parse_json_object(line: str) -> dict[str, Any] | str:
     """Return the JSON object on a line, or its defect as text."""
     try:
         record = json.loads(line)
@@ -114,7 +114,7 @@ def shorten(text: str) -> str:
     return short.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def int64(value: object) -> int | None:
+def parse_int64(value: object) -> int | None:
     """Return a value as a 64-bit integer; None for other values, such as True and 1.5."""
     if isinstance(value, str) and len(value) < 32:
         try:
@@ -128,22 +128,22 @@ def int64(value: object) -> int | None:
     return None
 
 
-def nanoseconds(value: object, unit: str) -> int | None:
+def parse_nanoseconds(value: object, unit: str) -> int | None:
     """Return a time since 1970 in `unit` (s, ms, us, ns) as ns; None if out of range."""
     factor = _UNITS[unit]
     if isinstance(value, str) and len(value) < 40:
-        value = _number(value)
+        value = _parse_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float):
         if not -9.3e18 < value * factor < 9.3e18:  # also NaN
             return None
         whole = int(value // 1)
-        return int64(whole * factor + round((value - whole) * factor))
-    return int64(value * factor)
+        return parse_int64(whole * factor + round((value - whole) * factor))
+    return parse_int64(value * factor)
 
 
-def _number(text: str) -> int | float | None:
+def _parse_number(text: str) -> int | float | None:
     for kind in (int, float):
         try:
             return kind(text)
@@ -156,7 +156,7 @@ MAX_TIME = 9.2e18
 """Limit of numbers that are times in some unit; more exceeds 64 bits in ns."""
 
 
-def unit_by_size(value: float) -> str:
+def guess_unit(value: float) -> str:
     """Return the unit of a time since 1970, guessed by its size: 1e11 s is the year 5138."""
     for unit, limit in (("s", 1e11), ("ms", 1e14), ("us", 1e17)):
         if abs(value) < limit:
@@ -164,7 +164,7 @@ def unit_by_size(value: float) -> str:
     return "ns"
 
 
-def iso_time(text: str) -> int | None:
+def parse_iso_time(text: str) -> int | None:
     """Return an ISO 8601 time as ns since 1970 (no zone: UTC); None if it is invalid."""
     fraction = _FRACTION.search(text)
     plain = text if fraction is None else text[: fraction.start()] + text[fraction.end() :]
@@ -173,10 +173,10 @@ def iso_time(text: str) -> int | None:
     except ValueError:
         return None
     below_second = int(fraction[1][:9].ljust(9, "0")) if fraction else 0
-    return since_epoch(when, below_second)
+    return datetime_to_nanoseconds(when, below_second)
 
 
-def since_epoch(when: datetime.datetime, below_second: int) -> int | None:
+def datetime_to_nanoseconds(when: datetime.datetime, below_second: int) -> int | None:
     """Return a time plus `below_second` ns as ns since 1970 (no zone: UTC), if in range."""
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
@@ -184,4 +184,4 @@ def since_epoch(when: datetime.datetime, below_second: int) -> int | None:
         span = when - _EPOCH
     except OverflowError:
         return None
-    return int64((span.days * 86400 + span.seconds) * 10**9 + below_second)
+    return parse_int64((span.days * 86400 + span.seconds) * 10**9 + below_second)

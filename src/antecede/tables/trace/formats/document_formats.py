@@ -30,9 +30,9 @@ class DocumentFormat(NamedTuple):
     """Expression that orders the events of a scope."""
     has_counted_ids: bool = False
     """True if event MEMBER:NUMBER follows the event with the number before."""
-    takes_usual_causes: bool = False
+    has_usual_causes: bool = False
     """True if keys with a usual name of causes are read, too; details report them."""
-    no_id: str = ""
+    no_id_advice: str = ""
     """Remedy in the message for events without an id."""
 
 
@@ -53,7 +53,7 @@ MATRIX = DocumentFormat(
     },
     time_unit="ms",
     lists=("messages", "chunk", "pdus"),
-    no_id="PDUs of room version 3 and later have no event_id; export events with it",
+    no_id_advice="PDUs of room version 3 and later have no event_id; export events with it",
 )
 AUTOMERGE = DocumentFormat(
     name="automerge",
@@ -101,6 +101,6 @@ CLOUDEVENTS = DocumentFormat(
     },
     scope="source",
     sequence="sequence",
-    takes_usual_causes=True,
+    has_usual_causes=True,
 )
 FORMATS = (MATRIX, AUTOMERGE, NOSTR, CLOUDEVENTS)

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from antecede.errors import FormatError, InputError, SetupError
 from antecede.tables.trace import text
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, quarantine_break
 from antecede.tables.trace.schema import Event, Quarantined
-from antecede.tables.trace.time_text import UNREADABLE
+from antecede.tables.trace.time_text import UNREADABLE_TIMES
 
 MAX_COLUMNS = 4096
-COUNT_S = 10.0
+COUNT_TIMEOUT_S = 10.0
 MAX_PARENTS = 1 << 16
 _FIELDS = ("commit", "parents", "author_time", "commit_time", "author_id", "subject")
 _CONFIGURE = ("--no-replace-objects", "-c", "log.showSignature=false", "-c", "core.fsmonitor=false")
@@ -47,10 +47,10 @@ class GitReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every commit."""
         counts: Counter[str] = Counter()
-        found = _repository(path, counts) if path.is_dir() else _table(path, counts)
-        yield from to_the_break(found, path)
-        if counts[UNREADABLE]:
-            yield Detail(UNREADABLE, counts[UNREADABLE])
+        found = _read_repository(path, counts) if path.is_dir() else _read_table(path, counts)
+        yield from quarantine_break(found, path)
+        if counts[UNREADABLE_TIMES]:
+            yield Detail(UNREADABLE_TIMES, counts[UNREADABLE_TIMES])
 
 
 def is_repository(path: Path) -> bool:
@@ -59,15 +59,15 @@ def is_repository(path: Path) -> bool:
 
 
 def count_commits(path: Path) -> int | None:
-    """Return the number of commits; None if git fails or exceeds `COUNT_S`."""
+    """Return the number of commits; None if git fails or exceeds `COUNT_TIMEOUT_S`."""
     command = ["git", "-C", str(path), *_CONFIGURE, "rev-list", "--all", "--count"]
     try:
         done = subprocess.run(
             command,
-            env=_environment(),
+            env=_make_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=COUNT_S,
+            timeout=COUNT_TIMEOUT_S,
             check=True,
         )
         return int(done.stdout)
@@ -75,9 +75,9 @@ def count_commits(path: Path) -> int | None:
         return None
 
 
-def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
+def _read_table(path: Path, counts: Counter[str]) -> Iterator[Item]:
     names: list[str] | None = None
-    for number, line in text.lines(path):
+    for number, line in text.read_lines(path):
         # Bounded by the header: a line of tabs would give millions of cells.
         cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
         if names is None:
@@ -89,23 +89,23 @@ def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
                 raise FormatError(message, path=str(path), line=number)
             names = cells
         elif line.strip():
-            yield _commit(names, cells, str(path), number, counts)
+            yield _make_event(names, cells, str(path), number, counts)
 
 
-def _environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     for name in ("GIT_DIR", "GIT_WORK_TREE"):  # git sets them for hooks
         environment.pop(name, None)
     return environment
 
 
-def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
+def _read_repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
     command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
     with tempfile.TemporaryFile() as complaints:  # an unread pipe would block git
         try:
             git = subprocess.Popen(
                 command,
-                env=_environment(),
+                env=_make_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
@@ -116,10 +116,10 @@ def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
         with git:
             assert git.stdout is not None
             try:
-                lines = iter(partial(text.bounded_line, git.stdout), b"")
+                lines = iter(partial(text.read_bounded_line, git.stdout), b"")
                 for number, raw in enumerate(lines, 1):
                     cells = text.decode(raw).rstrip("\n").split("\t", len(_FIELDS) - 1)
-                    yield _commit(list(_FIELDS), cells, str(path), number, counts)
+                    yield _make_event(list(_FIELDS), cells, str(path), number, counts)
                 git.wait()
             finally:
                 git.kill()  # if the caller stops early
@@ -131,7 +131,7 @@ def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
         yield Detail("shallow", 1)
 
 
-def _commit(
+def _make_event(
     names: list[str], cells: list[str], source: str, line: int, counts: Counter[str]
 ) -> Event | Quarantined:
     record = dict(zip(names, cells, strict=False))
@@ -147,8 +147,8 @@ def _commit(
         reason = f"too many parents; at most {MAX_PARENTS:,} are read"
         return Quarantined(source, line, text.shorten(identity), reason, raw)
     times = {name: record.get(name, "").strip() for name in ("author_time", "commit_time")}
-    found = {name: text.nanoseconds(written, "s") for name, written in times.items()}
-    counts[UNREADABLE] += sum(bool(times[name]) and found[name] is None for name in times)
+    found = {name: text.parse_nanoseconds(written, "s") for name, written in times.items()}
+    counts[UNREADABLE_TIMES] += sum(bool(times[name]) and found[name] is None for name in times)
     return Event(
         id=identity,
         member=record.get("author_id") or None,

@@ -96,18 +96,18 @@ class Fields:
             if isinstance(expression, str) and name != "specification"
         }
 
-    def value(self, name: str, record: Any) -> Any:
+    def select(self, name: str, record: Any) -> Any:
         """Return the selected value, if any."""
         return self._compiled[name].parsed.search(record)
 
     def fits(self, record: Any) -> bool:
         """Return whether a record has a device and gateways in this spelling."""
-        found = (self.value(name, record) for name in ("device", "gateways"))
+        found = (self.select(name, record) for name in ("device", "gateways"))
         return all(one is not None for one in found)
 
     def is_uplink(self, record: Any) -> bool:
         """Return whether a fitting record has a counter, or may omit it."""
-        return self.spelling.is_zero_omitted or self.value("counter", record) is not None
+        return self.spelling.is_zero_omitted or self.select("counter", record) is not None
 
 
 FIELDS = tuple(map(Fields, SPELLINGS))
@@ -122,11 +122,11 @@ def unwrap(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def is_other(record: dict[str, Any]) -> bool:
+def is_other_record(record: dict[str, Any]) -> bool:
     """Return whether a record without gateways is a status, a join or a downlink."""
     return any(
-        fields.value("device", record) is not None
-        and fields.value("counter", record) is None
-        and not any(map(bool, fields.value("payload", record)[:1]))
+        fields.select("device", record) is not None
+        and fields.select("counter", record) is None
+        and not any(map(bool, fields.select("payload", record)[:1]))
         for fields in FIELDS
     )

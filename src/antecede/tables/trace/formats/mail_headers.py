@@ -31,7 +31,7 @@ _BETWEEN_ENCODED = re.compile(r"\?=\s+=\?")
 _TOKEN = re.compile(r"<([^<>]*)>|([^\s<>\"]+)")
 _QUOTATION = re.compile(r'"[^"]*"')
 _QUOTED_LOCAL = re.compile(r'"([^"\\\s]+)"@')
-_AROUND = ",;:()[]{}'\\"
+_PUNCTUATION = ",;:()[]{}'\\"
 """Punctuation around ids without brackets."""
 _LIKE_AN_ID = re.compile(r"[^\s<>@]+@[^\s<>@]+")
 
@@ -70,7 +70,7 @@ def parse_message_id(header: str) -> MessageId | None:
     """Return the id of a Message-ID header; None if it is blank."""
     plain = strip_comments(header)
     for part in (plain, header):
-        if found := next((name for name, is_bare in _tokens(part) if not is_bare), None):
+        if found := next((name for name, is_bare in _split_tokens(part) if not is_bare), None):
             return MessageId(found, False)
     name = plain.strip(' \t<>"') or header.strip()
     return MessageId(name, True) if name else None
@@ -94,12 +94,12 @@ class ReplyParser:
         plain = strip_comments(header)
         outside = _QUOTATION.sub(lambda words: " " if "<" in words[0] else words[0], plain)
         for part in (outside, plain):
-            if found := self._find(part, addresses):
+            if found := self._find_ids(part, addresses):
                 return found
-        return [name for name in self._find(header, addresses) if name in self.ids]
+        return [name for name in self._find_ids(header, addresses) if name in self.ids]
 
-    def _find(self, header: str, addresses: Collection[str]) -> list[str]:
-        tokens = list(_tokens(header))
+    def _find_ids(self, header: str, addresses: Collection[str]) -> list[str]:
+        tokens = list(_split_tokens(header))
         words = [name for name, is_bare in tokens if is_bare]
         all_known = all(word in self.ids for word in words)
         all_ids = self.has_bare and all(map(_LIKE_AN_ID.fullmatch, words))
@@ -115,13 +115,13 @@ class ReplyParser:
         return list(found)
 
 
-def _tokens(header: str) -> Iterator[tuple[str, bool]]:
+def _split_tokens(header: str) -> Iterator[tuple[str, bool]]:
     """Yield (id in `<>`, False) without white space and quotes, and (other word, True)."""
     if "&lt;" in header:
         header = html.unescape(header)
     for inner, word in _TOKEN.findall(header):
         if word:
-            if word := word.strip(_AROUND).removeprefix("mid:"):
+            if word := word.strip(_PUNCTUATION).removeprefix("mid:"):
                 yield word, True
             continue
         name = _QUOTED_LOCAL.sub(r"\1@", "".join(inner.split())).strip("\\")
@@ -177,7 +177,7 @@ def parse_mail_date(written: str) -> MailDate:
     """Return the time of a Date or Received header (no zone: UTC)."""
     plain = strip_comments(written).strip()
     if _ISO.match(plain):
-        ns = text.iso_time(plain)
+        ns = text.parse_iso_time(plain)
         return MailDate(ns, has_zone=re.search(r"Z$|[+-]\d{2}:?\d{2}$", plain) is not None)
     clock = _CLOCK.search(plain)
     if clock is None:
@@ -190,13 +190,13 @@ def parse_mail_date(written: str) -> MailDate:
             date, zone = f"{date} {year[1]}", zone[year.end() :].strip()
         elif year := _YEAR_LAST.search(f" {zone}"):
             date, zone = f"{date} {year[1]}", zone[: -len(year[1])].strip()
-    ns = _to_nanoseconds(date, clock)
+    ns = _date_to_nanoseconds(date, clock)
     if ns is None or not zone:
         return MailDate(ns, has_zone=bool(zone))
-    offset_s = _zone_offset(zone)
+    offset_s = _parse_zone(zone)
     if offset_s is None:
         return MailDate(None, zone=zone)
-    return MailDate(text.int64(ns - offset_s * 10**9))
+    return MailDate(text.parse_int64(ns - offset_s * 10**9))
 
 
 def strip_comments(header: str) -> str:
@@ -232,7 +232,7 @@ def strip_comments(header: str) -> str:
     return " ".join([*kept, header[end_of_last:]])
 
 
-def _to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
+def _date_to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
     below_second = int((clock[3] or "")[:9].ljust(9, "0"))
     if clock[2] is not None and int(clock[2]) == _LEAP_SECOND:  # one second after :59 (POSIX)
         date = date[: clock.start(2)] + "59" + date[clock.end(2) :]
@@ -246,10 +246,10 @@ def _to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
         when = datetime.datetime(year, month, day, hour, minute, second)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return text.since_epoch(when, below_second)
+    return text.datetime_to_nanoseconds(when, below_second)
 
 
-def _zone_offset(zone: str) -> int | None:
+def _parse_zone(zone: str) -> int | None:
     """Return the seconds east of UTC; None for an unknown zone.
 
     Text after an offset is its name (`+0200 CEST`). A second offset must agree (`EST -0500`).
@@ -267,7 +267,7 @@ def _zone_offset(zone: str) -> int | None:
         found = None if hours is None else hours * 3600
     if found is None or not rest:
         return found
-    other = _zone_offset(rest)
+    other = _parse_zone(rest)
     if other is not None or not offset or re.match(r"[+-]?\d", rest):
         return found if other == found else None
     return found

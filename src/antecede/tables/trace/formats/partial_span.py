@@ -10,10 +10,10 @@ from antecede.tables.trace.formats.spans_ids import (
     SPAN_BYTES,
     TRACE_BYTES,
     is_unreadable,
+    make_span_ids,
     normalize_id,
-    spans_named,
 )
-from antecede.tables.trace.formats.spans_times import Times
+from antecede.tables.trace.formats.spans_times import SpanTimes
 from antecede.tables.trace.reader import NO_ID
 from antecede.tables.trace.schema import Event
 
@@ -22,10 +22,10 @@ SERVER = "server"
 PRODUCER = "producer"
 CONSUMER = "consumer"
 ROLES = (CLIENT, SERVER, PRODUCER, CONSUMER)
-RECEIVING = (SERVER, CONSUMER)
+RECEIVER_ROLES = (SERVER, CONSUMER)
 
 
-class Part(NamedTuple):
+class PartialSpan(NamedTuple):
     """Span, or one side of a shared span."""
 
     trace: str
@@ -33,24 +33,24 @@ class Part(NamedTuple):
     parent: str | None
     member: str | None
     role: str | None = None
-    shared: bool = False
+    is_shared: bool = False
     """True if the span began in another process (Zipkin)."""
     start: int | None = None
     """Time by the clock of the process, ns."""
     end: int | None = None
     name: str | None = None
-    unreadable: int = 0
+    unreadable_times: int = 0
     """Number of unreadable times."""
-    taken: str | None = None
+    actual_unit: str | None = None
     """Unit of the times, if not the declared one."""
     unreadable_causes: int = 0
     """Number of invalid parents and links."""
-    own: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] | None = None
     """Status, kind and attributes (None: not requested)."""
     causes: tuple[str, ...] = ()
     """Event ids of parent and links."""
 
-    def event(self, identity: str, parents: tuple[str, ...], source: str, line: int) -> Event:
+    def to_event(self, identity: str, parents: tuple[str, ...], source: str, line: int) -> Event:
         """Return the span as an event with the given id and causes."""
         return Event(
             id=identity,
@@ -66,7 +66,7 @@ class Part(NamedTuple):
         )
 
 
-class Bad(NamedTuple):
+class MalformedSpan(NamedTuple):
     """Record that is not a span."""
 
     identity: str | None
@@ -74,23 +74,23 @@ class Bad(NamedTuple):
     raw: str
 
 
-def bad_span(record: object, key: str, reason: object) -> Bad:
+def make_malformed_span(record: object, key: str, reason: object) -> MalformedSpan:
     """Return a record that is not a span; `key`: key of its id."""
     identity = record.get(key) if isinstance(record, dict) else None
-    return Bad(words(identity), str(reason), text.shorten(repr(record)))
+    return MalformedSpan(strip_text(identity), str(reason), text.shorten(repr(record)))
 
 
-def make_part(
+def make_partial_span(
     ids: Iterable[object],
     member: str | None,
     kind: str | None,
-    times: Times,
+    times: SpanTimes,
     name: object,
     links: Iterable[tuple[object, object]] = (),
-    own: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
     *,
     links_first: bool = False,
-) -> Part:
+) -> PartialSpan:
     """Return the span with the ids of trace, span and parent.
 
     `links`: trace and span ids of further causes. Raise ValueError without a trace or span id.
@@ -100,10 +100,10 @@ def make_part(
     if trace is None or span is None:
         raise ValueError(NO_ID)
     parent = normalize_id(of_parent, SPAN_BYTES)
-    linked, unreadable = spans_named(links)
-    parents = [name_of(trace, parent)] if parent else []
+    linked, unreadable = make_span_ids(links)
+    parents = [make_span_id(trace, parent)] if parent else []
     causes = [*linked, *parents] if links_first else [*parents, *linked]
-    return Part(
+    return PartialSpan(
         trace=trace,
         span=span,
         parent=parent,
@@ -111,11 +111,11 @@ def make_part(
         role=kind if kind in ROLES else None,
         start=times.start,
         end=times.end,
-        name=words(name),
-        unreadable=times.unreadable,
-        taken=times.taken,
+        name=strip_text(name),
+        unreadable_times=times.unreadable_times,
+        actual_unit=times.actual_unit,
         unreadable_causes=unreadable + is_unreadable(of_parent),
-        own=own,
+        extra=extra,
         causes=tuple(dict.fromkeys(causes)),
     )
 
@@ -125,24 +125,24 @@ STATUS, KIND = "status", "span_kind"
 _STATUSES = {"error": "error", "2": "error", "ok": "ok", "1": "ok"}
 
 
-def status_of(code: object) -> str | None:
+def parse_status(code: object) -> str | None:
     """Return `error` or `ok` for a status code of OpenTelemetry, as text or number."""
     plain = str(code).lower().removeprefix("status_code_").removeprefix("statuscode.")
     return _STATUSES.get(plain)
 
 
-def status_in(attributes: Mapping[str, Any]) -> str | None:
+def find_status(attributes: Mapping[str, Any]) -> str | None:
     """Return the status in attributes: `otel.status_code`, else `error` if present and not false.
 
     This is OpenTelemetry's mapping to Zipkin and Jaeger.
     """
-    if found := status_of(attributes.get("otel.status_code")):
+    if found := parse_status(attributes.get("otel.status_code")):
         return found
     value = attributes.get("error", False)
     return None if value is False or str(value).lower() == "false" else "error"
 
 
-def columns_of(
+def collect_columns(
     status: str | None,
     kind: str | None,
     attributes: Mapping[str, Any],
@@ -163,30 +163,30 @@ def columns_of(
 INSTANCE = ("service.instance.id", "host.name", "host.id")
 
 
-def process_of(attributes: Mapping[str, object]) -> str | None:
+def find_process(attributes: Mapping[str, object]) -> str | None:
     """Return the process in resource attributes: the pod, else service and instance."""
-    found = {key: words(value) for key, value in attributes.items()}
+    found = {key: strip_text(value) for key, value in attributes.items()}
     instance = next((found[key] for key in INSTANCE if found.get(key)), None)
-    return found.get("k8s.pod.name") or process(found.get("service.name"), instance)
+    return found.get("k8s.pod.name") or make_process_name(found.get("service.name"), instance)
 
 
-def name_of(trace: str, span: str) -> str:
+def make_span_id(trace: str, span: str) -> str:
     """Return the event id of a span."""
     return f"{trace}/{span}"
 
 
-def process(service: str | None, instance: str | None) -> str | None:
+def make_process_name(service: str | None, instance: str | None) -> str | None:
     """Return the name of a process: SERVICE@INSTANCE, or the one that is given."""
     if service and instance and service != instance:
         return f"{service}@{instance}"
     return service or instance or None
 
 
-def listed(value: object) -> list[Any]:
+def to_list(value: object) -> list[Any]:
     """Return a list as it is, null as an empty list, any other value as one element."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def words(value: object) -> str | None:
+def strip_text(value: object) -> str | None:
     """Return stripped text; None for blank text and other values."""
     return value.strip() or None if isinstance(value, str) else None

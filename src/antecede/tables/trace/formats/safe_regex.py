@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from antecede.errors import InputError
 
-START_S = 60.0
+START_TIMEOUT_S = 60.0
 """Limit for the start of the child and the transfer of the text, s."""
-LIMIT_S = 10.0
+MATCH_TIMEOUT_S = 10.0
 """Limit for one match, s; 10,000 characters take less than 1 s with useful expressions."""
 
 _CHILD = """
@@ -41,7 +41,7 @@ for number, (start, end) in enumerate(head["ranges"]):
 """
 
 
-class Found(NamedTuple):
+class RegexMatch(NamedTuple):
     """Match: number of its range, position, named groups."""
 
     range: int
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     groups: dict[str, str | None]
 
 
-class TooLongError(Exception):
+class RegexTimeoutError(Exception):
     """The time limit passed without a match after `position`."""
 
     def __init__(self, position: int) -> None:
@@ -58,7 +58,9 @@ class TooLongError(Exception):
         self.position = position
 
 
-def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Found]:
+def find_matches(
+    pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]
+) -> Iterator[RegexMatch]:
     """Yield the matches of `pattern.finditer` in each range of a text, in order.
 
     Raise TooLongError without a match for `LIMIT_S`, InputError if the child does not start.
@@ -71,18 +73,18 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
     except OSError as error:
         raise InputError(f"cannot start a process for an expression: {error}") from error
     try:
-        answers = _answers(child, json.dumps(head).encode() + b"\n", text)
+        answers = _start_exchange(child, json.dumps(head).encode() + b"\n", text)
         position = ranges[0][0] if ranges else 0
-        limit = START_S
+        limit = START_TIMEOUT_S
         while True:
             try:
                 line = answers.get(timeout=limit)
             except queue.Empty:
-                raise TooLongError(position) from None
-            limit = LIMIT_S
+                raise RegexTimeoutError(position) from None
+            limit = MATCH_TIMEOUT_S
             if line is None:
                 break
-            if found := _found(line, names, text):
+            if found := _decode_match(line, names, text):
                 position = found.end
                 yield found
         if child.wait():
@@ -94,16 +96,16 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
         child.wait()
 
 
-def find_here(
+def find_matches_here(
     pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]
-) -> Iterator[Found]:
+) -> Iterator[RegexMatch]:
     """Yield the same matches without a child process, for trusted expressions."""
     for number, (start, end) in enumerate(ranges):
         for match in pattern.finditer(text, start, end):
-            yield Found(number, match.start(), match.end(), match.groupdict())
+            yield RegexMatch(number, match.start(), match.end(), match.groupdict())
 
 
-def _found(line: bytes, names: Sequence[str], text: str) -> Found | None:
+def _decode_match(line: bytes, names: Sequence[str], text: str) -> RegexMatch | None:
     answer = json.loads(line)
     if not answer:
         return None
@@ -112,10 +114,10 @@ def _found(line: bytes, names: Sequence[str], text: str) -> Found | None:
         name: None if begin < 0 else text[begin:stop]
         for name, (begin, stop) in zip(names, spans, strict=True)
     }
-    return Found(number, start, end, groups)
+    return RegexMatch(number, start, end, groups)
 
 
-def _answers(
+def _start_exchange(
     child: subprocess.Popen[bytes], head: bytes, text: str
 ) -> queue.SimpleQueue[bytes | None]:
     """Send the text; return a queue of the lines of the answer, None at the end."""

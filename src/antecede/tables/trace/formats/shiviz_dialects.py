@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from antecede.errors import FormatError
-from antecede.tables.trace.text import int64
+from antecede.tables.trace.text import parse_int64
 
 HOST_FIRST = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 EVENT_FIRST = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
@@ -52,7 +52,7 @@ class Dialect(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def compile_expression(spelling: str, needed: tuple[str, ...] = GROUPS) -> Dialect:
+def compile_expression(spelling: str, required_groups: tuple[str, ...] = GROUPS) -> Dialect:
     """Return a compiled expression in JavaScript or Python syntax.
 
     Raise FormatError for invalid syntax or a missing group.
@@ -66,14 +66,14 @@ def compile_expression(spelling: str, needed: tuple[str, ...] = GROUPS) -> Diale
         pattern = re.compile(python, flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise FormatError(f"invalid regular expression {spelling!r}: {error}") from error
-    missing = [name for name in needed if name not in pattern.groupindex]
+    missing = [name for name in required_groups if name not in pattern.groupindex]
     if missing:
         groups = ", ".join(f"(?<{name}>...)" for name in missing)
         raise FormatError(f"the expression {spelling!r} lacks the group {groups}; add it")
     return Dialect(spelling, pattern)
 
 
-def declared(first_line: str) -> Dialect | None:
+def parse_declared_dialect(first_line: str) -> Dialect | None:
     """Return the dialect that the first line of a file declares, if any."""
     line = first_line.strip()
     if "(?<" not in line and "(?P<" not in line:
@@ -84,7 +84,7 @@ def declared(first_line: str) -> Dialect | None:
         return None
 
 
-def look(text: str) -> Dialect | None:
+def detect_dialect(text: str) -> Dialect | None:
     """Return the known dialect with the most events in `text`, None without any.
 
     A narrow dialect needs only 90 % of the events. Of the two widest, the one that matches more
@@ -93,7 +93,7 @@ def look(text: str) -> Dialect | None:
     if not CLOCK_LIKE.search(text):
         return None
     text = _LONG_LINE.sub(r"\1", text)  # expressions take quadratic time per line
-    found = [(dialect, *_fit(dialect, text)) for dialect in _KNOWN]
+    found = [(dialect, *_count_fit(dialect, text)) for dialect in _KNOWN]
     most = max(events for _, events, _ in found)
     if not most:
         return None
@@ -103,7 +103,7 @@ def look(text: str) -> Dialect | None:
     return max(found[len(NARROW) :], key=lambda entry: entry[1:])[0]
 
 
-def _fit(dialect: Dialect, text: str) -> tuple[int, int]:
+def _count_fit(dialect: Dialect, text: str) -> tuple[int, int]:
     events = covered = 0
     for match in dialect.pattern.finditer(text):
         clock = parse_clock(match["clock"])
@@ -125,20 +125,20 @@ def parse_clock(written: str) -> dict[str, int] | str:
         clock = json.loads(written)
     except (ValueError, RecursionError) as error:
         if _PAIRS.fullmatch(written):
-            return _pairs(written)
+            return _parse_pairs(written)
         return f'invalid clock: {error}; expected {{"member": 1}} or member:1,other:2'
     if not isinstance(clock, dict):
         return 'invalid clock; expected a JSON object such as {"member": 1}'
     for member, count in clock.items():
-        if isinstance(count, str | float) or int64(count) is None or count < 0:
+        if isinstance(count, str | float) or parse_int64(count) is None or count < 0:
             return f"invalid counter of {member!r}: {str(count)[:40]}; expected a whole number >= 0"
     return {member: count for member, count in clock.items() if count}
 
 
-def _pairs(written: str) -> dict[str, int] | str:
+def _parse_pairs(written: str) -> dict[str, int] | str:
     clock: dict[str, int] = {}
     for pair in _PAIR.finditer(written):
-        member, count = pair["member"], int64(pair["count"])
+        member, count = pair["member"], parse_int64(pair["count"])
         if member in clock:
             return f"the clock has two entries of {member!r}"
         if count is None:

@@ -35,32 +35,32 @@ class Entry(NamedTuple):
     text: str
 
 
-def write_log(entries: Iterable[Entry], out: TextIO, several_runs: bool) -> int:
+def write_log(entries: Iterable[Entry], out: TextIO, has_runs: bool) -> int:
     """Write a log; return the number of events. `several_runs`: separate executions by `run`."""
-    out.write(HOST_FIRST + "\n" + (DELIMITER if several_runs else "") + "\n")
-    hosts = _Names(lambda name: _BLANK.sub("_", name) or "_")
-    runs = _Names(lambda name: _BREAKS.sub(" ", name[1:]).strip() or "_")
+    out.write(HOST_FIRST + "\n" + (DELIMITER if has_runs else "") + "\n")
+    hosts = _UniqueNames(lambda name: _BLANK.sub("_", name) or "_")
+    runs = _UniqueNames(lambda name: _BREAKS.sub(" ", name[1:]).strip() or "_")
     current: str | None = None
     count = 0
     for entry in entries:
-        if several_runs and (not count or entry.run != current):
+        if has_runs and (not count or entry.run != current):
             current = entry.run
             key = "-" if current is None else f"+{current}"  # distinguishes None from a blank name
             out.write(f"=== {runs[key]} ===\n")
         clock = {hosts[name]: number for name, number in entry.clock.items() if number}
         written = json.dumps(clock, ensure_ascii=False, separators=(",", ":"))
-        out.write(f"{hosts[entry.host]} {written}\n{_line(entry.text)}\n")
+        out.write(f"{hosts[entry.host]} {written}\n{_to_one_line(entry.text)}\n")
         count += 1
     return count
 
 
-def write_log_file(entries: Iterable[Entry], path: Path, several_runs: bool) -> int:
+def write_log_file(entries: Iterable[Entry], path: Path, has_runs: bool) -> int:
     """Write a log to a file as `write_log` does. Raise OSError on failure."""
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
-        return write_log(entries, out, several_runs)
+        return write_log(entries, out, has_runs)
 
 
-def _line(text: str) -> str:
+def _to_one_line(text: str) -> str:
     """Return a text as one line that is neither blank nor a delimiter."""
     line = _BREAKS.sub(" ", text)
     if not line.strip():
@@ -68,20 +68,20 @@ def _line(text: str) -> str:
     return f" {line}" if line.startswith("===") else line
 
 
-class _Names(dict[str, str]):
+class _UniqueNames(dict[str, str]):
     """Names for a log; distinct names stay distinct."""
 
     def __init__(self, fit: Callable[[str], str]) -> None:
         super().__init__()
         self._fit = fit
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
 
     def __missing__(self, name: str) -> str:
         fit = wanted = self._fit(name)
         number = 1
-        while fit in self._taken:
+        while fit in self._used:
             number += 1
             fit = f"{wanted}_{number}"
-        self._taken.add(fit)
+        self._used.add(fit)
         self[name] = fit
         return fit

@@ -53,13 +53,13 @@ INNER: Final = {
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
-def _whole(pattern: str) -> re.Pattern[str]:
+def _compile_whole(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"\A(?:{pattern})\Z")
 
 
-_HEX, _UUID, _ENCODED_TEXT = _whole(HEX), _whole(UUID), _whole(ENCODED_TEXT)
-_BASE64 = {size: _whole(pattern) for size, pattern in BASE64.items()}
-_INNER = {size: _whole(pattern) for size, pattern in INNER.items()}
+_HEX, _UUID, _ENCODED_TEXT = _compile_whole(HEX), _compile_whole(UUID), _compile_whole(ENCODED_TEXT)
+_BASE64 = {size: _compile_whole(pattern) for size, pattern in BASE64.items()}
+_INNER = {size: _compile_whole(pattern) for size, pattern in INNER.items()}
 
 
 def normalize_id(value: object, size: int) -> str | None:
@@ -69,18 +69,18 @@ def normalize_id(value: object, size: int) -> str | None:
     if isinstance(value, float | Decimal) and is_exact(value):
         value = int(value)
     if isinstance(value, int):
-        return _normal(f"{value % (1 << 64) if value < 0 else value:x}", size)
+        return _normalize_digits(f"{value % (1 << 64) if value < 0 else value:x}", size)
     if isinstance(value, bytes):
         inner = value.decode("latin-1")
         if not _INNER[size].match(inner):
-            return _normal(value.hex(), size)
+            return _normalize_digits(value.hex(), size)
         value = inner
     if not isinstance(value, str) or not (written := value.strip()):
         return None
-    digits = _digits(written, size)
+    digits = _parse_digits(written, size)
     if digits is None or _ENCODED_TEXT.match(written):
-        digits = _digits(_decoded_text(written, size) or "", size) or digits
-    return written if digits is None else _normal(digits, size)
+        digits = _parse_digits(_decode_text(written, size) or "", size) or digits
+    return written if digits is None else _normalize_digits(digits, size)
 
 
 def is_exact(value: float | Decimal) -> bool:
@@ -97,7 +97,7 @@ def is_unreadable(value: object) -> bool:
     return isinstance(value, bool) or not (value is None or isinstance(value, str | bytes | int))
 
 
-def spans_named(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]:
+def make_span_ids(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]:
     """Return the event ids for pairs of trace and span id, and the number of invalid pairs."""
     names = [
         (normalize_id(trace, TRACE_BYTES), normalize_id(span, SPAN_BYTES)) for trace, span in pairs
@@ -132,7 +132,7 @@ class TraceIds:
         """Return the number of short ids that end a longer one."""
         return len(np.intersect1d(np.asarray(self._short), np.asarray(self._long)))
 
-    def joined(self) -> dict[str, str]:
+    def find_longer_ids(self) -> dict[str, str]:
         """Return the longer id by short id, for short ids that end exactly one."""
         if not (self._short and self._long):
             return {}
@@ -145,23 +145,23 @@ class TraceIds:
         }
 
 
-def _digits(written: str, size: int) -> str | None:
+def _parse_digits(written: str, size: int) -> str | None:
     if _HEX.match(written):
         return written[2:] if written[1:2] in ("x", "X") else written
     if _UUID.match(written):
         return written.replace("-", "")
-    return _bytes_of(written).hex() if _BASE64[size].match(written) else None
+    return _decode_base64(written).hex() if _BASE64[size].match(written) else None
 
 
-def _decoded_text(written: str, size: int) -> str | None:
+def _decode_text(written: str, size: int) -> str | None:
     """Return the id that base64 contains as text, if any."""
     if _HEX.match(written) or not _ENCODED_TEXT.match(written):
         return None
-    inner = _bytes_of(written).decode("latin-1")
+    inner = _decode_base64(written).decode("latin-1")
     return inner if _INNER[size].match(inner) else None
 
 
-def _bytes_of(written: str) -> bytes:
+def _decode_base64(written: str) -> bytes:
     plain = written.rstrip("=").translate(_URL_SAFE)
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -169,7 +169,7 @@ def _bytes_of(written: str) -> bytes:
         return b""
 
 
-def _normal(digits: str, size: int) -> str | None:
+def _normalize_digits(digits: str, size: int) -> str | None:
     number = digits.lstrip("0").lower()
     if not number:
         return None

@@ -18,16 +18,16 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.formats.partial_span import process_of
-from antecede.tables.trace.formats.spans_jaeger import member_of, tags_in
-from antecede.tables.trace.formats.spans_otlp import span_of
+from antecede.tables.trace.formats.partial_span import find_process
+from antecede.tables.trace.formats.spans_jaeger import find_member, read_tags
+from antecede.tables.trace.formats.spans_otlp import read_span
 from antecede.tables.trace.formats.spans_times import Unit
 from antecede.tables.trace.formats.zipkin_table import (
     check_zipkin,
     is_zipkin,
     plain_name,
     rows_of,
-    times_in,
+    times_to_numbers,
 )
 from antecede.tables.trace.identities import is_text, without_blanks
 from antecede.tables.trace.reader import NO_ID
@@ -138,7 +138,7 @@ def found_in(columns: Sequence[str]) -> Found:
     if of["trace"] is None or of["span"] is None:
         raise InputError(
             f"no columns of a trace's and a span's id (traceId, spanId); columns are {shown}"
-            + _document(known)
+            + _describe_document(known)
         )
     if "references" not in known:  # only in tables of Jaeger
         of["process"] = of["tags"] = None
@@ -166,7 +166,7 @@ def pairs_in(columns: Sequence[str]) -> list[tuple[str, str]]:
     return [(known[one], known[other]) for one, other in PAIRS if {one, other} <= known.keys()]
 
 
-def _with_joined_pairs(table: Any) -> Any:
+def _join_column_pairs(table: Any) -> Any:
     """Return a table with the cells of transactions in blank cells of spans."""
     for name, other in pairs_in(table.column_names):
         column = table[name]
@@ -179,7 +179,7 @@ def _with_joined_pairs(table: Any) -> Any:
     return table
 
 
-def _document(known: Iterable[str]) -> str:
+def _describe_document(known: Iterable[str]) -> str:
     for what, names in DOCUMENTS.items():
         if not set(names).isdisjoint(known):
             return (
@@ -207,11 +207,11 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
         check_zipkin(table.column_names)
         return table_of(list(rows_of(table)))
     of = found_in(table.column_names)
-    table = _with_joined_pairs(table)
+    table = _join_column_pairs(table)
     units = of.unit(), of.duration_unit()
     _check_types(table, of)
-    columns = [_values(table, name, units[0]) for name in of]
-    return table_of([_event(Found(*row), *units) for row in zip(*columns, strict=True)])
+    columns = [_read_values(table, name, units[0]) for name in of]
+    return table_of([_make_event_row(Found(*row), *units) for row in zip(*columns, strict=True)])
 
 
 def _check_types(table: Any, of: Found) -> None:
@@ -227,23 +227,23 @@ def _check_types(table: Any, of: Found) -> None:
             raise InputError(f"column {of.service} must be text; it is {kind}")
 
 
-def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
+def table_of(rows: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
     """Return a table of rows with the columns `COLUMNS`."""
-    if not made:
+    if not rows:
         nothing: pyarrow.Table = SCHEMA.empty_table()
         return nothing
-    values = zip(zip(*made, strict=True), _KINDS, strict=True)
+    values = zip(zip(*rows, strict=True), _KINDS, strict=True)
     arrays = [pa.array(column, kind) for column, kind in values]
     found: pyarrow.Table = pa.Table.from_arrays(arrays, schema=SCHEMA)
     return found
 
 
-def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
+def _read_values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
     """Return the values of a column, timestamps and durations as numbers of `unit`."""
     if name is None:
         return [None] * table.num_rows
     column = table[name]
-    if (times := times_in(column, unit)) is not None:
+    if (times := times_to_numbers(column, unit)) is not None:
         return times
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         return [None if value is None else int(value) for value in column.to_pylist()]
@@ -251,12 +251,12 @@ def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
     return found
 
 
-def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
+def _make_event_row(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
     links = row.links or ()
     if row.link_traces is not None and row.link_spans is not None:
         pairs = zip_longest(row.link_traces, row.link_spans)
         links = [{"traceId": trace, "spanId": span} for trace, span in pairs]
-    tags = tags_in({"tags": _mapping(row.tags)})
+    tags = read_tags({"tags": _map_to_dict(row.tags)})
     record = {
         "traceId": row.trace,
         "spanId": row.span,
@@ -266,34 +266,42 @@ def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
         "duration": row.duration,
         "kind": tags.get("span.kind") if row.kind is None else row.kind,
         "name": row.name,
-        "links": [_plain(link) for link in links],
+        "links": [_normalize_link(link) for link in links],
     }
     try:
-        part = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
+        part = read_span(record, _find_member(row), Unit(unit), duration_unit=duration_unit)
     except ValueError:
         return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None, 0)
     name = f"{part.trace}/{part.span}"
-    told = (part.start, part.end, part.role, part.name, None, part.unreadable, part.taken)
+    told = (
+        part.start,
+        part.end,
+        part.role,
+        part.name,
+        None,
+        part.unreadable_times,
+        part.actual_unit,
+    )
     causes = list(part.causes)
     return (EVENT, name, part.member, causes, [part.trace], *told, part.unreadable_causes)
 
 
-def _member(row: Any) -> str | None:
+def _find_member(row: Any) -> str | None:
     if isinstance(row.process, Mapping):
         where = {plain_name(key): value for key, value in row.process.items()}
-        tags = {key: _mapping(where.get(key)) for key in ("tags", "tag")}
-        return member_of(where.get("servicename"), tags_in(tags))
+        tags = {key: _map_to_dict(where.get(key)) for key in ("tags", "tag")}
+        return find_member(where.get("servicename"), read_tags(tags))
     attributes = dict(row.resource or ())
     if row.service is not None:
         attributes.setdefault(SERVICE, row.service)
-    return process_of(attributes)
+    return find_process(attributes)
 
 
-def _mapping(value: Any) -> Any:
+def _map_to_dict(value: Any) -> Any:
     is_map = isinstance(value, list) and value and isinstance(value[0], tuple)
     return dict(value) if is_map else value
 
 
-def _plain(link: Any) -> dict[str, Any]:
+def _normalize_link(link: Any) -> dict[str, Any]:
     known = {plain_name(key): value for key, value in (link or {}).items()}
     return {"traceId": known.get("traceid"), "spanId": known.get("spanid")}

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 from antecede.tables.trace import text
 from antecede.tables.trace.causes import UNREADABLE_CAUSES as UNREADABLE_CAUSES
 from antecede.tables.trace.causes import UNREADABLE_IN
-from antecede.tables.trace.time_text import DECLARED, TAKEN_AS, UNREADABLE
+from antecede.tables.trace.time_text import DECLARED_UNIT, SPANS_READ_AS, UNREADABLE_TIMES
 
 FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each unit."""
-CAUSES_IN: Final = "parent or links"
+CAUSES_PLACE: Final = "parent or links"
 """Text for reports on causes."""
 _FIRST_S, _LAST_S = 1_262_304_000, 2_208_988_800  # 2010-01-01, 2040-01-01
 
@@ -38,17 +38,17 @@ class Unit(NamedTuple):
     """True if the user set it, which disables detection."""
 
 
-class Times(NamedTuple):
+class SpanTimes(NamedTuple):
     """Start and end of a span, ns."""
 
     start: int | None
     end: int | None
-    unreadable: int
-    taken: str | None
+    unreadable_times: int
+    actual_unit: str | None
     """Unit of the numbers, if not the declared one."""
 
 
-def unit_for(declared: str, given: str | None) -> Unit:
+def choose_unit(declared: str, given: str | None) -> Unit:
     """Return the unit of the user, else of the format."""
     return Unit(given or declared, given is not None)
 
@@ -59,25 +59,25 @@ def read_times(
     end: object = None,
     duration: object = None,
     duration_unit: str | None = None,
-) -> Times:
+) -> SpanTimes:
     """Return the times of a span from numbers or numeric text; None, zero and "" are absent.
 
     Without an end, `duration` gives it, in `duration_unit` (default: unit of the start).
     """
-    begins = start if _is_there(start) else end
-    taken = unit.declared if unit.is_fixed else fitting_unit(begins, unit.declared)
-    first, bad = _nanoseconds(start, taken)
-    ends = taken if unit.is_fixed else fitting_unit(end, taken)
-    last, also_bad = _nanoseconds(end, ends)
-    if not _is_there(end) and duration not in (None, ""):
-        length = text.nanoseconds(duration, duration_unit or taken)
+    begins = start if _is_present(start) else end
+    taken = unit.declared if unit.is_fixed else find_fitting_unit(begins, unit.declared)
+    first, bad = _parse_time(start, taken)
+    ends = taken if unit.is_fixed else find_fitting_unit(end, taken)
+    last, also_bad = _parse_time(end, ends)
+    if not _is_present(end) and duration not in (None, ""):
+        length = text.parse_nanoseconds(duration, duration_unit or taken)
         also_bad = int(length is None)
-        last = None if first is None or length is None else text.int64(first + length)
+        last = None if first is None or length is None else text.parse_int64(first + length)
     suspected = next((one for one in (taken, ends) if one != unit.declared), None)
-    return Times(first, last, bad + also_bad, suspected)
+    return SpanTimes(first, last, bad + also_bad, suspected)
 
 
-def fitting_unit(value: object, declared: str) -> str:
+def find_fitting_unit(value: object, declared: str) -> str:
     """Return the unit whose range contains the number, else the declared one."""
     number = value
     if isinstance(number, str) and len(number) < 40:
@@ -90,14 +90,14 @@ def fitting_unit(value: object, declared: str) -> str:
     return next((unit for unit, (low, end) in RANGES.items() if low <= number < end), declared)
 
 
-def _is_there(value: object) -> bool:
+def _is_present(value: object) -> bool:
     return value is not None and value not in (0, "", "0")
 
 
-def _nanoseconds(value: object, unit: str) -> tuple[int | None, int]:
-    if not _is_there(value):
+def _parse_time(value: object, unit: str) -> tuple[int | None, int]:
+    if not _is_present(value):
         return None, 0
-    found = text.nanoseconds(value, unit)
+    found = text.parse_nanoseconds(value, unit)
     return found, int(found is None)
 
 
@@ -107,20 +107,20 @@ class TimeCounts:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._counts: Counter[str] = Counter()
-        self._taken: Counter[str] = Counter()
+        self._actual_units: Counter[str] = Counter()
 
-    def add(self, unreadable: int, taken: str | None, causes: int = 0) -> None:
+    def add(self, unreadable_times: int, actual_unit: str | None, causes: int = 0) -> None:
         """Count a span; `causes`: number of its invalid parents and links."""
-        self._counts[UNREADABLE] += unreadable
+        self._counts[UNREADABLE_TIMES] += unreadable_times
         self._counts[UNREADABLE_CAUSES] += causes
-        if taken is not None:
-            self._taken[f"{TAKEN_AS}{taken}"] += 1
+        if actual_unit is not None:
+            self._actual_units[f"{SPANS_READ_AS}{actual_unit}"] += 1
 
-    def details(self) -> Mapping[str, Any]:
+    def collect_details(self) -> Mapping[str, Any]:
         """Return the details for counts above zero."""
-        found: dict[str, Any] = {**+self._counts, **self._taken}
+        found: dict[str, Any] = {**+self._counts, **self._actual_units}
         if UNREADABLE_CAUSES in found:
-            found[UNREADABLE_IN] = CAUSES_IN
-        if self._taken:
-            found[DECLARED] = self._unit.declared
+            found[UNREADABLE_IN] = CAUSES_PLACE
+        if self._actual_units:
+            found[DECLARED_UNIT] = self._unit.declared
         return found

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow
 
 from antecede.errors import InputError
-from antecede.tables.trace.formats.partial_span import Part
+from antecede.tables.trace.formats.partial_span import PartialSpan
 from antecede.tables.trace.formats.spans_times import FACTORS
-from antecede.tables.trace.formats.spans_zipkin import Whole, known_of, parts_of
+from antecede.tables.trace.formats.spans_zipkin import EventMerger, index_parts, parts_of
 from antecede.tables.trace.schema import EVENT, Event
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -75,31 +75,31 @@ def used(columns: Sequence[str]) -> dict[str, str]:
 
 def rows_of(table: pyarrow.Table) -> Iterator[Row]:
     """Yield a row with `spans_table.COLUMNS` for each event and bad row of whole traces."""
-    parts: list[Part] = []
-    for record in _records(table):
+    parts: list[PartialSpan] = []
+    for record in _read_records(table):
         try:
             parts += parts_of(record)
         except ValueError as error:
             yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0, None, 0)
-    yield from _events(parts)
+    yield from _make_event_rows(parts)
 
 
-def _events(parts: Iterable[Part]) -> Iterator[Row]:
+def _make_event_rows(parts: Iterable[PartialSpan]) -> Iterator[Row]:
     ordered = sorted(parts, key=lambda part: (part.start is None, part.start or 0, repr(part)))
-    known = known_of(lambda: ordered)
-    whole = Whole(known)
+    known = index_parts(lambda: ordered)
+    whole = EventMerger(known)
     unreadable: Counter[tuple[str, str | None]] = Counter()
     causes: Counter[tuple[str, str | None]] = Counter()
     taken: dict[tuple[str, str | None], str] = {}
     events: list[Event] = []
     for part in ordered:
-        name = (known.identity(known.renamed(part)), part.member)
-        unreadable[name] += part.unreadable
+        name = (known.make_identity(known.rename_trace(part)), part.member)
+        unreadable[name] += part.unreadable_times
         causes[name] += part.unreadable_causes
-        if part.taken is not None:
-            taken[name] = part.taken
-        events += (event for event, _ in whole.take(part))
-    for event in [*events, *(event for event, _ in whole.rest())]:
+        if part.actual_unit is not None:
+            taken[name] = part.actual_unit
+        events += (event for event, _ in whole.add_part(part))
+    for event in [*events, *(event for event, _ in whole.take_rest())]:
         told = (event.start_time, event.end_time, event.role, event.text, None)
         # The first of several rows with one id has the counts of all.
         name = (event.id, event.member)
@@ -108,9 +108,9 @@ def _events(parts: Iterable[Part]) -> Iterator[Row]:
         yield (EVENT, *name, parents, topics, *told, bad, taken.get(name), unread)
 
 
-def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
+def _read_records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
     of = used(table.column_names)
-    columns = {what: _values(what, table[name]) for what, name in of.items()}
+    columns = {what: _read_values(what, table[name]) for what, name in of.items()}
     for values in zip(*columns.values(), strict=True):
         record = dict(zip(columns, values, strict=True))
         flat = {FLAT[what]: record.pop(what) for what in of if what in FLAT}
@@ -121,15 +121,15 @@ def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _values(what: str, column: Any) -> list[Any]:
-    times = None if what in _IDS else times_in(column, "us")
+def _read_values(what: str, column: Any) -> list[Any]:
+    times = None if what in _IDS else times_to_numbers(column, "us")
     if times is not None:  # Python's types have a smaller range and time zones
         return times
     values: list[Any] = column.to_pylist()
-    return values if what in _IDS else [*map(_canonical, values)]
+    return values if what in _IDS else [*map(_canonicalize, values)]
 
 
-def times_in(column: Any, unit: str) -> list[int | None] | None:
+def times_to_numbers(column: Any, unit: str) -> list[int | None] | None:
     """Return timestamps and durations as numbers of a unit, None for other types."""
     if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)):
         return None
@@ -139,12 +139,12 @@ def times_in(column: Any, unit: str) -> list[int | None] | None:
     return [None if count is None else count * factor // FACTORS[unit] for count in counts]
 
 
-def _canonical(value: Any) -> Any:
+def _canonicalize(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):
-        return [_canonical(one) for one in value]
+        return [_canonicalize(one) for one in value]
     if isinstance(value, Mapping):
-        named = {_CANONICAL.get(plain_name(key), key): _canonical(v) for key, v in value.items()}
+        named = {_CANONICAL.get(plain_name(key), key): _canonicalize(v) for key, v in value.items()}
         return {key: found for key, found in named.items() if found is not None}
     return value

@@ -23,25 +23,25 @@ MARK = b"antecede.own"
 VALUES, JSON = b"values", b"json"
 _EXACT = {str, bool, int, float}
 """Types of JSON that Arrow returns unchanged."""
-_NO_ARRAY = (pa.ArrowException, OverflowError, TypeError, ValueError)
+_ARROW_ERRORS = (pa.ArrowException, OverflowError, TypeError, ValueError)
 """Errors of Arrow for values without a common type."""
 
-Own = Mapping[str, Any] | pyarrow.RecordBatch
+ExtraRows = Mapping[str, Any] | pyarrow.RecordBatch
 """Rows of the user: a record of CSV or JSON, or a batch of Parquet."""
 
 
-def as_table(rows: Sequence[Own]) -> pyarrow.Table:
+def rows_to_table(rows: Sequence[ExtraRows]) -> pyarrow.Table:
     """Return rows as a table of extra columns [n]."""
     parts: list[pyarrow.Table] = []
     for is_batch, run in itertools.groupby(rows, lambda row: isinstance(row, pyarrow.RecordBatch)):
         if is_batch:
             parts += [pa.Table.from_batches([batch]) for batch in run]
         else:
-            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
+            parts.append(_records_to_table([row for row in run if isinstance(row, Mapping)]))
     return together(parts)
 
 
-def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+def mark_csv_columns(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     """Return a batch of CSV cells with marked columns."""
     made: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
         batch.columns,
@@ -59,21 +59,23 @@ class Changed(NamedTuple):
     """Number of values of a column that a format changes."""
 
     column: str
-    values: int
-    of: int
+    changed: int
+    non_null: int
     """Number of values that are not null."""
-    into: str
+    result: str
     """Type of the result."""
 
     def words(self) -> str:
         """Return the change as a text."""
         return (
-            f"column {self.column}: {counted(self.values, 'value')} of {self.of:,} became "
-            f"{self.into}, because a column has one type (JSON lines keep the values)"
+            f"column {self.column}: {counted(self.changed, 'value')} of {self.non_null:,} became "
+            f"{self.result}, because a column has one type (JSON lines keep the values)"
         )
 
 
-def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list[Changed]]:
+def convert_json_columns(
+    table: pyarrow.Table, keeps_json: bool
+) -> tuple[pyarrow.Table, list[Changed]]:
     """Return a table for a format, and the changes of its columns.
 
     `keeps_json`: the format allows several types in a column. Otherwise columns of JSON get a
@@ -87,9 +89,10 @@ def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list
             continue
         column: Any = table.column(at)
         values = [None if text is None else json.loads(text) for text in column.to_pylist()]
-        array, into = _nearest(values)
+        array, into = _find_nearest_type(values)
         changed = sum(
-            not _same(value, now) for value, now in zip(values, array.to_pylist(), strict=True)
+            not _is_same_json(value, now)
+            for value, now in zip(values, array.to_pylist(), strict=True)
         )
         if changed:
             known = sum(value is not None for value in values)
@@ -98,29 +101,29 @@ def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list
     return table, found
 
 
-def _nearest(values: list[Any]) -> tuple[Any, str]:
+def _find_nearest_type(values: list[Any]) -> tuple[Any, str]:
     """Return JSON values as an Arrow array, and the name of their new type."""
     try:
-        array: Any = _array(values)
-    except _NO_ARRAY:
-        return pa.array([_text(value) for value in values], pa.string()), "text"
+        array: Any = _make_array(values)
+    except _ARROW_ERRORS:
+        return pa.array([_to_text(value) for value in values], pa.string()), "text"
     kind = "records with keys added" if pa.types.is_nested(array.type) else str(array.type)
     return array, kind
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same_json(one: Any, other: Any) -> bool:
     """Return whether two values are the same JSON; 1, 1.0 and true differ."""
     return json.dumps(one) == json.dumps(other)
 
 
-def _of_records(records: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
+def _records_to_table(records: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
     names = list(dict.fromkeys(name for record in records for name in record))
-    return _marked_table(
-        {name: _column([record.get(name) for record in records]) for name in names}
+    return _make_marked_table(
+        {name: _make_column([record.get(name) for record in records]) for name in names}
     )
 
 
-def _marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Table:
+def _make_marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Table:
     fields = [
         pa.field(name, column.type, metadata=None if mark is None else {MARK: mark})
         for name, (column, mark) in columns.items()
@@ -130,22 +133,22 @@ def _marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Ta
     return table
 
 
-def _column(values: list[Any]) -> tuple[Any, bytes]:
+def _make_column(values: list[Any]) -> tuple[Any, bytes]:
     """Return an array of values and `VALUES`, or of their JSON text and `JSON`."""
     kinds = {type(value) for value in values} - {type(None)}
     try:
         if len(kinds) > 1:
             return as_json(values), JSON
-        array = _array(values)
+        array = _make_array(values)
         if kinds <= _EXACT or json.dumps(array.to_pylist()) == json.dumps(values):
             return array, VALUES
-    except _NO_ARRAY:
+    except _ARROW_ERRORS:
         pass
     return as_json(values), JSON
 
 
-def _array(values: list[Any]) -> Any:
-    """Return values as an array. Raise one of `_NO_ARRAY` without a common type."""
+def _make_array(values: list[Any]) -> Any:
+    """Return values as an array. Raise one of `_ARROW_ERRORS` without a common type."""
     array = pa.array(values)
     if _has_empty_record(array.type):
         raise ValueError("Parquet does not support records without a field")
@@ -164,7 +167,7 @@ def as_json(values: Iterable[Any]) -> Any:
     return pa.array(texts, pa.string())
 
 
-def _text(value: Any) -> str | None:
+def _to_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return None if value is None else value.encode(errors="backslashreplace").decode()
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -174,10 +177,10 @@ def together(tables: Iterable[pyarrow.Table]) -> pyarrow.Table:
     """Return concatenated tables; absent columns are null."""
     parts = [part for part in tables if part.num_columns]
     names = dict.fromkeys(name for part in parts for name in part.column_names)
-    return _marked_table({name: _joined(parts, name) for name in names})
+    return _make_marked_table({name: _concat_column(parts, name) for name in names})
 
 
-def _joined(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
+def _concat_column(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
     """Return a column of all parts, and its mark (None: Parquet)."""
     pieces = [
         part.select([name])

@@ -27,21 +27,23 @@ SEPARATORS = (";", ",", "|", " ", "/")
 """Usual separators of ids in a cell."""
 
 
-def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, Any]:
+def several_in_one(missing: Iterable[str], known_ids: Collection[str]) -> dict[str, Any]:
     """Return a hint if missing ids (`nowhere`) are known ids with a separator between them.
 
     The hint is {}, or has the most frequent `separator`, the number of its `references`, an
     `example`, and counts of `others`. A reference counts for its first separator with known parts.
     """
     found: dict[str, list[str]] = {}
-    nowhere = list(nowhere)
-    for name in nowhere:
+    missing = list(missing)
+    for name in missing:
         for separator in SEPARATORS:
-            if separator in name and all(part.strip() in known for part in name.split(separator)):
+            if separator in name and all(
+                part.strip() in known_ids for part in name.split(separator)
+            ):
                 found.setdefault(separator, []).append(name)
                 break
     if not found:
-        return _as_text(nowhere, known)
+        return _detect_text_form(missing, known_ids)
     most = max(found, key=lambda separator: len(found[separator]))
     others = {separator: len(names) for separator, names in found.items() if separator != most}
     return {
@@ -52,17 +54,17 @@ def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, 
     }
 
 
-def _as_text(nowhere: Sequence[str], known: Collection[str]) -> dict[str, Any]:
+def _detect_text_form(missing: Sequence[str], known_ids: Collection[str]) -> dict[str, Any]:
     found: dict[str, list[str]] = {}
-    for name in nowhere:
+    for name in missing:
         text = name.strip()
-        listed = list_in(text[1:-1]) if text[:1] in "[{(" and text[-1:] in "]})" else None
+        listed = parse_list(text[1:-1]) if text[:1] in "[{(" and text[-1:] in "]})" else None
         point = POINT.match(text)
         if text.lower() in NULLS:
             found.setdefault("null", []).append(name)
-        elif listed and all(part in known for part in listed):
+        elif listed and all(part in known_ids for part in listed):
             found.setdefault("list", []).append(name)
-        elif point is not None and point[1] in known:
+        elif point is not None and point[1] in known_ids:
             found.setdefault("point", []).append(name)
     if not found:
         return {}
@@ -111,41 +113,41 @@ class TextCauses:
         starts = {one.lstrip()[:1] for one in ids}
         self.brackets = {one: _BRACKETS[one] for one in _BRACKETS if one not in starts}
         self.counts = counts
-        self.whole = False
-        written = [one for cell in causes for one in self._listed(cell) or [cell]]
+        self.has_whole_ids = False
+        written = [one for cell in causes for one in self._parse_list(cell) or [cell]]
         written = [one for one in written if one.strip() and not self._is_null(one)]
         if ids and written:
-            self.whole = all(map(WHOLE.match, ids)) and all(map(POINT.match, written))
+            self.has_whole_ids = all(map(WHOLE.match, ids)) and all(map(POINT.match, written))
 
-    def values(self, cell: str) -> list[str] | None:
+    def parse(self, cell: str) -> list[str] | None:
         """Return the causes in a cell; None if the cell is one id."""
         if self._is_null(cell):
             self.counts[AS_NULL] += 1
             return []
-        listed = self._listed(cell)
+        listed = self._parse_list(cell)
         if listed is not None:
             self.counts[AS_LIST] += 1
-            return [self._whole(one) for one in listed if not self._is_null(one)]
-        whole = self._whole(cell)
+            return [self._parse_whole(one) for one in listed if not self._is_null(one)]
+        whole = self._parse_whole(cell)
         return None if whole is cell else [whole]
 
     def _is_null(self, text: str) -> bool:
         return text.strip().lower() in self.nulls
 
-    def _listed(self, cell: str) -> list[str] | None:
+    def _parse_list(self, cell: str) -> list[str] | None:
         text = cell.strip()
         there = len(text) > 1 and self.brackets.get(text[0]) == text[-1]
-        return list_in(text[1:-1]) if there else None
+        return parse_list(text[1:-1]) if there else None
 
-    def _whole(self, text: str) -> str:
-        match = POINT.match(text.strip()) if self.whole else None
+    def _parse_whole(self, text: str) -> str:
+        match = POINT.match(text.strip()) if self.has_whole_ids else None
         if match is None:
             return text
         self.counts[AS_WHOLE] += 1
         return match[1]
 
 
-def list_in(text: str) -> list[str] | None:
+def parse_list(text: str) -> list[str] | None:
     """Return the values of a list without its brackets: quoted or bare; None if malformed."""
     if _NUMBERS.match(text.strip()):
         return text.split()
@@ -164,7 +166,7 @@ def list_in(text: str) -> list[str] | None:
     return values
 
 
-def doubtful(whole: bool) -> str:
+def make_doubtful_pattern(has_whole_ids: bool) -> str:
     """Return the Arrow pattern of cells that `TextCauses` must parse."""
     words = "|".join(re.escape(one) for one in sorted(NULLS))
-    return r"(?i)^\s*([\[{(]|(" + words + r")\s*$)" + (r"|\.0+\s*$" if whole else "")
+    return r"(?i)^\s*([\[{(]|(" + words + r")\s*$)" + (r"|\.0+\s*$" if has_whole_ids else "")

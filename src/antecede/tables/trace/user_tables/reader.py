@@ -22,25 +22,24 @@ from antecede.tables.trace.causes import (
     UNREADABLE_IN,
 )
 from antecede.tables.trace.causes import UNREADABLE_CAUSES as UNREADABLE_CAUSES
-from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
+from antecede.tables.trace.reader import Detail, Item, ReadOptions, quarantine_break
 from antecede.tables.trace.schema import Quarantined
-from antecede.tables.trace.time_text import GUESSED, LOOKS_LIKE, READ_AS, UNREADABLE
+from antecede.tables.trace.time_text import GUESSED_UNIT, TABLE_UNIT, TIMES_LIKE, UNREADABLE_TIMES
 from antecede.tables.trace.user_tables import blocks
 from antecede.tables.trace.user_tables.blocks import Block
 from antecede.tables.trace.user_tables.columns import Columns
-from antecede.tables.trace.user_tables.extra_columns import Own
-from antecede.tables.trace.user_tables.usual_names import USUAL
-from antecede.tables.trace.user_tables.usual_names import words as unread_words
-from antecede.tables.trace.user_tables.vectorized import Chunk, Piece, each_row, pieces
+from antecede.tables.trace.user_tables.extra_columns import ExtraRows
+from antecede.tables.trace.user_tables.usual_names import USUAL, describe_unread
+from antecede.tables.trace.user_tables.vectorized import Chunk, Piece, block_to_rows, pieces
 from antecede.tables.trace.user_tables.writing import JSON_LINES as JSON_LINES_FORMAT
 
 ABSENT_KEYS = "absent_keys"
 """Name of a detail: number of absent keys in records of JSON lines."""
 GUESSED_COLUMNS = "guessed_columns"
 """Name of a detail: columns that were chosen by usual names."""
-LIKELY, LATER = "unread_causes", "unread_later_events"
+UNREAD_CAUSES, UNREAD_LATER = "unread_causes", "unread_later_events"
 """Names of details: unread columns that may contain causes, or later events."""
-FOUND_BY = "found_by: "
+MATCHED_BY = "found_by: "
 """Prefix of names of details: number of files in which an expression selects a value."""
 SAMPLE_ROWS = 1000
 DELIMITERS = ",\t;|"
@@ -57,11 +56,13 @@ def guessed_columns(details: Mapping[str, Any]) -> str:
     """Return the text on columns chosen by usual names, or ""."""
     found = details.get(GUESSED_COLUMNS)
     said = [f"{found}: guessed by name; options choose others"] if found else []
-    unread = unread_words(str(details.get(LIKELY, "")), str(details.get(LATER, "")))
+    unread = describe_unread(
+        str(details.get(UNREAD_CAUSES, "")), str(details.get(UNREAD_LATER, ""))
+    )
     said += [unread] if unread else []
     for name, count in details.items():
-        if name.startswith(FOUND_BY) and not count:
-            said.append(f"expression {name.removeprefix(FOUND_BY)} selects nothing in any row")
+        if name.startswith(MATCHED_BY) and not count:
+            said.append(f"expression {name.removeprefix(MATCHED_BY)} selects nothing in any row")
     return "; ".join(said)
 
 
@@ -77,62 +78,66 @@ class TableReader:
             return 0.8 if any(part.suffix == ".parquet" for part in text.files_below(path)) else 0.0
         if head.startswith(b"PAR1"):
             return 1.0
-        first = _first_line(head)
+        first = _get_first_line(head)
         if first.startswith("{"):
-            return 0.5 if isinstance(text.json_object(first), dict) else 0.0
+            return 0.5 if isinstance(text.parse_json_object(first), dict) else 0.0
         if JSON_LINES & set(path.suffixes):
-            lines = map(text.json_object, text.decode(head).split("\n"))
+            lines = map(text.parse_json_object, text.decode(head).split("\n"))
             return 0.4 if any(isinstance(one, dict) for one in lines) else 0.0
         if {".csv", ".tsv"} & set(path.suffixes):
             return 0.6
-        columns = {name.strip().lower() for name in first.split(_delimiter(first))}
+        columns = {name.strip().lower() for name in first.split(_detect_delimiter(first))}
         return 0.3 if len(columns) > 1 and columns & set(USUAL["id"]) else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every row."""
-        return (item for item, _ in self.read_with_own(path, options))
+        return (item for item, _ in self.read_with_extra(path, options))
 
-    def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[tuple[Item, Own | None]]:
+    def read_with_extra(
+        self, path: Path, options: ReadOptions
+    ) -> Iterator[tuple[Item, ExtraRows | None]]:
         """Yield every row with its extra columns; the reference for `read_by_columns`."""
-        for item in self._read(path, options, each_row):
+        for item in self._read(path, options, block_to_rows):
             if isinstance(item, Detail):
                 yield item, None
             elif not isinstance(item, Chunk):
                 yield item
 
     def read_by_columns(
-        self, path: Path, options: ReadOptions, own: bool
+        self, path: Path, options: ReadOptions, keep_extra: bool
     ) -> Iterator[Piece | Detail]:
-        """Yield the items of `read_with_own`, vectorized where the result is the same."""
-        return self._read(path, options, lambda block, columns: pieces(block, columns, own))
+        """Yield the items of `read_with_extra`, vectorized where the result is the same."""
+        return self._read(path, options, lambda block, columns: pieces(block, columns, keep_extra))
 
     def _read(
         self, path: Path, options: ReadOptions, make: Callable[[Block, Columns], Iterator[Piece]]
     ) -> Iterator[Piece | Detail]:
-        coming = self._blocks(path)
+        coming = self._read_blocks(path)
         ahead, sample = first_blocks(coming)
         if not sample:
             yield from ((row, None) for block in ahead for _, row in block.bad)
             return
-        in_json = _in_json(path)
+        in_json = _is_json_lines(path)
         is_csv = kind_of(path)[1] is not None
-        columns = Columns(sample, options, str(path), growing=in_json, untyped=is_csv)
+        columns = Columns(sample, options, str(path), can_grow=in_json, is_untyped=is_csv)
         records = keys = 0
-        for block in itertools.chain(_emptied(ahead), coming):
+        for block in itertools.chain(_pop_blocks(ahead), coming):
             if in_json:
                 records += block.rows
-                keys += sum(map(len, block.as_records()))
+                keys += sum(map(len, block.to_records()))
             yield from make(block, columns)
         yield from details_of(columns, records * len(columns.known) - keys if in_json else 0)
 
-    def _blocks(self, path: Path) -> Iterator[Block]:
+    def _read_blocks(self, path: Path) -> Iterator[Block]:
         parquet, delimiter = kind_of(path)
         if parquet is not None:
             for part in parquet:
                 yield from blocks.parquet(part)
             return
-        found = blocks.json_lines(path) if delimiter is None else blocks.delimited(path, delimiter)
-        for block in to_the_break(found, path):
+        found = (
+            blocks.read_json_lines(path) if delimiter is None else blocks.read_csv(path, delimiter)
+        )
+        for block in quarantine_break(found, path):
             yield Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
 
 
@@ -142,7 +147,7 @@ def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str
     sample: list[Mapping[str, object]] = []
     for block in coming:
         ahead.append(block)
-        sample += block.as_records(min(SAMPLE_ROWS - len(sample), block.rows))
+        sample += block.to_records(min(SAMPLE_ROWS - len(sample), block.rows))
         if len(sample) == SAMPLE_ROWS:
             break
     return ahead, sample
@@ -151,61 +156,61 @@ def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str
 def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
     """Return (Parquet files, None), (None, delimiter of CSV), or (None, None) for JSON lines."""
     if path.is_dir():
-        return _parts(path), None
-    head = text.read_up_to(path, text.HEAD_BYTES)[0]
+        return _find_parquet_files(path), None
+    head = text.read_bytes(path, text.HEAD_BYTES)[0]
     if head.startswith(b"PAR1"):
         return [path], None
-    return None, None if _in_json(path) else _delimiter(_first_line(head))
+    return None, None if _is_json_lines(path) else _detect_delimiter(_get_first_line(head))
 
 
-def _emptied(ahead: list[Block]) -> Iterator[Block]:
+def _pop_blocks(ahead: list[Block]) -> Iterator[Block]:
     while ahead:
         yield ahead.pop(0)
 
 
 def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
     """Yield the details of a file. Raise FormatError for a named column that no record has."""
-    columns.check_all_came()
-    if found := columns.guessed():
+    columns.check_named_columns()
+    if found := columns.describe_guesses():
         yield Detail(GUESSED_COLUMNS, found)
     yield Detail(CAUSE_COLUMNS, ", ".join(map(text.shorten, columns.known))[:300])
-    yield Detail(TOLD_BY, columns.telling())
-    for name, unread in zip((LIKELY, LATER), columns.unread(), strict=True):
+    yield Detail(TOLD_BY, columns.describe_candidates())
+    for name, unread in zip((UNREAD_CAUSES, UNREAD_LATER), columns.list_unread(), strict=True):
         if unread:
             yield Detail(name, unread)
     for expression, count in columns.expressions.items():
-        yield Detail(f"{FOUND_BY}{expression}", count)
-    for name, count in columns.causes.items():
+        yield Detail(f"{MATCHED_BY}{expression}", count)
+    for name, count in columns.cause_counts.items():
         if count:
             yield Detail(name, count)
     if columns.unreadable_times:
-        yield Detail(UNREADABLE, columns.unreadable_times)
+        yield Detail(UNREADABLE_TIMES, columns.unreadable_times)
     if absent_keys:
         yield Detail(ABSENT_KEYS, absent_keys)
     for name, where in ((ROUNDED_CAUSES, ROUNDED_IN), (UNREADABLE_CAUSES, UNREADABLE_IN)):
-        if columns.causes[name]:
-            yield Detail(where, " and ".join(columns.of["parents"]))
+        if columns.cause_counts[name]:
+            yield Detail(where, " and ".join(columns.chosen["parents"]))
     if columns.guessed_unit:
-        yield Detail(GUESSED, columns.guessed_unit)
-    if misfits := columns.sizes.misfits():
-        yield Detail(READ_AS, columns.unit)
+        yield Detail(GUESSED_UNIT, columns.guessed_unit)
+    if misfits := columns.time_sizes.count_misfits():
+        yield Detail(TABLE_UNIT, columns.unit)
         for unit, count in misfits.items():
-            yield Detail(f"{LOOKS_LIKE}{unit}", count)
+            yield Detail(f"{TIMES_LIKE}{unit}", count)
 
 
-def _first_line(head: bytes) -> str:
+def _get_first_line(head: bytes) -> str:
     return text.decode(head).lstrip("\ufeff \t\r\n").partition("\n")[0]
 
 
-def _in_json(path: Path) -> bool:
+def _is_json_lines(path: Path) -> bool:
     if path.is_dir():
         return False
     if JSON_LINES & set(path.suffixes):
         return True
-    return _first_line(text.read_up_to(path, text.HEAD_BYTES)[0]).startswith("{")
+    return _get_first_line(text.read_bytes(path, text.HEAD_BYTES)[0]).startswith("{")
 
 
-def _parts(folder: Path) -> list[Path]:
+def _find_parquet_files(folder: Path) -> list[Path]:
     files = text.files_below(folder)
     odd = [
         str(part.relative_to(folder))
@@ -222,5 +227,5 @@ def _parts(folder: Path) -> list[Path]:
     return files
 
 
-def _delimiter(first_line: str) -> str:
+def _detect_delimiter(first_line: str) -> str:
     return max(DELIMITERS, key=first_line.count)

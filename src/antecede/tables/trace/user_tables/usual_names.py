@@ -24,7 +24,7 @@ USUAL = {
     "clock": ("clock", "vector_clock", "vc"),
     "text": ("text", "message", "msg", "event", "description"),
 }
-LIKELY = frozenset(
+LIKELY_CAUSES = frozenset(
     {
         *("prev", "prevs", "previd", "prevhash", "previous", "previousid", "previoushash"),
         *("deps", "dependencies", "heads", "references", "refs", "links", "threadts", "threadid"),
@@ -33,7 +33,7 @@ LIKELY = frozenset(
         *("parenthash", "parenthashes", "parenteventhash", "predecessorid", "predecessorids"),
     }
 )
-LATER = frozenset(
+LATER_EVENTS = frozenset(
     {
         *("next", "nextid", "nexts", "nextids", "nextevents", "nexteventid", "child", "childid"),
         *("children", "childids", "successor", "successors", "successorid", "successorids"),
@@ -43,7 +43,7 @@ LATER = frozenset(
 _SEVERAL = re.compile(r"[\s,;|]+")
 
 
-def bare(name: str) -> str:
+def simplify_name(name: str) -> str:
     """Return a name without case and punctuation."""
     return re.sub(r"[\W_]+", "", name.lower())
 
@@ -52,28 +52,28 @@ def find_usual(name: str, known: Sequence[str]) -> tuple[str, ...]:
     """Return the columns with a usual name for a column of the schema, the best first."""
     usual = (name, *USUAL.get(name, ()))
     lower = {column.lower(): column for column in reversed(known)}
-    alike = {bare(column): column for column in reversed(known)}
+    alike = {simplify_name(column): column for column in reversed(known)}
     return tuple(
         dict.fromkeys(
             names[spelling(one)]
-            for names, spelling in ((lower, str.lower), (alike, bare))
+            for names, spelling in ((lower, str.lower), (alike, simplify_name))
             for one in usual
             if spelling(one) in names
         )
     )
 
 
-def likely_causes(known: Iterable[str]) -> list[str]:
+def find_likely_causes(known: Iterable[str]) -> list[str]:
     """Return the columns that contain causes in some tables."""
-    return [column for column in known if bare(column) in LIKELY]
+    return [column for column in known if simplify_name(column) in LIKELY_CAUSES]
 
 
-def later_events(known: Iterable[str]) -> list[str]:
+def find_later_events(known: Iterable[str]) -> list[str]:
     """Return the columns that contain later events, not causes."""
-    return [column for column in known if bare(column) in LATER]
+    return [column for column in known if simplify_name(column) in LATER_EVENTS]
 
 
-def names_ids(
+def find_id_columns(
     columns: Sequence[str],
     sample: Sequence[Mapping[str, object]],
     ids: frozenset[str],
@@ -91,7 +91,7 @@ def names_ids(
     ]
 
 
-def words(likely: str, later: str) -> str:
+def describe_unread(likely: str, later: str) -> str:
     """Return the text on unread columns."""
     said = []
     if likely:

@@ -11,7 +11,7 @@ from antecede.tables.trace import text
 from antecede.tables.trace.identities import is_blank, is_rounded
 
 
-def joined_id(parts: Sequence[str]) -> str:
+def join_id(parts: Sequence[str]) -> str:
     """Return the id of several parts, joined by ":": orders:3:17.
 
     Colons and backslashes in all parts except the last are escaped by a backslash.
@@ -20,12 +20,12 @@ def joined_id(parts: Sequence[str]) -> str:
     return ":".join([*(part.replace("\\", r"\\").replace(":", r"\:") for part in first), last])
 
 
-def could_be_joined_id(text: str, parts: int) -> bool:
+def can_be_joined_id(text: str, parts: int) -> bool:
     """Return whether a text has at least `parts` parts."""
     return text.replace(r"\\", "").replace(r"\:", "").count(":") >= parts - 1
 
 
-def as_list(value: object) -> object:
+def parse_json_list(value: object) -> object:
     """Return a list from its JSON text, other values unchanged."""
     if not isinstance(value, str) or not value.startswith("["):
         return value
@@ -35,7 +35,7 @@ def as_list(value: object) -> object:
         return value
 
 
-def rounded_words(value: object, columns: Sequence[str]) -> str:
+def describe_rounded(value: object, columns: Sequence[str]) -> str:
     """Return the message for a rounded number."""
     where = f" of column {columns[0]}" if columns else ""
     return (
@@ -43,7 +43,7 @@ def rounded_words(value: object, columns: Sequence[str]) -> str:
     )
 
 
-def filled(cells: Sequence[Sequence[object]]) -> Iterator[object]:
+def combine_parts(cells: Sequence[Sequence[object]]) -> Iterator[object]:
     """Yield causes from the cells of their parts; a single value is combined with each of a list.
 
     Yield nothing if all cells are blank. Raise ValueError for lists of different lengths.
@@ -57,14 +57,14 @@ def filled(cells: Sequence[Sequence[object]]) -> Iterator[object]:
     yield from zip(*(cell if len(cell) != 1 else list(cell) * size for cell in cells), strict=True)
 
 
-def plain(value: object) -> object:
+def decimal_to_number(value: object) -> object:
     """Return a decimal as an integer or the nearest float, other values unchanged."""
     if not isinstance(value, Decimal) or not value.is_finite():
         return value
     return int(value) if value == value.to_integral_value() else float(value)
 
 
-def cells_in(value: object, separator: str | None) -> Sequence[object]:
+def split_cell(value: object, separator: str | None) -> Sequence[object]:
     """Return the values in a cell: a list, a JSON list as text, or separated text."""
     if isinstance(value, list | tuple):
         return value
@@ -81,15 +81,17 @@ def cells_in(value: object, separator: str | None) -> Sequence[object]:
     return (value,)
 
 
-def checked_clock(clock: Mapping[object, object]) -> dict[str, int]:
+def check_clock(clock: Mapping[object, object]) -> dict[str, int]:
     """Return the positive entries of a clock. Raise ValueError for an invalid entry."""
     checked: dict[str, int] = {}
     for member, written in clock.items():
-        count = None if isinstance(written, str) else text.int64(written)
+        count = None if isinstance(written, str) else text.parse_int64(written)
         if written is None or count == 0:
             continue
         if is_rounded(written):
-            raise ValueError(f"the counter of {member!r} is rounded: {rounded_words(written, ())}")
+            raise ValueError(
+                f"the counter of {member!r} is rounded: {describe_rounded(written, ())}"
+            )
         if count is None or count < 0:
             raise ValueError(
                 f"invalid counter of {member!r}: {written!r}; expected an integer >= 0"
@@ -103,14 +105,14 @@ def checked_clock(clock: Mapping[object, object]) -> dict[str, int]:
 def is_number(value: object) -> bool:
     """Return whether a value is a number or numeric text."""
     try:
-        return not isinstance(value, bool) and float(str(plain(value))) is not None
+        return not isinstance(value, bool) and float(str(decimal_to_number(value))) is not None
     except ValueError:
         return False
 
 
-def finite(value: object) -> float | None:
+def parse_finite(value: object) -> float | None:
     """Return a finite number, 0.0 for other values, None for null, NaN and infinities."""
-    value = plain(value)
+    value = decimal_to_number(value)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | str):
