@@ -66,10 +66,7 @@ def read(
     *,
     own: bool = False,
 ) -> Trace:
-    """Return the trace in `paths`; `own`: keep extra columns.
-
-    Raise InputError if there is no event, and as `read_batches` does.
-    """
+    """Return the trace in `paths`. Raise InputError without any event; see `read_batches`."""
     chosen = choose_readers(paths, format or implied_format(options), options)
     batches = list(batches_of(chosen, options, keep_extra=own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
@@ -89,7 +86,7 @@ def read_batches(
     *,
     own: bool = False,
 ) -> Iterator[Batch]:
-    """Yield batches of at most `batch_rows` events, file by file; `own`: keep extra columns.
+    """Yield batches of at most `batch_rows` events, file by file, on request with extra columns.
 
     Raise InputError for an unreadable path or an option that the format does not use. Raise
     FormatError for an unknown format or for paths of several formats.

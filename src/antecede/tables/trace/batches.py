@@ -45,10 +45,7 @@ class Batch(NamedTuple):
 
 
 def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
-    """Return events in the schema, `file_order` numbered from `first`.
-
-    Raise one of `_STORE_ERRORS` if a value does not fit the schema.
-    """
+    """Return events as a batch, numbered from `first`. Raise one of `_STORE_ERRORS`."""
     columns: dict[str, Any] = dict(zip(schema.NAMES, zip(*events, strict=True), strict=False))
     columns["file_order"] = range(first, first + len(events))
     arrays = [pa.array(columns.get(f.name, ()), type=cast("Any", f.type)) for f in SCHEMA]

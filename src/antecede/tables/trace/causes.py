@@ -16,11 +16,9 @@ REPEATED, BLANK = "repeated_causes", "blank_causes"
 UNREAD_REPLIES = "unread_reply_headers"
 """Name of a detail: reply headers of mail without a readable id."""
 AMBIGUOUS_CAUSES = "ambiguous_causes"
-"""Name of a detail: causes whose id exists in several sources."""
 ROUNDED_CAUSES, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: floating-point causes from 2**53 on, and their columns."""
 PARTIAL_CAUSES = "partial_causes"
-"""Name of a detail: causes with fewer parts than an id."""
 AS_NULL, AS_LIST, AS_WHOLE = "causes_as_null", "causes_as_lists", "causes_as_whole_numbers"
 """Names of details: cells of CSV that are not read as one id (`list_separators.TextCauses`)."""
 READER_FOOTNOTES = {
@@ -78,9 +76,7 @@ class Causes(NamedTuple):
     """Floating-point causes of 2**53 or more, which are rounded."""
     rounded_in: str = ""
     unread: int = 0
-    """Reply headers without an id."""
     ambiguous: int = 0
-    """Causes whose id exists in several sources."""
     unreadable: int = 0
     """Causes that are fractions or infinite."""
     unreadable_in: str = ""

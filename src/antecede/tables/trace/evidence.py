@@ -42,7 +42,6 @@ SCHEMA_ADVICE: Final = (
     "rename the column of causes to `parents` (on the command line: --after COLUMN), or add "
     "clock_members and clock_counts, or kind (send, receive, deliver)"
 )
-"""Advice for a table in the schema."""
 WHY: Final = "why_no_causality"
 """Name of a detail: text of `describe_none` if the source is none."""
 MAX_EXAMPLE: Final = 40
@@ -132,10 +131,7 @@ def supports(events: Any, source: str | None, format: str = "table") -> bool:
 
 
 def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None = None) -> str:
-    """Return the causality source of a table. Raise InputError if a table with rows has none.
-
-    All columns except `id` may be absent.
-    """
+    """Return the causality source of a table. Raise InputError if a table with rows has none."""
     whole = conform(events)
     source = source_in(whole, format)
     if source == NONE and len(whole):
@@ -181,10 +177,7 @@ def describe_none(events: Any, details: Mapping[str, Any]) -> str:
 
 
 def describe_cells(cells: Cells, details: Mapping[str, Any]) -> str:
-    """Return the error message for a table without causality: reasons, columns, remedy.
-
-    `details`: details of the reader. Without `TOLD_BY` the table is in the schema.
-    """
+    """Return the error message for a table without causality: reasons, columns, remedy."""
     why = "; ".join(_list_reasons(cells, details)) or "no column has causes, clocks or receipts"
     there = details.get(CAUSE_COLUMNS)
     columns = f"; columns are {there}" if there else ""

@@ -42,10 +42,7 @@ class EvaluationFailure(NamedTuple):
 
 
 def compile_expression(text: str, option: str) -> Expression:
-    """Return a compiled expression; `option`: its origin in messages, for example "--id".
-
-    Raise InputError for invalid syntax, an unknown function, or a wrong number of arguments.
-    """
+    """Return a compiled expression; `option`: its origin. Raise InputError if it is invalid."""
     parsed, problem = _compile_text(text)
     if parsed is None or problem:
         raise InputError(f"{option}: invalid JMESPath expression {text!r}: {problem}")
@@ -91,10 +88,7 @@ def evaluate(text: str, record: Mapping[str, object]) -> object:
 
 
 def select_values(expression: Expression, record: Any) -> list[Any]:
-    """Return the values that an expression selects: elements of a list, no null, or one value.
-
-    Raise InputError if a function rejects a value.
-    """
+    """Return the selected values: elements of a list, or one. Raise InputError on failure."""
     try:
         found = expression.parsed.search(record)
     except _FAILURES as error:

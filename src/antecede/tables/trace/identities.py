@@ -100,10 +100,7 @@ def whole_numbers(floats: Any) -> tuple[Any, Any]:
 
 
 def ids_of(column: Any) -> Any:
-    """Return a column of ids as text [n], null for blanks and unreadable numbers.
-
-    Raise pyarrow.ArrowException for a type without a text form.
-    """
+    """Return ids as text [n], null if blank or unreadable. Raise pyarrow.ArrowException."""
     if pa.types.is_floating(column.type):
         return whole_numbers(column)[0].cast(pa.string())
     column = column.cast(pa.string())
@@ -111,10 +108,7 @@ def ids_of(column: Any) -> Any:
 
 
 def column_to_causes(column: Any) -> Any:
-    """Return a column of causes as text [n]: null for blanks, `unreadable_name` if not an id.
-
-    Raise pyarrow.ArrowException for a type without a text form.
-    """
+    """Return causes as text [n], null if blank, `unreadable_name` if no id; errors as `ids_of`."""
     return float_causes(column)[0] if pa.types.is_floating(column.type) else ids_of(column)
 
 

@@ -74,7 +74,6 @@ ENTRY_POINTS = "antecede.readers"
 _READERS: dict[str, Reader] = {}
 _LOADED: list[bool] = []
 _LOAD_ERRORS: dict[str, str] = {}
-"""Errors of entry points that failed to load."""
 
 
 def register(reader: Reader) -> None:
@@ -89,10 +88,7 @@ def register(reader: Reader) -> None:
 
 
 def load_entry_points() -> None:
-    """Register the readers of installed packages, once; they do not replace known names.
-
-    The value of an entry point is a reader or its class. `by_name` reports failures.
-    """
+    """Register the readers of installed packages once; they do not replace known names."""
     if _LOADED:  # importing a reader may call this again
         return
     _LOADED.append(True)

@@ -66,10 +66,7 @@ class DistinctRows(NamedTuple):
 
 
 def conform(table: pa.Table) -> pa.Table:
-    """Return the table with exactly the columns of the schema; absent ones get their default.
-
-    Raise InputError if `id` is absent or a type does not fit.
-    """
+    """Return a table with the schema's columns. Raise InputError without `id` or for a bad type."""
     if "id" not in table.column_names:
         raise InputError("the table has no column id; add or rename one")
     n = len(table)

@@ -137,10 +137,7 @@ def _count_out_of_order(line: Ints, seq: Ints, place: Ints) -> int:
 def _find_predecessors(
     rows: Ints, line: Ints, seq: Ints
 ) -> tuple[Ints, npt.NDArray[np.bool_], int]:
-    """Return each row's predecessor (-1: none), a mask of gaps, and the count of missing numbers.
-
-    `rows`: one row per number, in order.
-    """
+    """Return each row's predecessor (-1: none), a mask of gaps, and the number of missing ones."""
     before = np.full(len(line), -1, np.int64)
     gap = np.zeros(len(line), np.bool_)
     same = _equals_previous(line[rows])

@@ -35,7 +35,6 @@ from antecede.tables.trace.user_tables.usual_names import USUAL, simplify_name
 from antecede.tables.trace.user_tables.values import join_id
 
 SAMPLE = 20
-"""Objects at the beginning of a file that detection checks."""
 MAX_CAUSES = 10_000
 _USUAL_CAUSES = frozenset(map(simplify_name, USUAL["parents"]))
 _DECODER = json.JSONDecoder()

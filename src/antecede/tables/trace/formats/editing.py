@@ -78,7 +78,7 @@ class _ChangeReader(Buffer):
         self.source = str(path)
         self.run = path.name.partition(".")[0] or path.name
         self.keep_from = _NO_LIMIT
-        """Position from which the buffer must keep text, if before `at`."""
+        """Position from which the buffer must keep text, if before `position`."""
         self.passed_characters = 0
         self.start_pattern = _compile_start(*_FIRST_KEYS)
         """Pattern of the start of a change; its key is that of the first change."""
@@ -111,7 +111,7 @@ class _ChangeReader(Buffer):
     # --- the buffer -----------------------------------------------------------------------
 
     def read_more(self) -> bool:
-        """Extend the buffer; return False at the end. Text before `at` and `kept` is dropped."""
+        """Extend the buffer and keep text from `keep_from`; return False at the end."""
         is_kept, ahead = self.keep_from != _NO_LIMIT, max(self.position - self.keep_from, 0)
         self.position -= ahead
         has_more = super().read_more()
@@ -211,7 +211,7 @@ class _ChangeReader(Buffer):
         return not unterminated and error.pos < len(self.text) - _NEAR_END
 
     def _skip_damage(self, is_start: bool, raw: str) -> None:
-        """Move from bad text to the next start of a change; `begins`: bad text starts a change.
+        """Move from bad text to the next start of a change; `is_start`: bad text starts a change.
 
         Bad text counts as one change unless it is too short, or is the rest of the last change
         after a stray bracket: it has only keys that the last change lacks.
@@ -269,7 +269,6 @@ def _compile_start(*keys: str) -> re.Pattern[str]:
 
 
 def _read_parents(change: dict[str, Any]) -> tuple[list[int], str]:
-    """Return the positions of the parents, and a defect or ""."""
     parents = change.get("parents")
     if not isinstance(parents, list):
         return [], "no list of parents (single-editor traces have none)"

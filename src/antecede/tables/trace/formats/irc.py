@@ -23,9 +23,7 @@ from antecede.tables.trace.reader import Detail, Item, ReadOptions, quarantine_b
 from antecede.tables.trace.schema import SEND, Event, Quarantined
 
 LOGS = (".raw.txt", ".ascii.txt")
-"""Endings of the log file, by preference."""
 SAMPLE_LINES = 20
-"""Lines at the beginning of a file that detection checks."""
 MAX_LINKS = 1 << 20
 """Limit of links of a log: half a gigabyte of memory."""
 
@@ -114,7 +112,6 @@ class _AnnotatedLog:
         self.linked_lines: dict[int, int] = {}
         """All linked lines, each with its first line in the annotation."""
         self.annotated_lines: set[int] = set()
-        """Lines whose causes, or their absence, are annotated."""
         self.last_line = -1
         counted = ("repeated_links", "lines_not_annotated", "system_lines", "context_lines")
         self.counts = dict.fromkeys(counted, 0)

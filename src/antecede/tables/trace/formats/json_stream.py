@@ -4,8 +4,6 @@
 under `txns`. Memory holds one element and one block of the file. A file may hold several values
 (JSON lines).
 
-Theory of operation
--------------------
 A stack holds the open brackets, each with the number of matched keys. A value on the path is
 opened, a value at its end is yielded, any other is skipped. `json` decodes an element from a buffer
 that doubles until it holds the element, so the time is linear.

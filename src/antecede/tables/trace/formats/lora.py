@@ -12,7 +12,7 @@ one. Late uplinks count if they are among the next `LOOK_AHEAD` records. Counter
   reset starts a new order, as does a new server session (device address, session key).
 - The same number and payload within an hour is the same uplink (`repeated_records`), and its
   receipts count. Another payload means a reset.
-- A slightly lower number (`LATE`) that is new is a late uplink (`late_records`).
+- A slightly lower number (`MAX_LATE`) that is new is a late uplink (`late_records`).
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ MAX_COPY_AGE_NS = 3600 * 10**9
 """Limit of the time between reports of an uplink, by the archive's clock."""
 WRAP = 1 << 16
 MAX_REMEMBERED = 1024
-"""Uplinks kept per session to recognize repeated records."""
 MAX_SESSIONS = 4
-"""Sessions kept per device for late uplinks."""
 MAX_COUNTER = 1 << 32
 MAX_GATEWAYS = 1 << 12
 """Limit of receipts per uplink; bounds the memory of `LOOK_AHEAD` records."""
@@ -108,8 +106,6 @@ class _Row(NamedTuple):
 
 
 class _UplinkReader:
-    """State of reading a file: sessions, queued rows, counts."""
-
     def __init__(self, source: str) -> None:
         self.source = source
         self.sessions: dict[str, dict[str | None, _Session]] = {}
@@ -212,10 +208,7 @@ class _UplinkReader:
     def _find_session(
         self, device: str, key: str | None, counter: int, fingerprint: int, at: int | None
     ) -> tuple[_Session, int, bool]:
-        """Return the session of an uplink, its number there, and whether it is new.
-
-        `key`: the server's session (None: unknown).
-        """
+        """Return the session of an uplink, its number there, and whether it is new."""
         session = self.sessions.get(device, {}).get(key)
         if session is None and key is not None and device in self.restarts:
             session = self._start_session(device, key)

@@ -39,7 +39,6 @@ MAX_HEADER_LINES = 10_000
 MAX_ZONES = 20
 """Unknown zones of a file that are counted by name."""
 MAX_ADDRESSES = 10_000
-"""Characters of a header that are searched for addresses."""
 NO_ZONE = "none given"
 NEAREST_ANCESTORS = "nearest_ancestors"
 """Name of a detail: mails linked to an ancestor, because the archive lacks the answered mail."""
@@ -257,7 +256,6 @@ class _Mailbox:
         return self._parse_time(match[0], is_utc=True) if match else None
 
     def _parse_time(self, written: str, *, is_utc: bool = False) -> int | None:
-        """Return a time in ns; count unreadable times and unknown zones."""
         if not written.strip():
             return None
         date = parse_mail_date(written)

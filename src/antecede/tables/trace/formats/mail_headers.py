@@ -200,10 +200,7 @@ def parse_mail_date(written: str) -> MailDate:
 
 
 def strip_comments(header: str) -> str:
-    """Return a header without nested comments in parentheses.
-
-    Unmatched parentheses, and those within `<>` or quotes, are not comments.
-    """
+    """Return a header without comments in parentheses, except within `<>` or quotes."""
     if "(" not in header:
         return header
     opened: list[int] = []

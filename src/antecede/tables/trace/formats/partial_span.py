@@ -40,7 +40,6 @@ class PartialSpan(NamedTuple):
     end: int | None = None
     name: str | None = None
     unreadable_times: int = 0
-    """Number of unreadable times."""
     actual_unit: str | None = None
     """Unit of the times, if not the declared one."""
     unreadable_causes: int = 0
@@ -91,10 +90,7 @@ def make_partial_span(
     *,
     links_first: bool = False,
 ) -> PartialSpan:
-    """Return the span with the ids of trace, span and parent.
-
-    `links`: trace and span ids of further causes. Raise ValueError without a trace or span id.
-    """
+    """Return a span; `links`: ids of more causes. Raise ValueError without trace or span id."""
     of_trace, of_span, of_parent = ids
     trace, span = normalize_id(of_trace, TRACE_BYTES), normalize_id(of_span, SPAN_BYTES)
     if trace is None or span is None:
@@ -121,7 +117,6 @@ def make_partial_span(
 
 
 STATUS, KIND = "status", "span_kind"
-"""Extra columns of every span."""
 _STATUSES = {"error": "error", "2": "error", "ok": "ok", "1": "ok"}
 
 
@@ -132,10 +127,7 @@ def parse_status(code: object) -> str | None:
 
 
 def find_status(attributes: Mapping[str, Any]) -> str | None:
-    """Return the status in attributes: `otel.status_code`, else `error` if present and not false.
-
-    This is OpenTelemetry's mapping to Zipkin and Jaeger.
-    """
+    """Return the status in attributes: `otel.status_code`, else `error` unless it is false."""
     if found := parse_status(attributes.get("otel.status_code")):
         return found
     value = attributes.get("error", False)
@@ -148,10 +140,7 @@ def collect_columns(
     attributes: Mapping[str, Any],
     resource: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the extra columns of a span: status, kind, attributes, `resource.KEY`.
-
-    An attribute with the name of another column becomes `attribute.KEY`.
-    """
+    """Return the extra columns of a span; an attribute with a taken name is `attribute.KEY`."""
     found: dict[str, Any] = {STATUS: status, KIND: kind}
     for key, value in attributes.items():
         found[f"attribute.{key}" if key in found else key] = value

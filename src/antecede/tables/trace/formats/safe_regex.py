@@ -2,7 +2,7 @@
 
 An expression of the user or of a log may take exponential time in `re` (`(a+)+b`), and Python
 cannot interrupt it. So it runs in a child process, which returns the positions of matches. The
-child is killed if it finds no match for `LIMIT_S`.
+child is killed if it finds no match for `MATCH_TIMEOUT_S`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def find_matches(
 ) -> Iterator[RegexMatch]:
     """Yield the matches of `pattern.finditer` in each range of a text, in order.
 
-    Raise TooLongError without a match for `LIMIT_S`, InputError if the child does not start.
+    Raise RegexTimeoutError without a match for `MATCH_TIMEOUT_S`, InputError without a child.
     """
     names = list(pattern.groupindex)
     head = {"pattern": pattern.pattern, "flags": pattern.flags, "groups": names, "ranges": ranges}

@@ -41,7 +41,6 @@ LONG_LINE = 4096
 
 
 ItemWithExtra = tuple[Item, dict[str, Any] | None]
-"""Item with the extra columns of an event."""
 
 
 class ShivizReader:
@@ -96,7 +95,6 @@ class _ClockLog:
         self.time_unit = options.time_unit
         self.unreadable_times = 0
         self.guessed_units: set[str] = set()
-        """Units of numeric times, guessed by size."""
 
     def _choose_dialect(self, options: ReadOptions) -> shiviz_dialects.Dialect:
         own = shiviz_dialects.parse_declared_dialect(_get_first_line(self.text))
@@ -173,7 +171,6 @@ class _ClockLog:
         return self._find_long_line(0) is None
 
     def _find_long_line(self, start: int) -> int | None:
-        """Return the start of the first too long line from `start` on, if any."""
         begins = start
         for at in range(start, len(self.text), CHUNK):
             parts = self.text[at : at + CHUNK].split("\n")

@@ -28,9 +28,7 @@ NARROW = (
 )
 DELIMITER = r"^=== (?<trace>.*) ===$"
 SAMPLE = 32_768
-"""Characters at the beginning of a log that detection checks."""
 CLOCK_LIKE = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
-"""Start of a clock as JSON."""
 GROUPS = ("host", "clock", "event")
 
 _ONE = r"['\"]?(?P<member>[^\s,;='\"{}\[\]()<>]+)['\"]?\s*[:=]\s*(?P<count>\d+)"
@@ -53,10 +51,7 @@ class Dialect(NamedTuple):
 
 
 def compile_expression(spelling: str, required_groups: tuple[str, ...] = GROUPS) -> Dialect:
-    """Return a compiled expression in JavaScript or Python syntax.
-
-    Raise FormatError for invalid syntax or a missing group.
-    """
+    """Return a compiled expression. Raise FormatError if it is invalid or lacks a group."""
     python = _JAVASCRIPT_GROUP.sub("(?P<", spelling)
     flags = re.MULTILINE
     if python != spelling:  # \w and \d of JavaScript match only ASCII
@@ -114,10 +109,7 @@ def _count_fit(dialect: Dialect, text: str) -> tuple[int, int]:
 
 
 def parse_clock(written: str) -> dict[str, int] | str:
-    """Return the positive entries of a clock, or its defect as text.
-
-    A clock is JSON, or pairs such as `gateway:1,auth:2`, optionally in brackets.
-    """
+    """Return the positive entries of a clock (JSON, or pairs such as `a:1,b:2`), or its defect."""
     written = written.strip()
     try:
         if written.startswith('{\\"'):  # JSON in a quoted string

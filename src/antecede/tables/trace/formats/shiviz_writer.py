@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 def write_log(entries: Iterable[Entry], out: TextIO, has_runs: bool) -> int:
-    """Write a log; return the number of events. `several_runs`: separate executions by `run`."""
+    """Write a log; return the number of events. `has_runs`: separate executions by `run`."""
     out.write(HOST_FIRST + "\n" + (DELIMITER if has_runs else "") + "\n")
     hosts = _UniqueNames(lambda name: _BLANK.sub("_", name) or "_")
     runs = _UniqueNames(lambda name: _BREAKS.sub(" ", name[1:]).strip() or "_")

@@ -41,7 +41,7 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import SPLIT_TRACES
 
 MAX_EXTRA_COLUMNS: Final = 200
-"""Limit of extra columns of a file; other attributes go to `OTHERS` as JSON."""
+"""Limit of extra columns of a file; other attributes go to `OTHER_ATTRIBUTES` as JSON."""
 OTHER_ATTRIBUTES: Final = "other_attributes"
 
 _LISTS = (*spans_otlp.BLOCKS, *(way[-1] for way in spans_jaeger.LISTS), spans_chrome.LIST)

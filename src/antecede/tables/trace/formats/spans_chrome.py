@@ -34,7 +34,6 @@ LIST: Final = "traceEvents"
 SHAPE = re.compile(r'"ph"\s*:\s*"')
 _BEGIN, _END, _FLOW = (*"BbS",), (*"EeF",), (*"stf",)
 _SLICES: Final = ("X", *_BEGIN, "i", "I", "R", "n", "T", "p")
-"""Phases that become events."""
 _KNOWN_PHASES: Final = (*_SLICES, *_END, *_FLOW, "M")
 _FAR = 1 << 65
 NO_CLOSING: Final = "the file ends before ]"
@@ -141,8 +140,6 @@ def _get_scoped_id(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class _Slices:
-    """Index of the slices of a thread by time."""
-
     def __init__(self) -> None:
         self.slices: list[tuple[int, int, int]] = []
         self._around: list[int] = []

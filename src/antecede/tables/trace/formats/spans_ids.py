@@ -154,7 +154,6 @@ def _parse_digits(written: str, size: int) -> str | None:
 
 
 def _decode_text(written: str, size: int) -> str | None:
-    """Return the id that base64 contains as text, if any."""
     if _HEX.match(written) or not _ENCODED_TEXT.match(written):
         return None
     inner = _decode_base64(written).decode("latin-1")

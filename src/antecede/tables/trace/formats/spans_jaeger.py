@@ -31,7 +31,6 @@ from antecede.tables.trace.formats.partial_span import (
 from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 LISTS = (("data",), ("hits", "hits"))
-"""Paths to the list of traces or documents."""
 SHAPE = re.compile(r'"(operationName|operationname)"\s*:')
 HOSTS = ("hostname", "ip", "jaeger.hostname")
 """Tags with the instance of a process, beside OpenTelemetry's attributes."""
@@ -43,7 +42,7 @@ _VALUES = ("value", "vStr", "vBool", "vInt64", "vFloat64", "vBinary")
 def read_spans(
     element: object, unit: Unit, keep_extra: bool
 ) -> Iterator[PartialSpan | MalformedSpan]:
-    """Yield the spans of a trace, or of a span with its process; `own`: with status and tags."""
+    """Yield the spans of a trace, or of a span with its process."""
     inner = element.get("_source", element) if isinstance(element, dict) else element
     if not isinstance(inner, dict):
         yield make_malformed_span(inner, "", "expected a JSON object with a trace or a span")
@@ -61,10 +60,7 @@ def read_spans(
 def read_span(
     record: object, processes: Mapping[str, Any], unit: Unit, keep_extra: bool = False
 ) -> PartialSpan:
-    """Return the span of a record; `processes`: processes of the trace by id.
-
-    Raise ValueError with the reason if the record is not a span.
-    """
+    """Return the span of a record; `processes`: by id. Raise ValueError if it is not a span."""
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     where = record.get("process") or processes.get(str(record.get("processID")))
@@ -103,10 +99,7 @@ def find_member(service: object, tags: Mapping[str, Any]) -> str | None:
 
 
 def read_tags(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tags of a span or process: a list of keys and values, or a map.
-
-    Elasticsearch writes `@` for dots in keys of a map.
-    """
+    """Return the tags of a span or process, from a list or a map (Elasticsearch: `@` for dots)."""
     found: dict[str, Any] = {}
     tags = record.get("tags")
     for tag in tags if isinstance(tags, list) else ():

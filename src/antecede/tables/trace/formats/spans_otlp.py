@@ -34,7 +34,6 @@ from antecede.tables.trace.formats.partial_span import (
 from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 BLOCKS = ("resourceSpans", "resource_spans", "batches")
-"""Keys of lists of blocks."""
 SHAPES = re.compile(
     r'"(scopeSpans|scope_spans|instrumentationLibrarySpans|resourceSpans|resource_spans)"\s*:'
 )
@@ -60,7 +59,7 @@ def is_console(sample: str) -> bool:
 def read_spans(
     element: object, unit: Unit, keep_extra: bool
 ) -> Iterator[PartialSpan | MalformedSpan]:
-    """Yield the spans of a block or of an exporter; `own`: with attributes."""
+    """Yield the spans of a block or of an exporter."""
     if not isinstance(element, dict):
         yield make_malformed_span(
             element, "", "expected a JSON object with the spans of a resource"

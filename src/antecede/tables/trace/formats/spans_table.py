@@ -73,7 +73,6 @@ UNITS = {
     "spandurationus": "us",
     "transactiondurationus": "us",
 }
-"""Units that column names declare."""
 DOCUMENTS = {
     "Jaeger's export": ("data", "spans"),
     "OTLP's JSON": ("resourcespans", "batches", "scopespans"),
@@ -93,7 +92,6 @@ SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
 
 
 _TIME_LIKE = re.compile(r"time|start|begin|^ts|date$")
-"""Normalized names of columns that may contain times."""
 
 
 class Found(NamedTuple):

@@ -20,7 +20,6 @@ from antecede.tables.trace.time_text import DECLARED_UNIT, SPANS_READ_AS, UNREAD
 FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each unit."""
 CAUSES_PLACE: Final = "parent or links"
-"""Text for reports on causes."""
 _FIRST_S, _LAST_S = 1_262_304_000, 2_208_988_800  # 2010-01-01, 2040-01-01
 
 RANGES: Final = {

@@ -2,8 +2,6 @@
 
 A file is an array of spans, an array of arrays of spans, or one span per line.
 
-Theory of operation
--------------------
 A client and a server may share a span id: two rows, or in version 1 one row with annotations of
 both (cs, sr). They become two events, the server's caused by the client's. The cause of a child is
 the part in its own process, else the client's. A process may report a span in several rows: rows
@@ -53,7 +51,6 @@ from antecede.tables.trace.schema import Event, Quarantined
 
 Keys = npt.NDArray[np.int64]
 Piece = tuple[Event, Mapping[str, Any] | None]
-"""Event with its extra columns."""
 _MICROS = Unit("us")
 _SENT, _RECEIVED, _UNKNOWN_SIDE = 0, 1, 2
 _V1_ROLES = {"cs": CLIENT, "cr": CLIENT, "sr": SERVER, "ss": SERVER, "ms": PRODUCER, "mr": CONSUMER}
@@ -274,10 +271,7 @@ def _get_side(part: PartialSpan) -> int:
 
 
 def parts_of(record: object, unit: Unit = _MICROS, keep_extra: bool = False) -> list[PartialSpan]:
-    """Return the parts in a row: one, or two in version 1; `own`: with status, kind and tags.
-
-    Raise ValueError with the reason if the row is not a span.
-    """
+    """Return the parts in a row: one, or two in version 1. Raise ValueError if there is none."""
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     kind = (strip_text(record.get("kind")) or "").lower() or None

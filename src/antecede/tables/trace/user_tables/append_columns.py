@@ -38,10 +38,7 @@ class UnlikeError(Exception):
 
 
 def with_own(events: Any, extra: pyarrow.Table | None) -> tuple[pyarrow.Table, list[str]]:
-    """Return events with extra columns, and the names of these.
-
-    Raise InputError if a name and its `own_` form both exist.
-    """
+    """Return events with extra columns, and their names. Raise InputError if names collide."""
     table: Any = pa.Table.from_batches([events]) if hasattr(events, "serialize") else events
     names: list[str] = []
     if extra is None:

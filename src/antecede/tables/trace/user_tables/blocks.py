@@ -1,7 +1,5 @@
 """Block readers of Parquet, CSV and JSON lines.
 
-Theory of operation
--------------------
 `read_csv_rows` and `read_json_rows` define the rows of a file; blocks contain the same rows. Arrow
 parses CSV blocks like Python's csv module if they have no quotes, stray carriage returns or invalid
 bytes, after lines with another number of cells are removed. From the first other block on, the file
@@ -298,10 +296,7 @@ def column_to_list(column: Any) -> list[Any]:
 
 
 def normalize_column(column: Any) -> Any:
-    """Return a column with timestamps as ISO text, which keeps nanoseconds.
-
-    Invalid UTF-8 in Parquet becomes backslash escapes.
-    """
+    """Return a column with timestamps as ISO text and invalid UTF-8 as backslash escapes."""
     if pa.types.is_timestamp(column.type):
         # Arrow stores times with a zone as UTC, and text without a zone is read as UTC.
         return column.cast(pa.timestamp(column.type.unit)).cast(pa.string())

@@ -25,7 +25,6 @@ Ints = npt.NDArray[np.int64]
 TEXTS = pa.list_(pa.string())
 COUNTS = pa.list_(pa.int64())
 ARROW_ERRORS = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
-"""Errors of Arrow for values that do not fit a type."""
 _WHOLE = r"\A-?[0-9]{1,18}\z"
 _DAY = r"(1[7-9]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _MOMENT = r"\A" + _DAY + r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?\z"

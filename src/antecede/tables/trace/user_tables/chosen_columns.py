@@ -72,13 +72,11 @@ class TimeSizes:
 
 
 CHOOSABLE = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
-"""Columns of the schema that the user may map."""
 
 _EXCLUDED_BY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
 """A named column of clocks excludes guessed causes, and the reverse."""
 
 MAX_COLUMNS = 4096
-"""Limit of columns of JSON lines."""
 
 
 class ChosenColumns:
@@ -137,7 +135,7 @@ class ChosenColumns:
                 message = f"no column identifies an event; {nested}"
             raise FormatError(message, path=source)
         self.id_parts = self._count_id_parts()
-        """Number of parts of an id (`values.joined_id`)."""
+        """Number of parts of an id (`values.join_id`)."""
         for name in ("run", "member"):
             self._choose_name_column(name, sample)
         self.likely_causes: list[str] = []
@@ -215,7 +213,6 @@ class ChosenColumns:
         self.likely_causes = [one for one in likely if one not in self.chosen["parents"]]
 
     def _collect_sample_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
-        """Return the ids in the sample; none for ids of several parts."""
         if not self.chosen["id"] or self.id_parts > 1:
             return frozenset()
         cells = (self._get_sample_cell(record, self.chosen["id"][0]) for record in sample)
@@ -333,10 +330,7 @@ class ChosenColumns:
 def find_columns(
     name: str, known: Sequence[str], options: ReadOptions, source: str, can_grow: bool = False
 ) -> tuple[str, ...]:
-    """Return the columns for a column of the schema: the user's, else a usual one.
-
-    Raise FormatError if the user's is neither a column nor an expression.
-    """
+    """Return the user's columns, else a usual one. Raise FormatError for an unknown name."""
     if name in options.columns:
         for column in options.columns[name]:
             if column in known or expressions.is_expression(column):

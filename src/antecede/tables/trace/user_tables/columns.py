@@ -152,10 +152,7 @@ class Columns(ChosenColumns):
         return found
 
     def _describe_no_name(self, value: object, name: str, column: str = "") -> str:
-        """Return the message for a value that is not a name, with an expression that reaches in.
-
-        `column`: column of the value, with "[]" for an element of a list.
-        """
+        """Return the message for a value that is not a name, with a hint on its parts."""
         said = f"invalid {name}: {shown(value)}; {ID_RULE}"
         column = column or self.chosen[name][0]
         if isinstance(value, list) and value:
@@ -270,10 +267,7 @@ class Columns(ChosenColumns):
                 yield from split_cell(cell, self.list_separator)
 
     def _make_unreadable(self, value: object, name: str, column: str) -> str:
-        """Count a number that is not an id; return an id of no event for it.
-
-        Raise ValueError for other values.
-        """
+        """Count a number that is not an id; return an id of no event. Else raise ValueError."""
         rounded = is_rounded(value)
         if name != "parents" and rounded:
             raise ValueError(f"{name} is rounded: {describe_rounded(value, self.chosen[name])}")

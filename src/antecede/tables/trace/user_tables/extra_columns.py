@@ -2,7 +2,7 @@
 
 Parquet keeps its types; CSV has text. JSON values get the Arrow type that returns them unchanged.
 Values without such a type (text and numbers; records of different keys) are kept as JSON text and
-marked (`is_json`). `settled` converts them for formats with one type per column.
+marked (`is_json`). `convert_json_columns` converts them for formats with one type per column.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ VALUES, JSON = b"values", b"json"
 _EXACT = {str, bool, int, float}
 """Types of JSON that Arrow returns unchanged."""
 _ARROW_ERRORS = (pa.ArrowException, OverflowError, TypeError, ValueError)
-"""Errors of Arrow for values without a common type."""
 
 ExtraRows = Mapping[str, Any] | pyarrow.RecordBatch
 """Rows of the user: a record of CSV or JSON, or a batch of Parquet."""

@@ -24,11 +24,10 @@ _VALUE = re.compile(
 """Value and the comma after it; NumPy omits it between quoted values."""
 _NUMBERS = re.compile(r"-?[0-9.]+(?:\s+-?[0-9.]+)+\Z")
 SEPARATORS = (";", ",", "|", " ", "/")
-"""Usual separators of ids in a cell."""
 
 
 def several_in_one(missing: Iterable[str], known_ids: Collection[str]) -> dict[str, Any]:
-    """Return a hint if missing ids (`nowhere`) are known ids with a separator between them.
+    """Return a hint if missing ids are known ids with a separator between them.
 
     The hint is {}, or has the most frequent `separator`, the number of its `references`, an
     `example`, and counts of `others`. A reference counts for its first separator with known parts.

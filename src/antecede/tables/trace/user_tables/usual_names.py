@@ -1,7 +1,6 @@
 """Usual names of columns.
 
-A column in `LIKELY` is read as causes only if the first rows contain an id in it. Otherwise reports
-mention it.
+A column in `LIKELY_CAUSES` is read only if the first rows contain an id in it; else it is reported.
 """
 
 from __future__ import annotations

@@ -12,10 +12,7 @@ from antecede.tables.trace.identities import is_blank, is_rounded
 
 
 def join_id(parts: Sequence[str]) -> str:
-    """Return the id of several parts, joined by ":": orders:3:17.
-
-    Colons and backslashes in all parts except the last are escaped by a backslash.
-    """
+    """Return an id of several parts, escaped and joined by ":", such as orders:3:17."""
     *first, last = parts
     return ":".join([*(part.replace("\\", r"\\").replace(":", r"\:") for part in first), last])
 

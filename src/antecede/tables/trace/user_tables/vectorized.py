@@ -1,7 +1,5 @@
 """Vectorized converter of blocks of a user's table to blocks of events.
 
-Theory of operation
--------------------
 `columns.Columns` is the reference. Here Arrow parses whole columns (`cell_parsing`) if the result
 is the same. Other cells go to methods of `Columns`. A row with a rejected cell is odd and goes to
 `Columns.convert`. Columns with counts come last, when the odd rows are known, so that no cell is

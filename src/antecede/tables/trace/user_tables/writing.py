@@ -117,7 +117,6 @@ def _times_to_text(column: Any) -> Any:
 
 
 def _to_csv_cells(column: Any) -> Any:
-    """Return columns without a CSV type as text."""
     kind = column.type
     if pa.types.is_nested(kind):
         return _map_values(
@@ -154,7 +153,6 @@ def _to_json(value: Any) -> str:
 
 
 def _to_json_value(value: Any) -> Any:
-    """Return a value with only types of JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
