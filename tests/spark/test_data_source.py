@@ -127,7 +127,7 @@ def test_options_and_details(source: SparkSession, tmp_path: Path) -> None:
     }
     for name, value, said in (
         ("sperator", ";", "no option is called 'sperator'"),
-        ("as", "shivz", "no format is called 'shivz'"),
+        ("as", "shivz", "unknown format 'shivz'"),
         ("quarantine", "drop", "option quarantine is one of"),
         ("timeUnit", "h", "option timeUnit is"),
     ):

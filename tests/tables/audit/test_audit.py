@@ -220,7 +220,7 @@ def test_summary_names_the_findings_first(csv_file: Path, command: Command) -> N
     ("arguments", "said"),
     [
         (["nowhere.csv"], "no such file"),
-        (["orders.csv", "--format", "verse"], "no format is called 'verse'"),
+        (["orders.csv", "--format", "verse"], "unknown format 'verse'"),
         (["orders.csv", "--format", "mail"], "no readable record of format mail"),
         (["orders.csv", "--after", "cause"], "no column 'cause'"),
         (["orders.csv", "--quarantine", "bad.txt"], "unknown file ending"),

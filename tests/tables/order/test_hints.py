@@ -27,8 +27,8 @@ def test_the_most_frequent_separator_is_named_and_all_are_counted(
     out = ["-o", str(tmp_path / "out.csv")] if command == "order" else []
     words = said(capsys, command, str(path), *out)
     assert "3 of these references are several ids in one (2 with ',', 1 with ';')" in words
-    assert "as in 'a,b': all of its parts are there" in words
-    assert "say --separator ','; one separator serves" in words
+    assert "as in 'a,b': all of its parts exist" in words
+    assert "give --separator ','; only one separator is supported" in words
 
 
 def test_a_reference_counts_once_and_only_where_all_parts_are_there() -> None:

@@ -293,7 +293,7 @@ def test_no_row_of_a_plain_table_goes_through_an_event(
     (folder / "plain.csv").write_text("id,parent,member,time\n" + lines)
     objects = (json.dumps({"id": f"e{k}", "parents": [f"e{k - 1}"]}) for k in range(rows))
     (folder / "plain.jsonl").write_text("\n".join(objects))
-    monkeypatch.setattr(Columns, "event", None)
+    monkeypatch.setattr(Columns, "convert", None)
     for name in ("plain.parquet", "plain.csv", "plain.jsonl"):
         trace = arrow.read([folder / name], own=True)
         assert trace.events.num_rows == rows

@@ -92,7 +92,7 @@ def test_matrix_events_that_cannot_be_read_are_set_aside(tmp_path: Path) -> None
     assert get_causes(trace) == {"$1": [], "$d": ["$1"]}
     reasons = [row["reason"] for row in trace.quarantine.to_pylist()]
     assert "no event_id; export events with it" in reasons[0]
-    assert reasons[1:3] == ["a cause is not an id: {'event_id': '$1'}"] * 2
+    assert reasons[1:3] == ["invalid cause: {'event_id': '$1'}; expected an id"] * 2
     assert reasons[3] == "not a JSON object"
     assert trace.details == {UNREADABLE_TIMES: 1}
 

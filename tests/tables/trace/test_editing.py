@@ -89,12 +89,12 @@ def test_bad_changes_keep_their_place(tmp_path: Path) -> None:
     assert (get_column(trace, "send_time")[-1], get_column(trace, "member")[-1]) == (None, None)
     reasons = dict(list_quarantined(trace))
     assert reasons["1"].startswith("no list of parents")
-    assert reasons["3"] == "a parent is no position in the list: 2"
+    assert reasons["3"] == "invalid parent: 2; expected a position in the list"
     assert reasons["5"] == "not a JSON object"
-    assert reasons["7"] == "a parent is no position in the list: True"
-    assert reasons["9"] == "names a later change or itself as its parent: 9"
-    assert reasons["10"] == "names a later change or itself as its parent: 99"
-    assert reasons["12"] == "a parent is no position in the list: -1"
+    assert reasons["7"] == "invalid parent: True; expected a position in the list"
+    assert reasons["9"] == "parent is this change or a later one: 9"
+    assert reasons["10"] == "parent is this change or a later one: 99"
+    assert reasons["12"] == "invalid parent: -1; expected a position in the list"
     assert trace.details == {"unreadable_times": 1}
 
 

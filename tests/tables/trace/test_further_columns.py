@@ -116,7 +116,7 @@ def test_jaegers_tags(tmp_path: Path) -> None:
 
 
 def test_many_attributes_share_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(spans, "MAX_EXTRA_COLUMNS", 4)
     found = read_extra(otlp_file(tmp_path))[1]
     assert (found["status"], found["resource.service.name"]) == ("error", "shop")
     others = json.loads(found["other_attributes"])

@@ -139,10 +139,13 @@ def test_a_line_of_50_mb_is_cut(name: str, begin: str, unit: str, end: str, tmp_
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("commit\tparents\nb\t" + "ab " * (1 << 17) + "\nc\tb\n", "more than 65,536 parents"),
+        (
+            "commit\tparents\nb\t" + "ab " * (1 << 17) + "\nc\tb\n",
+            "too many parents; at most 65,536 are read",
+        ),
         (
             UPLINK + "]}\n" + UPLINK + '{"gatewayID":"g"},' * 5000 + "1]}\n",
-            "rxInfo lists more than 4,096 gateways",
+            "rxInfo has more than 4,096 gateways",
         ),
     ],
 )

@@ -116,7 +116,7 @@ def test_bad_links_and_lines_cost_themselves(tmp_path: Path) -> None:
     assert all(reason.startswith("not a link") for _, reason in reasons[:4])
     assert [line for line, _ in reasons[4:6]] == [4, 8]
     assert all(reason.startswith("not a chat line") for _, reason in reasons[4:6])
-    beyond = "a link names a line that is not in the log: line {}; the log has lines 0 to 7"
+    beyond = "link to a line that is not in the log: line {}; the log has lines 0 to 7"
     assert reasons[6:] == [(6, beyond.format(50)), (5, beyond.format(99))]
     assert audit([tmp_path]).missing_parents == 1
 
@@ -140,13 +140,15 @@ def test_files_that_lack_their_other_half(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="not a chat log"):
         read([other])
     log.unlink()
-    with pytest.raises(FormatError, match=r"needs 2004-11-15_03.raw.txt or .*ascii.txt beside it"):
+    with pytest.raises(
+        FormatError, match=r"no 2004-11-15_03.raw.txt or .*ascii.txt in the same folder"
+    ):
         read([annotation])
     annotation.unlink()
     log.write_text(LOG)
-    with pytest.raises(FormatError, match=r"needs 2004-11-15_03\.annotation\.txt beside it"):
+    with pytest.raises(FormatError, match=r"no 2004-11-15_03\.annotation\.txt in the same folder"):
         read([log])
-    with pytest.raises(FormatError, match=r"needs .*annotation\.txt beside it"):
+    with pytest.raises(FormatError, match=r"no .*annotation\.txt in the same folder"):
         read([tmp_path], "irc")
 
 

@@ -117,7 +117,7 @@ def test_holds_one_block_not_the_array(monkeypatch: pytest.MonkeyPatch, tmp_path
         longest = max(longest, len(self.text))
         return grown
 
-    monkeypatch.setattr(json_stream.Buffer, "more", measured)
+    monkeypatch.setattr(json_stream.Buffer, "read_more", measured)
     path = tmp_path / "t.json"
     skipped = json.dumps(["x" * 100] * 5000)
     path.write_text(f'{{"big": {skipped}, "in": {json.dumps([{"n": "y" * 50}] * 20_000)}}}')

@@ -74,7 +74,7 @@ def test_expressions_on_the_command_line(
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["key"]["hash"] for row in rows] == ["r", "s", "t"]
     assert main(["audit", str(path), "--id", "key.hash", "--after", "tags[?[0]=='x'][1]"]) == 0
-    assert "tags[?[0]=='x'][1] finds nothing in any row" in capsys.readouterr().out
+    assert "tags[?[0]=='x'][1] selects nothing in any row" in capsys.readouterr().out
 
 
 def test_a_column_of_that_name_is_no_expression(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_an_id_is_one_value(tmp_path: Path) -> None:
     trace = both(write_lines(tmp_path / "t.jsonl", rows), options(id="d[*]"))
     assert [*get_causes(trace)] == ["x"]
     reasons = sorted(map(str, trace.quarantine["reason"].to_pylist()))
-    assert reasons == ["id: d[*] finds several values: ['y', 'z']", "no id: d[*] finds nothing"]
+    assert reasons == ["id: d[*] selects several values: ['y', 'z']", "no id: d[*] selects nothing"]
 
 
 def test_an_object_as_an_id_points_to_an_expression(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_whole_ids_in_one_column(tmp_path: Path) -> None:
 
 def test_causes_of_other_parts_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [{"a": 1, "b": 1, "c": 1, "x": 1, "y": 2}])
-    with pytest.raises(InputError, match=r"--id has 3 parts, so --after takes 3 columns"):
+    with pytest.raises(InputError, match=r"--id has 3 parts, so --after needs 3 columns"):
         read([path], options=options(id=("a", "b", "c"), parents=("x", "y")))
 
 

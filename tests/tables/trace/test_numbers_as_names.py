@@ -45,7 +45,7 @@ def test_a_cause_that_may_be_several_ids_matches_none(
     assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
     assert all("rounded" in row["missing"][0] for row in rows[1:])
     assert main(["meter", str(rounded)]) == 2  # no cause is there to go by
-    assert "names no other event of its run, as '1.21" in capsys.readouterr().err
+    assert "names no other event of its run (example: '1.21" in capsys.readouterr().err
 
 
 def test_the_last_exact_number_is_a_name(tmp_path: Path) -> None:

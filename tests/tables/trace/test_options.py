@@ -19,8 +19,8 @@ TABLE = "id,parents,time\na,,1\nb,a,2\n"
 @pytest.mark.parametrize(
     ("name", "text", "options", "says"),
     [
-        ("t.csv", TABLE, ReadOptions(regex="("), "is read as table, which has no use for regex"),
-        ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "no use for columns"),
+        ("t.csv", TABLE, ReadOptions(regex="("), "format table does not use regex"),
+        ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "does not use columns"),
         ("s.jsonl", '{"id": "1", "seq": 0, "date": 1}\n', ReadOptions(separator=","), "separator"),
     ],
 )

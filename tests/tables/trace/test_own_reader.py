@@ -79,7 +79,7 @@ def test_a_package_that_cannot_be_loaded_stops_nobody_else(notes: Path, tmp_path
     assert run(["-m", "antecede", "audit", str(table)], site).returncode == 0
     done = run(["-m", "antecede", "audit", "--format", "notes", str(notes)], site)
     assert done.returncode == 2
-    assert "the reader 'notes' cannot be loaded from nowhere_at_all:NotesReader" in done.stderr
+    assert "reader 'notes' failed to load: nowhere_at_all:NotesReader" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -94,7 +94,7 @@ class Fake:
 
 def test_an_entry_point_does_not_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("mail", f"{__name__}:Fake", reader.ENTRY_POINTS)
-    for name, value in (("_READERS", dict(reader._READERS)), ("_BROKEN", {}), ("_LOADED", [])):
+    for name, value in (("_READERS", dict(reader._READERS)), ("_LOAD_ERRORS", {}), ("_LOADED", [])):
         monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [entry])
     assert not isinstance(reader.by_name("mail"), Fake)

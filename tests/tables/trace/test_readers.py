@@ -121,7 +121,7 @@ HANGING = r"(?<host>\w+) (?<clock>{.*?})(?<event>(x+x+)+y)"
 def test_an_expression_that_never_ends_is_ended_and_its_line_named(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(safe_regex, "LIMIT_S", 1.0)
+    monkeypatch.setattr(safe_regex, "MATCH_TIMEOUT_S", 1.0)
     good, slow = 'a {"a":1}xxy\n', 'a {"a":2}' + "x" * 60 + "\n"
     options = {
         "first line": ReadOptions(),
@@ -131,7 +131,9 @@ def test_an_expression_that_never_ends_is_ended_and_its_line_named(
     head = f"{HANGING}\n\n" if way == "first line" else ""
     path = write_file(tmp_path, head + good + slow)
     line = {"first line": 3, "regex": 1, "delimiter": 1}[way]
-    with pytest.raises(FormatError, match=rf":{line}: the expression finds nothing .* 1 s") as told:
+    with pytest.raises(
+        FormatError, match=rf":{line}: the expression finds no match .* 1 s"
+    ) as told:
         read([path], "shiviz", options)
     assert told.value.line == line
 
@@ -140,9 +142,9 @@ def test_an_expression_that_never_ends_is_ended_and_its_line_named(
 def test_a_line_without_spaces_is_read_in_time_that_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(safe_regex, "LIMIT_S", 1.0)
+    monkeypatch.setattr(safe_regex, "MATCH_TIMEOUT_S", 1.0)
     path = write_file(tmp_path, 'a {"a":1}\nx\n' + "x" * 3_000_000 + '\nb {"b":1}\ny\n')
-    with pytest.raises(FormatError, match=":3: a line of more than 4,096 characters"):
+    with pytest.raises(FormatError, match=":3: the line exceeds 4,096 characters"):
         read([path], "shiviz")
 
 
@@ -288,7 +290,7 @@ def test_csv_quotes_times_and_short_rows(tmp_path: Path) -> None:
     assert get_column(trace, "send_time") == [ten + 123456789, ten + S // 2, None, ten]
     assert get_column(trace, "member") == ["a\nb", "c", "c", "c"]
     assert get_column(trace, "line") == [2, 4, 5, 7]
-    assert list_quarantined(trace) == [(6, "2 cells, but the first line names 5 columns")]
+    assert list_quarantined(trace) == [(6, "2 cells, but the first line has 5 columns")]
 
 
 def test_several_causes_in_one_cell(tmp_path: Path) -> None:
@@ -398,7 +400,7 @@ def test_several_files_are_numbered_through_and_read_in_batches(tmp_path: Path) 
         (b"", "empty"),
         (b" \n\n", "empty"),
         (bytes(range(256)), "unknown format"),
-        (b"id,parent,id\na,,b\n", "t:1: two columns are called 'id'"),
+        (b"id,parent,id\na,,b\n", "t:1: two columns are named 'id'"),
         ("id,parent\na,\n".encode("utf-16"), "UTF-16 text; convert it to UTF-8"),
     ],
 )

@@ -74,9 +74,9 @@ def test_audit_counts_gaps_repeats_and_steps_back(
 ) -> None:
     said = run_command(capsys, "audit", str(numbered), "--by", "seq", *COLUMNS)
     assert "causality_source: member sequence" in said
-    assert "1 gap in members' own numbers: 2 numbers nowhere" in said
+    assert "1 gap in the numbers of members: 2 numbers missing" in said
     assert "1 event with the number of another event of the member" in said
-    assert "1 step back: a number is listed after a higher one" in said
+    assert "1 number out of order, after a higher one of its member" in said
     assert main(["audit", str(numbered), "--by", "seq", "--json", *COLUMNS]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["causality_source"] == "member sequence"

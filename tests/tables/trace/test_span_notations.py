@@ -186,7 +186,7 @@ def test_numbers_in_another_unit_are_read_and_reported(unit: str, tmp_path: Path
     assert trace.events["end_time"].to_pylist() == [(AT + 1) * 10**9, (AT - 1) * 10**9]
     assert trace.details == {f"spans_taken_as_{unit}": 1, "span_unit": "ns"}
     summary = audit([path]).summary()
-    assert f"1 span with times in {unit}, by their size, where the format has ns" in summary
+    assert f"1 span with times in {unit} by their size, but the format declares ns" in summary
     assert f"--time-unit {unit}" in summary
 
 

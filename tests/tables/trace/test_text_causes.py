@@ -102,7 +102,7 @@ def test_what_is_read_otherwise_is_told(
         shown = run_command(capsys, *words, str(path))
         assert "1 word for null among the causes" in shown
         assert "1 list in brackets among the causes" in shown
-        assert "2 causes written with a point and zeros, as in 1.0" in shown
+        assert "2 causes with a decimal point and zeros, such as 1.0" in shown
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])

@@ -15,7 +15,7 @@ from antecede.tables.trace.user_tables.writing import write_table
 from tests.tables.trace.files import run_command, write_file
 
 ROWS = "id,after,member,time\na,,p,1000\nb,a,q,990\nc,b,q,995\n"
-GUESS = "given as numbers, taken as s: a guess by their size; --time-unit says it"
+GUESS = "given as numbers, read as s: guessed by their size; --time-unit sets it"
 UNREADABLE = "1 time not readable"
 
 
