@@ -64,7 +64,7 @@ def test_columns_that_begin_late_are_not_lost(tmp_path: Path) -> None:
     row = trace.events.slice(1_500, 1).to_pylist()[0]
     assert (row["member"], row["parents"]) == ("m", ["r7"])
     assert row["send_time"] == 1_700_000_000 * 10**9
-    assert "parents in " in str(trace.details["told_by"])
+    assert "parents in " in str(trace.details["candidate_columns"])
 
 
 @pytest.mark.parametrize("column", ["causes", "cause", "parents"])
@@ -72,7 +72,7 @@ def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str)
     path = write_file(tmp_path, f"id,{column}\na,\nb,a\n", "t.csv")
     trace = arrow.read([path])
     assert trace.events["parents"].to_pylist() == [[], ["a"]]
-    assert "parents in " in str(trace.details["told_by"])
+    assert "parents in " in str(trace.details["candidate_columns"])
 
 
 def test_columns_told_by_their_usual_names_are_named(

@@ -86,7 +86,7 @@ def test_audit_counts_gaps_repeats_and_steps_back(
         "another event of the member has this number": 1,
         "no member or no number": 1,
     }
-    counts = ("number_gaps", "missing_numbers", "repeated_numbers", "steps_back")
+    counts = ("number_gaps", "missing_numbers", "repeated_numbers", "out_of_order_numbers")
     assert [told["details"][name] for name in counts] == [1, 2, 1, 1]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from antecede.formatting import counted
 from antecede.tables.trace.identities import ID_RULE
 
-CAUSE_COLUMNS, TOLD_BY = "columns", "told_by"
+CAUSE_COLUMNS, TOLD_BY = "columns", "candidate_columns"
 """Names of details: columns of a user's table, and candidates for the source of causality."""
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: counts of causes that readers drop."""

@@ -32,7 +32,7 @@ GAPS, MISSING, REPEATED, OUT_OF_ORDER = (
     "number_gaps",
     "missing_numbers",
     "repeated_numbers",
-    "steps_back",
+    "out_of_order_numbers",
 )
 """Names of details: gaps, missing numbers, repeated numbers, numbers after a higher one."""
 NO_NUMBER = "no member or no number"
