@@ -111,7 +111,7 @@ class Causes(NamedTuple):
     def notes(self) -> Iterator[tuple[str, str]]:
         """Yield (finding, treatment) as texts for each count above zero."""
         counts = self._asdict() | dict(self.reader_counts)
-        for name, (single, several, rest, fate) in FOOTNOTES.items():
+        for name, (single, several, rest, treatment) in FOOTNOTES.items():
             if count := counts.get(name):
                 rest = rest.format(rounded=self.rounded_in, unreadable=self.unreadable_in)
-                yield counted(count, single, several) + rest, fate
+                yield counted(count, single, several) + rest, treatment

@@ -210,23 +210,23 @@ def unsupported(described: str, columns: Sequence[str]) -> str:
 
 
 def _list_reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
-    told_by = dict(
+    candidates = dict(
         one.split(" in ", 1) for one in str(details.get(TOLD_BY, "")).split("; ") if " in " in one
     )
     found: list[str] = []
 
     def column(name: str) -> str:
-        return f"column {told_by.get(name, name)}"
+        return f"column {candidates.get(name, name)}"
 
     if cells.example_cause is not None:
         example = f"{cells.example_cause!r:.{MAX_EXAMPLE}}"
         found.append(f"{column('parents')} names no other event of its run (example: {example})")
         found.extend(cells.hint)
-    elif "parents" in told_by:
+    elif "parents" in candidates:
         found.append(f"{column('parents')} has no cause")
     if cells.has_clocks:
         found.append(f"no clock in {column('clock')} has an entry of the event's own member")
-    elif "clock" in told_by:
+    elif "clock" in candidates:
         found.append(f"{column('clock')} has no clock")
     if SEND in cells.kinds and {RECEIVE, DELIVER} & cells.kinds:
         found.append(
@@ -234,6 +234,6 @@ def _list_reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
             if cells.receipts
             else f"no receipt or delivery in {column('kind')} has the id of a send"
         )
-    elif {SEND, RECEIVE, DELIVER} & cells.kinds or "kind" in told_by:
+    elif {SEND, RECEIVE, DELIVER} & cells.kinds or "kind" in candidates:
         found.append(f"{column('kind')} does not have send together with receive or deliver")
     return found

@@ -90,11 +90,11 @@ def suspicions(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def notes(details: Mapping[str, Any]) -> Iterator[str]:
     """Yield texts on unreadable times, unknown zones, the guessed unit, and suspicions."""
-    if said := unreadable(details):
-        yield f"{said}, read as null: {WHAT_IS_READABLE}"
-    if said := unknown_zones(details):
-        yield f"{said}, read as null: {KNOWN_ZONES}"
-    if said := guessed(details):
-        yield said
-    for what, remedy in suspicions(details):
-        yield f"{what} ({remedy})"
+    if finding := unreadable(details):
+        yield f"{finding}, read as null: {WHAT_IS_READABLE}"
+    if finding := unknown_zones(details):
+        yield f"{finding}, read as null: {KNOWN_ZONES}"
+    if finding := guessed(details):
+        yield finding
+    for finding, remedy in suspicions(details):
+        yield f"{finding} ({remedy})"

@@ -101,14 +101,14 @@ def _make_environment() -> dict[str, str]:
 
 def _read_repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
     command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
-    with tempfile.TemporaryFile() as complaints:  # an unread pipe would block git
+    with tempfile.TemporaryFile() as errors:  # an unread pipe would block git
         try:
             git = subprocess.Popen(
                 command,
                 env=_make_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=complaints,
+                stderr=errors,
             )
         except OSError as error:
             message = "git is not installed; install it to read a repository"
@@ -123,10 +123,10 @@ def _read_repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
                 git.wait()
             finally:
                 git.kill()  # if the caller stops early
-        complaints.seek(0)
+        errors.seek(0)
         if git.returncode:
-            said = text.shorten(text.decode(complaints.read()).strip())
-            raise InputError(f"git log failed: {said}", path=str(path))
+            message = text.shorten(text.decode(errors.read()).strip())
+            raise InputError(f"git log failed: {message}", path=str(path))
     if (path / ".git" / "shallow").exists() or (path / "shallow").exists():
         yield Detail("shallow", 1)
 

@@ -155,25 +155,25 @@ class _AnnotatedLog:
         tied = {n for line, causes in self.causes.items() for n in (line, *causes)}
         for number, line in text.read_lines(self.log):
             self.last_line = index = number - 1
-            words = _parse_message(line)
+            parsed = _parse_message(line)
             system = line.startswith(_SYSTEM)
-            if words is None and not system and (line.strip() or index in self.linked_lines):
+            if parsed is None and not system and (line.strip() or index in self.linked_lines):
                 reason = "not a chat line; expected [HH:MM] <nick> TEXT or a system line (=== ...)"
                 yield Quarantined(str(self.log), number, str(index), reason, text.shorten(line))
             elif index not in self.linked_lines:
                 self.counts["lines_not_annotated"] += 1
-            elif words is None and index not in tied:
+            elif parsed is None and index not in tied:
                 self.counts["system_lines"] += 1
             else:
                 self.counts["context_lines"] += index not in self.annotated_lines
-                member, said = words or (None, line)
+                member, message = parsed or (None, line)
                 yield Event(
                     run=self.run,
                     kind=SEND,
                     id=str(index),
                     member=member,
                     parents=tuple(str(cause) for cause in self.causes.get(index, ())),
-                    text=said,
+                    text=message,
                     source=str(self.log),
                     line=number,
                 )

@@ -144,22 +144,22 @@ def _find_lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
     last = key = ""
     open_lists = found = 0
     for token in _TOKEN.finditer(head):
-        what = token[0]
-        if what[0] == '"':
-            last = what
-        elif what == ":":
+        mark = token[0]
+        if mark[0] == '"':
+            last = mark
+        elif mark == ":":
             key = json.loads(last) if last else ""
-        elif what == ",":
+        elif mark == ",":
             key = ""
-        elif what in "{[":
+        elif mark in "{[":
             is_within_list = open_lists > 0
-            stack.append((what, key))
-            open_lists += what == "["
+            stack.append((mark, key))
+            open_lists += mark == "["
             if len(stack) > MAX_OPEN or found == MAX_LISTS:
                 return
             below = re.compile(r"\s*").match(head, token.end())
             start = below.end() if below else token.end()
-            if what == "[" and not is_within_list and head.startswith("{", start):
+            if mark == "[" and not is_within_list and head.startswith("{", start):
                 found += 1
                 try:
                     first, _ = _DECODER.raw_decode(head, start)

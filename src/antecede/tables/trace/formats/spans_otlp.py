@@ -164,11 +164,11 @@ def _rename_go_keys(record: dict[str, Any]) -> dict[str, Any]:
     linked = (_get_object(one, "SpanContext") for one in to_list(record.get("Links")))
     links = [{"context": context(one)} for one in linked]
     parent = record.get("Parent")
-    is_told = isinstance(parent, dict) or parent in (None, "")
+    is_readable = isinstance(parent, dict) or parent in (None, "")
     return {
         "name": record.get("Name"),
         "context": context(record.get("SpanContext")),
-        "parent_id": context(parent)["span_id"] if is_told else [parent],  # list: unreadable
+        "parent_id": context(parent)["span_id"] if is_readable else [parent],  # list: unreadable
         "kind": record.get("SpanKind"),
         "start_time": record.get("StartTime"),
         "end_time": record.get("EndTime"),
@@ -207,21 +207,21 @@ def _read_value(value: object, depth: int = 0) -> Any:
     """Return the value of an object such as `{"stringValue": ...}`."""
     if not isinstance(value, dict) or depth > 8:
         return value
-    for key, held in value.items():
+    for key, inner in value.items():
         kind = key.replace("_", "").lower()
         if kind == "intvalue":
-            number = text.parse_int64(held)
-            return held if number is None else number
+            number = text.parse_int64(inner)
+            return inner if number is None else number
         if kind == "arrayvalue":
             return [
                 _read_value(one, depth + 1)
                 for one in _get_list(_get_object(value, key).get("values"))
             ]
         if kind == "kvlistvalue":
-            listed = _get_objects(held, "values")
+            listed = _get_objects(inner, "values")
             return {str(one.get("key")): _read_value(one.get("value"), depth + 1) for one in listed}
         if kind.endswith("value"):
-            return held
+            return inner
     return None
 
 

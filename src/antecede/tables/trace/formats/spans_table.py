@@ -271,7 +271,7 @@ def _make_event_row(row: Any, unit: str, duration_unit: str | None) -> tuple[Any
     except ValueError:
         return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None, 0)
     name = f"{part.trace}/{part.span}"
-    told = (
+    fields = (
         part.start,
         part.end,
         part.role,
@@ -281,7 +281,7 @@ def _make_event_row(row: Any, unit: str, duration_unit: str | None) -> tuple[Any
         part.actual_unit,
     )
     causes = list(part.causes)
-    return (EVENT, name, part.member, causes, [part.trace], *told, part.unreadable_causes)
+    return (EVENT, name, part.member, causes, [part.trace], *fields, part.unreadable_causes)
 
 
 def _find_member(row: Any) -> str | None:

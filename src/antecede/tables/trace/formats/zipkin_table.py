@@ -100,12 +100,12 @@ def _make_event_rows(parts: Iterable[PartialSpan]) -> Iterator[Row]:
             taken[name] = part.actual_unit
         events += (event for event, _ in whole.add_part(part))
     for event in [*events, *(event for event, _ in whole.take_rest())]:
-        told = (event.start_time, event.end_time, event.role, event.text, None)
+        fields = (event.start_time, event.end_time, event.role, event.text, None)
         # The first of several rows with one id has the counts of all.
         name = (event.id, event.member)
         bad, unread = unreadable.pop(name, 0), causes.pop(name, 0)
         parents, topics = list(event.parents), list(event.topics)
-        yield (EVENT, *name, parents, topics, *told, bad, taken.get(name), unread)
+        yield (EVENT, *name, parents, topics, *fields, bad, taken.get(name), unread)
 
 
 def _read_records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:

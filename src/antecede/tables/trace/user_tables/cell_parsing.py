@@ -273,8 +273,8 @@ def fill_seq_from_clocks(
     each = zip(seq.to_pylist(), member.to_pylist(), clocks, strict=True)
     return pa.array(
         [
-            clock.get(who) if number is None and clock is not None and who is not None else number
-            for number, who, clock in each
+            clock.get(name) if number is None and clock is not None and name is not None else number
+            for number, name, clock in each
         ],
         pa.int64(),
     )

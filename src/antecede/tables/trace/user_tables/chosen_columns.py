@@ -255,7 +255,7 @@ class ChosenColumns:
         return ", ".join(likely)[:300], ", ".join(later)[:300]
 
     def _check_unused_options(self, sample: Iterable[Mapping[str, object]]) -> None:
-        def held(names: Iterable[str]) -> list[object]:
+        def collect_cells(names: Iterable[str]) -> list[object]:
             columns = [column for name in names for column in self.chosen[name]]
             cells = (
                 self._get_sample_cell(record, column) for record in sample for column in columns
@@ -268,7 +268,7 @@ class ChosenColumns:
                     "--separator has no effect: no column of causes or topics; leave it out",
                     path=self.source,
                 )
-            cells = held(("parents", "topics"))
+            cells = collect_cells(("parents", "topics"))
             if cells and all(isinstance(cell, list) for cell in cells):
                 message = "--separator has no effect: the causes are lists"
                 raise InputError(f"{message}; leave it out", path=self.source)
@@ -276,7 +276,7 @@ class ChosenColumns:
             if not any(self.chosen[name] for name in TIMES):
                 message = "--time-unit has no effect: no column of times; leave it out"
                 raise InputError(message, path=self.source)
-            times = held(TIMES)
+            times = collect_cells(TIMES)
             if times and not any(map(is_number, times)):
                 message = "--time-unit has no effect: the times are dates"
                 raise InputError(f"{message}; leave it out", path=self.source)

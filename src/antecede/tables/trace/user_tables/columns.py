@@ -153,13 +153,13 @@ class Columns(ChosenColumns):
 
     def _describe_no_name(self, value: object, name: str, column: str = "") -> str:
         """Return the message for a value that is not a name, with a hint on its parts."""
-        said = f"invalid {name}: {shown(value)}; {ID_RULE}"
+        message = f"invalid {name}: {shown(value)}; {ID_RULE}"
         column = column or self.chosen[name][0]
         if isinstance(value, list) and value:
             value, column = value[0], f"{column}[]"
         if isinstance(value, dict) and value:
-            said += f"; an expression can select a part: {column}.{next(iter(value))}"
-        return said
+            message += f"; an expression can select a part: {column}.{next(iter(value))}"
+        return message
 
     def _read_number(self, record: Mapping[str, object], name: str) -> int | None:
         value = self._read_first(record, name)

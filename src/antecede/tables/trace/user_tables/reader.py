@@ -55,15 +55,15 @@ def absent_keys(details: Mapping[str, Any], format: str) -> str:
 def guessed_columns(details: Mapping[str, Any]) -> str:
     """Return the text on columns chosen by usual names, or ""."""
     found = details.get(GUESSED_COLUMNS)
-    said = [f"{found}: guessed by name; options choose others"] if found else []
+    texts = [f"{found}: guessed by name; options choose others"] if found else []
     unread = describe_unread(
         str(details.get(UNREAD_CAUSES, "")), str(details.get(UNREAD_LATER, ""))
     )
-    said += [unread] if unread else []
+    texts += [unread] if unread else []
     for name, count in details.items():
         if name.startswith(MATCHED_BY) and not count:
-            said.append(f"expression {name.removeprefix(MATCHED_BY)} selects nothing in any row")
-    return "; ".join(said)
+            texts.append(f"expression {name.removeprefix(MATCHED_BY)} selects nothing in any row")
+    return "; ".join(texts)
 
 
 class TableReader:

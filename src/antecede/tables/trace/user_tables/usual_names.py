@@ -92,12 +92,12 @@ def find_id_columns(
 
 def describe_unread(likely: str, later: str) -> str:
     """Return the text on unread columns."""
-    said = []
+    texts = []
     if likely:
-        said.append(f"{likely} may contain causes but is not read; give --after COLUMN to read it")
+        texts.append(f"{likely} may contain causes but is not read; give --after COLUMN to read it")
     if later:
-        said.append(
+        texts.append(
             f"{later} contains later events and is not read; causes are earlier events, so swap "
             "ids and causes first"
         )
-    return "; ".join(said)
+    return "; ".join(texts)
