@@ -1,4 +1,4 @@
-"""Small files for readers, and views of the traces that are read."""
+"""Helpers that write small input files and read back traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antecede.tables.trace.arrow import Trace
 
 
 def write_file(folder: Path, content: object, name: str = "t.json") -> Path:
-    """Write bytes or text as they are, any other value as JSON."""
+    """Write bytes or text unchanged, any other value as JSON."""
     path = folder / name
     if not isinstance(content, bytes):
         content = (content if isinstance(content, str) else json.dumps(content)).encode()
@@ -23,7 +23,7 @@ def write_file(folder: Path, content: object, name: str = "t.json") -> Path:
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> Path:
-    """Write JSON lines; text is a line as it is."""
+    """Write JSON lines; a text is written unchanged as a line."""
     texts = (row if isinstance(row, str) else json.dumps(row) for row in rows)
     path.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
     return path
@@ -39,12 +39,12 @@ def get_causes(trace: Trace) -> dict[str, list[str]]:
 
 
 def list_quarantined(trace: Trace) -> list[tuple[Any, str]]:
-    """Line and reason of each bad record."""
+    """Return line and reason of each quarantined record."""
     return [(row["line"], str(row["reason"])) for row in trace.quarantine.to_pylist()]
 
 
 def run_command(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    """Output of a command that succeeds."""
+    """Return the output of a command that succeeds."""
     assert main([*map(str, words)]) == 0
     return capsys.readouterr().out
 

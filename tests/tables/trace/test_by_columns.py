@@ -1,4 +1,4 @@
-"""Tables read by columns are what they are read row by row: events, bad rows, details, errors."""
+"""Vectorized and row-by-row reading give the same events, bad rows, details and errors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ USUAL = {
 
 
 def column(name: str, rows: int, draw: random.Random) -> Any:
-    """A column of Parquet, mostly of a type that is usual there."""
+    """Return a Parquet column, mostly of a usual type."""
     usual = name in USUAL and draw.random() < 0.75
     kind, value = draw.choice(USUAL[name] if usual else PARQUET)
     return pa.array([None if draw.random() < 0.1 else value(draw) for _ in range(rows)], kind)
@@ -151,7 +151,7 @@ OPTIONS: Any = st.one_of(
 
 
 class ByRows(TableReader):
-    """The row path: what rows of a table mean."""
+    """Reference reader: row by row."""
 
     read_by_columns = None  # type: ignore[assignment]
 
@@ -167,14 +167,14 @@ class ByRows(TableReader):
 
 
 def outcome(path: Path, options: ReadOptions, rows: bool, size: int) -> Any:
-    """Read a table; return all that anybody sees of it."""
+    """Read a table; return all visible results."""
     reader = ByRows() if rows else TableReader()
     chosen = [(path, reader)]
     try:
         batches = list(arrow._collect_batches(chosen, options, size, True))
     except AntecedeError as error:
         return type(error), str(error)
-    except OverflowError as error:  # a date that Python has not
+    except OverflowError as error:  # a date beyond Python's range
         return repr(error)
     events = [row for batch in batches for row in batch.events.to_pylist()]
     bad = [row for batch in batches for row in batch.quarantine.to_pylist()]
@@ -186,7 +186,7 @@ def outcome(path: Path, options: ReadOptions, rows: bool, size: int) -> Any:
 
 
 def _text(column: Any) -> str:
-    """Cells as Arrow prints them: Python has no words for far times, and nan is not nan."""
+    """Return cells as Arrow prints them: Python lacks far times, and nan is not equal to nan."""
     text: str = pa.concat_arrays(column.chunks).to_string(window=100)
     return text
 

@@ -1,4 +1,4 @@
-"""Counts of odd causes, in words."""
+"""Report texts for counts of causes."""
 
 from __future__ import annotations
 

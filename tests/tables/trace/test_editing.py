@@ -1,4 +1,4 @@
-"""Traces of concurrent editing: changes, a bounded buffer, and damage that costs itself."""
+"""Concurrent-editing traces: changes, bounded buffer, recovery after damage."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_compressed_and_over_several_lines(tmp_path: Path) -> None:
 
 def test_a_document_before_the_list_is_passed_unread(tmp_path: Path) -> None:
     path = write_changes(tmp_path, [change(), change(0)], endContent='[{"parents":' * 60_000)
-    assert read([path]).format == "editing"  # the list begins behind what is looked at
+    assert read([path]).format == "editing"  # the list begins behind the head that detection reads
     assert get_column(read([path]), "parents") == [[], ["0"]]
 
 
@@ -151,7 +151,7 @@ def test_a_change_without_an_end_does_not_fill_the_memory(
     monkeypatch.setattr(editing, "MAX_CHANGE", 1 << 16)
     changes = [change(), *(change(k) for k in range(5000))]
     listed = json.dumps(changes, separators=(",", ":"))
-    broken = listed.replace('"x"]]},', '"x"],', 1)  # the others seem to lie within the first
+    broken = listed.replace('"x"]]},', '"x"],', 1)  # the other changes seem to be within the first
     assert len(broken) == len(listed) - 2
     path = write_changes(tmp_path, broken)
     trace = read([path])
@@ -168,7 +168,7 @@ def test_pieces_of_any_size_read_the_same(
     piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["\\", '"', "é", "]},{", "{", "\u2028", "]}", '{"parents":']
-    odd = [True, None, False, -1.5e-7]  # what a piece may end within
+    odd = [True, None, False, -1.5e-7]  # tokens that a block may split
     changes = [
         change(*range(max(0, k - 1), k), text=texts[k % 8] * (k % 5), odd=odd) for k in range(200)
     ]
@@ -214,7 +214,7 @@ def test_damage_costs_the_changes_it_touches(what: tuple[int, int, bytes]) -> No
     lost = [name for name in TRUE if name not in found]
     wrong = [name for name, parents in found.items() if TRUE.get(name) != parents]
     assert len(lost) <= 2
-    assert len(wrong) <= 1  # a digit of a parent was hit: nothing can tell
+    assert len(wrong) <= 1  # a digit of a parent was hit: undetectable
     if lost and not wrong:
         assert trace.quarantine.num_rows
 

@@ -1,4 +1,4 @@
-"""The source of causality: named by every answer, demanded by answers about order."""
+"""Causality source: named by every answer, required for answers about order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WITHOUT = {
 
 @pytest.fixture(params=WITHOUT)
 def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
-    """A table without evidence, and what is said of its cells."""
+    """Return a table without causality, and the reason in its error message."""
     rows, why = WITHOUT[request.param]
     path = write_lines(tmp_path / "t.jsonl", rows)
     return path, why
@@ -100,7 +100,7 @@ def test_what_rewrites_or_draws_a_trace_warns_without_evidence(
         ["view", str(path), "-o", str(tmp_path / "o.html")],
     ):
         if main(words) == 2:
-            # Clocks are chosen, and no row has a usable one: nothing is left to put in order.
+            # Clocks are chosen and no row has a usable one, so no row is left.
             assert "clock" in why
             assert "set aside" in capsys.readouterr().err
             continue

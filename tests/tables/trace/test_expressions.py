@@ -1,4 +1,4 @@
-"""JMESPath expressions: what they select, and messages on wrong ones."""
+"""JMESPath expressions: selected values and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Status, kind and attributes of spans, and a log's level: kept, shown, searched, written."""
+"""Extra columns of spans and logs: read, shown, searched, written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_otlp(tmp_path: Path) -> None:
             "status_message": "out of stock",
             "http.method": "GET",
             "n": 3,
-            "tags": '["x", true]',  # lists of several types have no column: their JSON
+            "tags": '["x", true]',  # lists of several types become JSON
             "text": "of the attribute",
             "position": 7,
             "resource.service.name": "shop",

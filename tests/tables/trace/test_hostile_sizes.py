@@ -1,4 +1,4 @@
-"""Files made to be slow or large: read in linear time and bounded memory, or refused by line."""
+"""Hostile files: read in linear time and bounded memory, or rejected with a line."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ SIZE = 100_000
 
 
 def cpu_s(path: Path) -> float:
-    """Return the processor time of reading, children included; a refusal is an answer, too."""
+    """Return the processor time of reading or rejecting a file, children included."""
     begin = time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with contextlib.suppress(FormatError):
         read([path])
@@ -102,7 +102,7 @@ def test_time_grows_with_the_size_of_a_file_and_not_with_its_square(
     small, large = tmp_path / f"small {name}", tmp_path / f"large {name}"
     small.write_text(CASES[name](SIZE))
     large.write_text(CASES[name](8 * SIZE))
-    cpu_s(small)  # what is loaded on first use
+    cpu_s(small)  # imports on first use
     base = min(cpu_s(small) for _ in range(2))
     assert cpu_s(large) < 24 * base + 1.0  # linear is 8, quadratic 64
 

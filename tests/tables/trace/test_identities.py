@@ -1,4 +1,4 @@
-"""The definition of ids, causes and blanks, and every local reader and engine that follows it."""
+"""Ids, causes and blanks: one definition in all local readers and engines."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SPEC = OrderSpec(id="id", after=("after",))
 
 
 def names(values: list[Any] | None) -> list[str]:
-    """The causes that text declares, by plain Python."""
+    """Return the declared causes in a text cell (reference)."""
     kept = [value for value in values or [] if value is not None and value.strip()]
     return list(dict.fromkeys(kept))
 
 
 def draw_rows(drawn: list[tuple[Any, Any]]) -> list[dict[str, Any]]:
-    """Rows whose ids are distinct where they are ids."""
+    """Draw rows whose valid ids are distinct."""
     seen: set[Any] = set()
     rows = []
     for one, causes in drawn:
@@ -133,7 +133,7 @@ def test_cells_of_csv_follow_the_definition(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("white", [*WHITE, None])
 def test_no_cause_is_waited_for_that_is_blank(white: str | None) -> None:
-    """Findings T2: a blank cause was one that never comes."""
+    """Findings T2: a blank cause counted as missing."""
     table = pa.table({"id": ["a", "b"], "after": pa.array([white, "a"], pa.string())})
     assert order_table(table, SPEC)["antecede_status"].to_pylist() == ["ordered", "ordered"]
     lists = pa.table({"id": ["a", "b"], "after": pa.array([[white, white], ["a", white]])})

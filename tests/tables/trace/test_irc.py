@@ -1,4 +1,4 @@
-"""Annotated chat logs: lines, links, pairs of files, and what is wrong with them."""
+"""Annotated chat logs: lines, links, pairs of files, defects."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_lines_links_and_members(tmp_path: Path) -> None:
 
 def test_lines_that_are_no_events_are_counted(tmp_path: Path) -> None:
     details = read([write_log(tmp_path)]).details
-    assert details["system_lines"] == 1  # eve's joining, annotated as an answer to nothing
+    assert details["system_lines"] == 1  # eve joins, annotated as no reply
     assert details["lines_not_annotated"] == 1
-    assert details["context_lines"] == 2  # lines 0 and 4: nobody said what they answer
+    assert details["context_lines"] == 2  # lines 0 and 4 have no annotated causes
     assert details["links_to_later_lines"] == details["repeated_links"] == 0
 
 
@@ -164,7 +164,7 @@ def test_a_log_that_breaks_off(tmp_path: Path) -> None:
 
 
 def test_the_real_logs(shared_data: Path) -> None:
-    """Counted by other means: 2,607 links, of them those between different lines, by `awk`."""
+    """Expected counts (2,607 links, and those between different lines) are from `awk`."""
     report = audit([shared_data / "irc"])
     links = [
         tuple(map(int, line.split()[:2]))
@@ -179,7 +179,7 @@ def test_the_real_logs(shared_data: Path) -> None:
     total = report.messages + sum(
         report.details[name] for name in ("lines_not_annotated", "system_lines")
     )
-    assert total == 12_500  # 10 logs of 1,250 lines: none is lost
+    assert total == 12_500  # all lines of 10 logs of 1,250 lines
 
 
 PIECES = [

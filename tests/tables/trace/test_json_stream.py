@@ -1,4 +1,4 @@
-"""Elements of a JSON array one at a time: found wherever blocks end, and past what is broken."""
+"""Streaming of JSON arrays: any block size, recovery after malformed elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_found(
 
 
 def list_values(content: str, *keys: str, nested: bool = False) -> list[Any]:
-    """Values of the elements, and the word BROKEN for what is none."""
+    """Return the values of elements, and BROKEN for malformed ones."""
     return [
         one.value if isinstance(one, Element) else "BROKEN"
         for one in list_found(content, *keys, nested=nested)

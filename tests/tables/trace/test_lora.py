@@ -1,4 +1,4 @@
-"""LoRaWAN uplinks: identity by device and counter, receptions by gateway, the device's order."""
+"""LoRaWAN uplinks: ids by device and counter, receipts by gateway, order of a device."""
 
 from __future__ import annotations
 
@@ -255,15 +255,15 @@ def test_damage_in_a_line_costs_that_line(which: int, at: int, gone: int, put: b
     )
     assert {("send", k + 1) for k in range(len(whole)) if k != which} <= found
     assert {("receive", k + 1) for k in range(len(whole)) if k != which} <= found
-    if whole[which] and ("send", which + 1) not in found:  # else it was told from its number
+    if whole[which] and ("send", which + 1) not in found:  # otherwise inferred from its number
         known = trace.details["repeated_records"] or trace.details["other_records"]
         assert trace.quarantine.num_rows or known
 
 
 @pytest.mark.slow
 def test_the_real_files(shared_data: Path) -> None:
-    """Counts of the files by `jq`-like loops over the records."""
-    expected = {  # uplinks, counter resets, reported again, other records
+    """Expected counts are from independent loops over the records."""
+    expected = {  # uplinks, counter resets, repeated records, other records
         "d1d1e80000000032_campusiot-2": (10_102, 9, 0, 0),
         "d1d1e80000000032_campusiot": (9_417, 0, 1, 368),
         "ems-tourperret-A81758FFFE04B1C1-2": (20_109, 0, 242, 0),

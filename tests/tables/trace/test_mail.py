@@ -1,4 +1,4 @@
-"""Mail: ids of reply headers in every spelling, times with their zones, what is counted."""
+"""Mail: ids in all notations, times with zones, counts."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_fractions_of_a_second_stay() -> None:
 )
 def test_a_time_in_an_unknown_zone_is_no_time(zone: str) -> None:
     assert parse_mail_date(f"Fri, 06 Mar 2015 09:30:00 {zone}") == (None, zone, True)
-    if zone != "0200":  # that is a year there
+    if zone != "0200":  # a year at this position
         assert parse_mail_date(f"Fri Mar  6 09:30:00 {zone} 2015") == (None, zone, True)
 
 

@@ -1,4 +1,4 @@
-"""Nested documents: the error names the format and a command whose output can be read."""
+"""Nested documents: the error has the format and a command whose output is readable."""
 
 from __future__ import annotations
 

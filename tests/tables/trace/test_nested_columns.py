@@ -1,4 +1,4 @@
-"""Columns given by JMESPath, ids of several parts, and names of columns that hold causes."""
+"""Columns by JMESPath, ids of several parts, usual names of columns with causes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def options(**columns: str | tuple[str, ...]) -> ReadOptions:
 
 
 def both(path: Path, given_options: ReadOptions) -> Trace:
-    """Read by columns and by rows, which agree."""
+    """Read vectorized and by rows; assert the same result."""
     trace = read([path], options=given_options)
     by_rows = [one for one in TableReader().read(path, given_options) if isinstance(one, Event)]
     assert [(one.id, list(one.parents)) for one in by_rows] == list(get_causes(trace).items())
@@ -141,7 +141,7 @@ WANTED = {"/shop:1": [], "/pay:1": ["/shop:1"], "/pay:2": ["/shop:1", "/pay:1"]}
     ],
 )
 def test_ids_of_several_parts(of_id: Any, causes: Any, tmp_path: Path) -> None:
-    """Findings T16: ids that repeat from source to source were dropped as repeats."""
+    """Findings T16: ids that repeat across sources were dropped as duplicates."""
     path = write_lines(tmp_path / "t.jsonl", [*CLOUD[:3], CLOUD[4]])
     trace = both(path, options(id=of_id, parents=causes))
     assert get_causes(trace) == WANTED

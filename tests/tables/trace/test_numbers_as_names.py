@@ -27,7 +27,7 @@ def table(path: Path, **columns: Any) -> Path:
 
 @pytest.fixture
 def rounded(tmp_path: Path) -> Path:
-    """Three ids of which a floating-point number cannot tell the second from the first."""
+    """Write three ids, two of which are equal as floating-point numbers."""
     causes = pa.array([None, float(BIG), float(BIG + 1)])
     return table(tmp_path / "f.parquet", id=pa.array([BIG, BIG + 1, BIG + 2]), after=causes)
 
@@ -35,7 +35,7 @@ def rounded(tmp_path: Path) -> Path:
 def test_a_cause_that_may_be_several_ids_matches_none(
     rounded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Defect A4: such causes were matched as if they were exact."""
+    """Defect A4: rounded causes were matched as if they were exact."""
     assert read([rounded]).details["rounded_causes"] == 2
     out = tmp_path / "out.jsonl"
     assert "save ids as text or int64" in join_lines(
@@ -44,7 +44,7 @@ def test_a_cause_that_may_be_several_ids_matches_none(
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
     assert all("rounded" in row["missing"][0] for row in rows[1:])
-    assert main(["meter", str(rounded)]) == 2  # no cause is there to go by
+    assert main(["meter", str(rounded)]) == 2  # no usable cause
     assert "names no other event of its run (example: '1.21" in capsys.readouterr().err
 
 
@@ -69,7 +69,7 @@ def test_other_columns_of_such_numbers_are_set_aside(column: str, tmp_path: Path
 
 
 def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
-    """Defect B3: databases keep large ids as decimals, which were refused as no id at all."""
+    """Defect B3: large ids as decimals of databases were rejected."""
     kind = pa.decimal128(20, 0)
     ids = pa.array([Decimal(2**63 + k) for k in range(2)], kind)
     path = table(tmp_path / "d.parquet", id=ids, after=pa.array([None, Decimal(2**63)], kind))

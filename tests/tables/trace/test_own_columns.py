@@ -1,4 +1,4 @@
-"""A user's own JSON values: as they came in JSON lines; named and counted where they cannot be."""
+"""Extra JSON values: unchanged in JSON lines, reported where a format changes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def write_values(values: Any) -> str:
-    return json.dumps(values, sort_keys=True)  # 1, 1.0 and true are different here
+    return json.dumps(values, sort_keys=True)  # 1, 1.0 and true differ
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_columns_of_one_type_have_the_type_of_arrow() -> None:
 def test_keys_that_records_lack_are_said_to_become_null(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Defect B6: a record that lacks a key had it as null, and nothing said so."""
+    """Defect B6: absent keys became null without a report."""
     path, out = tmp_path / "t.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"id": "a", "x": null}\n{"id": "b"}\n{"id": "c", "after": "a"}\n')
     assert main([command, str(path), "-o", str(out)]) == 0

@@ -1,4 +1,4 @@
-"""Readers from outside: public names, `register`, entry points, and the example of the docs."""
+"""Custom readers: public names, `register`, entry points, example of the docs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 def package(folder: Path, value: str) -> Path:
-    """Lay down what an installer writes for a package that offers a reader."""
+    """Write the files of an installed package with a reader."""
     info = folder / "site" / "notes_reader-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: notes-reader\nVersion: 1.0\n")
@@ -84,7 +84,7 @@ def test_a_package_that_cannot_be_loaded_stops_nobody_else(notes: Path, tmp_path
 
 
 class Fake:
-    """A reader that an entry point of a built-in name would bring."""
+    """Reader of an entry point with a built-in name."""
 
     name = "mail"
 

@@ -445,7 +445,7 @@ def test_unreadable_paths(tmp_path: Path) -> None:
 
 
 class Verse:
-    """A reader as a user might write one."""
+    """Custom reader of a user."""
 
     name = "verse"
 
@@ -470,7 +470,7 @@ def test_a_readers_own_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("size", [3, 40_000])
 def test_a_quote_that_never_closes_costs_one_row(size: int, tmp_path: Path) -> None:
     rows = [f"r{number},b" for number in range(size)]
-    # Two quotes close each other: that is one record of two lines. The last one stays open.
+    # Two quotes close each other: one record of two lines. The last quote stays open.
     trace = read([write_lines(tmp_path / "t.csv", ["id,parent", 'a,"x', 'b,"', *rows, 'z,"a'])])
     assert get_column(trace, "id") == ["a", *(row[:-2] for row in rows)]
     assert list_quarantined(trace) == [

@@ -1,4 +1,4 @@
-"""`--by seq`: program order of each member from its own numbers, with gaps, repeats, steps back."""
+"""`--by seq`: program order by sequence numbers, with gaps, repeats and numbers out of order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs for ShiViz: read again with the same counts, whatever the names and texts."""
+"""Logs for ShiViz: reading them again gives the same counts for any names and texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_THE_FILE = (
     *("regex", "unmatched_lines", "rows", "quarantined", "quarantine"),
     *("time_group", "unreadable_times", "further_groups"),
 )
-"""Details that tell of the file, not of the execution."""
+"""Details of the file, not of the execution."""
 
 
 def counts(path: Path) -> dict[str, Any]:

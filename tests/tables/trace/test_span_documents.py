@@ -195,7 +195,7 @@ def flow(phase: str, ts: float, pid: int, id: object = 7, **more: Any) -> dict[s
 
 
 def read_by_name(records: list[Any], tmp_path: Path) -> dict[str, list[str]]:
-    """Return the causes of each event, all by their names."""
+    """Return the causes of each event by name."""
     trace = read([write_file(tmp_path, {"traceEvents": records})])
     names = dict(zip(get_column(trace, "id"), get_column(trace, "text"), strict=True))
     return {names[id]: [names[one] for one in found] for id, found in get_causes(trace).items()}

@@ -27,7 +27,7 @@ def table(path: Path, rows: list[tuple[str, str]]) -> Path:
 
 
 def parents(path: Path, options: ReadOptions | None = None) -> list[list[str]]:
-    """The causes of each row; read by columns and by rows alike, details included."""
+    """Return the causes of each row; assert that both ways of reading agree."""
     trace = read([path], options=options)
     by_rows = [*TableReader().read(path, options or ReadOptions())]
     found: Any = trace.events["parents"].to_pylist()
@@ -83,7 +83,7 @@ def test_ids_that_begin_with_a_bracket_leave_cells_as_they_are(tmp_path: Path) -
 
 
 def test_numbers_with_a_point_name_whole_ids(tmp_path: Path) -> None:
-    """Findings T12: pandas writes 1.0 for 1 where a column has nulls."""
+    """Findings T12: pandas writes 1.0 for 1 if a column has nulls."""
     path = table(tmp_path / "t.csv", [("1", ""), ("2", "1.0"), ("3", "NaN"), ("4", "{1.0,2.0}")])
     assert parents(path) == [[], ["1"], [], ["1", "2"]]
     assert read([path]).details["causes_as_whole_numbers"] == 3

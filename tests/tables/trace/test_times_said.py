@@ -1,4 +1,4 @@
-"""Times in a user's table: the unit that is guessed and times that cannot be read are said."""
+"""Times in a user's table: reports of the guessed unit and of unreadable times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNREADABLE = "1 time not readable"
 
 @pytest.mark.parametrize("garbage", ["", "99999999999999999999", "-1e19", "nan", "inf", "soon"])
 def test_a_refused_time_does_not_choose_the_unit(garbage: str, tmp_path: Path) -> None:
-    """Defect A3: one number that no unit makes a time turned all seconds into nanoseconds."""
+    """Defect A3: one number outside all units turned all seconds into nanoseconds."""
     path = write_file(tmp_path, ROWS + f"d,c,q,{garbage}\n", "times.csv")
     trace = read([path])
     assert trace.events["send_time"].to_pylist() == [k * 10**9 for k in (1000, 990, 995)] + [None]
