@@ -111,13 +111,13 @@ def test_holds_one_block_not_the_array(monkeypatch: pytest.MonkeyPatch, tmp_path
     longest = 0
     more = json_stream.Buffer.read_more
 
-    def measured(self: json_stream.Buffer) -> bool:
+    def measure(self: json_stream.Buffer) -> bool:
         nonlocal longest
         grown = more(self)
         longest = max(longest, len(self.text))
         return grown
 
-    monkeypatch.setattr(json_stream.Buffer, "read_more", measured)
+    monkeypatch.setattr(json_stream.Buffer, "read_more", measure)
     path = tmp_path / "t.json"
     skipped = json.dumps(["x" * 100] * 5000)
     path.write_text(f'{{"big": {skipped}, "in": {json.dumps([{"n": "y" * 50}] * 20_000)}}}')
