@@ -99,7 +99,7 @@ class _Session:
         return (f"{self.name}:{self.heard[place - 1]}",) if place else ()
 
 
-class _Row(NamedTuple):
+class _QueuedRow(NamedTuple):
     item: Item
     session: _Session | None
     record: int
@@ -110,7 +110,7 @@ class _UplinkReader:
         self.source = source
         self.sessions: dict[str, dict[str | None, _Session]] = {}
         self.restarts: dict[str, int] = {}
-        self.rows: deque[_Row] = deque()
+        self.rows: deque[_QueuedRow] = deque()
         self.records = 0
         others = ("other_records", "repeated_receptions", "unreadable_times")
         self.counts = dict.fromkeys((*_COUNTS, *others), 0)
@@ -254,7 +254,7 @@ class _UplinkReader:
         return when
 
     def _queue_row(self, item: Item, session: _Session | None = None) -> None:
-        self.rows.append(_Row(item, session, self.records))
+        self.rows.append(_QueuedRow(item, session, self.records))
 
     def _quarantine(self, line: str, number: int, identity: str | None, reason: str) -> None:
         raw = text.shorten(line)

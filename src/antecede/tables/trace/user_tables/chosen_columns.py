@@ -314,7 +314,7 @@ class ChosenColumns:
         if len(self.known) + len(new) > MAX_COLUMNS:
             raise FormatError(
                 f"more than {MAX_COLUMNS:,} different columns; the last is "
-                f"{text.shorten(new[-1])[:60]!r}; use keys as names, not as values",
+                f"{text.shorten(new[-1])[:60]!r}; keys must be column names, not values",
                 path=self.source,
                 line=line,
             )
