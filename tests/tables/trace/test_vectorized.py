@@ -155,13 +155,15 @@ class ByRows(TableReader):
 
     read_by_columns = None  # type: ignore[assignment]
 
-    def _read_blocks(self, path: Path) -> Iterator[blocks.Block]:
+    def _read_blocks(self, path: Path) -> Iterator[blocks.TableBlock]:
         delimiter = kind_of(path)[1]
         if delimiter is None:
             return super()._read_blocks(path)
         by_rows = blocks.gather_rows(blocks.read_csv_rows(path, delimiter))
         return (
-            blocks.Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
+            blocks.TableBlock(records=(), bad=[(0, block)])
+            if isinstance(block, Quarantined)
+            else block
             for block in quarantine_break(by_rows, path)
         )
 

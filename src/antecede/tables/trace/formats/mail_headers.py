@@ -58,7 +58,7 @@ def unfold_headers(lines: Iterable[str]) -> dict[str, str]:
     return {name: _decode_words(value) for name, value in headers.items()}
 
 
-class MessageId(NamedTuple):
+class ParsedMessageId(NamedTuple):
     """Id in a Message-ID header."""
 
     name: str
@@ -66,14 +66,14 @@ class MessageId(NamedTuple):
     """True if the id has no brackets."""
 
 
-def parse_message_id(header: str) -> MessageId | None:
+def parse_message_id(header: str) -> ParsedMessageId | None:
     """Return the id of a Message-ID header; None if it is blank."""
     plain = strip_comments(header)
     for part in (plain, header):
         if found := next((name for name, is_bare in _split_tokens(part) if not is_bare), None):
-            return MessageId(found, False)
+            return ParsedMessageId(found, False)
     name = plain.strip(' \t<>"') or header.strip()
-    return MessageId(name, True) if name else None
+    return ParsedMessageId(name, True) if name else None
 
 
 class ReplyParser:

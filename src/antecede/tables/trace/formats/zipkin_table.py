@@ -36,7 +36,7 @@ _IDS = ("traceId", "id", "parentId")
 _INNER = ("serviceName", "ipv4", "ipv6", "timestamp", "value", "endpoint", "key")
 _CANONICAL = {name.lower(): name for name in (*FIELDS, *_INNER)}
 
-Row = tuple[Any, ...]
+EventRow = tuple[Any, ...]
 
 
 def plain_name(name: str) -> str:
@@ -73,7 +73,7 @@ def used(columns: Sequence[str]) -> dict[str, str]:
     }
 
 
-def rows_of(table: pyarrow.Table) -> Iterator[Row]:
+def rows_of(table: pyarrow.Table) -> Iterator[EventRow]:
     """Yield a row with `spans_table.COLUMNS` for each event and bad row of whole traces."""
     parts: list[PartialSpan] = []
     for record in _read_records(table):
@@ -84,7 +84,7 @@ def rows_of(table: pyarrow.Table) -> Iterator[Row]:
     yield from _make_event_rows(parts)
 
 
-def _make_event_rows(parts: Iterable[PartialSpan]) -> Iterator[Row]:
+def _make_event_rows(parts: Iterable[PartialSpan]) -> Iterator[EventRow]:
     ordered = sorted(parts, key=lambda part: (part.start is None, part.start or 0, repr(part)))
     known = index_parts(lambda: ordered)
     whole = EventMerger(known)

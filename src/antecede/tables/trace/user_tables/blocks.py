@@ -38,7 +38,7 @@ MAX_CLEAN_LINE = 100_000
 Ints = npt.NDArray[np.int64]
 
 
-class Block(NamedTuple):
+class TableBlock(NamedTuple):
     """Consecutive rows, as an Arrow batch or as records, and bad records."""
 
     batch: Any = None
@@ -55,10 +55,10 @@ class Block(NamedTuple):
         """Number of good rows."""
         return len(self.records) if self.records is not None else int(self.batch.num_rows)
 
-    def slice(self, first: int, rows: int) -> Block:
+    def slice(self, first: int, rows: int) -> TableBlock:
         """Return a range of the good rows."""
         end = first + rows
-        return Block(
+        return TableBlock(
             None if self.batch is None else self.batch.slice(first, rows),
             None if self.records is None else self.records[first:end],
             None if self.lines is None else self.lines[first:end],
@@ -73,22 +73,22 @@ class Block(NamedTuple):
         return batch_to_records(self.batch if rows is None else self.batch.slice(0, rows))
 
 
-def parquet(path: Path, groups: Sequence[int] | None = None) -> Iterator[Block]:
+def parquet(path: Path, groups: Sequence[int] | None = None) -> Iterator[TableBlock]:
     """Yield the rows of a Parquet file, or of some row groups."""
     for batch in parquet_batches(path, groups):
         names = batch.schema.names
         if len(set(names)) < len(names):  # records have unique names
-            yield Block(records=batch_to_records(batch), batch=batch)
+            yield TableBlock(records=batch_to_records(batch), batch=batch)
         else:
-            yield Block(batch)
+            yield TableBlock(batch)
 
 
-def read_json_lines(path: Path) -> Iterator[Block]:
+def read_json_lines(path: Path) -> Iterator[TableBlock]:
     """Yield the objects of a JSON lines file."""
     return gather_rows(read_json_rows(path))
 
 
-def gather_rows(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
+def gather_rows(rows: Iterator[TextRow | Quarantined]) -> Iterator[TableBlock]:
     """Yield rows of text as blocks of records."""
     records: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -106,7 +106,7 @@ def gather_rows(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
             lines.append(row.line)
         if row is None or len(records) >= BLOCK_ROWS or len(bad) >= BLOCK_ROWS:
             if records or bad:
-                yield Block(None, records, np.array(lines, np.int64), bad)
+                yield TableBlock(None, records, np.array(lines, np.int64), bad)
             records, lines, bad = [], [], []
         if row is None:
             break
@@ -114,7 +114,7 @@ def gather_rows(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
         raise broken
 
 
-def read_csv(path: Path, delimiter: str) -> Iterator[Block]:
+def read_csv(path: Path, delimiter: str) -> Iterator[TableBlock]:
     """Yield the rows of a CSV file."""
     names: list[str] | None = None
     done = 0
@@ -203,7 +203,7 @@ class _CsvLines:
         cells = self.get_text(line).split(self.delimiter)
         return parse_header(cells, path, self.done + line + 1)
 
-    def to_block(self, names: list[str], path: Path) -> Block | None:
+    def to_block(self, names: list[str], path: Path) -> TableBlock | None:
         """Return the rows; None if Arrow rejects them."""
         wrong = ~self.blank & (self.marks != len(names) - 1)
         good = ~self.blank & ~wrong
@@ -221,7 +221,9 @@ class _CsvLines:
         except pa.ArrowInvalid:
             return None
         return (
-            Block(table, None, at + (self.done + 1), bad, True) if len(table) == len(at) else None
+            TableBlock(table, None, at + (self.done + 1), bad, True)
+            if len(table) == len(at)
+            else None
         )
 
     def _quarantine_line(self, line: int, columns: int, path: Path) -> Quarantined:
@@ -256,7 +258,7 @@ def _parse_with_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
 # --- rows, one at a time --------------------------------------------------------------------------
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """Row of a text file: its line, and its cells by name."""
 
     line: int
@@ -310,7 +312,7 @@ def normalize_column(column: Any) -> Any:
     return column
 
 
-def read_json_rows(path: Path) -> Iterator[Row | Quarantined]:
+def read_json_rows(path: Path) -> Iterator[TextRow | Quarantined]:
     """Yield the objects and bad lines of a file."""
     for number, line in text.read_lines(path):
         if not line.strip():
@@ -319,12 +321,12 @@ def read_json_rows(path: Path) -> Iterator[Row | Quarantined]:
         if isinstance(record, str):
             yield Quarantined(str(path), number, None, record, text.shorten(line))
         else:
-            yield Row(number, record)
+            yield TextRow(number, record)
 
 
 def read_csv_rows(
     path: Path, delimiter: str, names: list[str] | None = None, skip: int = 0
-) -> Iterator[Row | Quarantined]:
+) -> Iterator[TextRow | Quarantined]:
     """Yield the records and bad lines of a CSV file.
 
     `names`: header of an already read part of `skip` lines (None: the first record).
@@ -341,7 +343,7 @@ def read_csv_rows(
         elif len(cells) != len(names):
             yield quarantine_length(cells, len(names), path, line, delimiter)
         else:
-            yield Row(line, dict(zip(names, cells, strict=True)))
+            yield TextRow(line, dict(zip(names, cells, strict=True)))
 
 
 def quarantine_length(

@@ -26,7 +26,7 @@ from antecede.tables.trace.reader import Detail, Item, ReadOptions, quarantine_b
 from antecede.tables.trace.schema import Quarantined
 from antecede.tables.trace.time_text import GUESSED_UNIT, TABLE_UNIT, TIMES_LIKE, UNREADABLE_TIMES
 from antecede.tables.trace.user_tables import blocks
-from antecede.tables.trace.user_tables.blocks import Block
+from antecede.tables.trace.user_tables.blocks import TableBlock
 from antecede.tables.trace.user_tables.columns import Columns
 from antecede.tables.trace.user_tables.extra_columns import ExtraRows
 from antecede.tables.trace.user_tables.usual_names import USUAL, describe_unread
@@ -110,7 +110,10 @@ class TableReader:
         return self._read(path, options, lambda block, columns: pieces(block, columns, keep_extra))
 
     def _read(
-        self, path: Path, options: ReadOptions, make: Callable[[Block, Columns], Iterator[Piece]]
+        self,
+        path: Path,
+        options: ReadOptions,
+        make: Callable[[TableBlock, Columns], Iterator[Piece]],
     ) -> Iterator[Piece | Detail]:
         coming = self._read_blocks(path)
         ahead, sample = first_blocks(coming)
@@ -128,7 +131,7 @@ class TableReader:
             yield from make(block, columns)
         yield from details_of(columns, records * len(columns.known) - keys if in_json else 0)
 
-    def _read_blocks(self, path: Path) -> Iterator[Block]:
+    def _read_blocks(self, path: Path) -> Iterator[TableBlock]:
         parquet, delimiter = kind_of(path)
         if parquet is not None:
             for part in parquet:
@@ -138,12 +141,18 @@ class TableReader:
             blocks.read_json_lines(path) if delimiter is None else blocks.read_csv(path, delimiter)
         )
         for block in quarantine_break(found, path):
-            yield Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
+            yield (
+                TableBlock(records=(), bad=[(0, block)])
+                if isinstance(block, Quarantined)
+                else block
+            )
 
 
-def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str, object]]]:
+def first_blocks(
+    coming: Iterator[TableBlock],
+) -> tuple[list[TableBlock], list[Mapping[str, object]]]:
     """Return the first blocks, and the sample of their rows for the choice of columns."""
-    ahead: list[Block] = []
+    ahead: list[TableBlock] = []
     sample: list[Mapping[str, object]] = []
     for block in coming:
         ahead.append(block)
@@ -163,7 +172,7 @@ def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
     return None, None if _is_json_lines(path) else _detect_delimiter(_get_first_line(head))
 
 
-def _pop_blocks(ahead: list[Block]) -> Iterator[Block]:
+def _pop_blocks(ahead: list[TableBlock]) -> Iterator[TableBlock]:
     while ahead:
         yield ahead.pop(0)
 

@@ -20,7 +20,7 @@ from antecede.tables.trace import expressions
 from antecede.tables.trace.identities import name_of
 from antecede.tables.trace.schema import COLUMNS, EVENT, KINDS, Event, Quarantined
 from antecede.tables.trace.user_tables import blocks, cell_parsing
-from antecede.tables.trace.user_tables.blocks import Block
+from antecede.tables.trace.user_tables.blocks import TableBlock
 from antecede.tables.trace.user_tables.cell_parsing import (
     ARROW_ERRORS,
     TEXTS,
@@ -52,7 +52,7 @@ Piece = Chunk | tuple[Event | Quarantined, Any]
 """Events, or a single event or bad record with its extra columns."""
 
 
-def pieces(block: Block, columns: Columns, keep_extra: bool) -> Iterator[Piece]:
+def pieces(block: TableBlock, columns: Columns, keep_extra: bool) -> Iterator[Piece]:
     """Yield the events and bad records of a block in order."""
     done = 0
     bad = list(block.bad)
@@ -72,7 +72,7 @@ def pieces(block: Block, columns: Columns, keep_extra: bool) -> Iterator[Piece]:
     yield from ((row, None) for _, row in bad)
 
 
-def block_to_rows(block: Block, columns: Columns) -> Iterator[Piece]:
+def block_to_rows(block: TableBlock, columns: Columns) -> Iterator[Piece]:
     """Yield the same items as `pieces`, row by row."""
     bad = list(block.bad)
     of_text = block.batch is None or block.is_text
@@ -84,7 +84,7 @@ def block_to_rows(block: Block, columns: Columns) -> Iterator[Piece]:
     yield from ((row, None) for _, row in bad)
 
 
-def _count_known_rows(block: Block, columns: Columns, first: int) -> int:
+def _count_known_rows(block: TableBlock, columns: Columns, first: int) -> int:
     """Return the number of rows from `first` with only known columns."""
     names = columns.known.keys()
     if block.records is None:
@@ -95,21 +95,21 @@ def _count_known_rows(block: Block, columns: Columns, first: int) -> int:
     return block.rows - first
 
 
-def _convert_row(block: Block, columns: Columns, keep_extra: bool) -> Piece:
+def _convert_row(block: TableBlock, columns: Columns, keep_extra: bool) -> Piece:
     (record,) = block.to_records()
     line = None if block.lines is None else int(block.lines[0])
     mine = _get_extra(block) if keep_extra else None
     return columns.convert(record, line), mine[0] if isinstance(mine, list) else mine
 
 
-def _get_extra(block: Block) -> Any:
+def _get_extra(block: TableBlock) -> Any:
     if block.batch is None:
         return block.records
     return mark_csv_columns(block.batch) if block.is_text else block.batch
 
 
 def _make_pieces(
-    block: Block, columns: Columns, keep_extra: bool, bad: Sequence[tuple[int, Quarantined]]
+    block: TableBlock, columns: Columns, keep_extra: bool, bad: Sequence[tuple[int, Quarantined]]
 ) -> Iterator[Piece]:
     if not block.rows:
         yield from ((row, None) for _, row in bad)
@@ -130,7 +130,7 @@ def _make_pieces(
         yield _make_chunk(block, events, keep_extra, done, block.rows - done)
 
 
-def _make_chunk(block: Block, events: Any, keep_extra: bool, first: int, rows: int) -> Chunk:
+def _make_chunk(block: TableBlock, events: Any, keep_extra: bool, first: int, rows: int) -> Chunk:
     mine = _get_extra(block.slice(first, rows)) if keep_extra else None
     return Chunk(events.slice(first, rows), mine)
 
@@ -138,7 +138,7 @@ def _make_chunk(block: Block, events: Any, keep_extra: bool, first: int, rows: i
 class _BlockConverter:
     """Converter of one block; odd rows are left to `Columns.convert`."""
 
-    def __init__(self, block: Block, columns: Columns) -> None:
+    def __init__(self, block: TableBlock, columns: Columns) -> None:
         self.block, self.columns, self.n = block, columns, block.rows
         self.odd: Bools = cell_parsing.make_false_mask(block.rows)
         self._cells: dict[str, Any] = {}
