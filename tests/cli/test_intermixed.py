@@ -67,12 +67,12 @@ def test_clocks_as_pairs_are_read(written: str) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("gateway", "is not JSON"),
-        ("gateway:one", 'write {"member": 1} or member:1,other:2'),
-        ("gateway:1,", "is not JSON"),
-        ("gateway:1,gateway:2", "names 'gateway' twice"),
-        ("gateway:99999999999999999999", "no whole number"),
-        ("gateway:1.5", "is not JSON"),
+        ("gateway", "invalid clock"),
+        ("gateway:one", 'expected {"member": 1} or member:1,other:2'),
+        ("gateway:1,", "invalid clock"),
+        ("gateway:1,gateway:2", "has two entries of 'gateway'"),
+        ("gateway:99999999999999999999", "exceeds 64 bits"),
+        ("gateway:1.5", "invalid clock"),
     ],
 )
 def test_other_clocks_are_refused_with_what_can_be_written(written: str, said: str) -> None:

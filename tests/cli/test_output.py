@@ -275,7 +275,7 @@ def test_one_more_order_errs(folder: Path) -> None:
     [
         ("order no-such-trace -o s", "is a folder"),
         ("order no-such-trace -o absent/out.parquet", "does not exist"),
-        ("order no-such-trace -o out.xlsx", "out.xlsx: its ending tells no format"),
+        ("order no-such-trace -o out.xlsx", "out.xlsx: unknown file ending"),
         ("check bss --variant as-published --save gone/x.scenario", "does not exist"),
         ("check bss --variant as-published --svg s", "is a folder"),
         ("check bss --variant as-published --save /dev/null", "no ordinary file"),

@@ -74,7 +74,7 @@ def same(found: dict[str, dict[str, Any]], expected: dict[str, dict[str, Any]]) 
     for run, row in found.items():
         report = expected[run]
         details = dict(report["details"])
-        for name in ("separator_hint", "columns", "told_by", "why_no_causality"):
+        for name in ("separator_hint", "columns", "candidate_columns", "why_no_causality"):
             details.pop(name, None)  # in words; on Spark `causality_source` says it
         assert {n: row[n] for n in COUNTED} == {n: report[n] for n in COUNTED}, run
         assert {n: row[n] for n in DETAILED} == {n: details.pop(n, 0) for n in DETAILED}, run

@@ -123,11 +123,11 @@ def test_options_and_details(source: SparkSession, tmp_path: Path) -> None:
         ("unreadable_times", "1"),
         ("guessed_time_unit", "s"),
         ("columns", "key, why, when"),
-        ("told_by", "parents in why"),
+        ("candidate_columns", "parents in why"),
     }
     for name, value, said in (
         ("sperator", ";", "no option is called 'sperator'"),
-        ("as", "shivz", "no format is called 'shivz'"),
+        ("as", "shivz", "unknown format 'shivz'"),
         ("quarantine", "drop", "option quarantine is one of"),
         ("timeUnit", "h", "option timeUnit is"),
     ):

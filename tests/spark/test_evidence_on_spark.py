@@ -85,7 +85,7 @@ def test_functions_refuse_and_warn(spark: SparkSession) -> None:
             if causes[0] is not None:  # rows with causes that are nowhere have a status
                 getattr(on_spark, name)(df, id="id", after="after")
                 continue
-            with pytest.warns(NoEvidenceWarning, match="no cell tells what came before what"):
+            with pytest.warns(NoEvidenceWarning, match="no data on causality"):
                 getattr(on_spark, name)(df, id="id", after="after")
         with pytest.raises(InputError, match=r"causality_source: none.*columns are id.*--after"):
             on_spark.past(df, ["b"], id="id", after="after")

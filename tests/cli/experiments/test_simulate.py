@@ -246,7 +246,7 @@ def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path, sai
         ("FILE --seed -1", "--seed -1: seeds are 0 or more"),
         ("FILE --trace x.csv --seeds 2", "--trace: one run by the readable engine"),
         ("FILE --trace x --engine compiled", "--trace: one run by the readable engine"),
-        ("FILE --trace x", "its ending tells no format; write .parquet, .csv"),
+        ("FILE --trace x", "unknown file ending; choose from .parquet, .csv"),
         ("FILE --trace FILE --force", "is read by this command"),
         ("FILE --save-plot FILE", "is read by this command"),
         ("FILE --save-plot x.pdf", "name a file that ends in .svg or .png"),

@@ -58,7 +58,7 @@ def test_writes_causal_order_and_quarantine(trace: Path, tmp_path: Path, capsys:
     assert "engine      local (needs under 1 MB of memory, " in printed
     assert "1 event with causes that are nowhere" in printed
     assert "2 is its own cause" in printed
-    assert "1 reference of an event to itself, left out: the event and its other causes" in printed
+    assert "1 reference of an event to itself, ignored; the event and its other causes" in printed
 
 
 def test_an_existing_file_is_kept_unless_forced(trace: Path, tmp_path: Path) -> None:

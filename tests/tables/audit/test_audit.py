@@ -220,10 +220,10 @@ def test_summary_names_the_findings_first(csv_file: Path, command: Command) -> N
     ("arguments", "said"),
     [
         (["nowhere.csv"], "no such file"),
-        (["orders.csv", "--format", "verse"], "no format is called 'verse'"),
-        (["orders.csv", "--format", "mail"], "nothing in it can be read as mail"),
+        (["orders.csv", "--format", "verse"], "unknown format 'verse'"),
+        (["orders.csv", "--format", "mail"], "no readable record of format mail"),
         (["orders.csv", "--after", "cause"], "no column 'cause'"),
-        (["orders.csv", "--quarantine", "bad.txt"], "its ending tells no format"),
+        (["orders.csv", "--quarantine", "bad.txt"], "unknown file ending"),
     ],
 )
 def test_clear_errors(
@@ -265,7 +265,7 @@ def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
             [Event(id="a"), Event(id="b", parents=("a",))],
             "none: no effect comes before its cause as the file lists them; no times to check",
         ),
-        ([Event(id="a", send_time=1)], "nothing tells what came before what"),
+        ([Event(id="a", send_time=1)], "no data on causality"),
     ],
 )
 def test_a_finding_says_what_was_compared(events: list[Event], says: str) -> None:
@@ -348,7 +348,7 @@ def test_several_ids_in_one_cell_get_a_hint(
     other = "," if separator == ";" else ";"
     said = command("audit", path, "--separator", other).out
     assert f"1 of these references is several ids in one, as in 'a{separator}c'" in said
-    assert f"say --separator {separator!r}" in said
+    assert f"give --separator {separator!r}" in said
     assert "several ids in one" not in command("audit", path, "--separator", separator).out
 
 

@@ -272,7 +272,7 @@ def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
     (lacking, several, _) = Causality(table_of(rows), unproven=True).notes
     assert lacking.startswith("2 causes (a;b, zzz) that the trace does not have")
     assert "several ids in one, as in 'a;b'" in several
-    assert several.endswith("say --separator ';'")
+    assert several.endswith("give --separator ';'")
     many = [Event(id="c", member="n", parents=tuple(f"x{k}" for k in range(9)))]
     lacking = Causality(table_of(many), unproven=True).notes[0]
     assert lacking.startswith("9 causes (x0, x1, x2, x3, x4, ...)")

@@ -27,8 +27,8 @@ def test_the_most_frequent_separator_is_named_and_all_are_counted(
     out = ["-o", str(tmp_path / "out.csv")] if command == "order" else []
     words = said(capsys, command, str(path), *out)
     assert "3 of these references are several ids in one (2 with ',', 1 with ';')" in words
-    assert "as in 'a,b': all of its parts are there" in words
-    assert "say --separator ','; one separator serves" in words
+    assert "as in 'a,b': all of its parts exist" in words
+    assert "give --separator ','; only one separator is supported" in words
 
 
 def test_a_reference_counts_once_and_only_where_all_parts_are_there() -> None:
@@ -51,7 +51,7 @@ def test_an_order_without_causes_names_the_options_that_serve(
     assert "the order is by ties" in words
     assert "causality_source: none" in words
     shown = " ".join(words.split())
-    assert "say --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)" in shown
+    assert "give --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)" in shown
 
 
 def test_an_event_whose_only_cause_is_itself_is_a_root(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
         details["blank_causes"],
     )
     if source_in(table) == NONE:
-        with pytest.raises(InputError, match="nothing tells what came before what"):
+        with pytest.raises(InputError, match="no data on causality"):
             summarize(table)
         return
     meter = summarize(table)
@@ -122,5 +122,5 @@ def test_a_table_as_read_is_counted_alike_and_each_summary_says_what_is_left_out
     assert "2 events with causes that are nowhere in the trace: 2 references" in said["order"]
     for text in said.values():
         assert "2 references of events to themselves" in text
-        assert "2 causes named again by the same event" in text
+        assert "2 causes repeated within an event" in text
         assert "3 blanks among the causes" in text

@@ -1,4 +1,4 @@
-"""Small files for readers, and views of the traces that are read."""
+"""Helpers that write small input files and read back traces."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from antecede.cli import main
 from antecede.tables.trace.arrow import Trace
 
 
-def written(folder: Path, content: object, name: str = "t.json") -> Path:
-    """Write bytes or text as they are, any other value as JSON."""
+def write_file(folder: Path, content: object, name: str = "t.json") -> Path:
+    """Write bytes or text unchanged, any other value as JSON."""
     path = folder / name
     if not isinstance(content, bytes):
         content = (content if isinstance(content, str) else json.dumps(content)).encode()
@@ -22,32 +22,32 @@ def written(folder: Path, content: object, name: str = "t.json") -> Path:
     return path
 
 
-def lines(path: Path, rows: Iterable[Any]) -> Path:
-    """Write JSON lines; text is a line as it is."""
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    """Write JSON lines; a text is written unchanged as a line."""
     texts = (row if isinstance(row, str) else json.dumps(row) for row in rows)
     path.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
     return path
 
 
-def column(trace: Trace, name: str) -> list[Any]:
+def get_column(trace: Trace, name: str) -> list[Any]:
     found: list[Any] = trace.events[name].to_pylist()
     return found
 
 
-def causes(trace: Trace) -> dict[str, list[str]]:
-    return dict(zip(column(trace, "id"), column(trace, "parents"), strict=True))
+def get_causes(trace: Trace) -> dict[str, list[str]]:
+    return dict(zip(get_column(trace, "id"), get_column(trace, "parents"), strict=True))
 
 
-def bad(trace: Trace) -> list[tuple[Any, str]]:
-    """Line and reason of each bad record."""
+def list_quarantined(trace: Trace) -> list[tuple[Any, str]]:
+    """Return line and reason of each quarantined record."""
     return [(row["line"], str(row["reason"])) for row in trace.quarantine.to_pylist()]
 
 
-def said_by(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    """Output of a command that succeeds."""
+def run_command(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """Return the output of a command that succeeds."""
     assert main([*map(str, words)]) == 0
     return capsys.readouterr().out
 
 
-def on_one_line(said: str) -> str:
+def join_lines(said: str) -> str:
     return " ".join(said.split())

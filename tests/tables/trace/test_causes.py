@@ -1,4 +1,4 @@
-"""Counts of odd causes, in words."""
+"""Report texts for counts of causes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from antecede.tables.trace.causes import Causes
 @pytest.mark.parametrize(
     ("details", "said"),
     [
-        ({"repeated_causes": 1}, "1 cause named again by the same event"),
+        ({"repeated_causes": 1}, "1 cause repeated within an event"),
         ({"blank_causes": 2}, "2 blanks among the causes"),
         (
             {"rounded_causes": 2, "rounded_causes_in": "x"},
-            "2 causes that may be one of several ids: in column x floating-point numbers from "
-            "2**53 on, which several whole numbers become",
+            "2 causes that may stand for several ids: column x has floating-point numbers of 2**53 "
+            "or more, which are rounded",
         ),
         (
             {"unread_reply_headers": 3},
             "3 reply headers (In-Reply-To, References) without an id",
         ),
-        ({"ambiguous_causes": 1}, "1 cause whose id several sources have"),
+        ({"ambiguous_causes": 1}, "1 cause with an id that exists in several sources"),
         (
             {"unreadable_causes": 1, "unreadable_causes_in": "{x}"},
             "1 cause not readable as an id, in column {x}: ids are text, bytes or whole numbers",
@@ -30,9 +30,9 @@ from antecede.tables.trace.causes import Causes
         ({"causes_as_lists": 2}, "2 lists in brackets among the causes"),
         (
             {"causes_as_whole_numbers": 2},
-            "2 causes written with a point and zeros, as in 1.0",
+            "2 causes with a decimal point and zeros, such as 1.0",
         ),
-        ({"partial_causes": 1}, "1 cause without all parts of which the ids are made"),
+        ({"partial_causes": 1}, "1 cause with fewer parts than the ids"),
     ],
 )
 def test_each_count_has_its_words(details: dict[str, int | str], said: str) -> None:
@@ -44,7 +44,7 @@ def test_events_that_name_themselves() -> None:
     assert [*two.notes()] == [
         (
             "2 references of events to themselves",
-            "left out: the event and its other causes count",
+            "ignored; the event and its other causes are kept",
         )
     ]
     assert two.rounded_in == "x"

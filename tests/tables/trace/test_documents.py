@@ -1,4 +1,4 @@
-"""Matrix, Automerge, Nostr, CloudEvents: ids, causes and times where each format has them."""
+"""Matrix, Automerge, Nostr, CloudEvents: ids, causes and times of each format."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from antecede.cli import main
 from antecede.errors import InputError
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import read
-from antecede.tables.trace.causes import AMBIGUOUS, BLANK
+from antecede.tables.trace.causes import AMBIGUOUS_CAUSES, BLANK
 from antecede.tables.trace.formats.document_formats import FORMATS
 from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.time_text import UNREADABLE
-from tests.tables.trace.files import causes, column, said_by, written
-from tests.tables.trace.files import lines as write_lines
+from antecede.tables.trace.time_text import UNREADABLE_TIMES
+from tests.tables.trace.files import get_causes, get_column, run_command, write_file
+from tests.tables.trace.files import write_lines as write_lines
 
 S, MS = 10**9, 10**6
 
@@ -63,19 +63,19 @@ ROOM_CAUSES = {
 def test_matrix_events_as_lines_and_as_exports_of_a_room(tmp_path: Path) -> None:
     found = read([lines(tmp_path, *ROOM)])
     assert found.format == "matrix"
-    assert causes(found) == ROOM_CAUSES
-    assert column(found, "send_time")[:2] == [5 * MS, 4 * MS]
-    assert column(found, "topics")[0] == ["!r:h"]
-    assert column(found, "text")[:2] == ["m.room.message", "hello"]
-    assert column(found, "line") == list(range(1, 9))
+    assert get_causes(found) == ROOM_CAUSES
+    assert get_column(found, "send_time")[:2] == [5 * MS, 4 * MS]
+    assert get_column(found, "topics")[0] == ["!r:h"]
+    assert get_column(found, "text")[:2] == ["m.room.message", "hello"]
+    assert get_column(found, "line") == list(range(1, 9))
     assert found.details == {BLANK: 1}
     for value in (
         {"room_name": "r", "exported_by": "u", "messages": list(ROOM)},
         {"start": "t1", "chunk": list(ROOM), "end": "t2"},
         list(ROOM),
     ):
-        trace = read([written(tmp_path, value)])
-        assert (trace.format, causes(trace)) == ("matrix", ROOM_CAUSES)
+        trace = read([write_file(tmp_path, value)])
+        assert (trace.format, get_causes(trace)) == ("matrix", ROOM_CAUSES)
 
 
 def test_matrix_events_that_cannot_be_read_are_set_aside(tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_matrix_events_that_cannot_be_read_are_set_aside(tmp_path: Path) -> None
         matrix("$d", "soon", prev_events=["$1"]),  # type: ignore[arg-type]
     )
     trace = read([path])
-    assert causes(trace) == {"$1": [], "$d": ["$1"]}
+    assert get_causes(trace) == {"$1": [], "$d": ["$1"]}
     reasons = [row["reason"] for row in trace.quarantine.to_pylist()]
     assert "no event_id; export events with it" in reasons[0]
-    assert reasons[1:3] == ["a cause is not an id: {'event_id': '$1'}"] * 2
+    assert reasons[1:3] == ["invalid cause: {'event_id': '$1'}; expected an id"] * 2
     assert reasons[3] == "not a JSON object"
-    assert trace.details == {UNREADABLE: 1}
+    assert trace.details == {UNREADABLE_TIMES: 1}
 
 
 # --- Automerge ------------------------------------------------------------------------------
@@ -114,14 +114,14 @@ def test_automerge_changes_with_dependencies_by_actor(tmp_path: Path) -> None:
     )
     trace = read([path])
     assert trace.format == "automerge"
-    assert causes(trace) == {
+    assert get_causes(trace) == {
         "a:2": ["a:1"],
         "b:1": ["a:2"],
         "a:1": [],
         "a:3": ["b:1", "c:4", "a:2"],
         "d:1": [],
     }
-    assert column(trace, "seq") == [2, 1, 1, 3, 1]
+    assert get_column(trace, "seq") == [2, 1, 1, 3, 1]
     assert audit([path]).missing_parents == 1
 
 
@@ -131,10 +131,10 @@ def test_automerge_changes_with_dependencies_by_hash(tmp_path: Path) -> None:
         return {**head, "deps": list(deps), "hash": name, "ops": []}
 
     changes = [change("h1", 1, 0), change("h2", 2, 1700000000, "h1"), change("h3", 3, 7, "h1", "x")]
-    trace = read([written(tmp_path, changes)])
-    assert causes(trace) == {"h1": [], "h2": ["h1"], "h3": ["h1", "x"]}
-    assert column(trace, "send_time") == [None, 1700000000 * S, 7 * S]
-    assert column(trace, "member") == ["aa"] * 3
+    trace = read([write_file(tmp_path, changes)])
+    assert get_causes(trace) == {"h1": [], "h2": ["h1"], "h3": ["h1", "x"]}
+    assert get_column(trace, "send_time") == [None, 1700000000 * S, 7 * S]
+    assert get_column(trace, "member") == ["aa"] * 3
     assert trace.details == {}
 
 
@@ -155,8 +155,8 @@ def test_nostr_events_name_events_in_tags(tmp_path: Path) -> None:
     )
     trace = read([path])
     assert trace.format == "nostr"
-    assert causes(trace) == {"a": [], "b": ["a"], "c": ["a", "b"], "d": []}
-    assert column(trace, "send_time") == [1700000000 * S] * 4
+    assert get_causes(trace) == {"a": [], "b": ["a"], "c": ["a", "b"], "d": []}
+    assert get_column(trace, "send_time") == [1700000000 * S] * 4
     assert trace.details == {BLANK: 1}
 
 
@@ -180,7 +180,7 @@ def test_cloudevents_are_named_by_source_and_id(tmp_path: Path) -> None:
     )
     trace = read([path])
     assert trace.format == "cloudevents"
-    assert causes(trace) == {
+    assert get_causes(trace) == {
         "/pay:2": ["/shop:1"],
         "/shop:1": [],
         "/mail:3": ["/pay:2"],
@@ -188,8 +188,8 @@ def test_cloudevents_are_named_by_source_and_id(tmp_path: Path) -> None:
         "/mail:5": ["gone"],
         "/shop:6": [],
     }
-    assert column(trace, "member")[0] == "/pay"
-    assert column(trace, "send_time")[0] % S == S // 4
+    assert get_column(trace, "member")[0] == "/pay"
+    assert get_column(trace, "send_time")[0] % S == S // 4
     assert audit([path]).duplicates == 0
 
 
@@ -203,15 +203,15 @@ def test_ids_are_those_of_a_table_by_source_and_id(tmp_path: Path) -> None:
     )
     trace = read([path])
     by_columns = ReadOptions(columns={"id": ("source", "id")})
-    assert column(trace, "id") == column(read([path], options=by_columns), "id")
-    first, second, third = column(trace, "id")
-    assert causes(trace) == {first: [], second: [first], third: [second]}
+    assert get_column(trace, "id") == get_column(read([path], options=by_columns), "id")
+    first, second, third = get_column(trace, "id")
+    assert get_causes(trace) == {first: [], second: [first], third: [second]}
 
 
 def test_an_event_without_a_source_is_set_aside(tmp_path: Path) -> None:
     bare = {"specversion": "1.0", "id": "1", "type": "t"}
     trace = read([lines(tmp_path, cloud("/a", "1"), bare, cloud("/a", "2", causationid="1"))])
-    assert causes(trace) == {"/a:1": [], "/a:2": ["/a:1"]}
+    assert get_causes(trace) == {"/a:1": [], "/a:2": ["/a:1"]}
     assert [row["reason"] for row in trace.quarantine.to_pylist()] == [
         "no source: ids are unique only within it"
     ]
@@ -224,9 +224,9 @@ def test_an_id_of_several_sources_names_no_cause(
         tmp_path, cloud("/shop", "1"), cloud("/pay", "1"), cloud("/pay", "2", causationid="1")
     )
     trace = read([path])
-    assert causes(trace)["/pay:2"] == ["1 (of 2 sources)"]
-    assert trace.details == {AMBIGUOUS: 1}
-    assert main(["meter", str(path)]) == 2  # that cause is no evidence
+    assert get_causes(trace)["/pay:2"] == ["1 (of 2 sources)"]
+    assert trace.details == {AMBIGUOUS_CAUSES: 1}
+    assert main(["meter", str(path)]) == 2  # this cause is not a causality source
     assert "as '1 (of 2 sources)'" in capsys.readouterr().err
 
 
@@ -243,7 +243,7 @@ def test_the_sequence_of_a_source_is_its_order(sequences: Any, tmp_path: Path) -
         cloud("/a", "y", sequence=first, sequencetype="Integer"),
         cloud("/a", "x", sequence=second),
     )
-    found = causes(read([path]))
+    found = get_causes(read([path]))
     assert found == {"/a:z": ["/a:x"], "/b:x": [], "/a:y": [], "/a:x": ["/a:y"]}
 
 
@@ -251,9 +251,9 @@ def test_files_given_together_are_one_trace(tmp_path: Path) -> None:
     shop = lines(tmp_path, cloud("/shop", "1"), name="shop.jsonl")
     pay = lines(tmp_path, cloud("/pay", "2", causationid="1"), name="pay.jsonl")
     together = read([shop, pay])
-    assert causes(together)["/pay:2"] == ["/shop:1"]
+    assert get_causes(together)["/pay:2"] == ["/shop:1"]
     assert together.details == {}
-    assert causes(read([pay])) == {"/pay:2": ["1"]}
+    assert get_causes(read([pay])) == {"/pay:2": ["1"]}
 
 
 @pytest.mark.parametrize("name", ["causationId", "parentid", "caused_by", "parents"])
@@ -262,8 +262,8 @@ def test_usual_names_of_causes_are_read_and_said(
 ) -> None:
     cell: Any = ["1"] if name == "parents" else "1"
     path = lines(tmp_path, cloud("/shop", "1"), cloud("/pay", "2", **{name: cell}))
-    assert causes(read([path]))["/pay:2"] == ["/shop:1"]
-    assert f"parents is {name}" in said_by(capsys, "audit", str(path))
+    assert get_causes(read([path]))["/pay:2"] == ["/shop:1"]
+    assert f"parents is {name}" in run_command(capsys, "audit", str(path))
 
 
 def test_a_trace_without_causes_is_said_to_have_none(
@@ -271,7 +271,7 @@ def test_a_trace_without_causes_is_said_to_have_none(
 ) -> None:
     path = lines(tmp_path, cloud("/shop", "1", why="0"), cloud("/pay", "2", why="1"))
     assert "why" in str(read([path]).details["columns"])
-    assert "say --after COLUMN" in said_by(capsys, "audit", str(path))
+    assert "give --after COLUMN" in run_command(capsys, "audit", str(path))
 
 
 # --- all ------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_a_user_who_names_columns_reads_a_table(tmp_path: Path) -> None:
     path = lines(tmp_path, cloud("/shop", "1"), cloud("/pay", "2", why="1"))
     trace = read([path], options=ReadOptions(columns={"parents": ("why",)}))
     assert trace.format == "table"
-    assert causes(trace) == {"1": [], "2": ["1"]}
+    assert get_causes(trace) == {"1": [], "2": ["1"]}
     with pytest.raises(InputError, match="has no use for columns"):
         read([path], "cloudevents", ReadOptions(columns={"parents": ("why",)}))
 
@@ -301,7 +301,7 @@ def test_bad_lines_cost_themselves(tmp_path: Path) -> None:
     path.write_text(f"{good[0]}\n{{broken\n{good[1]}\n7\n{good[2][:-5]}\n")
     trace = read([path])
     assert trace.format == "cloudevents"
-    assert list(causes(trace)) == ["/a:0", "/a:1"]
+    assert list(get_causes(trace)) == ["/a:0", "/a:1"]
     assert [row["line"] for row in trace.quarantine.to_pylist()] == [2, 4, 5]
 
 

@@ -1,4 +1,4 @@
-"""Traces of concurrent editing: changes, a bounded buffer, and damage that costs itself."""
+"""Concurrent-editing traces: changes, bounded buffer, recovery after damage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antecede.tables.trace.arrow import Trace, read, read_batches
 from antecede.tables.trace.formats import editing, json_stream
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import Event
-from tests.tables.trace.files import column
+from tests.tables.trace.files import get_column
 
 S = 10**9
 
@@ -29,7 +29,9 @@ def change(*parents: int, agent: int = 0, text: str = "x", **more: Any) -> dict[
     return head | {"time": "2023-11-22T03:57:33+00:00", "patches": [[0, 0, text]]} | more
 
 
-def laid(folder: Path, changes: list[Any] | str, name: str = "notes.json", **keys: Any) -> Path:
+def write_changes(
+    folder: Path, changes: list[Any] | str, name: str = "notes.json", **keys: Any
+) -> Path:
     path = folder / name
     listed = changes if isinstance(changes, str) else json.dumps(changes, separators=(",", ":"))
     before = json.dumps({"kind": "concurrent", "endContent": 'a"txns":[{', **keys})
@@ -37,39 +39,39 @@ def laid(folder: Path, changes: list[Any] | str, name: str = "notes.json", **key
     return path
 
 
-def bad(trace: Trace) -> list[tuple[str, str]]:
+def list_quarantined(trace: Trace) -> list[tuple[str, str]]:
     return [(row["id"], row["reason"]) for row in trace.quarantine.to_pylist()]
 
 
 def test_values(tmp_path: Path) -> None:
     changes = [change(), change(0, agent=1), change(0, agent=2), change(1, 2, 1, text='é"],{"')]
-    trace = read([laid(tmp_path, changes)])
+    trace = read([write_changes(tmp_path, changes)])
     assert trace.format == "editing"
-    assert column(trace, "id") == ["0", "1", "2", "3"]
-    assert column(trace, "parents") == [[], ["0"], ["0"], ["1", "2"]]
-    assert column(trace, "member") == ["0", "1", "2", "0"]
-    assert column(trace, "send_time") == [1_700_625_453 * S] * 4
-    assert column(trace, "text")[3] == json.dumps([[0, 0, 'é"],{"']], ensure_ascii=False)
-    assert column(trace, "run") == ["notes"] * 4
-    assert bad(trace) == []
+    assert get_column(trace, "id") == ["0", "1", "2", "3"]
+    assert get_column(trace, "parents") == [[], ["0"], ["0"], ["1", "2"]]
+    assert get_column(trace, "member") == ["0", "1", "2", "0"]
+    assert get_column(trace, "send_time") == [1_700_625_453 * S] * 4
+    assert get_column(trace, "text")[3] == json.dumps([[0, 0, 'é"],{"']], ensure_ascii=False)
+    assert get_column(trace, "run") == ["notes"] * 4
+    assert list_quarantined(trace) == []
 
 
 def test_compressed_and_over_several_lines(tmp_path: Path) -> None:
-    plain = laid(tmp_path, json.dumps([change(), change(0), change(1)], indent=2))
+    plain = write_changes(tmp_path, json.dumps([change(), change(0), change(1)], indent=2))
     squeezed = tmp_path / "squeezed"
     squeezed.mkdir()
     (squeezed / "notes.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
     trace = read([squeezed / "notes.json.gz"])
     lines = plain.read_text().split("\n")
     starts = [k for k, line in enumerate(lines, 1) if line.strip() == "{"]
-    assert column(trace, "line") == starts
+    assert get_column(trace, "line") == starts
     assert trace.events.drop_columns("source").equals(read([plain]).events.drop_columns("source"))
 
 
 def test_a_document_before_the_list_is_passed_unread(tmp_path: Path) -> None:
-    path = laid(tmp_path, [change(), change(0)], endContent='[{"parents":' * 60_000)
-    assert read([path]).format == "editing"  # the list begins behind what is looked at
-    assert column(read([path]), "parents") == [[], ["0"]]
+    path = write_changes(tmp_path, [change(), change(0)], endContent='[{"parents":' * 60_000)
+    assert read([path]).format == "editing"  # the list begins behind the head that detection reads
+    assert get_column(read([path]), "parents") == [[], ["0"]]
 
 
 def test_bad_changes_keep_their_place(tmp_path: Path) -> None:
@@ -81,42 +83,45 @@ def test_bad_changes_keep_their_place(tmp_path: Path) -> None:
         change(12),
         change(13, time="soon") | {"agent": None},
     ]
-    trace = read([laid(tmp_path, changes)])
-    assert column(trace, "id") == ["0", "2", "4", "6", "8", "11", "13", "14"]
-    assert column(trace, "parents")[1:4] == [["1"], ["3"], ["5"]]
-    assert (column(trace, "send_time")[-1], column(trace, "member")[-1]) == (None, None)
-    reasons = dict(bad(trace))
+    trace = read([write_changes(tmp_path, changes)])
+    assert get_column(trace, "id") == ["0", "2", "4", "6", "8", "11", "13", "14"]
+    assert get_column(trace, "parents")[1:4] == [["1"], ["3"], ["5"]]
+    assert (get_column(trace, "send_time")[-1], get_column(trace, "member")[-1]) == (None, None)
+    reasons = dict(list_quarantined(trace))
     assert reasons["1"].startswith("no list of parents")
-    assert reasons["3"] == "a parent is no position in the list: 2"
+    assert reasons["3"] == "invalid parent: 2; expected a position in the list"
     assert reasons["5"] == "not a JSON object"
-    assert reasons["7"] == "a parent is no position in the list: True"
-    assert reasons["9"] == "names a later change or itself as its parent: 9"
-    assert reasons["10"] == "names a later change or itself as its parent: 99"
-    assert reasons["12"] == "a parent is no position in the list: -1"
+    assert reasons["7"] == "invalid parent: True; expected a position in the list"
+    assert reasons["9"] == "parent is this change or a later one: 9"
+    assert reasons["10"] == "parent is this change or a later one: 99"
+    assert reasons["12"] == "invalid parent: -1; expected a position in the list"
     assert trace.details == {"unreadable_times": 1}
 
 
 def test_unusable_files(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match='has no list "txns"'):
-        read([laid(tmp_path, '"none"')], "editing")
+    with pytest.raises(FormatError, match='no list "txns"'):
+        read([write_changes(tmp_path, '"none"')], "editing")
     with pytest.raises(FormatError, match="no list of parents"):
-        read([laid(tmp_path, [{"time": "2020-01-01", "patches": []}])])
-    with pytest.raises(InputError, match="is a folder"):
+        read([write_changes(tmp_path, [{"time": "2020-01-01", "patches": []}])])
+    with pytest.raises(InputError, match="a folder; give the file"):
         list(editing.EditingReader().read(tmp_path, ReadOptions()))
-    with pytest.raises(InputError, match="holds no event"):
-        read([laid(tmp_path, [])])
+    with pytest.raises(InputError, match="contains no event"):
+        read([write_changes(tmp_path, [])])
 
 
 def test_a_file_that_breaks_off(tmp_path: Path) -> None:
-    whole = laid(tmp_path, [change(), *(change(k) for k in range(2000))]).read_bytes()
+    whole = write_changes(tmp_path, [change(), *(change(k) for k in range(2000))]).read_bytes()
     (tmp_path / "cut.json").write_bytes(whole[: len(whole) // 2])
     packed = gzip.compress(whole)
     (tmp_path / "cut.json.gz").write_bytes(packed[: len(packed) // 2])
     for name in ("cut.json", "cut.json.gz"):
         trace = read([tmp_path / name])
         assert 500 < len(trace.events) < 2000
-        assert len(bad(trace)) <= 2
-        assert "ends within a change" in bad(trace)[0][1] or "breaks off" in bad(trace)[0][1]
+        assert len(list_quarantined(trace)) <= 2
+        assert (
+            "ends within a change" in list_quarantined(trace)[0][1]
+            or "truncated" in list_quarantined(trace)[0][1]
+        )
 
 
 @pytest.mark.slow
@@ -146,15 +151,15 @@ def test_a_change_without_an_end_does_not_fill_the_memory(
     monkeypatch.setattr(editing, "MAX_CHANGE", 1 << 16)
     changes = [change(), *(change(k) for k in range(5000))]
     listed = json.dumps(changes, separators=(",", ":"))
-    broken = listed.replace('"x"]]},', '"x"],', 1)  # the others seem to lie within the first
+    broken = listed.replace('"x"]]},', '"x"],', 1)  # the other changes seem to be within the first
     assert len(broken) == len(listed) - 2
-    path = laid(tmp_path, broken)
+    path = write_changes(tmp_path, broken)
     trace = read([path])
-    assert column(trace, "id") == [str(k) for k in range(1, 5001)]
-    assert [name for name, _ in bad(trace)] == ["0"]
+    assert get_column(trace, "id") == [str(k) for k in range(1, 5001)]
+    assert [name for name, _ in list_quarantined(trace)] == ["0"]
     assert path.stat().st_size > 4 * editing.MAX_CHANGE
     with path.open("rb") as file:
-        next(editing._Changes(path, file).items())
+        next(editing._ChangeReader(path, file).read())
         assert file.tell() < 3 * editing.MAX_CHANGE
 
 
@@ -163,15 +168,17 @@ def test_pieces_of_any_size_read_the_same(
     piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["\\", '"', "é", "]},{", "{", "\u2028", "]}", '{"parents":']
-    odd = [True, None, False, -1.5e-7]  # what a piece may end within
+    odd = [True, None, False, -1.5e-7]  # tokens that a block may split
     changes = [
         change(*range(max(0, k - 1), k), text=texts[k % 8] * (k % 5), odd=odd) for k in range(200)
     ]
-    path = laid(tmp_path, changes)
+    path = write_changes(tmp_path, changes)
     monkeypatch.setattr(json_stream, "BLOCK_BYTES", piece)
     trace = read([path])
-    assert bad(trace) == []
-    assert column(trace, "text") == [json.dumps(c["patches"], ensure_ascii=False) for c in changes]
+    assert list_quarantined(trace) == []
+    assert get_column(trace, "text") == [
+        json.dumps(c["patches"], ensure_ascii=False) for c in changes
+    ]
 
 
 CHANGES = [
@@ -202,12 +209,12 @@ def test_damage_costs_the_changes_it_touches(what: tuple[int, int, bytes]) -> No
         path = Path(folder) / "notes.json"
         path.write_bytes(BODY[:at] + put + BODY[at + gone :])
         trace = read([path], "editing")
-    rows = zip(column(trace, "id"), column(trace, "parents"), strict=True)
+    rows = zip(get_column(trace, "id"), get_column(trace, "parents"), strict=True)
     found = {name: sorted(parents) for name, parents in rows}
     lost = [name for name in TRUE if name not in found]
     wrong = [name for name, parents in found.items() if TRUE.get(name) != parents]
     assert len(lost) <= 2
-    assert len(wrong) <= 1  # a digit of a parent was hit: nothing can tell
+    assert len(wrong) <= 1  # a digit of a parent was hit: undetectable
     if lost and not wrong:
         assert trace.quarantine.num_rows
 
@@ -216,14 +223,14 @@ def test_changes_that_are_gone_do_not_shift_the_names_of_the_rest(tmp_path: Path
     listed = json.dumps(CHANGES, separators=(",", ":"))
     starts = [k for k in range(len(listed)) if listed.startswith('{"parents"', k)]
     cut = listed[: starts[10] + 5] + listed[starts[20] + 30 :]  # from within 10 into 20
-    trace = read([laid(tmp_path, cut)])
-    assert column(trace, "id") == [str(k) for k in (*range(10), *range(21, 60))]
+    trace = read([write_changes(tmp_path, cut)])
+    assert get_column(trace, "id") == [str(k) for k in (*range(10), *range(21, 60))]
     assert trace.details["lost_changes"] == 10
     assert "10 changes lost in damaged places" in audit([tmp_path / "notes.json"]).summary()
 
 
 def test_two_files_keep_their_positions_apart(tmp_path: Path) -> None:
-    paths = [laid(tmp_path, [change(), change(0)], name) for name in ("a.json", "b.json")]
+    paths = [write_changes(tmp_path, [change(), change(0)], name) for name in ("a.json", "b.json")]
     report = audit(paths)
     assert (report.messages, report.edges, report.duplicates) == (4, 2, 0)
     batches = list(read_batches(paths, batch_rows=3))

@@ -1,4 +1,4 @@
-"""The source of causality: named by every answer, demanded by answers about order."""
+"""Causality source: named by every answer, required for answers about order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antecede.tables.trace import evidence
 from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from antecede.tables.view.render_model import picture
-from tests.tables.trace.files import lines, said_by
+from tests.tables.trace.files import run_command, write_lines
 
 Row = Mapping[str, Any]
 TWO: Sequence[Row] = ({"id": "a", "who": "p"}, {"id": "b", "who": "q"})
@@ -31,37 +31,37 @@ def with_cells(**cells: Sequence[Any]) -> list[Row]:
 
 
 WITHOUT = {
-    "no column": (list(TWO), "no column holds causes, clocks or receipts"),
+    "no column": (list(TWO), "no column has causes, clocks or receipts"),
     "kinds of shop": (
         with_cells(kind=["click", "purchase"]),
-        "column kind does not hold both send and receive or deliver",
+        "column kind does not have send together with receive or deliver",
     ),
-    "kinds that are numbers": (with_cells(kind=[1, 1]), "column kind does not hold both"),
-    "receipts alone": (with_cells(kind=[RECEIVE, DELIVER]), "column kind does not hold both"),
+    "kinds that are numbers": (with_cells(kind=[1, 1]), "column kind does not have send"),
+    "receipts alone": (with_cells(kind=[RECEIVE, DELIVER]), "column kind does not have send"),
     "receipts of others": (
         with_cells(kind=[SEND, RECEIVE]),
-        "no receipt or delivery of column kind has the id of a send",
+        "no receipt or delivery in column kind has the id of a send",
     ),
-    "blank causes": (with_cells(caused_by=["", "  "]), "column caused_by holds no cause"),
-    "no causes in lists": (with_cells(parents=[[], [""]]), "column parents holds no cause"),
+    "blank causes": (with_cells(caused_by=["", "  "]), "column caused_by has no cause"),
+    "no causes in lists": (with_cells(parents=[[], [""]]), "column parents has no cause"),
     "selves": (with_cells(parent=["a", "b"]), "column parent names no other event of its run"),
     "words": (
         with_cells(cause=["timeout", "retry"]),
-        "column cause names no other event of its run, as 'timeout'",
+        "column cause names no other event of its run (example: 'timeout')",
     ),
-    "several in one": (with_cells(after=[None, "a;b"]), "say --separator ';'"),
-    "empty clocks": (with_cells(clock=[{}, {}], member=["p", "q"]), "no clock of column clock"),
-    "clocks of nobody": (with_cells(clock=[{"x": 1}, {"x": 2}]), "no clock of column clock"),
-    "null clocks": (with_cells(vc=[None, ""]), "column vc holds no clock"),
-    "numbers": (with_cells(member=["p", "p"], seq=[1, 2]), "no column holds causes"),
+    "several in one": (with_cells(after=[None, "a;b"]), "give --separator ';'"),
+    "empty clocks": (with_cells(clock=[{}, {}], member=["p", "q"]), "no clock in column clock"),
+    "clocks of nobody": (with_cells(clock=[{"x": 1}, {"x": 2}]), "no clock in column clock"),
+    "null clocks": (with_cells(vc=[None, ""]), "column vc has no clock"),
+    "numbers": (with_cells(member=["p", "p"], seq=[1, 2]), "no column has causes"),
 }
 
 
 @pytest.fixture(params=WITHOUT)
 def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
-    """A table without evidence, and what is said of its cells."""
+    """Return a table without causality, and the reason in its error message."""
     rows, why = WITHOUT[request.param]
-    path = lines(tmp_path / "t.jsonl", rows)
+    path = write_lines(tmp_path / "t.jsonl", rows)
     return path, why
 
 
@@ -100,7 +100,7 @@ def test_what_rewrites_or_draws_a_trace_warns_without_evidence(
         ["view", str(path), "-o", str(tmp_path / "o.html")],
     ):
         if main(words) == 2:
-            # Clocks are chosen, and no row has a usable one: nothing is left to put in order.
+            # Clocks are chosen and no row has a usable one, so no row is left.
             assert "clock" in why
             assert "set aside" in capsys.readouterr().err
             continue
@@ -142,7 +142,7 @@ TALK = [
 def test_every_answer_names_the_source(
     rows: list[Row], source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = lines(tmp_path / "t.jsonl", rows)
+    path = write_lines(tmp_path / "t.jsonl", rows)
     member = ["--member", "who"] if "who" in rows[0] else []
     first = "p=1"
     for words in (
@@ -153,14 +153,14 @@ def test_every_answer_names_the_source(
     ):
         assert main([*words, "--json"]) in (0, 1)
         assert json.loads(capsys.readouterr().out)["causality_source"] == source
-    assert f"causality_source: {source}" in said_by(capsys, "audit", str(path))
+    assert f"causality_source: {source}" in run_command(capsys, "audit", str(path))
 
 
 def test_order_does_not_claim_receipts_as_declared_causes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = lines(tmp_path / "t.jsonl", TALK)
-    shown = said_by(capsys, "order", str(path), "-o", str(tmp_path / "o.jsonl"))
+    path = write_lines(tmp_path / "t.jsonl", TALK)
+    shown = run_command(capsys, "order", str(path), "-o", str(tmp_path / "o.jsonl"))
     assert "by declared parents" not in shown
     assert "causality_source: none" in shown
     assert "receipts and deliveries are not used here" in " ".join(shown.split())
@@ -187,7 +187,7 @@ def test_a_named_column_of_clocks_is_not_hidden_by_guessed_causes(
         {"id": "a", "member": "p", "parent": "ACME", "stamp": {"p": 1}},
         {"id": "b", "member": "q", "parent": "ACME", "stamp": {"p": 1, "q": 1}},
     ]
-    lines(path, rows)
+    write_lines(path, rows)
     assert main(["ask", str(path), "--clock", "stamp", "before", "a", "b"]) == 0
     assert "by vector clocks" in capsys.readouterr().out
     assert main(["ask", str(path), "before", "a", "b"]) == 2

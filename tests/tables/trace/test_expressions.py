@@ -1,4 +1,4 @@
-"""JMESPath expressions: what they select, and messages on wrong ones."""
+"""JMESPath expressions: selected values and error messages."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_values_of_a_record(text: str, record: Any, values: list[Any]) -> None:
     ("text", "where"),
     [
         ("", "cannot be empty"),
-        ("a[", "ends early, after character 2"),
+        ("a[", "incomplete after character 2"),
         ("a b", "at character 3: 'b'"),
         ("a.#b", "at character 3: '#b'"),
         ("a.'b", "Unclosed ' delimiter at character 3"),
-        ("nope(a)", "unknown function nope(); known are abs"),
+        ("nope(a)", "unknown function nope(); choose from abs"),
         ("a[?nope(@)]", "unknown function nope()"),
-        ("join('/')", "join() takes 2 arguments, not 1"),
-        ("not_null()", "not_null() takes at least 1 arguments, not 0"),
+        ("join('/')", "join() takes 2 arguments, got 1"),
+        ("not_null()", "not_null() takes at least 1 arguments, got 0"),
         ("[" * 20_000, ""),
         ("a[" + "9" * 5000 + "]", ""),
     ],
@@ -50,7 +50,7 @@ def test_values_of_a_record(text: str, record: Any, values: list[Any]) -> None:
 def test_a_wrong_expression_is_named_with_its_option(text: str, where: str) -> None:
     with pytest.raises(InputError) as caught:
         compile_expression(text, "--after")
-    assert f"--after {text!r} is not a JMESPath expression: " in str(caught.value)
+    assert f"--after: invalid JMESPath expression {text!r}: " in str(caught.value)
     assert where in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""Files made to be slow or large: read in linear time and bounded memory, or refused by line."""
+"""Hostile files: read in linear time and bounded memory, or rejected with a line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from antecede.errors import FormatError
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.trace.formats import irc, shiviz
 from antecede.tables.trace.user_tables.chosen_columns import MAX_COLUMNS
-from tests.tables.trace.files import written
+from tests.tables.trace.files import write_file
 
 MBOX = "From a@b Mon Jan  1 00:00:00 2024\nMessage-ID: <1@x>\n"
 CLOCK = 'a {"a":1}\nstart\n'
@@ -87,7 +87,7 @@ SIZE = 100_000
 
 
 def cpu_s(path: Path) -> float:
-    """Return the processor time of reading, children included; a refusal is an answer, too."""
+    """Return the processor time of reading or rejecting a file, children included."""
     begin = time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with contextlib.suppress(FormatError):
         read([path])
@@ -102,7 +102,7 @@ def test_time_grows_with_the_size_of_a_file_and_not_with_its_square(
     small, large = tmp_path / f"small {name}", tmp_path / f"large {name}"
     small.write_text(CASES[name](SIZE))
     large.write_text(CASES[name](8 * SIZE))
-    cpu_s(small)  # what is loaded on first use
+    cpu_s(small)  # imports on first use
     base = min(cpu_s(small) for _ in range(2))
     assert cpu_s(large) < 24 * base + 1.0  # linear is 8, quadratic 64
 
@@ -139,17 +139,20 @@ def test_a_line_of_50_mb_is_cut(name: str, begin: str, unit: str, end: str, tmp_
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("commit\tparents\nb\t" + "ab " * (1 << 17) + "\nc\tb\n", "more than 65,536 parents"),
+        (
+            "commit\tparents\nb\t" + "ab " * (1 << 17) + "\nc\tb\n",
+            "too many parents; at most 65,536 are read",
+        ),
         (
             UPLINK + "]}\n" + UPLINK + '{"gatewayID":"g"},' * 5000 + "1]}\n",
-            "rxInfo lists more than 4,096 gateways",
+            "rxInfo has more than 4,096 gateways",
         ),
     ],
 )
 def test_a_record_of_too_many_is_set_aside_with_its_line(
     text: str, reason: str, tmp_path: Path
 ) -> None:
-    path = written(tmp_path, text, "x")
+    path = write_file(tmp_path, text, "x")
     found = read([path])
     assert found.events.num_rows == 1
     assert found.quarantine["reason"].to_pylist() == [reason]
@@ -157,12 +160,12 @@ def test_a_record_of_too_many_is_set_aside_with_its_line(
 
 
 def test_columns_and_links_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, "commit\tparents" + "\tx" * 4096 + "\nb\ta\n", "x.tsv")
+    path = write_file(tmp_path, "commit\tparents" + "\tx" * 4096 + "\nb\ta\n", "x.tsv")
     with pytest.raises(FormatError, match="more than 4,096 columns"):
         read([path])
     monkeypatch.setattr(irc, "MAX_LINKS", 3)
     (tmp_path / "x.ascii.txt").write_text((CHAT + "x\n") * 9)
-    path = written(tmp_path, "0 1 -\n0 2 -\n0 3 -\n", "x.annotation.txt")
+    path = write_file(tmp_path, "0 1 -\n0 2 -\n0 3 -\n", "x.annotation.txt")
     assert read([path]).events.num_rows == 4
     path.write_text("0 1 -\n0 2 -\n0 3 -\n0 4 -\n")
     with pytest.raises(FormatError, match="more than 3 links") as raised:

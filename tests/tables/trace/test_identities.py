@@ -1,4 +1,4 @@
-"""The definition of ids, causes and blanks, and every local reader and engine that follows it."""
+"""Ids, causes and blanks: one definition in all local readers and engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from antecede.tables.order.table import order_table
 from antecede.tables.trace import identities
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.rows import conform, distinct
-from tests.tables.trace.files import lines
+from tests.tables.trace.files import write_lines
 
 pa: Any = pyarrow
 WHITE = ["", " ", "\t", "\xa0", "\u2003", "\r\n", " \u3000 ", "\x1f"]
@@ -35,13 +35,13 @@ SPEC = OrderSpec(id="id", after=("after",))
 
 
 def names(values: list[Any] | None) -> list[str]:
-    """The causes that text declares, by plain Python."""
+    """Return the declared causes in a text cell (reference)."""
     kept = [value for value in values or [] if value is not None and value.strip()]
     return list(dict.fromkeys(kept))
 
 
-def rows_of(drawn: list[tuple[Any, Any]]) -> list[dict[str, Any]]:
-    """Rows whose ids are distinct where they are ids."""
+def draw_rows(drawn: list[tuple[Any, Any]]) -> list[dict[str, Any]]:
+    """Draw rows whose valid ids are distinct."""
     seen: set[Any] = set()
     rows = []
     for one, causes in drawn:
@@ -58,14 +58,14 @@ ROWS = st.lists(
     st.tuples(st.sampled_from(ODD), st.none() | st.lists(st.sampled_from(ODD), max_size=4)),
     min_size=1,
     max_size=12,
-).map(rows_of)
+).map(draw_rows)
 
 
-def expected(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
+def read_expected(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
     return {row["id"]: names(row["after"]) for row in rows if (row["id"] or "").strip()}
 
 
-def table_of(rows: list[dict[str, Any]], after: str = "after") -> Any:
+def make_table(rows: list[dict[str, Any]], after: str = "after") -> Any:
     kinds = {"id": pa.string(), after: pa.list_(pa.string())}
     columns = {"id": [row["id"] for row in rows], after: [row["after"] for row in rows]}
     return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})
@@ -73,8 +73,8 @@ def table_of(rows: list[dict[str, Any]], after: str = "after") -> Any:
 
 @given(ROWS)
 def test_order_table_follows_the_definition(rows: list[dict[str, Any]]) -> None:
-    made = order_table(table_of(rows), SPEC).to_pylist()
-    want = expected(rows)
+    made = order_table(make_table(rows), SPEC).to_pylist()
+    want = read_expected(rows)
     assert [row["antecede_status"] == "null_key" for row in made] == [
         row["id"] not in want for row in made
     ]
@@ -87,21 +87,21 @@ def test_order_table_follows_the_definition(rows: list[dict[str, Any]]) -> None:
 
 @given(ROWS)
 def test_tables_in_the_schema_follow_the_definition(rows: list[dict[str, Any]]) -> None:
-    chosen = distinct(conform(table_of(rows, "parents")), by_clock=False)
+    chosen = distinct(conform(make_table(rows, "parents")), by_clock=False)
     found = zip(*(chosen.events[name].to_pylist() for name in ("id", "parents")), strict=True)
-    assert {name: parents or [] for name, parents in found} == expected(rows)
-    assert len(chosen.quarantine) == len(rows) - len(expected(rows))
+    assert {name: parents or [] for name, parents in found} == read_expected(rows)
+    assert len(chosen.quarantine) == len(rows) - len(read_expected(rows))
     assert set(chosen.quarantine["reason"].to_pylist()) <= {"no id"}
-    report = audit_events(table_of(rows, "parents"))
+    report = audit_events(make_table(rows, "parents"))
     blanks = sum(
         1
         for row in rows
-        if row["id"] in expected(rows)
+        if row["id"] in read_expected(rows)
         for cause in row["after"] or []
         if cause is None or not cause.strip()
     )
     assert report.details["blank_causes"] == blanks
-    assert report.details["quarantined"] >= len(rows) - len(expected(rows))
+    assert report.details["quarantined"] >= len(rows) - len(read_expected(rows))
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
@@ -112,13 +112,13 @@ def test_readers_follow_the_definition(
     path = tmp_path_factory.getbasetemp() / f"identities.{format}"
     rows = [*rows, {"id": "last", "after": None}]
     if format == "jsonl":
-        lines(path, rows)
+        write_lines(path, rows)
     else:
-        pyarrow.parquet.write_table(table_of(rows), path)
+        pyarrow.parquet.write_table(make_table(rows), path)
     trace = read([path])
     found = zip(*(trace.events[name].to_pylist() for name in ("id", "parents")), strict=True)
-    assert dict(found) == expected(rows)
-    assert len(trace.quarantine) == len(rows) - len(expected(rows))
+    assert dict(found) == read_expected(rows)
+    assert len(trace.quarantine) == len(rows) - len(read_expected(rows))
 
 
 def test_cells_of_csv_follow_the_definition(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_cells_of_csv_follow_the_definition(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("white", [*WHITE, None])
 def test_no_cause_is_waited_for_that_is_blank(white: str | None) -> None:
-    """Findings T2: a blank cause was one that never comes."""
+    """Findings T2: a blank cause counted as missing."""
     table = pa.table({"id": ["a", "b"], "after": pa.array([white, "a"], pa.string())})
     assert order_table(table, SPEC)["antecede_status"].to_pylist() == ["ordered", "ordered"]
     lists = pa.table({"id": ["a", "b"], "after": pa.array([[white, white], ["a", white]])})
@@ -166,10 +166,10 @@ def test_a_clock_that_counts_for_no_member_is_set_aside(tmp_path: Path) -> None:
         {"id": "a", "member": "p", "clock": {"p": 1}},
         {"id": "b", "member": "p", "clock": {"p": 2, " ": 1}},
     ]
-    lines(path, rows)
+    write_lines(path, rows)
     trace = read([path])
     assert trace.events["id"].to_pylist() == ["a"]
-    assert "a member without a name" in str(trace.quarantine["reason"][0])
+    assert "a blank member" in str(trace.quarantine["reason"][0])
 
 
 @pytest.mark.parametrize("form", ["array", "list"])
@@ -184,7 +184,7 @@ def test_columns_of_floats_are_read_as_single_values_are(values: list[Any], form
         for one in values
     ]
     if form == "array":
-        assert identities.causes_of(array).to_pylist() == want
+        assert identities.column_to_causes(array).to_pylist() == want
         return
     table = pa.table({"id": ["x"], "parents": pa.array([values], pa.list_(pa.float64()))})
     assert conform(table)["parents"].to_pylist() == [want]
@@ -195,7 +195,7 @@ def test_columns_of_text_are_read_as_single_values_are(values: list[Any]) -> Non
     array = pa.array(values, pa.string())
     assert identities.ids_of(array).to_pylist() == [identities.name_of(one) for one in values]
     blank = [identities.is_blank(one) for one in values]
-    assert [one is None for one in identities.causes_of(array).to_pylist()] == blank
+    assert [one is None for one in identities.column_to_causes(array).to_pylist()] == blank
 
 
 def test_white_space_is_what_python_and_arrow_take_for_it() -> None:

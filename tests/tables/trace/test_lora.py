@@ -1,4 +1,4 @@
-"""LoRaWAN uplinks: identity by device and counter, receptions by gateway, the device's order."""
+"""LoRaWAN uplinks: ids by device and counter, receipts by gateway, order of a device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.trace.formats import lora
 from antecede.tables.trace.formats.lora_spellings import SPELLINGS
-from tests.tables.trace.files import bad, lines, written
+from tests.tables.trace.files import list_quarantined, write_file, write_lines
 
 MS = 10**6
 MINUTE = 60_000
@@ -38,8 +38,8 @@ def uplink(
     } | more
 
 
-def laid(folder: Path, *records: Any, name: str = "up.ndjson") -> Path:
-    return lines(folder / name, records)
+def write_uplinks(folder: Path, *records: Any, name: str = "up.ndjson") -> Path:
+    return write_lines(folder / name, records)
 
 
 def rows(trace: Trace, kind: str, *names: str) -> list[Any]:
@@ -50,7 +50,7 @@ def rows(trace: Trace, kind: str, *names: str) -> list[Any]:
 def test_one_uplink_and_a_reception_for_each_gateway(tmp_path: Path) -> None:
     record = uplink(7, "g1", "g2")
     del record["rxInfo"][1]["time"]
-    trace = read([laid(tmp_path, record)])
+    trace = read([write_uplinks(tmp_path, record)])
     assert trace.format == "lora"
     sent = ("d1:7", "d1", 7, 1_687_511_428_896 * MS, None, ["application/rx", "port 3"], "door")
     columns = ("id", "member", "seq", "arrival", "send_time", "topics", "text")
@@ -73,7 +73,7 @@ def test_the_other_spelling(tmp_path: Path) -> None:
         "_date": "2023-06-23T11:37:46.874Z",
         "hotspots": [{"id": "h", "name": "n", "reported_at": 1_687_520_266_404}],
     }
-    trace = read([laid(tmp_path, record)])
+    trace = read([write_uplinks(tmp_path, record)])
     archived = 1_687_520_266_874 * MS
     assert rows(trace, "send", "id", "arrival", "topics") == [("A8:9", archived, ["00", "port 5"])]
     assert rows(trace, "receive", "member", "arrival") == [("h", 1_687_520_266_404 * MS)]
@@ -81,7 +81,7 @@ def test_the_other_spelling(tmp_path: Path) -> None:
 
 def test_the_parent_is_the_uplink_heard_before(tmp_path: Path) -> None:
     other = uplink(6, devEUI="d2")
-    report = audit([laid(tmp_path, uplink(5), other, uplink(6), uplink(9))])
+    report = audit([write_uplinks(tmp_path, uplink(5), other, uplink(6), uplink(9))])
     trace = read([tmp_path / "up.ndjson"])
     assert rows(trace, "send", "id", "parents") == [
         ("d1:5", []),
@@ -94,7 +94,7 @@ def test_the_parent_is_the_uplink_heard_before(tmp_path: Path) -> None:
 
 
 def test_a_late_uplink_is_the_parent_of_one_before_it_in_the_file(tmp_path: Path) -> None:
-    path = laid(tmp_path, uplink(5), uplink(7, at=1), uplink(6, at=2), uplink(8, at=3))
+    path = write_uplinks(tmp_path, uplink(5), uplink(7, at=1), uplink(6, at=2), uplink(8, at=3))
     trace = read([path])
     assert rows(trace, "send", "id", "parents") == [
         ("d1:5", []),
@@ -108,7 +108,7 @@ def test_a_late_uplink_is_the_parent_of_one_before_it_in_the_file(tmp_path: Path
 
 def test_the_same_uplink_reported_again_is_no_further_message(tmp_path: Path) -> None:
     again = uplink(5, "g2", at=20 * MINUTE, data="5")
-    trace = read([laid(tmp_path, uplink(5, "g1"), uplink(6, at=15 * MINUTE), again)])
+    trace = read([write_uplinks(tmp_path, uplink(5, "g1"), uplink(6, at=15 * MINUTE), again)])
     assert rows(trace, "send", "id") == ["d1:5", "d1:6"]
     assert rows(trace, "receive", "id", "member") == [("d1:5", "g1"), ("d1:6", "g"), ("d1:5", "g2")]
     assert trace.details["repeated_records"] == 1
@@ -122,7 +122,7 @@ def test_the_same_number_otherwise_tells_of_a_reset(change: dict[str, Any], tmp_
         uplink(0, **{"data": "0", **change}),
         uplink(1, at=99 * MINUTE),
     ]
-    trace = read([laid(tmp_path, *records)])
+    trace = read([write_uplinks(tmp_path, *records)])
     assert rows(trace, "send", "id", "parents") == [
         ("d1:0", []),
         ("d1:1", ["d1:0"]),
@@ -135,13 +135,13 @@ def test_the_same_number_otherwise_tells_of_a_reset(change: dict[str, Any], tmp_
 
 
 def test_a_much_lower_number_tells_of_a_reset(tmp_path: Path) -> None:
-    trace = read([laid(tmp_path, uplink(4000), uplink(0), uplink(1), uplink(0, data="z"))])
+    trace = read([write_uplinks(tmp_path, uplink(4000), uplink(0), uplink(1), uplink(0, data="z"))])
     assert rows(trace, "send", "id") == ["d1:4000", "d1/2:0", "d1/2:1", "d1/3:0"]
 
 
 def test_sixteen_bits_wrap(tmp_path: Path) -> None:
     records = [uplink(65_530), uplink(65_535), uplink(1), uplink(65_534), uplink(0), uplink(2)]
-    trace = read([laid(tmp_path, *records)])
+    trace = read([write_uplinks(tmp_path, *records)])
     assert rows(trace, "send", "seq", "parents") == [
         (65_530, []),
         (65_535, ["d1:65534"]),
@@ -156,7 +156,9 @@ def test_sixteen_bits_wrap(tmp_path: Path) -> None:
 
 
 def test_counters_of_32_bits_go_on(tmp_path: Path) -> None:
-    trace = read([laid(tmp_path, uplink(65_535), uplink(65_536), uplink(70_000), uplink(3))])
+    trace = read(
+        [write_uplinks(tmp_path, uplink(65_535), uplink(65_536), uplink(70_000), uplink(3))]
+    )
     assert rows(trace, "send", "id") == ["d1:65535", "d1:65536", "d1:70000", "d1/2:3"]
     assert trace.details["counter_wraps"] == 0
 
@@ -164,7 +166,7 @@ def test_counters_of_32_bits_go_on(tmp_path: Path) -> None:
 def test_a_gateway_with_two_antennas(tmp_path: Path) -> None:
     record = uplink(1, "g", "g", "h")
     record["rxInfo"].append({"gatewayID": "g", "time": "2023-06-23T09:10:28.650Z"})
-    trace = read([laid(tmp_path, record)])
+    trace = read([write_uplinks(tmp_path, record)])
     assert rows(trace, "receive", "member") == ["g", "h", "g"]  # the last at another time
     assert trace.details["repeated_receptions"] == 1
 
@@ -175,7 +177,7 @@ def test_bad_records_cost_themselves(tmp_path: Path) -> None:
     status = {"devEUI": "d1", "batteryLevel": 0, "_topic": "application/status"}
     trace = read(
         [
-            laid(
+            write_uplinks(
                 tmp_path,
                 uplink(1),
                 "{broken",
@@ -195,14 +197,14 @@ def test_bad_records_cost_themselves(tmp_path: Path) -> None:
     )
     assert rows(trace, "send", "id") == ["d1:1", "d1:2", "d1:3"]
     assert rows(trace, "receive", "member", "arrival")[2] == ("h", None)
-    assert [line for line, _ in bad(trace)] == [2, 3, 4, 5, 6, 8, 8, 9, 10, 11]
-    reasons = [reason.partition(":")[0] for _, reason in bad(trace)]
-    assert reasons[2:5] == ["the frame counter is no whole number of 32 bits"] * 3
-    assert reasons[5:7] == ["rxInfo holds a gateway without gatewayID"] * 2
+    assert [line for line, _ in list_quarantined(trace)] == [2, 3, 4, 5, 6, 8, 8, 9, 10, 11]
+    reasons = [reason.partition(":")[0] for _, reason in list_quarantined(trace)]
+    assert reasons[2:5] == ["invalid frame counter"] * 3
+    assert reasons[5:7] == ["rxInfo has a gateway without gatewayID"] * 2
     assert reasons[7:] == [
         "no id",
-        "rxInfo is no list",
-        "no list of gateways (rxInfo, uplink_message.rx_metadata, hotspots)",
+        "rxInfo is not a list",
+        "no list of gateways; expected one of rxInfo, uplink_message.rx_metadata, hotspots",
     ]
     assert trace.details["other_records"] == 1
     assert trace.details["unreadable_times"] == 1
@@ -211,22 +213,22 @@ def test_bad_records_cost_themselves(tmp_path: Path) -> None:
 def test_a_file_that_breaks_off_gives_what_waits(tmp_path: Path) -> None:
     text = "".join(json.dumps(uplink(k, f"g{k * 7919 % 10007}")) + "\n" for k in range(3000))
     whole = gzip.compress(text.encode())
-    path = written(tmp_path, whole[: len(whole) // 2], "up.ndjson.gz")
+    path = write_file(tmp_path, whole[: len(whole) // 2], "up.ndjson.gz")
     trace = read([path])
     sent = rows(trace, "send", "seq")
     assert sent == list(range(len(sent)))
     assert len(sent) > lora.LOOK_AHEAD
-    assert "breaks off" in bad(trace)[-1][1]
+    assert "truncated or damaged" in list_quarantined(trace)[-1][1]
 
 
 def test_memory_of_a_device_is_bounded(tmp_path: Path) -> None:
-    count = 3 * lora.REMEMBERED
-    uplinks = lora._Uplinks("up")
+    count = 3 * lora.MAX_REMEMBERED
+    uplinks = lora._UplinkReader("up")
     for number in range(count):
-        uplinks.take(json.dumps(uplink(number)), number)
-        list(uplinks.ready(lora.LOOK_AHEAD))
+        uplinks.add_line(json.dumps(uplink(number)), number)
+        list(uplinks.take_ready(lora.LOOK_AHEAD))
     session = uplinks.sessions["d1"][None]
-    assert len(session.heard) == len(session.seen) == lora.REMEMBERED
+    assert len(session.heard) == len(session.seen) == lora.MAX_REMEMBERED
     assert len(uplinks.rows) <= 2 * lora.LOOK_AHEAD
 
 
@@ -253,15 +255,15 @@ def test_damage_in_a_line_costs_that_line(which: int, at: int, gone: int, put: b
     )
     assert {("send", k + 1) for k in range(len(whole)) if k != which} <= found
     assert {("receive", k + 1) for k in range(len(whole)) if k != which} <= found
-    if whole[which] and ("send", which + 1) not in found:  # else it was told from its number
+    if whole[which] and ("send", which + 1) not in found:  # otherwise inferred from its number
         known = trace.details["repeated_records"] or trace.details["other_records"]
         assert trace.quarantine.num_rows or known
 
 
 @pytest.mark.slow
 def test_the_real_files(shared_data: Path) -> None:
-    """Counts of the files by `jq`-like loops over the records."""
-    expected = {  # uplinks, counter resets, reported again, other records
+    """Expected counts are from independent loops over the records."""
+    expected = {  # uplinks, counter resets, repeated records, other records
         "d1d1e80000000032_campusiot-2": (10_102, 9, 0, 0),
         "d1d1e80000000032_campusiot": (9_417, 0, 1, 368),
         "ems-tourperret-A81758FFFE04B1C1-2": (20_109, 0, 242, 0),
@@ -328,7 +330,7 @@ def minute(at: int, second: float) -> int:
 
 
 def test_uplinks_of_chirpstack_4(tmp_path: Path) -> None:
-    path = laid(tmp_path, chirpstack(0), chirpstack(2, at=2), chirpstack(1, at=1))
+    path = write_uplinks(tmp_path, chirpstack(0), chirpstack(2, at=2), chirpstack(1, at=1))
     trace = read([path])
     assert trace.format == "lora"
     assert rows(trace, "send", "id", "seq", "parents", "arrival", "topics", "text") == [
@@ -345,7 +347,7 @@ def test_uplinks_of_chirpstack_4(tmp_path: Path) -> None:
 
 
 def test_uplinks_of_the_things_stack_also_in_envelopes(tmp_path: Path) -> None:
-    path = laid(
+    path = write_uplinks(
         tmp_path,
         things(0),
         {"result": things(2, at=2)},
@@ -366,9 +368,9 @@ def test_joins_and_states_of_other_servers_are_no_uplinks(tmp_path: Path) -> Non
     accepted = things(0)
     accepted["join_accept"] = accepted.pop("uplink_message")
     lost = {key: value for key, value in chirpstack(3).items() if key != "rxInfo"}
-    trace = read([laid(tmp_path, chirpstack(1), joined, things(1), accepted, lost)])
+    trace = read([write_uplinks(tmp_path, chirpstack(1), joined, things(1), accepted, lost)])
     assert trace.details["other_records"] == 2
-    assert [line for line, _ in bad(trace)] == [5]
+    assert [line for line, _ in list_quarantined(trace)] == [5]
 
 
 @pytest.mark.parametrize("server", ["address", "key"])
@@ -379,7 +381,9 @@ def test_a_session_that_the_server_names_begins_anew(server: str, tmp_path: Path
         return things(counter, at=at, key=session)
 
     sent = [(4, "s1"), (5, "s1"), (0, "s2"), (6, "s1"), (1, "s2"), (5, "s3")]
-    trace = read([laid(tmp_path, *(record(n, key, at) for at, (n, key) in enumerate(sent)))])
+    trace = read(
+        [write_uplinks(tmp_path, *(record(n, key, at) for at, (n, key) in enumerate(sent)))]
+    )
     assert dict(rows(trace, "send", "id", "parents")) == {
         "e1:4": [],
         "e1:5": ["e1:4"],

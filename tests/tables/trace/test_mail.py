@@ -1,4 +1,4 @@
-"""Mail: ids of reply headers in every spelling, times with their zones, what is counted."""
+"""Mail: ids in all notations, times with zones, counts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import read
-from antecede.tables.trace.causes import BLANK, UNREAD
-from antecede.tables.trace.formats.mail import NEAREST
+from antecede.tables.trace.causes import BLANK, UNREAD_REPLIES
+from antecede.tables.trace.formats.mail import NEAREST_ANCESTORS
 from antecede.tables.trace.formats.mail_headers import parse_mail_date, strip_comments
-from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
-from tests.tables.trace.files import causes, on_one_line, said_by
+from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE_TIMES
+from tests.tables.trace.files import get_causes, join_lines, run_command
 
 FROM_LINE = "From x Fri Mar  6 12:00:00 2015\n"
 PARENT = "seed.7@mill.example"
@@ -75,7 +75,7 @@ SPELLINGS = (
 @pytest.mark.parametrize("header", SPELLINGS)
 def test_a_reply_names_its_mail_in_any_spelling(header: str, tmp_path: Path) -> None:
     path = mailbox(tmp_path, mail("<answer@b>", header), mail(f"<{PARENT}>"))
-    found = causes(read([path]))
+    found = get_causes(read([path]))
     assert found["answer@b"][-1] == PARENT
     assert set(found["answer@b"]) <= {PARENT, "older@mill.example"}
 
@@ -89,7 +89,7 @@ def test_a_reply_names_its_mail_in_any_spelling(header: str, tmp_path: Path) -> 
 )
 def test_a_mail_has_one_id_in_any_spelling(written: str, tmp_path: Path) -> None:
     path = mailbox(tmp_path, mail("<two@b>", "In-Reply-To: <one@b>"), mail(written))
-    assert causes(read([path])) == {"two@b": ["one@b"], "one@b": []}
+    assert get_causes(read([path])) == {"two@b": ["one@b"], "one@b": []}
 
 
 def test_each_id_of_in_reply_to_is_a_cause(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_each_id_of_in_reply_to_is_a_cause(tmp_path: Path) -> None:
         mail("<c@b>", "In-Reply-To: <a@b> <b@b> <a@b>"),
         mail("<d@b>", "In-Reply-To: <a@b>", "In-Reply-To: <b@b>"),
     )
-    found = causes(read([path]))
+    found = get_causes(read([path]))
     assert found["c@b"] == found["d@b"] == ["a@b", "b@b"]
 
 
@@ -113,14 +113,14 @@ def test_bare_ids_count_where_the_archive_has_them(tmp_path: Path) -> None:
         mail("5.phrase@b", "In-Reply-To: Eva at the mill, eva@mill.example, on Friday"),
     )
     trace = read([mailbox(tmp_path, *with_bare)])
-    assert causes(trace) == {
+    assert get_causes(trace) == {
         "1.first@b": [],
         "2.next@b": ["1.first@b"],
         "3.gap@b": ["0.gone@b"],
         "4.last@b": ["3.gap@b"],
         "5.phrase@b": [],
     }
-    assert trace.details == {UNREAD: 1}
+    assert trace.details == {UNREAD_REPLIES: 1}
 
 
 def test_a_gap_is_bridged_to_the_nearest_known_ancestor(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ def test_a_gap_is_bridged_to_the_nearest_known_ancestor(tmp_path: Path) -> None:
         mail("<root@b>"),
     )
     trace = read([path])
-    found = causes(trace)
+    found = get_causes(trace)
     assert found["leaf@b"] == ["gone@b", "twig@b"]
     assert found["leaf2@b"] == ["gone@b", "root@b"]
     assert found["leaf3@b"] == ["gone@b"]
-    assert trace.details == {NEAREST: 2}
+    assert trace.details == {NEAREST_ANCESTORS: 2}
     report = audit([path])
     assert report.missing_parents == 3
     assert report.inversions["file_order"] == 3
@@ -151,10 +151,10 @@ def test_files_given_together_are_one_archive(tmp_path: Path) -> None:
         mail("<late@b>", "In-Reply-To: mid@b"),
         name="b.mbox",
     )
-    found = causes(read([march, april]))
+    found = get_causes(read([march, april]))
     assert found["leaf@b"] == ["gone@b", "root@b"]
     assert found["late@b"] == ["mid@b"]
-    assert causes(read([april])) == {"leaf@b": ["gone@b"], "late@b": []}
+    assert get_causes(read([april])) == {"leaf@b": ["gone@b"], "late@b": []}
 
 
 def test_reply_headers_without_an_id_are_counted(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_reply_headers_without_an_id_are_counted(tmp_path: Path) -> None:
         mail("<e@b>", "In-Reply-To: <>", "References:"),
     )
     trace = read([path])
-    assert all(not parents for parents in causes(trace).values())
-    assert trace.details == {UNREAD: 3, BLANK: 2}
+    assert all(not parents for parents in get_causes(trace).values())
+    assert trace.details == {UNREAD_REPLIES: 3, BLANK: 2}
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_fractions_of_a_second_stay() -> None:
 )
 def test_a_time_in_an_unknown_zone_is_no_time(zone: str) -> None:
     assert parse_mail_date(f"Fri, 06 Mar 2015 09:30:00 {zone}") == (None, zone, True)
-    if zone != "0200":  # that is a year there
+    if zone != "0200":  # a year at this position
         assert parse_mail_date(f"Fri Mar  6 09:30:00 {zone} 2015") == (None, zone, True)
 
 
@@ -259,7 +259,7 @@ def test_an_unreadable_time_is_none(written: str) -> None:
     assert (date.ns, date.zone) == (None, "")
 
 
-def dated(identity: str, date: str, *more: str) -> str:
+def make_dated_mail(identity: str, date: str, *more: str) -> str:
     return mail(f"<{identity}@b>", f"Date: {date}", *more)
 
 
@@ -268,14 +268,14 @@ def test_times_without_a_known_zone_are_counted_said_and_not_compared(
 ) -> None:
     path = mailbox(
         tmp_path,
-        dated("a", "Fri, 06 Mar 2015 18:00:00 JST"),
-        dated("b", "Fri, 06 Mar 2015 10:00:00 +0000", "In-Reply-To: <a@b>"),
-        dated("c", "Fri, 06 Mar 2015 09:00:00 CET", "In-Reply-To: <b@b>"),
-        dated("d", "Fri, 06 Mar 2015 08:00:00 JST", "In-Reply-To: <c@b>"),
-        dated("e", "Fri Mar  6 07:00:00 2015", "In-Reply-To: <d@b>"),
-        dated("f", "tomorrow", "In-Reply-To: <e@b>"),
-        dated("g", "=?utf-8?q?Fri=2C_06_Mar_2015_11=3A00=3A00_+0000?="),
-        dated("h", ""),
+        make_dated_mail("a", "Fri, 06 Mar 2015 18:00:00 JST"),
+        make_dated_mail("b", "Fri, 06 Mar 2015 10:00:00 +0000", "In-Reply-To: <a@b>"),
+        make_dated_mail("c", "Fri, 06 Mar 2015 09:00:00 CET", "In-Reply-To: <b@b>"),
+        make_dated_mail("d", "Fri, 06 Mar 2015 08:00:00 JST", "In-Reply-To: <c@b>"),
+        make_dated_mail("e", "Fri Mar  6 07:00:00 2015", "In-Reply-To: <d@b>"),
+        make_dated_mail("f", "tomorrow", "In-Reply-To: <e@b>"),
+        make_dated_mail("g", "=?utf-8?q?Fri=2C_06_Mar_2015_11=3A00=3A00_+0000?="),
+        make_dated_mail("h", ""),
     )
     trace = read([path])
     times = trace.events["send_time"].to_pylist()
@@ -283,7 +283,7 @@ def test_times_without_a_known_zone_are_counted_said_and_not_compared(
     ten = at("2015-03-06T10:00:00+00:00")
     assert times == [None, ten, None, None, None, None, ten + hour, None]
     counts = {UNKNOWN_ZONE + zone: n for zone, n in (("JST", 2), ("CET", 1), ("none given", 1))}
-    assert trace.details == {UNREADABLE: 1, **counts}
+    assert trace.details == {UNREADABLE_TIMES: 1, **counts}
     assert not audit([path]).inversions.get("send_time")
     zones = "4 times in unknown zones: JST (2), CET (1), none given (1)"
     for command in (
@@ -292,7 +292,7 @@ def test_times_without_a_known_zone_are_counted_said_and_not_compared(
         ["meter", str(path)],
         ["convert", str(path), "--to", "jsonl", "-o", str(tmp_path / "c.jsonl")],
     ):
-        said = on_one_line(said_by(capsys, *command))
+        said = join_lines(run_command(capsys, *command))
         assert zones in said, command
         assert "1 time not readable" in said, command
 
@@ -314,11 +314,11 @@ def test_arrival_is_by_received_else_by_the_from_line(tmp_path: Path) -> None:
     relay = "Received: from a by b; Fri, 6 Mar 2015 13:00:01"
     assert arrival(plain, f"{relay} +0100 (CET)") == (noon + 10**9, {})
     assert arrival(plain, f"{relay} CET") == (noon, {UNKNOWN_ZONE + "CET": 1})
-    assert arrival(plain, "Received: from a by b; once") == (noon, {UNREADABLE: 1})
+    assert arrival(plain, "Received: from a by b; once") == (noon, {UNREADABLE_TIMES: 1})
 
 
 def test_unknown_zones_are_named_up_to_a_limit(tmp_path: Path) -> None:
-    mails = [dated(str(k), f"Fri, 06 Mar 2015 10:00:00 X{k}Y") for k in range(50)]
+    mails = [make_dated_mail(str(k), f"Fri, 06 Mar 2015 10:00:00 X{k}Y") for k in range(50)]
     details = read([mailbox(tmp_path, *mails)]).details
     assert len(details) == 21
     assert details[UNKNOWN_ZONE + "others"] == 30

@@ -1,4 +1,4 @@
-"""Nested documents: the error names the format and a command whose output can be read."""
+"""Nested documents: the error has the format and a command whose output is readable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from antecede.errors import FormatError
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
-from tests.tables.trace.files import written
+from tests.tables.trace.files import write_file
 
 
 def lines(*records: Any) -> str:
@@ -112,7 +112,7 @@ def test_the_command_in_the_error_makes_a_table(name: str, packed: bool, tmp_pat
 
 
 def test_rows_of_change_events_keep_their_columns(tmp_path: Path) -> None:
-    path = written(tmp_path, lines(*ENVELOPES), "d.jsonl")
+    path = write_file(tmp_path, lines(*ENVELOPES), "d.jsonl")
     with pytest.raises(FormatError) as caught:
         read([path])
     run(str(caught.value).partition("op): ")[2].partition(", then read")[0], tmp_path)
@@ -130,7 +130,7 @@ def test_zeek_logs(packed: bool, tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
         read([path])
     message = str(caught.value)
-    assert "is a Zeek log" in message
+    assert "a Zeek log" in message
     assert message.endswith("then read flat.tsv --id uid --time ts")
     command = re.search(r"(?:zcat .* \| )?awk .*flat\.tsv(?=, then)", message)
     assert command is not None
@@ -142,7 +142,7 @@ def test_zeek_logs(packed: bool, tmp_path: Path) -> None:
 
 
 def test_records_without_anything_like_an_id_list_their_columns(tmp_path: Path) -> None:
-    path = written(tmp_path, lines({"level": "x", "msg": {"text": "y"}}), "t.jsonl")
+    path = write_file(tmp_path, lines({"level": "x", "msg": {"text": "y"}}), "t.jsonl")
     with pytest.raises(FormatError, match="columns are level, msg; say --id COLUMN"):
         read([path])
 
@@ -155,7 +155,7 @@ def test_records_without_anything_like_an_id_list_their_columns(tmp_path: Path) 
     ],
 )
 def test_broken_documents_are_refused(content: str, tmp_path: Path) -> None:
-    path = written(tmp_path, content, "t")
+    path = write_file(tmp_path, content, "t")
     with pytest.raises(FormatError):
         read([path])
 

@@ -11,7 +11,7 @@ from antecede.cli import main
 from antecede.errors import InputError
 from antecede.tables.trace import arrow
 from antecede.tables.trace.reader import ReadOptions
-from tests.tables.trace.files import on_one_line, said_by, written
+from tests.tables.trace.files import join_lines, run_command, write_file
 
 TABLE = "id,parents,time\na,,1\nb,a,2\n"
 
@@ -19,8 +19,8 @@ TABLE = "id,parents,time\na,,1\nb,a,2\n"
 @pytest.mark.parametrize(
     ("name", "text", "options", "says"),
     [
-        ("t.csv", TABLE, ReadOptions(regex="("), "is read as table, which has no use for regex"),
-        ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "no use for columns"),
+        ("t.csv", TABLE, ReadOptions(regex="("), "format table does not use regex"),
+        ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "does not use columns"),
         ("s.jsonl", '{"id": "1", "seq": 0, "date": 1}\n', ReadOptions(separator=","), "separator"),
     ],
 )
@@ -39,7 +39,7 @@ def test_an_option_of_another_format_is_refused(
 def test_the_command_line_tells_it_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = written(tmp_path, TABLE, "t.csv")
+    path = write_file(tmp_path, TABLE, "t.csv")
     assert main(["audit", str(path), "--delimiter", "x"]) == 2
     err = capsys.readouterr().err
     assert "has no use for delimiter" in err
@@ -64,25 +64,25 @@ def test_columns_that_begin_late_are_not_lost(tmp_path: Path) -> None:
     row = trace.events.slice(1_500, 1).to_pylist()[0]
     assert (row["member"], row["parents"]) == ("m", ["r7"])
     assert row["send_time"] == 1_700_000_000 * 10**9
-    assert "parents in " in str(trace.details["told_by"])
+    assert "parents in " in str(trace.details["candidate_columns"])
 
 
 @pytest.mark.parametrize("column", ["causes", "cause", "parents"])
 def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str) -> None:
-    path = written(tmp_path, f"id,{column}\na,\nb,a\n", "t.csv")
+    path = write_file(tmp_path, f"id,{column}\na,\nb,a\n", "t.csv")
     trace = arrow.read([path])
     assert trace.events["parents"].to_pylist() == [[], ["a"]]
-    assert "parents in " in str(trace.details["told_by"])
+    assert "parents in " in str(trace.details["candidate_columns"])
 
 
 def test_columns_told_by_their_usual_names_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = written(tmp_path, "msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", "t.csv")
+    path = write_file(tmp_path, "msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", "t.csv")
     taken = "id is msg_id, parents is caused_by, send_time is sent_at"
     assert arrow.read([path]).details["guessed_columns"] == taken
     for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
-        assert f"{taken}: told by their names" in on_one_line(said_by(capsys, *words, str(path)))
+        assert f"{taken}: guessed by name" in join_lines(run_command(capsys, *words, str(path)))
     named = ReadOptions(columns={"id": ("msg_id",), "parents": ("caused_by",)})
     assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"
     path.write_text("ID,parents\na,\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Whatever the bytes: an InputError, or good events and a reason for everything else."""
+"""Random bytes: an InputError, or events and reasons for bad records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--by seq`: program order of each member from its own numbers, with gaps, repeats, steps back."""
+"""`--by seq`: program order by sequence numbers, with gaps, repeats and numbers out of order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace, to_batch
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.sequence import by_sequence
 from antecede.tables.view.render_model import picture
-from tests.tables.trace.files import lines, said_by, written
+from tests.tables.trace.files import run_command, write_file, write_lines
 
 ROWS: list[dict[str, Any]] = [
     {"event": "p2", "host": "p", "n": 2},
@@ -39,7 +39,7 @@ COLUMNS = ["--id", "event", "--member", "host", "--seq", "n"]
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
     path = tmp_path / "t.jsonl"
-    lines(path, ROWS)
+    write_lines(path, ROWS)
     return path
 
 
@@ -47,7 +47,7 @@ def test_order_goes_by_numbers_as_the_function_does(
     numbered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "o.jsonl"
-    said = said_by(capsys, "order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS)
+    said = run_command(capsys, "order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS)
     assert "by each member's own numbers (causality_source: member sequence)" in said
     assert "missing     1 gap in members' own numbers" in said
     assert "numbers     1 step back" in said
@@ -72,11 +72,11 @@ def test_order_goes_by_numbers_as_the_function_does(
 def test_audit_counts_gaps_repeats_and_steps_back(
     numbered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = said_by(capsys, "audit", str(numbered), "--by", "seq", *COLUMNS)
+    said = run_command(capsys, "audit", str(numbered), "--by", "seq", *COLUMNS)
     assert "causality_source: member sequence" in said
-    assert "1 gap in members' own numbers: 2 numbers nowhere" in said
+    assert "1 gap in the numbers of members: 2 numbers missing" in said
     assert "1 event with the number of another event of the member" in said
-    assert "1 step back: a number is listed after a higher one" in said
+    assert "1 number out of order, after a higher one of its member" in said
     assert main(["audit", str(numbered), "--by", "seq", "--json", *COLUMNS]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["causality_source"] == "member sequence"
@@ -86,7 +86,7 @@ def test_audit_counts_gaps_repeats_and_steps_back(
         "another event of the member has this number": 1,
         "no member or no number": 1,
     }
-    counts = ("number_gaps", "missing_numbers", "repeated_numbers", "steps_back")
+    counts = ("number_gaps", "missing_numbers", "repeated_numbers", "out_of_order_numbers")
     assert [told["details"][name] for name in counts] == [1, 2, 1, 1]
 
 
@@ -97,7 +97,7 @@ def test_view_draws_the_sequence(
     assert main(["view", str(numbered), "--by", "seq", "-o", str(page), *COLUMNS]) == 0
     assert "causality_source: none" not in capsys.readouterr().err
     rows = [Event(id=f"e{n}", member="p", seq=n) for n in (1, 2, 4)]
-    trace = by_sequence(trace_of(rows))
+    trace = by_sequence(make_trace(rows))
     meta = picture(trace, title="t", by="causes").meta
     assert meta["causality_source"] == "member sequence"
     assert any("1 gap" in one["what"] for one in meta["findings"])
@@ -107,11 +107,11 @@ def test_view_draws_the_sequence(
 def test_without_numbers_the_options_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = written(tmp_path, '{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n', "t.jsonl")
+    path = write_file(tmp_path, '{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n', "t.jsonl")
     out = ["-o", str(tmp_path / "o.jsonl")]
     for words in (["audit"], ["order", *out], ["view", "-o", str(tmp_path / "o.html")]):
         assert main([words[0], str(path), *words[1:], "--by", "seq"]) == 2
-        assert "say --member COLUMN and --seq COLUMN" in capsys.readouterr().err
+        assert "give --member COLUMN and --seq COLUMN" in capsys.readouterr().err
     with pytest.raises(InputError, match="an audit goes by seq"):
         audit([path], by="clocks")
 
@@ -119,12 +119,12 @@ def test_without_numbers_the_options_are_named(
 def test_an_order_without_causes_names_the_numbers_that_are_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = written(tmp_path, "member,seq\np,1\nq,1\np,2\n", "t.csv")
+    path = write_file(tmp_path, "member,seq\np,1\nq,1\np,2\n", "t.csv")
     assert main(["order", str(path), "-o", str(tmp_path / "o.csv")]) == 0
     assert "--by seq goes by each member's own numbers" in capsys.readouterr().out
 
 
-def trace_of(rows: list[Event]) -> Trace:
+def make_trace(rows: list[Event]) -> Trace:
     rows = [row._replace(file_order=k) for k, row in enumerate(rows)]
     return Trace(pa.Table.from_batches([to_batch(rows)]), QUARANTINE_SCHEMA.empty_table(), "table")
 
@@ -142,7 +142,7 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_causes_made_of_numbers_order_as_the_engine_of_numbers_does(rows: list[Event]) -> None:
-    trace = trace_of([row._replace(id=f"e{k}") for k, row in enumerate(rows)])
+    trace = make_trace([row._replace(id=f"e{k}") for k, row in enumerate(rows)])
     if not any(row.member and row.seq is not None and row.seq >= 0 for row in rows):
         with pytest.raises(InputError, match="no event has a member and a number"):
             by_sequence(trace)

@@ -1,4 +1,4 @@
-"""Logs for ShiViz: read again with the same counts, whatever the names and texts."""
+"""Logs for ShiViz: reading them again gives the same counts for any names and texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antecede.tables.trace.arrow import read, write_events
 from antecede.tables.trace.formats.shiviz_dialects import compile_expression
 from antecede.tables.trace.formats.shiviz_writer import Entry, write_log, write_log_file
 from antecede.tables.trace.schema import Event
-from tests.tables.trace.files import said_by, written
+from tests.tables.trace.files import run_command, write_file
 
 LOGS = (
     "RpcClientServer", "chord", "ewd998", "facebook", "facebook-multiple", "multiple-comparison",
@@ -31,7 +31,7 @@ OF_THE_FILE = (
     *("regex", "unmatched_lines", "rows", "quarantined", "quarantine"),
     *("time_group", "unreadable_times", "further_groups"),
 )
-"""Details that tell of the file, not of the execution."""
+"""Details of the file, not of the execution."""
 
 
 def counts(path: Path) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         (first, "is read by this command"),
         (tmp_path, "is a folder"),
         (tmp_path / "none/x.log", "does not exist"),
-        (tmp_path / "x.txt", "tells no format"),
+        (tmp_path / "x.txt", "unknown file ending"),
         (tmp_path / "x.log", "no such file"),
     ):
         source = tmp_path / "absent" if why == "no such file" else first
@@ -216,8 +216,8 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_bad_records_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = written(tmp_path, '{"id":"1"}\n{"id":\n{"id":null}\n', "t.jsonl")
+    source = write_file(tmp_path, '{"id":"1"}\n{"id":\n{"id":null}\n', "t.jsonl")
     for out in ("o.parquet", "o.log"):
-        said = said_by(capsys, "convert", str(source), "-o", str(tmp_path / out))
+        said = run_command(capsys, "convert", str(source), "-o", str(tmp_path / out))
         assert "set aside: 1 x not JSON" in said
         assert "set aside: 1 x no id" in said

@@ -10,7 +10,7 @@ import pytest
 
 from antecede.errors import FormatError
 from antecede.tables.trace.arrow import read
-from tests.tables.trace.files import causes, column, written
+from tests.tables.trace.files import get_causes, get_column, write_file
 from tests.tables.trace.test_span_notations import AT, CHILD, ROOT, TRACE, b64, otlp, span
 
 THIRD = "c0ffee0000000001"
@@ -66,18 +66,18 @@ def test_jaeger(shape: str, tmp_path: Path) -> None:
         "documents": "\n".join(map(json.dumps, documents)),
         "search": {"took": 3, "hits": {"total": 3, "hits": documents}},
     }[shape]
-    trace = read([written(tmp_path, whole)], own=True)
+    trace = read([write_file(tmp_path, whole)], own=True)
     assert (trace.format, trace.quarantine.num_rows) == ("spans", 0)
-    assert causes(trace) == LINKED
-    assert column(trace, "member") == ["shop@h1", "pay", "shop@h1"]
-    assert column(trace, "start_time") == [AT * 10**9] * 3
-    assert column(trace, "end_time") == [AT * 10**9 + 5 * 10**6] * 3
-    assert column(trace, "role") == ["server"] * 3
+    assert get_causes(trace) == LINKED
+    assert get_column(trace, "member") == ["shop@h1", "pay", "shop@h1"]
+    assert get_column(trace, "start_time") == [AT * 10**9] * 3
+    assert get_column(trace, "end_time") == [AT * 10**9 + 5 * 10**6] * 3
+    assert get_column(trace, "role") == ["server"] * 3
 
 
 def test_older_jaeger_names_the_parent_beside_references(tmp_path: Path) -> None:
     rows = [jaeger(ROOT, None, ""), jaeger(CHILD, None, "", parentSpanID=ROOT)]
-    assert causes(read([written(tmp_path, rows)]))[f"{TRACE}/{CHILD}"] == [f"{TRACE}/{ROOT}"]
+    assert get_causes(read([write_file(tmp_path, rows)]))[f"{TRACE}/{CHILD}"] == [f"{TRACE}/{ROOT}"]
 
 
 def test_jaeger_of_protocol_buffers(tmp_path: Path) -> None:
@@ -90,21 +90,21 @@ def test_jaeger_of_protocol_buffers(tmp_path: Path) -> None:
         "duration": "0.005s",
         "process": {"serviceName": "s", "tags": [{"key": "ip", "vStr": "10.0.0.1"}]},
     }
-    trace = read([written(tmp_path, row)])
-    assert causes(trace) == {f"{TRACE}/{CHILD}": [f"{TRACE}/{ROOT}"]}
-    assert column(trace, "member") == ["s@10.0.0.1"]
-    assert column(trace, "end_time") == [AT * 10**9 + 5 * 10**6 + 1]
+    trace = read([write_file(tmp_path, row)])
+    assert get_causes(trace) == {f"{TRACE}/{CHILD}": [f"{TRACE}/{ROOT}"]}
+    assert get_column(trace, "member") == ["s@10.0.0.1"]
+    assert get_column(trace, "end_time") == [AT * 10**9 + 5 * 10**6 + 1]
 
 
 def test_a_bad_span_of_jaeger_costs_itself(tmp_path: Path) -> None:
     whole = jaeger_trace()
     whole["spans"][1:1] = [7, {"traceID": TRACE, "operationName": "x"}]
-    trace = read([written(tmp_path, {"data": [whole, None]})])
-    assert causes(trace) == LINKED
+    trace = read([write_file(tmp_path, {"data": [whole, None]})])
+    assert get_causes(trace) == LINKED
     assert trace.quarantine["reason"].to_pylist() == [
         "not a JSON object",
         "no id",
-        "no JSON object where a trace or a span is",
+        "expected a JSON object with a trace or a span",
     ]
 
 
@@ -120,18 +120,18 @@ def test_blocks_anywhere(way: tuple[str, ...], before: dict[str, Any], tmp_path:
     whole = whole["resourceSpans"]
     for key in reversed(way):
         whole = {key: whole}
-    assert causes(read([written(tmp_path, before | whole)])) == LINKED
+    assert get_causes(read([write_file(tmp_path, before | whole)])) == LINKED
 
 
 def test_batches_of_something_else_are_no_spans(tmp_path: Path) -> None:
     with pytest.raises(FormatError):
-        read([written(tmp_path, {"batches": [{"x": 1}]})])
+        read([write_file(tmp_path, {"batches": [{"x": 1}]})])
 
 
 # --- console exporters -----------------------------------------------------------------------
 
 
-def of_python(id: str, parent: str | None) -> dict[str, Any]:
+def make_python_span(id: str, parent: str | None) -> dict[str, Any]:
     return {
         "name": "GET",
         "context": {"trace_id": f"0x{TRACE}", "span_id": f"0x{id}", "trace_state": "[]"},
@@ -145,7 +145,7 @@ def of_python(id: str, parent: str | None) -> dict[str, Any]:
     }
 
 
-def of_go(id: str, parent: str | None) -> dict[str, Any]:
+def make_go_span(id: str, parent: str | None) -> dict[str, Any]:
     return {
         "Name": "GET",
         "SpanContext": {"TraceID": TRACE, "SpanID": id, "TraceFlags": "01"},
@@ -159,28 +159,28 @@ def of_go(id: str, parent: str | None) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("made", [of_python, of_go])
+@pytest.mark.parametrize("made", [make_python_span, make_go_span])
 @pytest.mark.parametrize("indent", [None, 4])
 def test_console_exporters(made: Any, indent: int | None, tmp_path: Path) -> None:
     records = [made(ROOT, None), made(CHILD, ROOT), made(THIRD, CHILD)]
     whole = "\n".join(json.dumps(one, indent=indent) for one in records)
-    trace = read([written(tmp_path, whole)])
-    assert causes(trace) == LINKED
-    assert set(zip(*(column(trace, name) for name in ("member", "role")), strict=True)) == {
+    trace = read([write_file(tmp_path, whole)])
+    assert get_causes(trace) == LINKED
+    assert set(zip(*(get_column(trace, name) for name in ("member", "role")), strict=True)) == {
         ("shop", "client")
     }
-    assert column(trace, "start_time") == [AT * 10**9] * 3
-    assert column(trace, "end_time") == [AT * 10**9 + 7000] * 3
+    assert get_column(trace, "start_time") == [AT * 10**9] * 3
+    assert get_column(trace, "end_time") == [AT * 10**9 + 7000] * 3
 
 
 @pytest.mark.parametrize("parent", [ROOT, 7, [ROOT], True])
 def test_a_parent_of_go_that_is_no_object_is_counted(parent: object, tmp_path: Path) -> None:
-    record = of_go(CHILD, None) | {"Parent": parent, "Links": [{"SpanContext": ROOT}, "x"]}
-    trace = read([written(tmp_path, json.dumps(record))])
+    record = make_go_span(CHILD, None) | {"Parent": parent, "Links": [{"SpanContext": ROOT}, "x"]}
+    trace = read([write_file(tmp_path, json.dumps(record))])
     assert trace.details["unreadable_causes"] == 3
     for none in (None, ""):
-        record = of_go(CHILD, None) | {"Parent": none}
-        assert not read([written(tmp_path, json.dumps(record))]).details
+        record = make_go_span(CHILD, None) | {"Parent": none}
+        assert not read([write_file(tmp_path, json.dumps(record))]).details
 
 
 # --- Chrome --------------------------------------------------------------------------------
@@ -194,11 +194,11 @@ def flow(phase: str, ts: float, pid: int, id: object = 7, **more: Any) -> dict[s
     return {"name": "m", "cat": "c", "ph": phase, "id": id, "ts": ts, "pid": pid, "tid": 1, **more}
 
 
-def by_name(records: list[Any], tmp_path: Path) -> dict[str, list[str]]:
-    """Return the causes of each event, all by their names."""
-    trace = read([written(tmp_path, {"traceEvents": records})])
-    names = dict(zip(column(trace, "id"), column(trace, "text"), strict=True))
-    return {names[id]: [names[one] for one in found] for id, found in causes(trace).items()}
+def read_by_name(records: list[Any], tmp_path: Path) -> dict[str, list[str]]:
+    """Return the causes of each event by name."""
+    trace = read([write_file(tmp_path, {"traceEvents": records})])
+    names = dict(zip(get_column(trace, "id"), get_column(trace, "text"), strict=True))
+    return {names[id]: [names[one] for one in found] for id, found in get_causes(trace).items()}
 
 
 def test_flows_are_causes_in_any_order_of_clocks(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_flows_are_causes_in_any_order_of_clocks(tmp_path: Path) -> None:
         work("receive", 900, 500, 2),
         work("later", 2000, 1, 2),
     ]
-    assert by_name(records, tmp_path) == {
+    assert read_by_name(records, tmp_path) == {
         "outer": [],
         "send": [],
         "step": ["send"],
@@ -223,19 +223,19 @@ def test_flows_are_causes_in_any_order_of_clocks(tmp_path: Path) -> None:
 
 def test_an_end_belongs_to_the_slice_that_begins_next(tmp_path: Path) -> None:
     records = [work("a", 0, 10, 1), flow("s", 5, 1), work("b", 0, 30, 2), work("c", 40, 5, 2)]
-    assert by_name([*records, flow("f", 20, 2)], tmp_path)["c"] == ["a"]
-    assert by_name([*records, flow("f", 20, 2, bp="e")], tmp_path)["b"] == ["a"]
+    assert read_by_name([*records, flow("f", 20, 2)], tmp_path)["c"] == ["a"]
+    assert read_by_name([*records, flow("f", 20, 2, bp="e")], tmp_path)["b"] == ["a"]
 
 
 def test_other_lists_before_the_events(tmp_path: Path) -> None:
     before = {"otherData": {"data": [1], "batches": [{}]}, "systemTraceEvents": "x"}
     whole = {**before, "traceEvents": [work("a", 0, 10, 1), {"ph": "st", "ts": 1}, 7, {"ph": "X"}]}
-    trace = read([written(tmp_path, whole)])
-    assert column(trace, "text") == ["a"]
+    trace = read([write_file(tmp_path, whole)])
+    assert get_column(trace, "text") == ["a"]
     assert trace.details == {"phases_not_read": "1 x st"}
     assert trace.quarantine["reason"].to_pylist() == [
         "not a JSON object",
-        "no time (ts) that can be read",
+        "no readable time (ts)",
     ]
 
 
@@ -247,7 +247,7 @@ def test_one_id_in_several_flows(tmp_path: Path) -> None:
         work("d", 60, 10, 2),
     ]
     flows = [flow("s", 5, 1), flow("f", 25, 2, bp="e"), flow("s", 45, 1), flow("f", 65, 2, bp="e")]
-    assert by_name([*flows, *records], tmp_path) == {"a": [], "b": ["a"], "c": [], "d": ["c"]}
+    assert read_by_name([*flows, *records], tmp_path) == {"a": [], "b": ["a"], "c": [], "d": ["c"]}
 
 
 def test_slices_that_bind_themselves(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_slices_that_bind_themselves(tmp_path: Path) -> None:
         work("b", 20, 5, 2, bind_id="0x1", flow_in=True),
         work("a", 0, 5, 1, bind_id="0x1", flow_out=True),
     ]
-    assert by_name(records, tmp_path) == {"b": ["a"], "a": []}
+    assert read_by_name(records, tmp_path) == {"b": ["a"], "a": []}
 
 
 def test_a_list_without_its_end(tmp_path: Path) -> None:
@@ -271,10 +271,10 @@ def test_a_list_without_its_end(tmp_path: Path) -> None:
         {"ph": "X", "name": "no time", "pid": 1, "tid": 1},
     ]
     text = "[" + ",\n".join(map(json.dumps, records)) + ",\n"
-    trace = read([written(tmp_path, text)])
-    assert column(trace, "id") == ["1/1/1", "1/1/2", "2/3/3"]
-    assert column(trace, "member") == ["Browser (1)/Main (1)"] * 2 + ["2/3"]
-    assert column(trace, "start_time") == [10_000, 12_500, 1_000]
-    assert column(trace, "end_time") == [None, 14_000, None]
-    assert trace.quarantine["reason"].to_pylist() == ["no time (ts) that can be read"]
+    trace = read([write_file(tmp_path, text)])
+    assert get_column(trace, "id") == ["1/1/1", "1/1/2", "2/3/3"]
+    assert get_column(trace, "member") == ["Browser (1)/Main (1)"] * 2 + ["2/3"]
+    assert get_column(trace, "start_time") == [10_000, 12_500, 1_000]
+    assert get_column(trace, "end_time") == [None, 14_000, None]
+    assert trace.quarantine["reason"].to_pylist() == ["no readable time (ts)"]
     assert trace.details == {"phases_not_read": "1 x C", "slices_without_end": 1}

@@ -16,7 +16,7 @@ from antecede.tables.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, nor
 from antecede.tables.trace.formats.spans_table import COLUMNS
 from antecede.tables.trace.formats.zipkin_table import rows_of
 from antecede.tables.trace.reader import ReadOptions
-from tests.tables.trace.files import causes, written
+from tests.tables.trace.files import get_causes, write_file
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 ROOT, CHILD = "00f067aa0ba902b7", "b7ad6b7169203331"
@@ -92,7 +92,7 @@ def zipkin(trace: str, id: str, service: str, kind: str, **more: Any) -> dict[st
 def test_both_sides_of_a_shared_root_in_two_notations(other: str, tmp_path: Path) -> None:
     rows = [zipkin(TRACE[16:], ROOT, "a", "CLIENT"), zipkin(other, ROOT, "b", "SERVER")]
     name = f"{TRACE[16:]}/{ROOT}"
-    assert causes(read([written(tmp_path, rows)])) == {name: [], f"{name}/b": [name]}
+    assert get_causes(read([write_file(tmp_path, rows)])) == {name: [], f"{name}/b": [name]}
 
 
 def test_half_of_a_trace_id_joins_the_whole_one(tmp_path: Path) -> None:
@@ -101,16 +101,16 @@ def test_half_of_a_trace_id_joins_the_whole_one(tmp_path: Path) -> None:
         zipkin(TRACE[16:], ROOT, "b", "SERVER"),
         zipkin(TRACE[16:], CHILD, "b", "CLIENT", parentId=ROOT),
     ]
-    trace = read([written(tmp_path, rows)])
+    trace = read([write_file(tmp_path, rows)])
     name = f"{TRACE}/{ROOT}"
     server = f"{name}/b"
-    assert causes(trace) == {name: [], server: [name], f"{TRACE}/{CHILD}": [server]}
+    assert get_causes(trace) == {name: [], server: [name], f"{TRACE}/{CHILD}": [server]}
     assert trace.details == {"shared_spans": 1, "joined_traces": 1}
 
 
 def test_half_of_several_trace_ids_is_reported(tmp_path: Path) -> None:
     ids = [TRACE[16:], TRACE, f"1{TRACE[1:]}"]
-    path = written(tmp_path, [zipkin(one, ROOT, "a", "CLIENT") for one in ids])
+    path = write_file(tmp_path, [zipkin(one, ROOT, "a", "CLIENT") for one in ids])
     report = audit([path])
     assert report.details["split_traces"] == 1
     assert "1 trace id of 64 bits that end an id of 128 bits" in report.summary()
@@ -118,8 +118,8 @@ def test_half_of_several_trace_ids_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parent", ["0", "0" * 16, "0x0", "", None])
 def test_a_parent_of_zeros_is_none(parent: str | None, tmp_path: Path) -> None:
-    path = written(tmp_path, [zipkin(TRACE, ROOT, "a", "SERVER", parentId=parent)])
-    assert causes(read([path])) == {f"{TRACE}/{ROOT}": []}
+    path = write_file(tmp_path, [zipkin(TRACE, ROOT, "a", "SERVER", parentId=parent)])
+    assert get_causes(read([path])) == {f"{TRACE}/{ROOT}": []}
 
 
 # --- OTLP ----------------------------------------------------------------------------------
@@ -137,12 +137,12 @@ def span(id: str, parent: str = "", trace: str = TRACE, **more: Any) -> dict[str
 @pytest.mark.parametrize("write", [lambda id: f"0x{id}", b64, str.upper, lambda id: f"00{id}"])
 def test_notations_mix_in_one_file(write: Any, tmp_path: Path) -> None:
     spans = [span(ROOT), span(write(CHILD), write(ROOT), write(TRACE))]
-    found = causes(read([written(tmp_path, otlp(*spans))]))
+    found = get_causes(read([write_file(tmp_path, otlp(*spans))]))
     assert found == {f"{TRACE}/{ROOT}": [], f"{TRACE}/{CHILD}": [f"{TRACE}/{ROOT}"]}
 
 
 def test_half_of_a_trace_id_is_reported(tmp_path: Path) -> None:
-    path = written(tmp_path, otlp(span(ROOT), span(CHILD, ROOT, TRACE[16:])))
+    path = write_file(tmp_path, otlp(span(ROOT), span(CHILD, ROOT, TRACE[16:])))
     report = audit([path])
     assert (report.missing_parents, report.details["split_traces"]) == (1, 1)
 
@@ -159,7 +159,7 @@ def test_references_that_name_no_span_are_counted(
         "jaeger": {"traceID": TRACE, "spanID": ROOT, "operationName": "x", "startTime": AT * 10**6}
         | {"references": [*links, {"traceID": TRACE, "spanID": CHILD}], "parentSpanID": parent},
     }[dialect]
-    path = written(tmp_path, whole)
+    path = write_file(tmp_path, whole)
     count = 1 if dialect == "zipkin" else 4
     assert read([path]).details["unreadable_causes"] == count
     assert "not readable as an id, in column parent or links" in audit([path]).summary()
@@ -170,26 +170,28 @@ def test_references_that_name_no_span_are_counted(
 FACTORS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def timed(unit: str, at: int, id: str = ROOT, parent: str = "") -> dict[str, Any]:
+def make_timed_span(unit: str, at: int, id: str = ROOT, parent: str = "") -> dict[str, Any]:
     start = at * FACTORS[unit] // 1000
     return span(id, parent, startTimeUnixNano=start, endTimeUnixNano=str(start + FACTORS[unit]))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 def test_numbers_in_another_unit_are_read_and_reported(unit: str, tmp_path: Path) -> None:
-    whole = otlp(timed("ns", AT * 1000), timed(unit, AT * 1000 - 2000, CHILD, ROOT))
-    path = written(tmp_path, whole)
+    whole = otlp(
+        make_timed_span("ns", AT * 1000), make_timed_span(unit, AT * 1000 - 2000, CHILD, ROOT)
+    )
+    path = write_file(tmp_path, whole)
     trace = read([path])
     assert trace.events["start_time"].to_pylist() == [AT * 10**9, (AT - 2) * 10**9]
     assert trace.events["end_time"].to_pylist() == [(AT + 1) * 10**9, (AT - 1) * 10**9]
     assert trace.details == {f"spans_taken_as_{unit}": 1, "span_unit": "ns"}
     summary = audit([path]).summary()
-    assert f"1 span with times in {unit}, by their size, where the format has ns" in summary
+    assert f"1 span with times in {unit} by their size, but the format declares ns" in summary
     assert f"--time-unit {unit}" in summary
 
 
 def test_a_unit_that_is_given_counts(tmp_path: Path) -> None:
-    path = written(tmp_path, otlp(timed("us", AT * 1000)))
+    path = write_file(tmp_path, otlp(make_timed_span("us", AT * 1000)))
     kept = read([path], None, ReadOptions(time_unit="ns"))
     assert kept.events["start_time"].to_pylist() == [AT * 10**6]
     given = read([path], None, ReadOptions(time_unit="us"))
@@ -199,14 +201,14 @@ def test_a_unit_that_is_given_counts(tmp_path: Path) -> None:
 
 def test_duration_is_in_the_unit_of_the_start(tmp_path: Path) -> None:
     row = zipkin(TRACE, ROOT, "a", "SERVER") | {"timestamp": AT * 1000, "duration": 7}
-    trace = read([written(tmp_path, [row])])
+    trace = read([write_file(tmp_path, [row])])
     assert trace.events["end_time"].to_pylist() == [AT * 10**9 + 7 * 10**6]
     assert trace.details == {"spans_taken_as_ms": 1, "span_unit": "us"}
 
 
 @pytest.mark.parametrize("at", [1, 10**9, 5 * 10**9, 10**15, 10**18])
 def test_times_that_are_plausible_in_no_other_unit_are_left_alone(at: int, tmp_path: Path) -> None:
-    trace = read([written(tmp_path, otlp(span(ROOT, startTimeUnixNano=at)))])
+    trace = read([write_file(tmp_path, otlp(span(ROOT, startTimeUnixNano=at)))])
     assert trace.events["start_time"].to_pylist() == [at]
     assert trace.details == {}
 
@@ -215,8 +217,8 @@ def test_csv_of_nezha(tmp_path: Path) -> None:
     header = "TraceID,SpanID,ParentID,PodName,OperationName,StartTimeUnixNano,EndTimeUnixNano"
     lines = [header, f"{TRACE},{ROOT},root,p,op,{AT * 10**6},{AT * 10**6 + 5}"]
     lines.append(f"{TRACE.upper()},{CHILD},0x{ROOT},q,op,{AT * 10**9},")
-    trace = read([written(tmp_path, "\n".join(lines), "t.csv")])
-    assert causes(trace) == {f"{TRACE}/{ROOT}": [], f"{TRACE}/{CHILD}": [f"{TRACE}/{ROOT}"]}
+    trace = read([write_file(tmp_path, "\n".join(lines), "t.csv")])
+    assert get_causes(trace) == {f"{TRACE}/{ROOT}": [], f"{TRACE}/{CHILD}": [f"{TRACE}/{ROOT}"]}
     assert trace.events["start_time"].to_pylist() == [AT * 10**9] * 2
     assert trace.details == {"spans_taken_as_us": 1, "span_unit": "ns"}
 
@@ -226,7 +228,7 @@ def test_further_columns_of_nezha(quote: str, tmp_path: Path) -> None:
     header = "TraceID,SpanID,ParentID,PodName,StartTimeUnixNano,EndTimeUnixNano,Extra"
     row = f"{TRACE},{ROOT},root,p,{AT * 10**9},{AT * 10**9 + 5},more"
     lines = [quote + line.replace(",", f"{quote},{quote}") + quote for line in (header, row)]
-    own: Any = read([written(tmp_path, "\n".join(lines), "t.csv")], own=True).own
+    own: Any = read([write_file(tmp_path, "\n".join(lines), "t.csv")], own=True).own
     assert own["Extra"].to_pylist() == ["more"]
 
 

@@ -16,7 +16,7 @@ from antecede.errors import FormatError
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.trace.schema import EVENT
-from tests.tables.trace.files import causes, written
+from tests.tables.trace.files import get_causes, write_file
 from tests.tables.trace.test_readers_fuzz import check
 
 MS = 10**6
@@ -64,7 +64,7 @@ def test_client_and_server_of_a_shared_span_are_two_events(shared_data: Path) ->
     trace = read([shared_data / "traces/skew.json"])
     t = "1e223ff1f80f1c69"
     server = f"{t}/74280ae0c10d8062/serviceb@192.0.0.0"
-    assert causes(trace) == {
+    assert get_causes(trace) == {
         f"{t}/43210ae0c10d1234": [server],
         server: [f"{t}/74280ae0c10d8062"],
         f"{t}/bf396325699c84bf": [],
@@ -114,20 +114,20 @@ def test_sides_are_told_whatever_the_order_of_rows(order: list[Any], shape: str)
         "lines": "\n".join(map(json.dumps, order)),
     }[shape]
     with tempfile.TemporaryDirectory() as folder:
-        trace = read([written(Path(folder), whole)])
+        trace = read([write_file(Path(folder), whole)])
     assert trace.format == "spans"
-    assert causes(trace) == SHARED_CAUSES
+    assert get_causes(trace) == SHARED_CAUSES
     assert trace.details == {"shared_spans": 1}
 
 
 def test_a_server_is_told_without_the_mark(tmp_path: Path) -> None:
     unmarked = [{k: v for k, v in record.items() if k != "shared"} for record in SHARED]
-    assert causes(read([written(tmp_path, unmarked)])) == SHARED_CAUSES
+    assert get_causes(read([write_file(tmp_path, unmarked)])) == SHARED_CAUSES
 
 
 def test_a_server_whose_client_is_not_reported_follows_the_clients_parent(tmp_path: Path) -> None:
-    trace = read([written(tmp_path, [*SHARED[1:]])])
-    assert causes(trace) == {
+    trace = read([write_file(tmp_path, [*SHARED[1:]])])
+    assert get_causes(trace) == {
         f"{T}/{1:016}": [],
         f"{T}/{2:016}": [f"{T}/{1:016}"],
         f"{T}/{3:016}": [f"{T}/{2:016}"],
@@ -136,14 +136,14 @@ def test_a_server_whose_client_is_not_reported_follows_the_clients_parent(tmp_pa
 
 
 def test_several_servers_of_one_call(tmp_path: Path) -> None:
-    trace = read([written(tmp_path, [*SHARED, zipkin("2", "other", "1", **SERVER)])])
-    assert causes(trace) == {**SHARED_CAUSES, f"{T}/{2:016}/other": [f"{T}/{2:016}"]}
+    trace = read([write_file(tmp_path, [*SHARED, zipkin("2", "other", "1", **SERVER)])])
+    assert get_causes(trace) == {**SHARED_CAUSES, f"{T}/{2:016}/other": [f"{T}/{2:016}"]}
 
 
 def test_several_servers_of_a_call_whose_client_is_not_reported(tmp_path: Path) -> None:
     two = [zipkin("2", "back", "1", **SERVER), zipkin("2", "other", "1", **SERVER)]
-    trace = read([written(tmp_path, [*two, zipkin("3", "back", "2")])])
-    assert causes(trace) == {
+    trace = read([write_file(tmp_path, [*two, zipkin("3", "back", "2")])])
+    assert get_causes(trace) == {
         f"{T}/{2:016}/back": [f"{T}/{1:016}"],
         f"{T}/{2:016}/other": [f"{T}/{1:016}"],
         f"{T}/{3:016}": [f"{T}/{2:016}/back"],
@@ -153,15 +153,15 @@ def test_several_servers_of_a_call_whose_client_is_not_reported(tmp_path: Path) 
 def test_protobufs_own_names(tmp_path: Path) -> None:
     span = {"trace_id": TRACE, "span_id": A, "parent_span_id": B, "start_time_unix_nano": 5}
     block = {"resource_spans": [{"scope_spans": [{"spans": [span]}]}]}
-    trace = read([written(tmp_path, block)])
-    assert causes(trace) == {f"{TRACE}/{A}": [f"{TRACE}/{B}"]}
+    trace = read([write_file(tmp_path, block)])
+    assert get_causes(trace) == {f"{TRACE}/{A}": [f"{TRACE}/{B}"]}
     assert trace.events["start_time"].to_pylist() == [5]
 
 
 def test_rows_without_times_are_merged_into_the_side_of_their_process(tmp_path: Path) -> None:
     piece = zipkin("2", "back", "1", name="late name")
-    trace = read([written(tmp_path, [piece, *SHARED])])
-    assert causes(trace) == SHARED_CAUSES
+    trace = read([write_file(tmp_path, [piece, *SHARED])])
+    assert get_causes(trace) == SHARED_CAUSES
     row = rows(trace)[f"{T}/{2:016}/back"]
     assert (row["start_time"], row["end_time"], row["role"]) == (2000, 5000, "server")
     assert row["text"] == "late name"
@@ -169,7 +169,7 @@ def test_rows_without_times_are_merged_into_the_side_of_their_process(tmp_path: 
 
 
 def test_rows_with_times_are_not_merged(tmp_path: Path) -> None:
-    path = written(tmp_path, [*SHARED, zipkin("3", "back", "2", timestamp=7)])
+    path = write_file(tmp_path, [*SHARED, zipkin("3", "back", "2", timestamp=7)])
     report = audit([path])
     assert (report.duplicates, report.messages) == (1, 5)
     assert report.details["duplicate_rows"] == 1
@@ -198,9 +198,9 @@ def test_version_1_with_both_sides_in_one_row(tmp_path: Path) -> None:
             {"key": "lc", "value": "", "endpoint": {"serviceName": "back", "ipv4": "1.2.3.4"}},
         ],
     }  # fmt: skip
-    trace = read([written(tmp_path, [local, both])])
+    trace = read([write_file(tmp_path, [local, both])])
     server = f"{T}/{2:016}/back@1.2.3.4"
-    assert causes(trace) == {
+    assert get_causes(trace) == {
         f"{T}/{3:016}": [server],
         f"{T}/{2:016}": [f"{T}/{1:016}"],
         server: [f"{T}/{2:016}"],
@@ -222,8 +222,8 @@ def test_version_1_with_a_row_a_side(tmp_path: Path) -> None:
         ]
         return {"traceId": T, "id": "2", "name": "get", "annotations": notes}
 
-    trace = read([written(tmp_path, [side("back", "sr", "ss"), side("front", "cs", "cr")])])
-    assert causes(trace) == {f"{T}/{2:016}": [], f"{T}/{2:016}/back": [f"{T}/{2:016}"]}
+    trace = read([write_file(tmp_path, [side("back", "sr", "ss"), side("front", "cs", "cr")])])
+    assert get_causes(trace) == {f"{T}/{2:016}": [], f"{T}/{2:016}/back": [f"{T}/{2:016}"]}
     assert rows(trace)[f"{T}/{2:016}/back"]["end_time"] == 11_000
 
 
@@ -232,7 +232,7 @@ def test_version_1_messaging(tmp_path: Path) -> None:
         {"timestamp": 10, "value": "ms", "endpoint": {"serviceName": "front"}},
         {"timestamp": 15, "value": "mr", "endpoint": {"serviceName": "back"}},
     ]
-    trace = read([written(tmp_path, [{"traceId": T, "id": "2", "annotations": notes}])])
+    trace = read([write_file(tmp_path, [{"traceId": T, "id": "2", "annotations": notes}])])
     assert {id: row["role"] for id, row in rows(trace).items()} == {
         f"{T}/{2:016}": "producer",
         f"{T}/{2:016}/back": "consumer",
@@ -246,7 +246,7 @@ def test_no_time_is_null_and_a_bad_one_is_counted(tmp_path: Path) -> None:
         zipkin("3", timestamp="x"),
         zipkin("4", timestamp=1e300),
     ]
-    trace = read([written(tmp_path, spans)])
+    trace = read([write_file(tmp_path, spans)])
     assert trace.events["start_time"].to_pylist() == [None] * 4
     assert trace.details == {"unreadable_times": 2}
 
@@ -255,12 +255,12 @@ def test_bad_rows_cost_themselves(tmp_path: Path) -> None:
     good = [json.dumps(zipkin(str(k), "a", timestamp=k)) for k in range(1, 4)]
     bad = ["7", "{}", '{"traceId": "x"}', '{"traceId": true, "id": "1"}', '{"traceId": "x", }']
     text = f"[{good[0]},\n{bad[0]},\n{bad[1]}, {good[1]},\n{bad[2]},{bad[3]},\n{bad[4]},{good[2]}]"
-    trace = read([written(tmp_path, text)])
+    trace = read([write_file(tmp_path, text)])
     assert list(rows(trace)) == [f"{T}/{k:016}" for k in (1, 2, 3)]
     assert trace.quarantine["line"].to_pylist() == [2, 3, 4, 4, 5]
     reasons = trace.quarantine["reason"].to_pylist()
     assert reasons[:4] == ["not a JSON object", "no id", "no id", "no id"]
-    assert str(reasons[4]).startswith("not JSON")
+    assert str(reasons[4]).startswith("invalid JSON")
 
 
 # --- OpenTelemetry -------------------------------------------------------------------------
@@ -296,9 +296,9 @@ def test_open_telemetry(shape: str, scopes: str, tmp_path: Path) -> None:
         "array": json.dumps([one, two]),
         "indented": json.dumps(one, indent=2) + "\n" + json.dumps(two, indent=2),
     }[shape]
-    trace = read([written(tmp_path, whole)])
+    trace = read([write_file(tmp_path, whole)])
     assert trace.format == "spans"
-    assert causes(trace) == {f"{TRACE}/{B}": [], f"{TRACE}/{A}": [f"{TRACE}/{B}"]}
+    assert get_causes(trace) == {f"{TRACE}/{B}": [], f"{TRACE}/{A}": [f"{TRACE}/{B}"]}
     first, second = trace.events.to_pylist()
     assert (first["member"], first["role"], first["start_time"], first["end_time"]) == (
         "front@h1", "client", int(start), int(end),
@@ -312,10 +312,10 @@ def test_links_are_further_causes_into_other_traces_too(tmp_path: Path) -> None:
         otlp_span(B, kind=4), otlp_span(B, trace=OTHER, kind="SPAN_KIND_PRODUCER"),
         otlp_span(A, B, kind=5, links=links), otlp_span(C, kind=5, links=links[1:2]),
     ]  # fmt: skip
-    report = audit([written(tmp_path, otlp(spans))])
+    report = audit([write_file(tmp_path, otlp(spans))])
     assert (report.edges, report.merges, report.missing_parents) == (3, 1, 0)
-    trace = read([written(tmp_path, otlp(spans))])
-    assert causes(trace)[f"{TRACE}/{A}"] == [f"{TRACE}/{B}", f"{OTHER}/{B}"]
+    trace = read([write_file(tmp_path, otlp(spans))])
+    assert get_causes(trace)[f"{TRACE}/{A}"] == [f"{TRACE}/{B}", f"{OTHER}/{B}"]
 
 
 def test_a_zero_identity_is_none(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_a_zero_identity_is_none(tmp_path: Path) -> None:
         [],
         otlp_span(A, B, "0" * 32),
     ]
-    trace = read([written(tmp_path, otlp(spans))])
-    assert causes(trace) == {f"{TRACE}/{B}": []}
+    trace = read([write_file(tmp_path, otlp(spans))])
+    assert get_causes(trace) == {f"{TRACE}/{B}": []}
     assert trace.quarantine["reason"].to_pylist() == [
         *("no id", "no id", "not a JSON object", "no id"),
     ]
@@ -335,7 +335,7 @@ def test_a_zero_identity_is_none(tmp_path: Path) -> None:
 
 def test_the_pod_is_the_process(tmp_path: Path) -> None:
     block = otlp([otlp_span(B)], service_name="s", k8s_pod_name="s-1", host_name="h")
-    assert read([written(tmp_path, block)]).events["member"].to_pylist() == ["s-1"]
+    assert read([write_file(tmp_path, block)]).events["member"].to_pylist() == ["s-1"]
 
 
 # --- CSV of Nezha --------------------------------------------------------------------------
@@ -346,9 +346,9 @@ HEADER = "TraceID,SpanID,ParentID,PodName,OperationName,StartTimeUnixNano,EndTim
 def test_csv(tmp_path: Path) -> None:
     lines = [HEADER, "t,1,root,p,op,1661140374351773094,1661140374362982609,1",
              "t,2,1,q,op,x,,1", "u,2,1,q,op,5,6,1", "t,3,1", ",,,,,,,"]  # fmt: skip
-    trace = read([written(tmp_path, "\n".join(lines) + "\n", "t.csv")])
+    trace = read([write_file(tmp_path, "\n".join(lines) + "\n", "t.csv")])
     one, two = f"{1:016}", f"{2:016}"
-    assert causes(trace) == {f"t/{one}": [], f"t/{two}": [f"t/{one}"], f"u/{two}": [f"u/{one}"]}
+    assert get_causes(trace) == {f"t/{one}": [], f"t/{two}": [f"t/{one}"], f"u/{two}": [f"u/{one}"]}
     row = rows(trace)[f"t/{one}"]
     assert (row["start_time"], row["end_time"]) == (1661140374351773094, 1661140374362982609)
     assert (row["member"], row["text"], row["topics"]) == ("p", "op", ["t"])
@@ -357,7 +357,7 @@ def test_csv(tmp_path: Path) -> None:
 
 
 def test_a_column_less_is_told(tmp_path: Path) -> None:
-    path = written(tmp_path, HEADER.replace("PodName", "Pod") + "\na,b,c,d,e,1,2,3\n", "t.csv")
+    path = write_file(tmp_path, HEADER.replace("PodName", "Pod") + "\na,b,c,d,e,1,2,3\n", "t.csv")
     with pytest.raises(FormatError, match="PodName"):
         read([path], "spans")
 
@@ -399,7 +399,7 @@ def test_good_spans_are_never_lost(kinds: list[str]) -> None:
     ]
     with tempfile.TemporaryDirectory() as folder:
         whole = "[" + ",\n".join([json.dumps(zipkin("first")), *texts]) + "]"
-        trace = read([written(Path(folder), whole)], "spans")
+        trace = read([write_file(Path(folder), whole)], "spans")
     good = [f"{T}/m{k}" for k, kind in enumerate(kinds) if kind == "good"]
     assert trace.events["id"].to_pylist() == [f"{T}/first", *good]
     assert (len(trace.quarantine) > 0) == (len(good) < len(kinds))

@@ -13,9 +13,9 @@ import pytest
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import Detail, ReadOptions
 from antecede.tables.trace.schema import Event
-from antecede.tables.trace.user_tables.list_separators import NULLS, list_in, several_in_one
+from antecede.tables.trace.user_tables.list_separators import NULLS, parse_list, several_in_one
 from antecede.tables.trace.user_tables.reader import TableReader
-from tests.tables.trace.files import lines, said_by
+from tests.tables.trace.files import run_command, write_lines
 
 pa: Any = pyarrow
 
@@ -27,7 +27,7 @@ def table(path: Path, rows: list[tuple[str, str]]) -> Path:
 
 
 def parents(path: Path, options: ReadOptions | None = None) -> list[list[str]]:
-    """The causes of each row; read by columns and by rows alike, details included."""
+    """Return the causes of each row; assert that both ways of reading agree."""
     trace = read([path], options=options)
     by_rows = [*TableReader().read(path, options or ReadOptions())]
     found: Any = trace.events["parents"].to_pylist()
@@ -83,7 +83,7 @@ def test_ids_that_begin_with_a_bracket_leave_cells_as_they_are(tmp_path: Path) -
 
 
 def test_numbers_with_a_point_name_whole_ids(tmp_path: Path) -> None:
-    """Findings T12: pandas writes 1.0 for 1 where a column has nulls."""
+    """Findings T12: pandas writes 1.0 for 1 if a column has nulls."""
     path = table(tmp_path / "t.csv", [("1", ""), ("2", "1.0"), ("3", "NaN"), ("4", "{1.0,2.0}")])
     assert parents(path) == [[], ["1"], [], ["1", "2"]]
     assert read([path]).details["causes_as_whole_numbers"] == 3
@@ -99,10 +99,10 @@ def test_what_is_read_otherwise_is_told(
     monkeypatch.setenv("COLUMNS", "300")
     path = table(tmp_path / "t.csv", [("1", "None"), ("2", "1.0"), ("3", "{1.0}")])
     for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
-        shown = said_by(capsys, *words, str(path))
+        shown = run_command(capsys, *words, str(path))
         assert "1 word for null among the causes" in shown
         assert "1 list in brackets among the causes" in shown
-        assert "2 causes written with a point and zeros, as in 1.0" in shown
+        assert "2 causes with a decimal point and zeros, such as 1.0" in shown
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
@@ -127,12 +127,12 @@ def test_typed_tables_get_a_hint(
     path = tmp_path / f"t.{format}"
     rows = [{"id": "1", "after": None}, {"id": "2", "after": cell}]
     if format == "jsonl":
-        lines(path, rows)
+        write_lines(path, rows)
     else:
         pyarrow.parquet.write_table(pa.Table.from_pylist(rows), path)
     assert parents(path) == [[], [cell]]
     for command in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
-        shown = said_by(capsys, *command, str(path))
+        shown = run_command(capsys, *command, str(path))
         assert words in shown
         assert remedy in shown
 
@@ -140,5 +140,5 @@ def test_typed_tables_get_a_hint(
 def test_hints_name_the_most_frequent_kind() -> None:
     hint = several_in_one(["None", "nan", "1.0"], {"1", "2"})
     assert (hint["kind"], hint["references"], hint["example"]) == ("null", 2, "None")
-    assert list_in("a, b") == ["a", "b"]
-    assert list_in("'a', {") is None
+    assert parse_list("a, b") == ["a", "b"]
+    assert parse_list("'a', {") is None

@@ -211,8 +211,8 @@ def test_a_way_that_the_trace_does_not_support_is_refused(
     Path("rows.csv").write_text(ROWS)
     code, _, said = command("view", "rows.csv", "--by", by, *where)
     assert code == 2
-    assert f"--by {by}: no cell of the trace supports it (causality_source: causes)" in said
-    assert "nothing tells" not in said
+    assert f"--by {by}: the trace has no such data (causality_source: causes)" in said
+    assert "no data on causality" not in said
     assert not Path(where[1]).exists()
 
 

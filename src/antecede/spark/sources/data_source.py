@@ -191,7 +191,7 @@ class Plan:
         for number, path in enumerate(inputs, first):
             name = self.format or reader.choose(path, self.options).name
             table = name == TableReader.name
-            among = getattr(reader.by_name(name), "among", None)
+            among = getattr(reader.by_name(name), "create_for_files", None)
             if among is not None and len(inputs) > 1 and name not in together:
                 together[name] = among(inputs)
             one = Work(str(path), str(path), reader=together.get(name))
@@ -266,7 +266,7 @@ def _once(inputs: list[Path], format: str | None) -> list[Path]:
     kept: dict[Any, Path] = {}
     for number, path in enumerate(inputs):
         one = reader.by_name(format) if format is not None else reader.choose(path)
-        same = getattr(one, "stands_for", None)
+        same = getattr(one, "find_canonical_path", None)
         kept.setdefault(same(path) if same else number, path)
     return list(kept.values())
 

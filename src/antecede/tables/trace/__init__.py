@@ -1,7 +1,7 @@
-"""Traces: the event schema, readers of many formats, and a quarantine for bad rows.
+"""Traces: event schema, readers of many formats, quarantine of bad records.
 
-`read`, `read_batches` and `Trace` need pyarrow. A reader of a format of your own needs the other
-names in `__all__` (docs/own-reader.md). Further names are for other packages of antecede.
+`read`, `read_batches` and `Trace` need pyarrow. Custom readers use the other names in `__all__`
+(docs/own-reader.md). All remaining names are internal.
 """
 
 from typing import TYPE_CHECKING

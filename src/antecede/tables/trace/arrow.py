@@ -1,7 +1,7 @@
-"""Reading of traces as Arrow tables: choice of readers, batches, quarantine.
+"""Entry points that read traces as Arrow tables.
 
-`read_batches` holds one batch at a time, so a trace may be larger than memory. Vector-clock logs
-alone are read whole, since their expressions span lines. `read` collects everything.
+`read_batches` holds one batch at a time, so a trace may be larger than memory. Only vector-clock
+logs are read whole, because their expressions span lines. `read` collects all batches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from antecede.tables.trace.paths import Paths, all_inputs
 from antecede.tables.trace.reader import Detail, Item, Reader, ReadOptions
 from antecede.tables.trace.schema import TIMES, Event
 from antecede.tables.trace.user_tables import reader as table
-from antecede.tables.trace.user_tables.extra_columns import Own, together
+from antecede.tables.trace.user_tables.extra_columns import ExtraRows, together
 from antecede.tables.trace.user_tables.vectorized import Chunk
 from antecede.tables.trace.user_tables.writing import PARQUET, write_table
 
@@ -49,15 +49,14 @@ for _reader in _READERS:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Good events, bad records with reasons, and facts on the files."""
+    """Events, quarantined records, and details of the files."""
 
     events: pa.Table
     quarantine: pa.Table
     format: str
     details: dict[str, int | str] = field(default_factory=dict)
     own: pa.Table | None = None
-    """Rows of `events` with the columns of the user's table, or with the further columns of spans
-    and logs. None: no such column."""
+    """Extra columns of the user's table, of spans or of logs, row by row (None: none)."""
 
 
 def read(
@@ -67,16 +66,13 @@ def read(
     *,
     own: bool = False,
 ) -> Trace:
-    """Return one trace from files given in order; see `read_batches` for the errors.
-
-    `own`: keep the user's or further columns, too. Raise FormatError without any event.
-    """
+    """Return the trace in `paths`. Raise InputError without any event; see `read_batches`."""
     chosen = choose_readers(paths, format or implied_format(options), options)
-    batches = list(batches_of(chosen, options, own=own))
+    batches = list(batches_of(chosen, options, keep_extra=own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
     if not events.num_rows:
-        raise _nothing(chosen, quarantine)
+        raise _make_no_events_error(chosen, quarantine)
     kept = [batch.own for batch in batches if batch.own is not None]
     columns = together(kept) if kept else None
     return Trace(events, quarantine, chosen[0][1].name, batches[-1].details, columns)
@@ -90,14 +86,13 @@ def read_batches(
     *,
     own: bool = False,
 ) -> Iterator[Batch]:
-    """Yield the events of files given in order, at most `batch_rows` at a time.
+    """Yield batches of at most `batch_rows` events, file by file, on request with extra columns.
 
-    `own`: keep the columns of the user's table, too. Raise InputError for an unreadable path or an
-    option that the format has no use for. Raise FormatError for an unknown format, or paths of
-    several. Bad records are in `quarantine`.
+    Raise InputError for an unreadable path or an option that the format does not use. Raise
+    FormatError for an unknown format or for paths of several formats.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
-    return batches_of(chosen, options, batch_rows, own=own)
+    return batches_of(chosen, options, batch_rows, keep_extra=own)
 
 
 def batches_of(
@@ -105,17 +100,17 @@ def batches_of(
     options: ReadOptions | None = None,
     batch_rows: int = BATCH_ROWS,
     *,
-    own: bool = False,
+    keep_extra: bool = False,
 ) -> Iterator[Batch]:
-    """Read files by readers that were chosen before; see `read_batches`."""
-    return _batches(chosen, _checked(chosen, options), batch_rows, own)
+    """Yield the batches of files with their chosen readers; see `read_batches`."""
+    return _collect_batches(chosen, _check_options(chosen, options), batch_rows, keep_extra)
 
 
 def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUET) -> None:
-    """Write events in the schema; `format` is one of `tables.trace.user_tables.writing`.
+    """Write events to a file; `format` is one of `tables.trace.user_tables.writing`.
 
-    In texts times are ISO 8601, as a plain number would be read as seconds, and empty columns are
-    left out. Raise InputError if the file cannot be written.
+    Text formats get ISO 8601 times, because plain numbers would be read as seconds. They omit empty
+    columns. Raise InputError if the file cannot be written.
     """
     table = pa.Table.from_batches([to_batch(events)])
     if format != PARQUET:
@@ -129,51 +124,58 @@ def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUE
     try:
         write_table(table, Path(path), format)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+        raise InputError(
+            f"cannot write the file: {error.strerror or error}", path=str(path)
+        ) from error
 
 
 def implied_format(options: ReadOptions | None) -> str | None:
-    """Return the format that options imply: an expression is for vector-clock logs alone."""
+    """Return the format that options imply: `regex` implies a vector-clock log."""
     return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
 
 
 def choose_readers(
     paths: Paths, format: str | None, options: ReadOptions | None = None
 ) -> list[tuple[Path, Reader]]:
-    """Return the files that paths lead to, each with its reader. Raise as `read_batches` does."""
+    """Return the files of paths, each with its reader. Raise as `read_batches` does."""
     chosen: list[tuple[Path, Reader]] = []
     for path in all_inputs(paths, format):
         found = reader.by_name(format) if format is not None else reader.choose(path, options)
         if chosen and chosen[0][1].name != found.name:
-            message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"
+            message = (
+                f"format {found.name}, but {chosen[0][0]} has format {chosen[0][1].name}; "
+                "read one format at a time"
+            )
             raise FormatError(message, path=str(path))
         chosen.append((path, found))
-    return _joined(chosen)
+    return _drop_repeated_traces(chosen)
 
 
-_OPTIONS = {"needs_run": "--group"}
-"""Options of commands, by names of fields that only commands set."""
+_OPTION_NAMES = {"needs_run": "--group"}
+"""Command-line options of fields that only commands set."""
 
 
-def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
+def _check_options(
+    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None
+) -> ReadOptions:
     options = options or ReadOptions()
     path, one = chosen[0]
     used = getattr(one, "uses", None)
     if used is not None:
         given = [option.name for option in fields(options) if getattr(options, option.name)]
-        if idle := [_OPTIONS.get(name, name) for name in given if name not in used]:
-            message = f"is read as {one.name}, which has no use for {', '.join(idle)}"
-            raise InputError(f"{message}; say --format if it is something else", path=str(path))
+        if idle := [_OPTION_NAMES.get(name, name) for name in given if name not in used]:
+            message = f"format {one.name} does not use {', '.join(idle)}; leave it out"
+            raise InputError(f"{message}, or give --format if this is another", path=str(path))
     return options
 
 
-def _joined(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
-    """Return each trace once, with the reader that knows all paths where the format has one."""
+def _drop_repeated_traces(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+    """Return each trace once, with a reader of all paths if the format has one."""
     kept: dict[Path | int, tuple[Path, Reader]] = {}
     for number, (path, one) in enumerate(chosen):
-        same = getattr(one, "stands_for", None)
+        same = getattr(one, "find_canonical_path", None)
         kept.setdefault(same(path) if same else number, (path, one))
-    among = getattr(chosen[0][1], "among", None)
+    among = getattr(chosen[0][1], "create_for_files", None)
     if among is None:
         return list(kept.values())
     paths = [path for path, _ in kept.values()]
@@ -181,33 +183,33 @@ def _joined(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
     return [(path, joined) for path in paths]
 
 
-def _batches(
-    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, own: bool
+def _collect_batches(
+    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, keep_extra: bool
 ) -> Iterator[Batch]:
     waiting = Waiting(batch_rows)
     for path, one in chosen:
-        for item in _named(_items(one, path, options, own), path):
+        for item in _escape_sources(_read_items(one, path, options, keep_extra), path):
             yield from waiting.take(item)
     yield waiting.batch()
 
 
-def _items(
-    one: Reader, path: Path, options: ReadOptions, own: bool
-) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
+def _read_items(
+    one: Reader, path: Path, options: ReadOptions, keep_extra: bool
+) -> Iterator[Chunk | Detail | tuple[Item, ExtraRows | None]]:
     by_columns = getattr(one, "read_by_columns", None)
-    with_own = getattr(one, "read_with_own", None) if own else None
+    with_own = getattr(one, "read_with_extra", None) if keep_extra else None
     if by_columns is not None:
-        yield from by_columns(path, options, own)
+        yield from by_columns(path, options, keep_extra)
     elif with_own is None:
         yield from ((item, None) for item in one.read(path, options))
     else:
         yield from with_own(path, options)
 
 
-def _named(
-    items: Iterable[Chunk | Detail | tuple[Item, Own | None]], path: Path
-) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
-    """Yield the items; a file name that is not Unicode is spelled so that it can be stored."""
+def _escape_sources(
+    items: Iterable[Chunk | Detail | tuple[Item, ExtraRows | None]], path: Path
+) -> Iterator[Chunk | Detail | tuple[Item, ExtraRows | None]]:
+    """Yield the items with a source that Arrow can store, also for a name that is not Unicode."""
     name = str(path).encode(errors="backslashreplace").decode()
     if name == str(path):
         yield from items
@@ -220,12 +222,14 @@ def _named(
             yield (found if isinstance(found, Detail) else found._replace(source=name)), row
 
 
-def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> InputError:
+def _make_no_events_error(
+    chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table
+) -> InputError:
     path, one = chosen[0]
     if not quarantine.num_rows:
-        return InputError("holds no event", path=str(path))
+        return InputError("contains no event", path=str(path))
     first = quarantine.slice(0, 1).to_pylist()[0]
     where = f"line {first['line']}: " if first["line"] else ""
     bad = counted(quarantine.num_rows, "bad record")
-    message = f"nothing in it can be read as {one.name}: {bad}; the first: {where}"
+    message = f"no readable record of format {one.name} ({bad}); the first: {where}"
     return FormatError(message + first["reason"], path=str(path))

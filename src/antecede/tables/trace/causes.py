@@ -1,4 +1,4 @@
-"""Counts of names that are left out of declared causes (rule: `tables.trace.rows`)."""
+"""Counts of ignored and unmatched causes (rule: `tables.trace.rows`)."""
 
 from __future__ import annotations
 
@@ -7,118 +7,111 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from antecede.formatting import counted
-from antecede.tables.trace.identities import IDS_ARE
+from antecede.tables.trace.identities import ID_RULE
 
-CAUSE_COLUMNS, TOLD_BY = "columns", "told_by"
-"""Names of details: columns of a user's table, and those of them that could tell causality."""
+CAUSE_COLUMNS, TOLD_BY = "columns", "candidate_columns"
+"""Names of details: columns of a user's table, and candidates for the source of causality."""
 REPEATED, BLANK = "repeated_causes", "blank_causes"
-"""Names of details: counts of readers that leave these out already."""
-UNREAD = "unread_reply_headers"
+"""Names of details: counts of causes that readers drop."""
+UNREAD_REPLIES = "unread_reply_headers"
 """Name of a detail: reply headers of mail without a readable id."""
-AMBIGUOUS = "ambiguous_causes"
-"""Name of a detail: causes whose id several sources have."""
+AMBIGUOUS_CAUSES = "ambiguous_causes"
 ROUNDED_CAUSES, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: floating-point causes from 2**53 on, and their columns."""
-PARTIAL = "partial_causes"
-"""Name of a detail: causes without all parts of an id."""
+PARTIAL_CAUSES = "partial_causes"
 AS_NULL, AS_LIST, AS_WHOLE = "causes_as_null", "causes_as_lists", "causes_as_whole_numbers"
-"""Names of details: cells of CSV that are read otherwise than as one id (`text_causes`)."""
-OF_READERS = {
+"""Names of details: cells of CSV that are not read as one id (`list_separators.TextCauses`)."""
+READER_FOOTNOTES = {
     AS_NULL: ("word for null", "words for null", " among the causes", "read as no cause"),
     AS_LIST: ("list", "lists", " in brackets among the causes", "read as several causes"),
     AS_WHOLE: (
-        *("cause", "causes", " written with a point and zeros, as in 1.0"),
-        "read as whole numbers, as the ids are",
+        *("cause", "causes", " with a decimal point and zeros, such as 1.0"),
+        "read as whole numbers, like the ids",
     ),
-    PARTIAL: (
-        *("cause", "causes", " without all parts of which the ids are made"),
-        "matched with no event: say --after once for each part, in the order of --id",
+    PARTIAL_CAUSES: (
+        *("cause", "causes", " with fewer parts than the ids"),
+        "match no event; give --after once for each part, in the order of --id",
     ),
 }
-NOTES = {
+FOOTNOTES = {
     "self_named": (
         *("reference of an event to itself", "references of events to themselves", ""),
-        "left out: the event and its other causes count",
+        "ignored; the event and its other causes are kept",
     ),
-    "repeated": ("cause", "causes", " named again by the same event", "left out: each counts once"),
-    "blank": ("blank", "blanks", " among the causes", "left out: a blank names none"),
+    "repeated": ("cause", "causes", " repeated within an event", "ignored; each counts once"),
+    "blank": ("blank", "blanks", " among the causes", "ignored"),
     "rounded": (
         *("cause", "causes"),
-        " that may be one of several ids: in column {rounded} floating-point numbers from 2**53 "
-        "on, which several whole numbers become",
-        "matched with no event: save ids as text or int64",
+        " that may stand for several ids: column {rounded} has floating-point numbers of 2**53 or "
+        "more, which are rounded",
+        "match no event; save ids as text or int64",
     ),
     "unread": (
         *("reply header", "reply headers", " (In-Reply-To, References) without an id"),
-        "left out: such a mail may answer another; no cause of it is known",
+        "ignored; the cause of such a mail is unknown",
     ),
     "ambiguous": (
-        *("cause", "causes", " whose id several sources have"),
-        "matched with no event: ids are unique within a source, and a cause names none",
+        *("cause", "causes", " with an id that exists in several sources"),
+        "match no event; ids are unique only within a source, and a cause has no source",
     ),
     "unreadable": (
-        *("cause", "causes", f" not readable as an id, in column {{unreadable}}: {IDS_ARE}"),
-        "matched with no event",
+        *("cause", "causes", f" not readable as an id, in column {{unreadable}}: {ID_RULE}"),
+        "match no event",
     ),
-    **OF_READERS,
+    **READER_FOOTNOTES,
 }
-"""Words of reports on counted causes: singular, plural, the rest, treatment."""
+"""Texts of reports by field of `Causes`: singular, plural, suffix, treatment."""
 UNREADABLE_CAUSES, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
-"""Names of details: causes that are numbers but no ids, and their columns."""
+"""Names of details: numeric causes that are not ids, and their columns."""
 
 
 class Causes(NamedTuple):
-    """Counts of names among the causes that are left out."""
+    """Counts of ignored and unmatched causes, by reason."""
 
     self_named: int = 0
-    """Events that name themselves."""
+    """Events that list themselves as a cause."""
     repeated: int = 0
-    """Ids that an event names again."""
     blank: int = 0
-    """Names that are empty, or blanks, or null."""
-
     rounded: int = 0
-    """Causes that may be one of several ids."""
+    """Floating-point causes of 2**53 or more, which are rounded."""
     rounded_in: str = ""
     unread: int = 0
-    """Reply headers without an id."""
     ambiguous: int = 0
-    """Causes whose id events of several sources have."""
     unreadable: int = 0
-    """Causes that are numbers with a fraction, or infinite."""
+    """Causes that are fractions or infinite."""
     unreadable_in: str = ""
-    read: tuple[tuple[str, int], ...] = ()
-    """Counts of readers, by the names in `OF_READERS`."""
+    reader_counts: tuple[tuple[str, int], ...] = ()
+    """Counts of a reader, by the keys of `READER_FOOTNOTES`."""
 
     def plus(self, other: Causes) -> Causes:
-        """Return the counts of two disjoint parts of a trace."""
+        """Return the sum of the counts of two disjoint parts of a trace."""
         mine, theirs = self._asdict(), other._asdict()
         both = {
             name: one + theirs[name] if isinstance(one, int) else one or theirs[name]
             for name, one in mine.items()
         }
-        read = Counter(dict(self.read)) + Counter(dict(other.read))
-        return Causes(**both | {"read": tuple(read.items())})
+        read = Counter(dict(self.reader_counts)) + Counter(dict(other.reader_counts))
+        return Causes(**both | {"reader_counts": tuple(read.items())})
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
-        """Return these counts with those of a reader."""
+        """Return the sum of these counts and those in the details of a reader."""
         more = Causes(
             repeated=details.get(REPEATED, 0),
             blank=details.get(BLANK, 0),
             rounded=details.get(ROUNDED_CAUSES, 0),
             rounded_in=details.get(ROUNDED_IN, ""),
-            unread=details.get(UNREAD, 0),
-            ambiguous=details.get(AMBIGUOUS, 0),
+            unread=details.get(UNREAD_REPLIES, 0),
+            ambiguous=details.get(AMBIGUOUS_CAUSES, 0),
             unreadable=details.get(UNREADABLE_CAUSES, 0),
             unreadable_in=details.get(UNREADABLE_IN, ""),
-            read=tuple((name, details.get(name, 0)) for name in OF_READERS),
+            reader_counts=tuple((name, details.get(name, 0)) for name in READER_FOOTNOTES),
         )
         return self.plus(more)
 
     def notes(self) -> Iterator[tuple[str, str]]:
-        """Yield (finding, treatment) in words for each count above zero."""
-        counts = self._asdict() | dict(self.read)
-        for name, (single, several, rest, fate) in NOTES.items():
+        """Yield (finding, treatment) as texts for each count above zero."""
+        counts = self._asdict() | dict(self.reader_counts)
+        for name, (single, several, rest, treatment) in FOOTNOTES.items():
             if count := counts.get(name):
                 rest = rest.format(rounded=self.rounded_in, unreadable=self.unreadable_in)
-                yield counted(count, single, several) + rest, fate
+                yield counted(count, single, several) + rest, treatment

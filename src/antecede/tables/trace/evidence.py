@@ -1,16 +1,14 @@
-"""Evidence of causality in a trace: which source, if any, supports an answer about order.
+"""Detection of the causality source of a trace.
 
-A column name alone is no evidence; its cells must support it:
+A source counts only if its cells support it:
 
-causes           an event names another event of its run as its cause
-clocks           an event has a vector clock that counts the event's own member
-receipts         a receipt or delivery has the id of a send of its run
-member sequence  an event has a member and a number; used only on request (`by="seq"`)
-none             none of these
+- **causes**: an event lists another event of its run as its cause.
+- **clocks**: an event has a vector clock with an entry of the event's own member.
+- **receipts**: a receipt or delivery has the id of a send of its run.
+- **member sequence**: an event has a member and a number; only on request (`by="seq"`).
 
-Formats that record causes by nature (`BY_NATURE`) are evidence themselves: a git repository with
-one commit, or spans with a single root, truly have no edge. Commands whose answer is a statement
-about order raise InputError without evidence. Commands that rewrite or draw a trace warn.
+Formats in `BY_NATURE` always record causes: a git repository with one commit has no edge. Without a
+source, commands that answer questions about order raise InputError, and other commands warn.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.trace.causes import CAUSE_COLUMNS, TOLD_BY
-from antecede.tables.trace.identities import flat, in_run, keys
+from antecede.tables.trace.identities import flatten_column, in_run, keys
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
 from antecede.tables.trace.user_tables.list_separators import several_in_one, words
@@ -38,24 +36,23 @@ BY_NATURE: Final = {
     **dict.fromkeys(("automerge", "editing", "git", "irc", "lora", "mail"), CAUSES),
     **dict.fromkeys(("matrix", "nostr", "spans"), CAUSES),
 }
-"""Formats that record causes of every event, so that an event without any is a root."""
-ADVICE: Final = "say --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)"
-IN_SCHEMA: Final = (
-    "call the one that lists causes `parents` (on the command line: --after COLUMN), or give "
+"""Formats that record the causes of every event; an event without causes is a root."""
+ADVICE: Final = "give --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)"
+SCHEMA_ADVICE: Final = (
+    "rename the column of causes to `parents` (on the command line: --after COLUMN), or add "
     "clock_members and clock_counts, or kind (send, receive, deliver)"
 )
-"""The advice for a table in the schema."""
 WHY: Final = "why_no_causality"
-"""Name of a detail: `describe_none`, where the source is none."""
-LONGEST: Final = 40
+"""Name of a detail: text of `describe_none` if the source is none."""
+MAX_EXAMPLE: Final = 40
 
 
 class NoEvidenceWarning(UserWarning):
-    """An order of a table without any evidence of causality."""
+    """A table is ordered without a source of causality."""
 
 
 def has_causes(events: Any, format: str = "table") -> bool:
-    """Return whether an event names another event of its run, or the format records causes."""
+    """Return whether an event lists another event of its run, or the format records causes."""
     if BY_NATURE.get(format) == CAUSES:
         return True
     if not len(events) or "parents" not in events.column_names:
@@ -70,8 +67,8 @@ def has_causes(events: Any, format: str = "table") -> bool:
     ids: Any = keys(events)
     named: Any = in_run(events, names, rows)
     other = pc.and_(pc.is_in(named, ids), pc.not_equal(named, ids.take(rows)))
-    effects: Any = flat(events, "id").take(rows)
-    for text in (names, effects):  # blanks name nothing, and a row without an id is no event
+    effects: Any = flatten_column(events, "id").take(rows)
+    for text in (names, effects):  # a blank is not an id
         other = pc.and_(other, pc.not_equal(pc.utf8_trim_whitespace(text), ""))
     return bool(pc.any(other).as_py())
 
@@ -103,20 +100,20 @@ def has_receipts(events: Any) -> bool:
     sent = events.filter(pc.equal(events["kind"], SEND))
     if not (len(arrived) and len(sent)):
         return False
-    # A run that is null in one part alone would change how the keys of that part are written.
+    # Keys depend on whether all runs are null, so both parts need common keys.
     both = pa.concat_tables([sent, arrived])
     names: Any = keys(both)
     return bool(pc.any(pc.is_in(names.slice(len(sent)), names.slice(0, len(sent)))).as_py())
 
 
 def has_sequence(events: Any) -> bool:
-    """Return whether an event has a member and a number that is not negative."""
+    """Return whether an event has a member and a number of at least 0."""
     known = pc.and_(pc.is_valid(events["member"]), pc.greater_equal(events["seq"], 0))
     return bool(pc.any(known).as_py())
 
 
 def source_in(events: Any, format: str = "table") -> str:
-    """Return the first source that the cells of a table support: receipts, clocks, causes, none."""
+    """Return the first source that the table has: receipts, clocks, causes, none."""
     if has_receipts(events):
         return RECEIPTS
     if has_clocks(events, format):
@@ -124,20 +121,17 @@ def source_in(events: Any, format: str = "table") -> str:
     return CAUSES if has_causes(events, format) else NONE
 
 
-def supports(events: Any, way: str | None, format: str = "table") -> bool:
-    """Return whether the cells support a way to tell causality; None: any way."""
-    if way is None:
+def supports(events: Any, source: str | None, format: str = "table") -> bool:
+    """Return whether the table has a source of causality; None: any source."""
+    if source is None:
         return source_in(events, format) != NONE
-    if way in (CAUSES, CLOCKS):
-        return (has_causes if way == CAUSES else has_clocks)(events, format)
+    if source in (CAUSES, CLOCKS):
+        return (has_causes if source == CAUSES else has_clocks)(events, format)
     return has_receipts(events)
 
 
 def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None = None) -> str:
-    """Return `source_in` of a table in the schema. Raise InputError without any evidence.
-
-    Columns but `id` may be absent. A table without rows needs no evidence.
-    """
+    """Return the causality source of a table. Raise InputError if a table with rows has none."""
     whole = conform(events)
     source = source_in(whole, format)
     if source == NONE and len(whole):
@@ -146,29 +140,27 @@ def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None
     return source
 
 
-def describe_other(way: str, source: str) -> str:
-    """Return the error for a requested way that the cells do not support."""
+def describe_other(requested: str, available: str) -> str:
+    """Return the error message for a requested source that the trace lacks."""
     return (
-        f"--by {way}: no cell of the trace supports it ({SOURCE}: {source}). Leave --by out, or "
-        "name the columns (--after, --clock)"
+        f"--by {requested}: the trace has no such data ({SOURCE}: {available}); omit --by, or "
+        "name the columns with --after or --clock"
     )
 
 
 class Cells(NamedTuple):
-    """Content of the columns that could be evidence."""
+    """Content of the columns that may be a source of causality."""
 
-    cause: str | None
-    """A cause that is no blank."""
+    example_cause: str | None
+    """First cause that is not blank."""
     hint: Sequence[str]
-    clocks: bool
-    """True if there is any vector clock."""
+    has_clocks: bool
     kinds: frozenset[str]
     receipts: bool
-    """As `has_receipts`."""
 
 
 def cells_of(events: Any) -> Cells:
-    """Return the evidence in the columns of a table in the schema."""
+    """Return the content of the candidate columns of a table in the schema."""
     there = events.column_names
     names: Any = pc.list_flatten(events["parents"]).unique() if "parents" in there else pa.array([])
     named = [name for name in names.to_pylist() if name and name.strip()]
@@ -180,72 +172,68 @@ def cells_of(events: Any) -> Cells:
 
 
 def describe_none(events: Any, details: Mapping[str, Any]) -> str:
-    """Return why nothing in a table tells what came before what; see `describe_cells`."""
+    """Return the error message for a table without causality; see `describe_cells`."""
     return describe_cells(cells_of(events), details)
 
 
 def describe_cells(cells: Cells, details: Mapping[str, Any]) -> str:
-    """Return why nothing tells what came before what, the columns, and what to do.
-
-    `details`: those of reading; without `TOLD_BY` the columns are those of the schema.
-    """
-    why = "; ".join(_reasons(cells, details)) or "no column holds causes, clocks or receipts"
+    """Return the error message for a table without causality: reasons, columns, remedy."""
+    why = "; ".join(_list_reasons(cells, details)) or "no column has causes, clocks or receipts"
     there = details.get(CAUSE_COLUMNS)
     columns = f"; columns are {there}" if there else ""
-    advice = ADVICE if TOLD_BY in details or not there else IN_SCHEMA
-    return f"nothing tells what came before what ({SOURCE}: {NONE}): {why}{columns}; {advice}"
+    advice = ADVICE if TOLD_BY in details or not there else SCHEMA_ADVICE
+    return f"no data on causality ({SOURCE}: {NONE}): {why}{columns}; {advice}"
 
 
 def without_columns(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return details without the columns, which reports show only beside the source none."""
+    """Return details without the columns, which reports show only for the source none."""
     return {name: value for name, value in details.items() if name not in (CAUSE_COLUMNS, TOLD_BY)}
 
 
-def warn_none(what: str) -> None:
-    """Warn the caller of a function that no cell of the named columns supports the order."""
+def warn_none(described: str) -> None:
+    """Warn the caller of a function that no cell of the described columns gives an order."""
     warnings.warn(
-        f"no cell tells what came before what ({SOURCE}: {NONE}): {what} supports no order, and "
-        "ties alone decide; name the column of causes (after=) or clocks (clock=)",
+        f"no data on causality ({SOURCE}: {NONE}): {described} gives no order, so only tie-breaks "
+        "apply; name the column of causes (after=) or clocks (clock=)",
         NoEvidenceWarning,
         stacklevel=3,
     )
 
 
-def unsupported(what: str, columns: Sequence[str]) -> str:
-    """Return the error for columns whose cells support no answer."""
+def unsupported(described: str, columns: Sequence[str]) -> str:
+    """Return the error message for described columns that name no other row."""
     return (
-        f"nothing tells what came before what ({SOURCE}: {NONE}): {what} names no other row; "
-        f"columns are {', '.join(columns):.300}; name the one of causes with after= "
-        "(--after COLUMN), or of clocks with clock="
+        f"no data on causality ({SOURCE}: {NONE}): {described} names no other row; "
+        f"columns are {', '.join(columns):.300}; name the column of causes with after= "
+        "(--after COLUMN) or the column of clocks with clock="
     )
 
 
-def _reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
-    """Return, for each column that could be evidence, why its cells are none."""
-    told_by = dict(
+def _list_reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
+    candidates = dict(
         one.split(" in ", 1) for one in str(details.get(TOLD_BY, "")).split("; ") if " in " in one
     )
     found: list[str] = []
 
     def column(name: str) -> str:
-        return f"column {told_by.get(name, name)}"
+        return f"column {candidates.get(name, name)}"
 
-    if cells.cause is not None:
-        example = f"{cells.cause!r:.{LONGEST}}"
-        found.append(f"{column('parents')} names no other event of its run, as {example}")
+    if cells.example_cause is not None:
+        example = f"{cells.example_cause!r:.{MAX_EXAMPLE}}"
+        found.append(f"{column('parents')} names no other event of its run (example: {example})")
         found.extend(cells.hint)
-    elif "parents" in told_by:
-        found.append(f"{column('parents')} holds no cause")
-    if cells.clocks:
-        found.append(f"no clock of {column('clock')} counts the event's own member")
-    elif "clock" in told_by:
-        found.append(f"{column('clock')} holds no clock")
+    elif "parents" in candidates:
+        found.append(f"{column('parents')} has no cause")
+    if cells.has_clocks:
+        found.append(f"no clock in {column('clock')} has an entry of the event's own member")
+    elif "clock" in candidates:
+        found.append(f"{column('clock')} has no clock")
     if SEND in cells.kinds and {RECEIVE, DELIVER} & cells.kinds:
         found.append(
-            "receipts and deliveries are not used here (antecede ask and meter use them)"
+            "receipts and deliveries are not used here (antecede ask and false-causality use them)"
             if cells.receipts
-            else f"no receipt or delivery of {column('kind')} has the id of a send"
+            else f"no receipt or delivery in {column('kind')} has the id of a send"
         )
-    elif {SEND, RECEIVE, DELIVER} & cells.kinds or "kind" in told_by:
-        found.append(f"{column('kind')} does not hold both send and receive or deliver")
+    elif {SEND, RECEIVE, DELIVER} & cells.kinds or "kind" in candidates:
+        found.append(f"{column('kind')} does not have send together with receive or deliver")
     return found

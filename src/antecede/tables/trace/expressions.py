@@ -1,7 +1,7 @@
 """JMESPath expressions that select values from a record (jmespath.org, grammar of 2015).
 
-In a table, the exact name of a column is that column. Any other text that is more than one plain
-name is an expression. It is evaluated on the row as read; cells of CSV are text.
+The exact name of a table's column selects that column. Any other text of more than one plain name
+is an expression over the row as read. Cells of CSV are text.
 """
 
 from __future__ import annotations
@@ -22,101 +22,91 @@ from antecede.errors import InputError
 FUNCTIONS: dict[str, Any] = Functions.FUNCTION_TABLE
 
 _MARKS = re.compile(r"""[\[\](){}|&@*`'"!<>=.]""")
-"""Characters of expressions that few names of columns have."""
-
+"""Characters of expressions that are rare in column names."""
 
 _FAILURES = (JMESPathError, TypeError, ValueError, ArithmeticError, RecursionError)
 
 
 class Expression(NamedTuple):
-    """A compiled expression, its text and its option."""
+    """Compiled expression, its text and its option."""
 
     text: str
     option: str
     parsed: ParsedResult
 
 
-class Failed(NamedTuple):
-    """A result that cannot be computed: the type of a value does not fit a function."""
+class EvaluationFailure(NamedTuple):
+    """Failed evaluation: a function rejects the type of a value."""
 
     reason: str
 
 
 def compile_expression(text: str, option: str) -> Expression:
-    """Return a compiled expression. `option` names its origin in messages, for example "--id".
-
-    Raise InputError for invalid syntax, an unknown function, or a wrong number of arguments.
-    `jmespath` itself finds the last two only in a record.
-    """
-    parsed, problem = _compile(text)
+    """Return a compiled expression; `option`: its origin. Raise InputError if it is invalid."""
+    parsed, problem = _compile_text(text)
     if parsed is None or problem:
-        raise InputError(f"{option} {text!r} is not a JMESPath expression: {problem}")
+        raise InputError(f"{option}: invalid JMESPath expression {text!r}: {problem}")
     return Expression(text, option, parsed)
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(text: str) -> tuple[ParsedResult | None, str]:
-    """Return a compiled expression and its defect, or an empty text."""
+def _compile_text(text: str) -> tuple[ParsedResult | None, str]:
+    """Return a compiled expression and its defect, "" for none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)  # `text` without quotes
             parsed = jmespath.compile(text)
         return parsed, _find_wrong_call(parsed.parsed)
     except (ValueError, RecursionError) as error:
-        return None, _describe(error, text)
+        return None, _describe_error(error, text)
 
 
 def is_expression(text: str) -> bool:
-    """Return whether a text is an expression of more than one plain name."""
-    parsed, problem = _compile(text)
+    """Return whether a text is a valid expression and more than one plain name."""
+    parsed, problem = _compile_text(text)
     return parsed is not None and not problem and parsed.parsed["type"] != "field"
 
 
 def find_defect(text: str) -> str:
-    """Return the defect of a text with marks of an expression; "" for a plain name."""
-    return _compile(text)[1] if _MARKS.search(text) else ""
+    """Return the defect of a text with characters of an expression; "" for a plain name."""
+    return _compile_text(text)[1] if _MARKS.search(text) else ""
 
 
 def count_parts(text: str) -> int:
-    """Return the number of values that an expression lists: 2 for `[source, id]`, 1 for `id`."""
+    """Return the number of values in an expression: 2 for `[source, id]`, 1 for `id`."""
     parsed = compile_expression(text, "expression").parsed.parsed
     return len(parsed["children"]) if parsed["type"] == "multi_select_list" else 1
 
 
 def evaluate(text: str, record: Mapping[str, object]) -> object:
-    """Return the result of an expression for a row, `Failed` if a function rejects a value."""
+    """Return the result of an expression for a row, or an `EvaluationFailure`."""
     parsed = compile_expression(text, "expression").parsed
     try:
         return parsed.search(record)
     except _FAILURES as error:
-        return Failed(f"an expression fails: {' '.join(str(error).split())}, in {text}")
+        return EvaluationFailure(f"an expression fails: {' '.join(str(error).split())}, in {text}")
 
 
 def select_values(expression: Expression, record: Any) -> list[Any]:
-    """Return the values that an expression selects from a decoded JSON value.
-
-    A list gives its elements, null gives none, any other value gives itself. Raise InputError if a
-    function rejects a value.
-    """
+    """Return the selected values: elements of a list, or one. Raise InputError on failure."""
     try:
         found = expression.parsed.search(record)
     except _FAILURES as error:
-        message = f"{expression.option} {expression.text!r} fails for this record: {error}"
+        message = f"{expression.option}: {expression.text!r} fails for this record: {error}"
         raise InputError(message) from error
     if found is None:
         return []
     return found if isinstance(found, list) else [found]
 
 
-def columns_in(text: str, names: Sequence[str]) -> list[str]:
-    """Return the columns that an expression can reach, or more."""
+def find_reachable_columns(text: str, names: Sequence[str]) -> list[str]:
+    """Return a superset of the columns that an expression reads."""
     if re.search(r"[@*\\&]", text):
         return list(names)
     return [name for name in names if name in text]
 
 
-def _describe(error: Exception, text: str) -> str:
-    """Return the defect of an expression and its place."""
+def _describe_error(error: Exception, text: str) -> str:
     if isinstance(error, LexerError):
         what, position = error.message, error.lexer_position
     elif isinstance(error, ParseError):
@@ -124,7 +114,7 @@ def _describe(error: Exception, text: str) -> str:
     else:
         return str(error)
     if position >= len(text):
-        return f"it ends early, after character {len(text)}"
+        return f"incomplete after character {len(text)}"
     what = what.removeprefix("Invalid jmespath expression").strip(": ") or "unexpected"
     return f"{what} at character {position + 1}: {text[position : position + 20]!r}"
 
@@ -140,10 +130,10 @@ def _find_wrong_call(node: Any) -> str:
             continue
         name, given = node["value"], len(node["children"])
         if name not in FUNCTIONS:
-            return f"unknown function {name}(); known are {', '.join(sorted(FUNCTIONS))}"
+            return f"unknown function {name}(); choose from {', '.join(sorted(FUNCTIONS))}"
         signature = FUNCTIONS[name]["signature"]
         is_variadic = bool(signature) and bool(signature[-1].get("variadic"))
         if given < len(signature) or (given > len(signature) and not is_variadic):
             least = "at least " if is_variadic else ""
-            return f"{name}() takes {least}{len(signature)} arguments, not {given}"
+            return f"{name}() takes {least}{len(signature)} arguments, got {given}"
     return ""

@@ -1,15 +1,13 @@
-"""Definition of ids, causes and blanks: the same in every reader, engine and function.
+"""Ids, causes and blanks: one definition for all readers and engines.
 
-- Null, not-a-number, and text or bytes that are empty or white space (`BLANKS`) name nothing. A row
-  with such an id has no identity; such a cause is no cause.
-- Text is a name as it stands: `007` is not `7`, and white space around a name belongs to it.
-- A whole number is its digits. A floating-point number that is whole and below 2**53 is that whole
-  number: 1.0 is 1.
-- Every other floating-point number is no id: fractions, infinities, and numbers from 2**53 on,
-  which several whole numbers become. As a cause it is a name that no event has
-  (`unreadable_name`), so that the row keeps its place and the cause counts as missing.
+- Null, NaN, and empty or white text or bytes (`BLANKS`) are blank. A row with a blank id is not an
+  event; a blank cause is ignored.
+- Text is an id as it is: `007` is not `7`, and surrounding white space belongs to the id.
+- A whole number is its digits. A whole floating-point number below 2**53 is that number: 1.0 is 1.
+- Other floating-point numbers are not ids: fractions, infinities, and rounded ones of 2**53 or
+  more. As a cause they become an id of no event (`unreadable_name`), which counts as missing.
 
-`antecede.spark.columns` has the same as column expressions; tests hold both to each other.
+`antecede.spark.columns` implements the same rules as column expressions; tests compare both.
 """
 
 from __future__ import annotations
@@ -28,16 +26,16 @@ pc: Any = pyarrow.compute
 BLANKS = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
     "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 )
-"""White space, as Python's `str.strip` and Arrow know it."""
+"""White space of Python's `str.strip` and of Arrow."""
 MAX_EXACT = 2**53
-"""Floating-point numbers from here on stand for several whole numbers each."""
+"""Floating-point numbers of at least this size are rounded."""
 ROUNDED, UNREADABLE = " (rounded)", " (not an id)"
-"""Endings of names of causes that cannot be ids."""
-IDS_ARE = "ids are text, bytes or whole numbers"
+"""Suffixes of causes that are not ids."""
+ID_RULE = "ids are text, bytes or whole numbers"
 
 
 def is_blank(value: object) -> bool:
-    """Return whether a value is null, not-a-number, or white space alone."""
+    """Return whether a value is null, NaN, empty or white space."""
     if isinstance(value, bytes):
         value = text.decode(value)
     if isinstance(value, str):
@@ -46,12 +44,12 @@ def is_blank(value: object) -> bool:
 
 
 def is_rounded(value: object) -> bool:
-    """Return whether a value may stand for other whole numbers than its own."""
+    """Return whether a value is a floating-point number of 2**53 or more, thus rounded."""
     return isinstance(value, float) and math.isfinite(value) and abs(value) >= MAX_EXACT
 
 
 def name_of(value: object) -> str | None:
-    """Return an id as text: text, bytes or a whole number; None for what is blank or no id."""
+    """Return a text, bytes or whole number as an id; None for blanks and other values."""
     if isinstance(value, bytes):
         value = text.decode(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT:
@@ -62,7 +60,7 @@ def name_of(value: object) -> str | None:
 
 
 def unreadable_name(value: object) -> str:
-    """Return the name of a cause that cannot be an id; no event has it."""
+    """Return the text for a cause that is not an id; no event has this id."""
     return f"{text.shorten(repr(value))}{ROUNDED if is_rounded(value) else UNREADABLE}"
 
 
@@ -70,18 +68,18 @@ def unreadable_name(value: object) -> str:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is text."""
+    """Return whether an Arrow type is a string type."""
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def are_blank(texts: Any) -> Any:
-    """Return which texts are empty or white space alone [n]; null for null."""
+    """Return a mask of texts that are empty or white space [n]; null for null."""
     return pc.or_(pc.equal(pc.binary_length(texts), 0), pc.utf8_is_space(texts))
 
 
 def without_blanks(texts: Any) -> Any:
-    """Return texts [n], null where they are blank."""
+    """Return texts [n] with null for blanks."""
     blank = are_blank(texts)
     if not pc.any(blank).as_py():
         return texts
@@ -89,8 +87,7 @@ def without_blanks(texts: Any) -> Any:
 
 
 def whole_numbers(floats: Any) -> tuple[Any, Any]:
-    """Return numbers as int64 [n], null where they are no id, and a mask of the unreadable ones
-    [n].
+    """Return numbers as int64 [n], null where they are not ids, and a mask of unreadable ones [n].
 
     The mask is true for fractions, infinities and rounded numbers, false for null and NaN.
     """
@@ -103,27 +100,20 @@ def whole_numbers(floats: Any) -> tuple[Any, Any]:
 
 
 def ids_of(column: Any) -> Any:
-    """Return the ids in a column as text [n], null for blanks and for what is no id.
-
-    Raise pyarrow.ArrowException for a type that has no text.
-    """
+    """Return ids as text [n], null if blank or unreadable. Raise pyarrow.ArrowException."""
     if pa.types.is_floating(column.type):
         return whole_numbers(column)[0].cast(pa.string())
     column = column.cast(pa.string())
     return without_blanks(column)
 
 
-def causes_of(column: Any) -> Any:
-    """Return the causes in a column as text [n], null for blanks; `unreadable_name` for what is no
-    id.
-
-    Raise pyarrow.ArrowException for a type that has no text.
-    """
+def column_to_causes(column: Any) -> Any:
+    """Return causes as text [n], null if blank, `unreadable_name` if no id; errors as `ids_of`."""
     return float_causes(column)[0] if pa.types.is_floating(column.type) else ids_of(column)
 
 
 def float_causes(floats: Any) -> tuple[Any, bool]:
-    """Return floating-point causes as text [n], and whether any is no id."""
+    """Return floating-point causes as text [n], and whether any is not an id."""
     whole, unreadable = whole_numbers(floats)
     texts = whole.cast(pa.string())
     if not pc.any(unreadable).as_py():
@@ -142,24 +132,24 @@ def float_causes(floats: Any) -> tuple[Any, bool]:
 
 
 def keys(events: pyarrow.Table) -> pyarrow.Array[Any]:
-    """Return the identity of each row: `id`, within its `run` where there are several [n]."""
-    return in_run(events, flat(events, "id"), None)
+    """Return the unique key of each row [n]: `id`, with its `run` if the table has runs."""
+    return in_run(events, flatten_column(events, "id"), None)
 
 
 def in_run(
     events: pyarrow.Table, names: pyarrow.Array[Any], rows: pyarrow.Array[Any] | None
 ) -> pyarrow.Array[Any]:
-    """Put the run before each name; `rows`: the row of each name (None: its position)."""
+    """Prefix each name with its run; `rows`: the row of each name (None: its index)."""
     if "run" not in events.column_names or events["run"].null_count == len(events):
         return names
-    run: Any = pc.fill_null(flat(events, "run"), "")
+    run: Any = pc.fill_null(flatten_column(events, "run"), "")
     run = run if rows is None else run.take(rows)
-    length: Any = pc.utf8_length(run).cast(pa.string())  # so that no two pairs look alike
+    length: Any = pc.utf8_length(run).cast(pa.string())  # makes the keys unambiguous
     return cast("pyarrow.Array[Any]", pc.binary_join_element_wise(length, run, names, ":"))
 
 
-def flat(events: pyarrow.Table, column: str) -> pyarrow.Array[Any]:
-    """Return a column of text as one array, also of a table without chunks."""
+def flatten_column(events: pyarrow.Table, column: str) -> pyarrow.Array[Any]:
+    """Return a text column as one array, also if the table has no chunks."""
     chunks: Any = events[column].combine_chunks()
     empty: pyarrow.Array[Any] = pa.array([], pa.string())
     return empty if isinstance(chunks, pyarrow.ChunkedArray) else cast("Any", chunks)

@@ -1,4 +1,4 @@
-"""Paths of a trace: files, folders and patterns."""
+"""Input paths of a trace: files, folders and glob patterns."""
 
 from __future__ import annotations
 
@@ -15,51 +15,46 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def listed(paths: Paths) -> list[str | Path]:
-    """Return the paths as a list; a text is one path."""
+    """Return one or several paths as a list."""
     return [paths] if isinstance(paths, str | Path) else list(paths)
 
 
 def all_inputs(paths: Paths, format: str | None = None) -> list[Path]:
-    """Return the `inputs` of paths, in their order.
-
-    Raise InputError without any path, and for a path that leads to no file.
-    """
+    """Return the `inputs` of all paths in order. Raise InputError if a path or all give none."""
     found: list[Path] = []
     for path in listed(paths):
         parts = inputs(path, format)
         if not parts:
-            raise InputError("the folder holds no file to read", path=str(path))
+            raise InputError("the folder contains no file to read", path=str(path))
         found += parts
     if not found:
-        raise InputError("no path given")
+        raise InputError("no input path; give a file, a folder or a pattern")
     return found
 
 
 def inputs(path: str | Path, format: str | None = None) -> list[Path]:
-    """Return the files and folders that `path` leads to, each to be read by one reader.
+    """Return the files and folders of `path`, each for one reader.
 
-    A folder that is one trace (a repository, parts of a Parquet table) is returned itself, of any
-    other all files below it (`files_below`). A path that does not exist is a pattern as of a shell.
-    `format`: the requested reader; None: look at each.
-
-    Raise InputError for no match. A folder may be empty, as files may come yet.
+    A folder that is one trace (git repository, Parquet parts) is one input. Other folders give all
+    their files, possibly none. A path that does not exist is a glob pattern; raise InputError if it
+    has no match. `format`: requested format (None: detect).
     """
     if Path(path).exists():
-        return _parts(Path(path), format)
+        return _expand_path(Path(path), format)
     matches = sorted(map(Path, glob.glob(str(path))))
     if not matches:
-        why = "; standard input is not read, write it to a file" if str(path) == "-" else ""
-        raise InputError(f"no such file or folder, and no pattern of any{why}", path=str(path))
-    return [part for match in matches for part in _parts(match, format)]
+        why = "; standard input is not supported, write it to a file" if str(path) == "-" else ""
+        raise InputError(f"no such file or folder, and no match as a pattern{why}", path=str(path))
+    return [part for match in matches for part in _expand_path(match, format)]
 
 
-def _parts(path: Path, format: str | None) -> list[Path]:
-    if not path.is_dir() or _is_whole(path, format):
+def _expand_path(path: Path, format: str | None) -> list[Path]:
+    if not path.is_dir() or _is_one_trace(path, format):
         return [path]
     return files_below(path)
 
 
-def _is_whole(folder: Path, format: str | None) -> bool:
+def _is_one_trace(folder: Path, format: str | None) -> bool:
     if is_repository(folder):
         return True
     if format is not None:

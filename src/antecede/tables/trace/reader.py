@@ -1,11 +1,10 @@
-"""Interface of readers of traces, and the choice of the reader for a file.
+"""Interface and registry of trace readers, and format detection.
 
-A reader turns a path into `Event`s (good records), `Quarantined` (bad ones, with reasons) and
-`Detail`s (facts on the file). It never raises for a bad record; it raises InputError for an
-unusable path. `file_order` is numbered later.
+A reader converts a path to items: `Event`, `Quarantined` (a bad record with a reason) and `Detail`
+(a fact about the file). It raises InputError for an unusable path, never for a bad record.
 
-Readers of other packages: `register`, or an entry point of the group `antecede.readers`. See
-docs/own-reader.md.
+Other packages add readers by `register` or by an entry point of the group `antecede.readers`
+(docs/own-reader.md).
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from antecede.tables.trace.schema import Event, Quarantined
 
 _T = TypeVar("_T")
 NO_ID, NO_GROUP = "no id", "no group"
-"""Reasons of bad records without an identity, or without a group where one was named."""
+"""Reasons of bad records without an id, or without a required group."""
 
 
 class Detail(NamedTuple):
-    """A fact on a file as a whole; numbers of several files are added up."""
+    """Fact about a file; numbers of several files are summed."""
 
     name: str
     value: int | str
@@ -38,65 +37,59 @@ Item = Event | Quarantined | Detail
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of the input; each has a default."""
+    """Options of readers, by format."""
 
     regex: str | None = None
-    """shiviz: expression with the groups host, clock and event."""
+    """shiviz: regular expression with the groups host, clock and event."""
     delimiter: str | None = None
-    """shiviz: expression between executions; its group `trace` names them."""
+    """shiviz: regular expression between executions; its group `trace` is their name."""
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """table: the user's columns, by column of the schema."""
+    """table: the user's columns by column of the schema."""
     time_unit: str | None = None
-    """table: unit of numeric times: s, ms, us or ns (default: by size)."""
+    """table, shiviz, spans: unit of numeric times: s, ms, us or ns (default: by size)."""
     separator: str | None = None
-    """table: text between several parents in one cell."""
+    """table: text between several causes or topics in one cell."""
     needs_run: bool = False
-    """table: whether a row without a run is a bad row (default: such rows are one run)."""
+    """table: quarantine rows without a run (default: such rows form one run)."""
 
 
 class Reader(Protocol):
-    """Format of traces.
+    """Reader of one format.
 
-    Optional attributes: `uses` (fields of `ReadOptions` that it reads; others are refused) and
-    `gives_way_to_columns` (the file is a table if the user names columns).
+    Optional attributes: `uses` (fields of `ReadOptions` that it reads; others are rejected) and
+    `gives_way_to_columns` (the file is read as a table if the user names columns).
     """
 
     name: str
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Return the certainty of this format, 0 to 1, from the first bytes (none of a folder)."""
+        """Return the confidence, 0 to 1, in this format; `head`: first bytes (folder: b"")."""
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
-        """Yield all good and bad records, in the order of the file."""
+        """Yield all records in the order of the file."""
 
 
 ENTRY_POINTS = "antecede.readers"
 
 _READERS: dict[str, Reader] = {}
 _LOADED: list[bool] = []
-_BROKEN: dict[str, str] = {}
-"""Entry points that failed to load, with the error."""
+_LOAD_ERRORS: dict[str, str] = {}
 
 
 def register(reader: Reader) -> None:
-    """Add a reader under its name; a later one of the same name replaces it.
-
-    Raise InputError if the object is no reader.
-    """
+    """Add a reader; it replaces one of the same name. Raise InputError if it is no reader."""
     name = getattr(reader, "name", None)
     has_methods = all(callable(getattr(reader, one, None)) for one in ("sniff", "read"))
     if not (isinstance(name, str) and name and has_methods) or isinstance(reader, type):
-        raise InputError(f"{reader!r} is no reader: register an object with name, sniff and read")
+        raise InputError(
+            f"not a reader: {reader!r}; register an object with name, sniff() and read()"
+        )
     _READERS[name] = reader
 
 
 def load_entry_points() -> None:
-    """Register the readers of installed packages, once.
-
-    The value of an entry point is a reader or a class. Known names stay as they are. Failures are
-    kept for the message of `by_name`.
-    """
-    if _LOADED:  # a reader that is being imported may ask for names
+    """Register the readers of installed packages once; they do not replace known names."""
+    if _LOADED:  # importing a reader may call this again
         return
     _LOADED.append(True)
     found = importlib.metadata.entry_points(group=ENTRY_POINTS)
@@ -106,12 +99,12 @@ def load_entry_points() -> None:
             reader = loaded() if isinstance(loaded, type) else loaded
             if getattr(reader, "name", None) not in _READERS:
                 register(reader)
-        except Exception as error:  # foreign code: whatever it raises must not stop the others
-            _BROKEN[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
+        except Exception as error:  # an error of foreign code must not stop the other readers
+            _LOAD_ERRORS[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
 
 
-def to_the_break(items: Iterable[_T], path: Path) -> Iterator[_T | Quarantined]:
-    """Yield items of a file. A file that breaks off on a line ends with a bad record."""
+def quarantine_break(items: Iterable[_T], path: Path) -> Iterator[_T | Quarantined]:
+    """Yield the items of a file; a file that breaks off at a line ends with a bad record."""
     try:
         yield from items
     except FormatError:
@@ -123,31 +116,31 @@ def to_the_break(items: Iterable[_T], path: Path) -> Iterator[_T | Quarantined]:
 
 
 def names() -> list[str]:
-    """Return the names of all known formats."""
+    """Return the names of all formats."""
     load_entry_points()
     return sorted(_READERS)
 
 
 def by_name(name: str) -> Reader:
-    """Return the reader of a name; FormatError naming the known ones if there is none."""
+    """Return the reader of a format. Raise FormatError for an unknown name."""
     load_entry_points()
     reader = _READERS.get(name)
-    if reader is None and name in _BROKEN:
-        raise FormatError(f"the reader {name!r} cannot be loaded from {_BROKEN[name]}")
+    if reader is None and name in _LOAD_ERRORS:
+        raise FormatError(f"reader {name!r} failed to load: {_LOAD_ERRORS[name]}")
     if reader is None:
-        raise FormatError(f"no format is called {name!r}; known are {', '.join(names())}")
+        raise FormatError(f"unknown format {name!r}; choose from {', '.join(names())}")
     return reader
 
 
 def choose(path: Path, options: ReadOptions | None = None) -> Reader:
-    """Return the reader that recognizes the file best; FormatError if none does."""
+    """Return the reader with the highest confidence. Raise FormatError if no reader has any."""
     if not path.exists():
         raise InputError("no such file or folder", path=str(path))
-    head = b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0]
+    head = b"" if path.is_dir() else text.read_bytes(path, text.HEAD_BYTES)[0]
     if not head.strip() and not path.is_dir():
         raise InputError("the file is empty", path=str(path))
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        message = "is UTF-16 text; make it UTF-8 first, for example: iconv -f UTF-16 -t UTF-8"
+        message = "UTF-16 text; convert it to UTF-8 first, for example: iconv -f UTF-16 -t UTF-8"
         raise FormatError(message, path=str(path))
     load_entry_points()
     as_table = options is not None and bool(options.columns)
@@ -158,20 +151,20 @@ def choose(path: Path, options: ReadOptions | None = None) -> Reader:
     }
     best = max(scores, key=lambda name: scores[name])
     if scores[best] <= 0:
-        raise FormatError(_unknown(path, head), path=str(path))
+        raise FormatError(_describe_unknown(path, head), path=str(path))
     return _READERS[best]
 
 
-def _unknown(path: Path, head: bytes) -> str:
+def _describe_unknown(path: Path, head: bytes) -> str:
     if path.is_dir():
-        return "the folder is no git repository and holds no Parquet"
+        return "the folder is not a git repository and contains no Parquet file"
     if nested := describe_document(text.decode(head), path):
         return nested
     if head.lstrip().startswith(b"["):
-        return "looks like one JSON array; put one object on each line (jq -c '.[]' does it)"
+        return "looks like one JSON array; write one object per line, for example with jq -c '.[]'"
     known = ", ".join(names())
     return (
-        f"the first lines follow none of the known formats ({known}); say --format, or of a log "
-        r"with vector clocks --regex R, with the groups host, clock and event, as "
+        f"unknown format of the first lines; give --format ({known}), or for a log with vector "
+        r"clocks --regex with the groups host, clock and event, for example "
         r"--regex '(?<host>\S+) (?<clock>{.*}) (?<event>.*)'"
     )

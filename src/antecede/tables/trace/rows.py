@@ -1,16 +1,13 @@
-"""Distinct events of a table: missing columns, identities, repeated rows, declared causes.
+"""Distinct events of a table: default columns, duplicates, conflicts, declared causes.
 
-One definition for `audit`, `meter` and `order` on every engine:
+`audit`, `false_causality` and `order` share this definition on every engine:
 
-- The first row of an id is the event. Later rows are duplicates; those that contradict the
-  first go to quarantine. A row without an id is no event.
-- Rows of receipts and deliveries are no further events. One stands for the message only where
-  no row tells of its sending.
-- The causes of an event are its declared ids: each once, without blanks, and without itself.
-  An event that names itself keeps its place and its other causes.
+- The first row of an id is the event. Later rows are duplicates; rows that contradict the first
+  are quarantined, as are rows without an id.
+- Receipts and deliveries are copies of a message. One represents it only if it has no other row.
+- The causes of an event are its declared ids: each once, without blanks, without its own id.
 
-Counts of what is left out go to the summaries. Events that cause each other by way of others are
-set aside by the graph of causes.
+Summaries count what is ignored. The graph of causes removes longer cycles.
 """
 
 from __future__ import annotations
@@ -23,9 +20,16 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, quarantine_to_batch
 from antecede.tables.trace.causes import Causes
-from antecede.tables.trace.identities import are_blank, causes_of, flat, ids_of, is_blank, keys
+from antecede.tables.trace.identities import (
+    are_blank,
+    column_to_causes,
+    flatten_column,
+    ids_of,
+    is_blank,
+    keys,
+)
 from antecede.tables.trace.reader import NO_ID
 from antecede.tables.trace.schema import DELIVER, RECEIVE, Quarantined
 from antecede.tables.trace.text import shorten
@@ -33,47 +37,44 @@ from antecede.tables.trace.text import shorten
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
-"""Columns in which rows of one message must agree; times may differ from copy to copy."""
+"""Columns in which all rows of a message must agree; times may differ."""
 
-CLOCK_CONTENT = ("clock_members", "clock_counts", "text")
-"""Columns in which rows of an id must agree to be one event of a vector-clock log."""
+CLOCK_CONTENT_COLUMNS = ("clock_members", "clock_counts", "text")
+"""Columns in which rows of one event of a vector-clock log agree, beside the id."""
 
 NO_CLOCK = "no clock"
-BAD_CLOCK = "the clock does not give each of its members one count, from 0 on"
+BAD_CLOCK = "invalid clock; expected one count of at least 0 for each of its members"
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-class Rows(NamedTuple):
+class DistinctRows(NamedTuple):
     """Distinct events of a table, and counts of the other rows."""
 
     events: pa.Table
     quarantine: pa.Table
     duplicates: int
-    """Later rows of an id, with those in conflict."""
+    """Later rows of an id, including conflicts."""
     conflicts: int
-    """Later rows that contradict the first; they are in the quarantine."""
+    """Later rows that contradict the first, quarantined."""
     receipts: int
     deliveries: int
     selfish: Bools
-    """Events that name themselves as a cause [events]."""
+    """Mask of events that list themselves as a cause [events]."""
     causes: Causes
 
 
 def conform(table: pa.Table) -> pa.Table:
-    """Return the table with exactly the columns of the schema; absent ones get their default.
-
-    Raise InputError without `id`, or if a type does not fit.
-    """
+    """Return a table with the schema's columns. Raise InputError without `id` or for a bad type."""
     if "id" not in table.column_names:
-        raise InputError("the table has no column id")
+        raise InputError("the table has no column id; add or rename one")
     n = len(table)
     columns: list[Any] = []
     for field in SCHEMA:
         if field.name in table.column_names:
             try:
-                column = _conformed(table[field.name], field)
+                column = _conform_column(table[field.name], field)
             except pa.ArrowException as error:
                 raise InputError(f"column {field.name}: {error}") from error
         elif field.name == "file_order":
@@ -88,8 +89,8 @@ def conform(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def _conformed(column: Any, field: Any) -> Any:
-    """Return a column in the schema's type, null where it names nothing; an id is then empty."""
+def _conform_column(column: Any, field: Any) -> Any:
+    """Return a column in the schema's type, null for blanks ("" for a blank id)."""
     if field.name == "id":
         return pc.fill_null(ids_of(column), "")
     if field.name in ("member", "run"):
@@ -100,45 +101,45 @@ def _conformed(column: Any, field: Any) -> Any:
     ):
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
         offsets: Any = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-        values = _whole(causes_of(pc.list_flatten(column)), pa.string())
-        missing = _whole(column.is_null(), pa.bool_())
+        values = _concat_chunks(column_to_causes(pc.list_flatten(column)), pa.string())
+        missing = _concat_chunks(column.is_null(), pa.bool_())
         return pa.chunked_array([pa.ListArray.from_arrays(offsets, values, mask=missing)])
     return column.cast(field.type)
 
 
-def _whole(column: Any, kind: Any) -> Any:
+def _concat_chunks(column: Any, kind: Any) -> Any:
     return pa.concat_arrays([pa.array([], kind), *column.cast(kind).chunks])
 
 
-def distinct(table: pa.Table, by_clock: bool) -> Rows:
+def distinct(table: pa.Table, by_clock: bool) -> DistinctRows:
     """Return the events of a table in the schema.
 
-    `by_clock` (vector-clock logs): rows of an event must agree in text and clock, too, as a
-    restarted member counts from one again.
+    `by_clock` (vector-clock logs): rows of one event also agree in text and clock, because a
+    restarted member counts from 1 again.
     """
     named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
-    bad = [_refuse(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
+    bad = [_quarantine_row(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
     table = table.filter(named)
     kind = table["kind"]
     receipt = pc.equal(kind, RECEIVE).to_numpy()
     delivery = pc.equal(kind, DELIVER).to_numpy()
     second_hand = receipt | delivery
-    first = _first_rows(table, second_hand, by_clock)
+    first = _find_first_rows(table, second_hand, by_clock)
     own = np.arange(len(table))
     later = np.flatnonzero((first != own) & ~second_hand)
-    conflicts = [] if by_clock else _conflicts(table, later, first)
+    conflicts = [] if by_clock else _find_conflicts(table, later, first)
     bad += conflicts
     chosen = table if not len(table) else table.take(np.flatnonzero(first == own))
-    quarantine = pa.Table.from_batches([quarantine_batch(bad)], QUARANTINE_SCHEMA)
+    quarantine = pa.Table.from_batches([quarantine_to_batch(bad)], QUARANTINE_SCHEMA)
     second = int(receipt.sum()), int(delivery.sum())
     selfish, causes = np.zeros(len(chosen), np.bool_), Causes()
     if not by_clock:
-        chosen, selfish, causes = _with_causes(chosen)
-    return Rows(chosen, quarantine, len(later), len(conflicts), *second, selfish, causes)
+        chosen, selfish, causes = _clean_causes(chosen)
+    return DistinctRows(chosen, quarantine, len(later), len(conflicts), *second, selfish, causes)
 
 
-def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
-    """Return events with their causes alone as parents, which name themselves [n], and counts."""
+def _clean_causes(events: Any) -> tuple[Any, Bools, Causes]:
+    """Return events with cleaned causes, a mask of self-references [n], and counts."""
     lists = events["parents"].combine_chunks()
     selfish = np.zeros(len(events), np.bool_)
     if isinstance(lists, pa.ChunkedArray) or not len(lists):
@@ -147,9 +148,9 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
     child = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
     blank = pc.fill_null(are_blank(names), True)
     blank = blank.to_numpy(zero_copy_only=False)
-    own = pc.fill_null(pc.equal(names, flat(events, "id").take(pa.array(child))), False)
+    own = pc.fill_null(pc.equal(names, flatten_column(events, "id").take(pa.array(child))), False)
     own = own.to_numpy(zero_copy_only=False)
-    again = _again(child, names, ~blank & ~own)
+    again = _find_repeats(child, names, ~blank & ~own)
     selfish[child[own]] = True
     causes = Causes(int(np.count_nonzero(selfish)), int(again.sum()), int(blank.sum()))
     left = blank | own | again
@@ -164,34 +165,36 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
     return events.set_column(at, field, kept.cast(field.type)), selfish, causes
 
 
-def _again(child: Ints, names: Any, looked_at: Bools) -> Bools:
-    """Return which names an event has named before [names]."""
+def _find_repeats(child: Ints, names: Any, candidates: Bools) -> Bools:
+    """Return a mask of names that repeat an earlier one of the same event [names]."""
     code = pc.fill_null(names.dictionary_encode().indices, 0).to_numpy().astype(np.int64)
-    at = np.flatnonzero(looked_at)
+    at = np.flatnonzero(candidates)
     pair = child[at] * (int(code.max(initial=0)) + 1) + code[at]
     _, first = np.unique(pair, return_index=True)
-    again = looked_at.copy()
+    again = candidates.copy()
     again[at[first]] = False
     return again
 
 
-def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
-    """Return for each row the row that stands for the same event [n]."""
+def _find_first_rows(table: pa.Table, is_copy: Bools, has_clocks: bool) -> Ints:
+    """Return the representative row of each row's event [n]."""
     of_rows: Any = keys(table)
-    if by_clock:
+    if has_clocks:
         rest = zip(
-            of_rows.to_pylist(), *(table[name].to_pylist() for name in CLOCK_CONTENT), strict=True
+            of_rows.to_pylist(),
+            *(table[name].to_pylist() for name in CLOCK_CONTENT_COLUMNS),
+            strict=True,
         )
         of_rows = pa.array([repr(row) for row in rest], pa.string())
     codes = of_rows.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    order = np.lexsort((np.arange(len(codes)), second_hand))
+    order = np.lexsort((np.arange(len(codes)), is_copy))
     _, at, inverse = np.unique(codes[order], return_index=True, return_inverse=True)
     first = np.empty(len(codes), dtype=np.int64)
     first[order] = order[at][inverse]
     return first
 
 
-def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
+def _find_conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
     if not len(later):
         return []
     content = table.select(list(CONTENT))
@@ -199,20 +202,22 @@ def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
     theirs = content.take(first[later]).to_pylist()
     found = []
     for row, mine, other in zip(later.tolist(), ours, theirs, strict=True):
-        different = [name for name in CONTENT if _plain(mine[name]) != _plain(other[name])]
+        different = [
+            name for name in CONTENT if _to_comparable(mine[name]) != _to_comparable(other[name])
+        ]
         if different:
             record = table.slice(row, 1).to_pylist()[0]
             reason = f"an earlier row of this id differs in {', '.join(different)}; that one counts"
-            found.append(_refuse(record, reason))
+            found.append(_quarantine_row(record, reason))
     return found
 
 
-def _plain(value: Any) -> Any:
+def _to_comparable(value: Any) -> Any:
     return frozenset(value) if isinstance(value, list) else value
 
 
 def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None) -> str:
-    """Return why a row of a vector-clock log is no event, or an empty text."""
+    """Return why a row of a vector-clock log is not an event, "" if it is."""
     if names is None:
         return NO_CLOCK
     counts = counts or []
@@ -224,18 +229,18 @@ def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None
 
 
 def no_own_entry(member: Any) -> str:
-    """Return the reason for a clock that does not count its own event."""
+    """Return the reason of a clock without an entry of its own member."""
     return f"the clock has no entry of its own member {member!r}"
 
 
 def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:
-    """Return rows of the quarantine for events, with the reason of each."""
+    """Return events as quarantined records, each with its reason."""
     records = zip(rows.to_pylist(), reasons, strict=True)
-    batch = quarantine_batch([_refuse(record, reason) for record, reason in records])
+    batch = quarantine_to_batch([_quarantine_row(record, reason) for record, reason in records])
     return pa.Table.from_batches([batch], QUARANTINE_SCHEMA)
 
 
-def _refuse(record: dict[str, Any], reason: str) -> Quarantined:
+def _quarantine_row(record: dict[str, Any], reason: str) -> Quarantined:
     shown = {name: value for name, value in record.items() if value not in (None, [])}
     id = None if is_blank(record["id"]) else record["id"]
     return Quarantined(record["source"], record["line"], id, reason, shorten(str(shown)))

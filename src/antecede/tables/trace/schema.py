@@ -1,8 +1,7 @@
-"""Event schema of traces, one row an event.
+"""Event schema of traces: one row per event.
 
-Plain Python, so that the oracle and the light core can use it; `tables.trace.batches` makes the
-Arrow schema. Times are ns since 1970-01-01 UTC in 64 bits, null where unknown or outside 1677 to
-2262. A reader never invents a time.
+This module needs no Arrow, because the oracle and the core use it; `tables.trace.batches` has the
+Arrow schema. Times are ns since 1970-01-01 UTC in 64 bits, null if unknown or outside 1677 to 2262.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from antecede.core.oracle import SEND as SEND
 KINDS = (SEND, RECEIVE, DELIVER, EVENT)
 
 
-class Column(NamedTuple):
+class SchemaColumn(NamedTuple):
     """Column of the schema."""
 
     name: str
@@ -27,27 +26,27 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("run", "string", True, "execution, where a file holds several"),
-    Column("kind", "string", False, "send, receive, deliver, or event (none of these is known)"),
-    Column("id", "string", False, "identity of the message (of the event, in vector-clock logs)"),
-    Column("member", "string", True, "host, sender, pod, agent or author"),
-    Column("seq", "int64", True, "the member's own number for the message or event"),
-    Column("parents", "list<string>", False, "ids of declared causes, as written; may be empty"),
-    Column("clock_members", "list<string>", True, "members of the event's vector clock"),
-    Column("clock_counts", "list<int64>", True, "their counters, in the same order"),
-    Column("topics", "list<string>", False, "topics, lists, channels; may be empty"),
-    Column("file_order", "int64", False, "position in the input, from 0, over all files as given"),
-    Column("ingest", "int64", True, "position in which an archive took it in"),
-    Column("arrival", "int64", True, "time of arrival by the receiver's or archive's clock, ns"),
-    Column("send_time", "int64", True, "time of sending by the sender's clock, ns"),
-    Column("author_time", "int64", True, "time of authoring (git), ns"),
-    Column("commit_time", "int64", True, "time of committing (git, archive), ns"),
-    Column("start_time", "int64", True, "start of a span, ns"),
-    Column("end_time", "int64", True, "end of a span, ns"),
-    Column("role", "string", True, "of a span: client, server, producer or consumer"),
-    Column("text", "string", True, "what the event says, for people"),
-    Column("source", "string", True, "file that it was read from"),
-    Column("line", "int64", True, "line in that file, from 1"),
+    SchemaColumn("run", "string", True, "execution, if a file has several"),
+    SchemaColumn("kind", "string", False, "send, receive, deliver, or event (kind unknown)"),
+    SchemaColumn("id", "string", False, "id of the message (in vector-clock logs: of the event)"),
+    SchemaColumn("member", "string", True, "host, sender, pod, agent or author"),
+    SchemaColumn("seq", "int64", True, "sequence number of the message or event at its member"),
+    SchemaColumn("parents", "list<string>", False, "ids of declared causes; may be empty"),
+    SchemaColumn("clock_members", "list<string>", True, "members of the event's vector clock"),
+    SchemaColumn("clock_counts", "list<int64>", True, "counters of these members"),
+    SchemaColumn("topics", "list<string>", False, "topics, lists, channels; may be empty"),
+    SchemaColumn("file_order", "int64", False, "position in the input files, from 0"),
+    SchemaColumn("ingest", "int64", True, "ingest position in the archive"),
+    SchemaColumn("arrival", "int64", True, "time of arrival by the receiver or archive, ns"),
+    SchemaColumn("send_time", "int64", True, "time of sending by the sender's clock, ns"),
+    SchemaColumn("author_time", "int64", True, "time of authoring (git), ns"),
+    SchemaColumn("commit_time", "int64", True, "time of committing (git, archive), ns"),
+    SchemaColumn("start_time", "int64", True, "start of a span, ns"),
+    SchemaColumn("end_time", "int64", True, "end of a span, ns"),
+    SchemaColumn("role", "string", True, "role of a span: client, server, producer or consumer"),
+    SchemaColumn("text", "string", True, "content or description for people"),
+    SchemaColumn("source", "string", True, "file of the event"),
+    SchemaColumn("line", "int64", True, "line in that file, from 1"),
 )
 NAMES = tuple(column.name for column in COLUMNS)
 TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
@@ -91,7 +90,7 @@ class Event(NamedTuple):
 
 
 class Quarantined(NamedTuple):
-    """Input record that is no event: its place, the reason, and its raw text."""
+    """Bad input record: file, line, id if known, reason, raw text."""
 
     source: str | None
     line: int | None

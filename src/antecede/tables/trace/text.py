@@ -1,7 +1,7 @@
-"""Bounded reading of foreign text: lines, numbers, times.
+"""Bounded readers of untrusted files: lines, numbers, times.
 
-Gzip is decompressed by its content. The length of a line is bounded. Bytes that are not UTF-8
-become backslash escapes.
+Gzip is detected by content and decompressed. The length of a line is bounded. Invalid UTF-8 becomes
+backslash escapes.
 """
 
 from __future__ import annotations
@@ -29,22 +29,19 @@ _FRACTION = re.compile(r"[.,](\d+)")
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressed if it is gzip; InputError if that is impossible."""
-    if path.is_fifo():  # looking at it would use it up, or wait for ever
-        raise InputError("is a pipe; write it to a file first, which is read twice", path=str(path))
+    """Return an open file, decompressed if it is gzip. Raise InputError if it is unreadable."""
+    if path.is_fifo():  # format detection would consume it
+        raise InputError("pipes are not supported; write the data to a file first", path=str(path))
     try:
         with path.open("rb") as file:
             is_gzip = file.read(2) == b"\x1f\x8b"
         return cast("IO[bytes]", gzip.open(path) if is_gzip else path.open("rb"))
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=str(path)) from error
+        raise InputError(f"cannot read: {error.strerror or error}", path=str(path)) from error
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files of a folder in the order of their names, without hidden ones.
-
-    Names of files and folders that begin with "_" or "." are no data (Spark's `_temporary`).
-    """
+    """Return the files below a folder by name, without names that begin with "_" or "."."""
     return [
         part
         for part in sorted(folder.rglob("*"))
@@ -53,8 +50,8 @@ def files_below(folder: Path) -> list[Path]:
     ]
 
 
-def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
-    """Return the first `size` bytes (None: all) and where a damaged file breaks off, or ""."""
+def read_bytes(path: Path, size: int | None = None) -> tuple[bytes, str]:
+    """Return the first `size` bytes (None: all) and the reason of a truncation, or ""."""
     found = bytearray()
     with open_bytes(path) as file:
         try:
@@ -64,22 +61,22 @@ def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
                     break
                 found += part
         except (EOFError, OSError, zlib.error) as error:
-            return bytes(found[:size]), f"the file breaks off: {error}"
+            return bytes(found[:size]), f"truncated or damaged file: {error}"
     return bytes(found[:size]), ""
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line without its end), at most `MAX_LINE_BYTES` of each.
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line without its end), at most `MAX_LINE_BYTES` of each line.
 
-    Raise InputError where the file breaks off, after every readable line.
+    Raise InputError after the last readable line of a damaged file.
     """
     number = 0
     with open_bytes(path) as file:
         while True:
             try:
-                raw = bounded_line(file)
+                raw = read_bounded_line(file)
             except (EOFError, OSError, zlib.error) as error:
-                message = f"the file breaks off after line {number}: {error}"
+                message = f"truncated or damaged file after line {number}: {error}"
                 raise InputError(message, path=str(path), line=number + 1) from error
             if not raw:
                 return
@@ -89,7 +86,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, decode(raw).rstrip("\r\n")
 
 
-def bounded_line(file: IO[bytes]) -> bytes:
+def read_bounded_line(file: IO[bytes]) -> bytes:
     """Return the first `MAX_LINE_BYTES` of the next line; b"" at the end."""
     raw = part = file.readline(MAX_LINE_BYTES)
     while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
@@ -97,28 +94,28 @@ def bounded_line(file: IO[bytes]) -> bytes:
     return raw
 
 
-def json_object(line: str) -> dict[str, Any] | str:
-    """Return the JSON object on a line, or the reason that there is none."""
+def parse_json_object(line: str) -> dict[str, Any] | str:
+    """Return the JSON object on a line, or its defect as text."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return f"not JSON: {error}"
+        return f"invalid JSON: {error}"
     return record if isinstance(record, dict) else "not a JSON object"
 
 
 def decode(raw: bytes) -> str:
-    """Return UTF-8 as text; other bytes become backslash escapes."""
+    """Return UTF-8 bytes as text; invalid bytes become backslash escapes."""
     return raw.decode("utf-8", errors="backslashreplace")
 
 
 def shorten(text: str) -> str:
-    """Return at most `MAX_RAW` characters of `text`, safe to store."""
+    """Return at most `MAX_RAW` characters of `text`, encodable as UTF-8."""
     short = text if len(text) <= MAX_RAW else text[: MAX_RAW - 3] + "..."
     return short.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def int64(value: object) -> int | None:
-    """Return a whole number of 64 bits, else None (True and 1.5 are none)."""
+def parse_int64(value: object) -> int | None:
+    """Return a value as a 64-bit integer; None for other values, such as True and 1.5."""
     if isinstance(value, str) and len(value) < 32:
         try:
             value = int(value)
@@ -131,22 +128,22 @@ def int64(value: object) -> int | None:
     return None
 
 
-def nanoseconds(value: object, unit: str) -> int | None:
-    """Return a number of `unit` (s, ms, us, ns) since 1970 as ns; None if out of range."""
+def parse_nanoseconds(value: object, unit: str) -> int | None:
+    """Return a time since 1970 in `unit` (s, ms, us, ns) as ns; None if out of range."""
     factor = _UNITS[unit]
     if isinstance(value, str) and len(value) < 40:
-        value = _number(value)
+        value = _parse_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float):
-        if not -9.3e18 < value * factor < 9.3e18:  # also not-a-number
+        if not -9.3e18 < value * factor < 9.3e18:  # also NaN
             return None
         whole = int(value // 1)
-        return int64(whole * factor + round((value - whole) * factor))
-    return int64(value * factor)
+        return parse_int64(whole * factor + round((value - whole) * factor))
+    return parse_int64(value * factor)
 
 
-def _number(text: str) -> int | float | None:
+def _parse_number(text: str) -> int | float | None:
     for kind in (int, float):
         try:
             return kind(text)
@@ -156,19 +153,19 @@ def _number(text: str) -> int | float | None:
 
 
 MAX_TIME = 9.2e18
-"""Least number that is no time in any unit, as it exceeds 64 bits in ns."""
+"""Limit of numbers that are times in some unit; more exceeds 64 bits in ns."""
 
 
-def unit_by_size(value: float) -> str:
-    """Return the unit of a time since 1970 by its size: 1e11 s is the year 5138."""
+def guess_unit(value: float) -> str:
+    """Return the unit of a time since 1970, guessed by its size: 1e11 s is the year 5138."""
     for unit, limit in (("s", 1e11), ("ms", 1e14), ("us", 1e17)):
         if abs(value) < limit:
             return unit
     return "ns"
 
 
-def iso_time(text: str) -> int | None:
-    """Return an ISO 8601 time as ns since 1970; without a zone it is taken as UTC."""
+def parse_iso_time(text: str) -> int | None:
+    """Return an ISO 8601 time as ns since 1970 (no zone: UTC); None if it is invalid."""
     fraction = _FRACTION.search(text)
     plain = text if fraction is None else text[: fraction.start()] + text[fraction.end() :]
     try:
@@ -176,15 +173,15 @@ def iso_time(text: str) -> int | None:
     except ValueError:
         return None
     below_second = int(fraction[1][:9].ljust(9, "0")) if fraction else 0
-    return since_epoch(when, below_second)
+    return datetime_to_nanoseconds(when, below_second)
 
 
-def since_epoch(when: datetime.datetime, below_second: int) -> int | None:
-    """Return a time and `below_second` ns as ns since 1970 (no zone: UTC); None out of range."""
+def datetime_to_nanoseconds(when: datetime.datetime, below_second: int) -> int | None:
+    """Return a time plus `below_second` ns as ns since 1970 (no zone: UTC), if in range."""
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
     try:
         span = when - _EPOCH
     except OverflowError:
         return None
-    return int64((span.days * 86400 + span.seconds) * 10**9 + below_second)
+    return parse_int64((span.days * 86400 + span.seconds) * 10**9 + below_second)

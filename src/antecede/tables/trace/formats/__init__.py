@@ -1,4 +1,4 @@
-"""Readers of formats."""
+"""Readers of trace formats."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Table of formats in which each event is a JSON object, by JMESPath expressions.
+"""Formats with one JSON object per event, described by JMESPath expressions.
 
 Values of `parents` are ids, pairs that begin with an id (Matrix, room versions 1 and 2), or maps of
-members to numbers, which name MEMBER:NUMBER.
+members to numbers, each giving the id MEMBER:NUMBER.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from typing import NamedTuple
 
 
 class DocumentFormat(NamedTuple):
-    """Format in which each event is a JSON object."""
+    """Format with one JSON object per event."""
 
     name: str
-    """Name for `--format`."""
     specification: str
     """Specification and version."""
     recognize: str
-    """True for an event of the format."""
+    """Expression that is true for an event of the format."""
     columns: Mapping[str, str]
     """Expressions by column of the schema."""
     time_unit: str = "s"
     """Unit of numeric times; text is ISO 8601."""
     lists: tuple[str, ...] = ()
-    """Keys at the top of the file that may hold the list of events."""
+    """Top-level keys that may hold the list of events."""
     scope: str = ""
-    """Value within which ids are unique. Events are named SCOPE:ID, causes by ID alone."""
+    """Expression within whose value ids are unique: event ids become SCOPE:ID, causes are ID."""
     sequence: str = ""
-    """Text that orders the events of a scope."""
+    """Expression that orders the events of a scope."""
     has_counted_ids: bool = False
-    """An event MEMBER:NUMBER follows the one with the number before."""
-    takes_usual_causes: bool = False
-    """Keys with a usual name of causes hold causes, too; reading reports them."""
-    no_id: str = ""
-    """Remedy for events without an id."""
+    """True if event MEMBER:NUMBER follows the event with the number before."""
+    has_usual_causes: bool = False
+    """True if keys with a usual name of causes are read, too; details report them."""
+    no_id_advice: str = ""
+    """Remedy in the message for events without an id."""
 
 
 MATRIX = DocumentFormat(
@@ -54,7 +53,7 @@ MATRIX = DocumentFormat(
     },
     time_unit="ms",
     lists=("messages", "chunk", "pdus"),
-    no_id="PDUs of room version 3 and later carry no event_id; export events with it",
+    no_id_advice="PDUs of room version 3 and later have no event_id; export events with it",
 )
 AUTOMERGE = DocumentFormat(
     name="automerge",
@@ -102,6 +101,6 @@ CLOUDEVENTS = DocumentFormat(
     },
     scope="source",
     sequence="sequence",
-    takes_usual_causes=True,
+    has_usual_causes=True,
 )
 FORMATS = (MATRIX, AUTOMERGE, NOSTR, CLOUDEVENTS)

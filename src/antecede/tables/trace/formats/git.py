@@ -1,9 +1,9 @@
-"""Commits of a git repository (`git log`), or of a table of tab-separated values.
+"""Reader of commits: a git repository (`git log`) or a table of tab-separated values.
 
-The table's first line names `commit`, `parents` (separated by blanks), and if known `author_time`,
-`commit_time` (seconds since 1970), `author_id`. A repository gives the commits of all references,
-parents first; the author's address is the member. No program that the repository's configuration
-names takes part.
+The header of the table has `commit`, `parents` (separated by blanks), and optionally `author_time`,
+`commit_time` (seconds since 1970) and `author_id`. A repository gives the commits of all
+references, parents first; the author's address is the member. Programs in the configuration of the
+repository are not executed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from pathlib import Path
 
 from antecede.errors import FormatError, InputError, SetupError
 from antecede.tables.trace import text
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, quarantine_break
 from antecede.tables.trace.schema import Event, Quarantined
-from antecede.tables.trace.time_text import UNREADABLE
+from antecede.tables.trace.time_text import UNREADABLE_TIMES
 
 MAX_COLUMNS = 4096
-COUNT_S = 10.0
+COUNT_TIMEOUT_S = 10.0
 MAX_PARENTS = 1 << 16
-"""Most parents of a commit."""
-
 _FIELDS = ("commit", "parents", "author_time", "commit_time", "author_id", "subject")
 _CONFIGURE = ("--no-replace-objects", "-c", "log.showSignature=false", "-c", "core.fsmonitor=false")
 _LOG = ("log", "--all", "--topo-order", "--reverse", "--no-color", "--no-notes", "--no-mailmap")
@@ -34,13 +32,13 @@ _FORMAT = "--format=%H%x09%P%x09%at%x09%ct%x09%ae%x09%s"
 
 
 class GitReader:
-    """Reader of repositories and tables of commits; see the module."""
+    """Reader of git repositories and tables of commits."""
 
     name = "git"
     uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Recognize a repository's folder, or the table's first line."""
+        """Recognize a repository, or the header of a table."""
         if path.is_dir():
             return 1.0 if is_repository(path) else 0.0
         first = text.decode(head).lstrip("\ufeff").partition("\n")[0].rstrip("\r").split("\t")
@@ -49,27 +47,27 @@ class GitReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every commit."""
         counts: Counter[str] = Counter()
-        found = _repository(path, counts) if path.is_dir() else _table(path, counts)
-        yield from to_the_break(found, path)
-        if counts[UNREADABLE]:
-            yield Detail(UNREADABLE, counts[UNREADABLE])
+        found = _read_repository(path, counts) if path.is_dir() else _read_table(path, counts)
+        yield from quarantine_break(found, path)
+        if counts[UNREADABLE_TIMES]:
+            yield Detail(UNREADABLE_TIMES, counts[UNREADABLE_TIMES])
 
 
 def is_repository(path: Path) -> bool:
-    """Return whether `path` is a work tree's top folder or a bare repository."""
+    """Return whether `path` is the top folder of a work tree or a bare repository."""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
 def count_commits(path: Path) -> int | None:
-    """Return the number of commits; None where git fails or takes longer than `COUNT_S`."""
+    """Return the number of commits; None if git fails or exceeds `COUNT_TIMEOUT_S`."""
     command = ["git", "-C", str(path), *_CONFIGURE, "rev-list", "--all", "--count"]
     try:
         done = subprocess.run(
             command,
-            env=_environment(),
+            env=_make_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=COUNT_S,
+            timeout=COUNT_TIMEOUT_S,
             check=True,
         )
         return int(done.stdout)
@@ -77,63 +75,63 @@ def count_commits(path: Path) -> int | None:
         return None
 
 
-def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
+def _read_table(path: Path, counts: Counter[str]) -> Iterator[Item]:
     names: list[str] | None = None
-    for number, line in text.lines(path):
-        # No more cells than have a name: a line of tabs alone would be millions of them.
+    for number, line in text.read_lines(path):
+        # Bounded by the header: a line of tabs would give millions of cells.
         cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
         if names is None:
             if len(cells) > MAX_COLUMNS:
-                message = f"the first line names more than {MAX_COLUMNS:,} columns"
+                message = f"the first line has more than {MAX_COLUMNS:,} columns"
                 raise FormatError(message, path=str(path), line=number)
             if not {"commit", "parents"} <= set(cells):
                 message = "the first line must name the columns commit and parents"
                 raise FormatError(message, path=str(path), line=number)
             names = cells
         elif line.strip():
-            yield _commit(names, cells, str(path), number, counts)
+            yield _make_event(names, cells, str(path), number, counts)
 
 
-def _environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    for name in ("GIT_DIR", "GIT_WORK_TREE"):  # set while git runs a hook: not what was asked
+    for name in ("GIT_DIR", "GIT_WORK_TREE"):  # git sets them for hooks
         environment.pop(name, None)
     return environment
 
 
-def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
+def _read_repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
     command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
-    with tempfile.TemporaryFile() as complaints:  # a pipe nobody empties would stop git
+    with tempfile.TemporaryFile() as errors:  # an unread pipe would block git
         try:
             git = subprocess.Popen(
                 command,
-                env=_environment(),
+                env=_make_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=complaints,
+                stderr=errors,
             )
         except OSError as error:
-            message = "git is not installed; a repository is read with `git log`"
+            message = "git is not installed; install it to read a repository"
             raise SetupError(message) from error
         with git:
-            assert git.stdout is not None  # a pipe, as asked for
+            assert git.stdout is not None
             try:
-                lines = iter(partial(text.bounded_line, git.stdout), b"")
+                lines = iter(partial(text.read_bounded_line, git.stdout), b"")
                 for number, raw in enumerate(lines, 1):
                     cells = text.decode(raw).rstrip("\n").split("\t", len(_FIELDS) - 1)
-                    yield _commit(list(_FIELDS), cells, str(path), number, counts)
+                    yield _make_event(list(_FIELDS), cells, str(path), number, counts)
                 git.wait()
             finally:
-                git.kill()  # when the caller stops early; nothing to a process that has ended
-        complaints.seek(0)
+                git.kill()  # if the caller stops early
+        errors.seek(0)
         if git.returncode:
-            said = text.shorten(text.decode(complaints.read()).strip())
-            raise InputError(f"git log failed: {said}", path=str(path))
+            message = text.shorten(text.decode(errors.read()).strip())
+            raise InputError(f"git log failed: {message}", path=str(path))
     if (path / ".git" / "shallow").exists() or (path / "shallow").exists():
         yield Detail("shallow", 1)
 
 
-def _commit(
+def _make_event(
     names: list[str], cells: list[str], source: str, line: int, counts: Counter[str]
 ) -> Event | Quarantined:
     record = dict(zip(names, cells, strict=False))
@@ -142,15 +140,15 @@ def _commit(
     if not identity:
         return Quarantined(source, line, None, NO_ID, raw)
     if "parents" not in record:
-        reason = f"{len(cells)} cells, but the first line names {len(names)} columns"
+        reason = f"{len(cells)} cells, but the first line has {len(names)} columns"
         return Quarantined(source, line, identity, reason, raw)
     parents = record["parents"].split(None, MAX_PARENTS)
     if len(parents) > MAX_PARENTS:
-        reason = f"more than {MAX_PARENTS:,} parents"
+        reason = f"too many parents; at most {MAX_PARENTS:,} are read"
         return Quarantined(source, line, text.shorten(identity), reason, raw)
     times = {name: record.get(name, "").strip() for name in ("author_time", "commit_time")}
-    found = {name: text.nanoseconds(written, "s") for name, written in times.items()}
-    counts[UNREADABLE] += sum(bool(times[name]) and found[name] is None for name in times)
+    found = {name: text.parse_nanoseconds(written, "s") for name, written in times.items()}
+    counts[UNREADABLE_TIMES] += sum(bool(times[name]) and found[name] is None for name in times)
     return Event(
         id=identity,
         member=record.get("author_id") or None,

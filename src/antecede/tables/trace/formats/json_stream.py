@@ -1,18 +1,16 @@
-"""Elements of a JSON array, one at a time, from a file of any size.
+"""Streaming reader of the elements of a JSON array.
 
-`items(path)` yields the elements of an array at the top, `items(path, ("txns",))` those of the
-array under `txns`. Memory holds an element and a block of the file. A file may hold several values
+`items(path)` yields the elements of a top-level array, `items(path, ("txns",))` those of the array
+under `txns`. Memory holds one element and one block of the file. A file may hold several values
 (JSON lines).
 
-Theory of operation
--------------------
-The state is a stack of open brackets with the number of keys of the way above each. A value is
-opened (on the way), yielded (at its end) or skipped (beside it). `json` decodes an element from a
-buffer that doubles until it holds the element, so the time is linear.
+A stack holds the open brackets, each with the number of matched keys. A value on the path is
+opened, a value at its end is yielded, any other is skipped. `json` decodes an element from a buffer
+that doubles until it holds the element, so the time is linear.
 
-A bad element costs itself: reading goes on behind its closing bracket, found by counting brackets
-outside strings (a line end closes a string). Where brackets do not match, reading goes on at the
-next `{` or `[` after a comma or a line end.
+A malformed element is skipped up to its closing bracket, found by counting brackets outside strings
+(a line end closes a string). If brackets do not match, reading resumes at the next `{` or `[` after
+a comma or a line end.
 """
 
 from __future__ import annotations
@@ -28,41 +26,40 @@ from typing import IO, Any, NamedTuple, cast
 from antecede.tables.trace.text import open_bytes, shorten
 
 BLOCK_BYTES = 1 << 16
-LONG_PAST = 1 << 12
-"""Characters before the position that an error may leave in the buffer."""
+MAX_PASSED = 1 << 12
+"""Limit of characters before the position after an error."""
 CLOSING = {"{": "}", "[": "]"}
 
 _SPACE = re.compile(r"[\s,]*")
 _STRUCTURE = re.compile(r'["{}\[\]]')
 _IN_STRING = re.compile(r'[\\"\n]')
 MAX_ELEMENT = 1 << 26
-"""Most characters of an element."""
-LEAST_SEARCH = 1 << 4
+"""Limit of an element in characters."""
+MIN_SEARCH = 1 << 4
 MAX_SEARCH = 1 << 20
-"""Characters in which the end of a bad element is sought."""
-
+"""Range of the search for the end of a malformed element, characters."""
 _SCALAR = re.compile(r"[^\s,\[\]{}\":]+|:")
 _KEY_COLON = re.compile(r"\s*:")
 _RESTART = re.compile(r"[,\n]\s*(?=[{\[])")
 _RESTART_IN_STRING = re.compile(r"[,\n]\s*[{\[]\s*\"\s*\Z")
-"""End of text read as a string, after a quote that never closed."""
+"""End of text that was read as a string because of an unclosed quote."""
 _DECODER = json.JSONDecoder()
 _NEAR_END = 16
-"""Characters at the end of a buffer in which the cut may cause an error: `\\u00`, `1.5e-`."""
+"""Characters at the end of a buffer that may be cut: `\\u00`, `1.5e-`."""
 
 
 class Element(NamedTuple):
-    """Value of an element, and where it begins."""
+    """Value of an element, and its start."""
 
     value: Any
     line: int
-    """From 1."""
+    """Line number, from 1."""
     byte: int
-    """From 0, decompressed."""
+    """Offset in the decompressed file."""
 
 
-class Broken(NamedTuple):
-    """Text that is no element, the reason, and where it begins."""
+class MalformedElement(NamedTuple):
+    """Text that is not an element, and its start."""
 
     reason: str
     raw: str
@@ -70,278 +67,276 @@ class Broken(NamedTuple):
     byte: int
 
 
-def items(path: Path, keys: Sequence[str] = (), nested: bool = False) -> Iterator[Element | Broken]:
-    """Yield the elements of the array that `keys` lead to, and the defects between them.
+def read_elements(
+    path: Path, keys: Sequence[str] = (), nested: bool = False
+) -> Iterator[Element | MalformedElement]:
+    """Yield the elements of the array under `keys`, and malformed elements.
 
-    A value that is no array at the end of the way is the only element. Arrays on the way are
-    opened; with `nested` also arrays in the array. Raise InputError if the file cannot be read at
-    all.
+    Another value under `keys` is the only element. Arrays above it are opened, with `nested` also
+    arrays in the array. Raise InputError if the file cannot be opened.
     """
     with open_bytes(path) as file:
-        yield from _Walk(Buffer(file), tuple(keys), nested).elements()
+        yield from _ElementReader(Buffer(file), tuple(keys), nested).read()
 
 
-class _Walk:
-    """Way down a file."""
-
+class _ElementReader:
     def __init__(self, buffer: Buffer, keys: tuple[str, ...], nested: bool) -> None:
         self.buffer = buffer
         self.keys = keys
         self.nested = nested
-        self.open: list[tuple[str, int, bool]] = []
-        """Open brackets: which, keys that lead into it, whether it is (in) the array."""
-        self.search = MAX_SEARCH
-        """Limit of the search for the end of a bad element, halved after a failure: many bad
-        elements without an end must not cost the search of each."""
-        self.found = False
-        """Whether the way was found to its end in the current value at the top."""
+        self.open_brackets: list[tuple[str, int, bool]] = []
+        """Open brackets: bracket, number of matched keys, whether it is (in) the array."""
+        self.search_limit = MAX_SEARCH
+        """Range of the search for an end, halved after a failure to bound the total time."""
+        self.has_found_array = False
+        """True if the current top-level value has the array."""
 
-    def elements(self) -> Iterator[Element | Broken]:
+    def read(self) -> Iterator[Element | MalformedElement]:
         buffer = self.buffer
-        while character := buffer.next_character():
-            bracket, depth, inside = self.open[-1] if self.open else ("", 0, False)
+        while character := buffer.find_next_character():
+            bracket, depth, inside = (
+                self.open_brackets[-1] if self.open_brackets else ("", 0, False)
+            )
             if character in "]}":
-                yield from self._close(character)
+                yield from self._close_bracket(character)
             elif bracket == "{":
-                yield from self._member(depth)
+                yield from self._read_member(depth)
             elif depth < len(self.keys):
-                yield from self._on_the_way(character, depth)
+                yield from self._enter_value(character, depth)
             elif character == "[" and (self.nested or not inside):
-                self._enter("[", depth, True)
+                self._open_bracket("[", depth, True)
             else:
-                yield self._element()
-        if buffer.breaks_off or self.open:
-            missing = "".join(CLOSING[bracket] for bracket, *_ in reversed(self.open[-8:]))
-            reason = buffer.breaks_off or f"the file ends before {missing}"
-            yield Broken(reason, "", buffer.line, buffer.byte)
+                yield self._read_element()
+        if buffer.break_reason or self.open_brackets:
+            missing = "".join(CLOSING[bracket] for bracket, *_ in reversed(self.open_brackets[-8:]))
+            reason = buffer.break_reason or f"the file ends before {missing}"
+            yield MalformedElement(reason, "", buffer.line, buffer.byte)
 
-    def _enter(self, bracket: str, depth: int, inside: bool) -> None:
-        if not self.open:
-            self.found = False
-        self.found |= inside
-        self.open.append((bracket, depth, inside))
-        self.buffer.advance(self.buffer.at + 1)
+    def _open_bracket(self, bracket: str, depth: int, inside: bool) -> None:
+        if not self.open_brackets:
+            self.has_found_array = False
+        self.has_found_array |= inside
+        self.open_brackets.append((bracket, depth, inside))
+        self.buffer.advance(self.buffer.position + 1)
 
-    def _close(self, character: str) -> Iterator[Broken]:
+    def _close_bracket(self, character: str) -> Iterator[MalformedElement]:
         buffer = self.buffer
-        if not self.open or CLOSING[self.open[-1][0]] != character:
-            yield self._broken(f"{character} closes nothing")
+        if not self.open_brackets or CLOSING[self.open_brackets[-1][0]] != character:
+            yield self._make_malformed(f"unexpected {character}")
         else:
-            self.open.pop()
-            if not self.open and not self.found and self.keys:
-                yield self._broken(f"there is no {'.'.join(self.keys)} in the value that ends here")
-        buffer.advance(buffer.at + 1)
+            self.open_brackets.pop()
+            if not self.open_brackets and not self.has_found_array and self.keys:
+                yield self._make_malformed(f"no {'.'.join(self.keys)} in the value that ends here")
+        buffer.advance(buffer.position + 1)
 
-    def _on_the_way(self, character: str, depth: int) -> Iterator[Broken]:
+    def _enter_value(self, character: str, depth: int) -> Iterator[MalformedElement]:
         if character in "[{":
-            self._enter(character, depth, False)
+            self._open_bracket(character, depth, False)
         else:
-            yield self._broken(f"no object with the key {self.keys[depth]!r}")
-            self._skip()
+            yield self._make_malformed(f"expected an object with the key {self.keys[depth]!r}")
+            self._skip_value()
 
-    def _member(self, depth: int) -> Iterator[Element | Broken]:
-        """Go over a key of an object on the way: into its value, or past it."""
+    def _read_member(self, depth: int) -> Iterator[Element | MalformedElement]:
+        """Read a key of an object on the path; open or skip its value."""
         buffer = self.buffer
         where = buffer.line, buffer.byte
-        raw = buffer.text[buffer.at : buffer.at + 600]
-        key, _, _ = self._decode() if buffer.text[buffer.at] == '"' else (None, 0, 0)
-        while not (colon := _KEY_COLON.match(buffer.text, buffer.at)) and buffer.more():
-            if buffer.text[buffer.at :].strip():
-                colon = _KEY_COLON.match(buffer.text, buffer.at)
+        raw = buffer.text[buffer.position : buffer.position + 600]
+        key, _, _ = self._decode_value() if buffer.text[buffer.position] == '"' else (None, 0, 0)
+        while not (colon := _KEY_COLON.match(buffer.text, buffer.position)) and buffer.read_more():
+            if buffer.text[buffer.position :].strip():
+                colon = _KEY_COLON.match(buffer.text, buffer.position)
                 break
         if not isinstance(key, str) or colon is None:
-            yield Broken("no key and colon where an object has them", shorten(raw), *where)
-            if key is None and buffer.text[buffer.at :]:
-                self._skip()
+            yield MalformedElement("expected a key and a colon in an object", shorten(raw), *where)
+            if key is None and buffer.text[buffer.position :]:
+                self._skip_value()
             return
         buffer.advance(colon.end())
-        character = buffer.next_character()
+        character = buffer.find_next_character()
         if key != self.keys[depth]:
             if character not in ("", "]", "}"):
-                self._skip()
+                self._skip_value()
         elif depth + 1 < len(self.keys):
             if character in ("{", "["):
-                self._enter(character, depth + 1, False)
+                self._open_bracket(character, depth + 1, False)
             elif character:
-                self._skip()
+                self._skip_value()
         elif character == "[":
-            self._enter("[", depth + 1, True)
+            self._open_bracket("[", depth + 1, True)
         elif character:
-            self.found = True
-            yield self._element()
+            self.has_found_array = True
+            yield self._read_element()
 
-    def _element(self) -> Element | Broken:
-        """Decode the value here; after a failure go to where the next may begin."""
+    def _read_element(self) -> Element | MalformedElement:
+        """Decode the value here; after a failure move to the next possible start."""
         buffer = self.buffer
         line, byte = buffer.line, buffer.byte
-        value, reason, error_at = self._decode()
+        value, reason, error_at = self._decode_value()
         if not reason:
             return Element(value, line, byte)
-        raw = shorten(buffer.text[buffer.at : buffer.at + 600])
-        if not self._past_bad(error_at):
-            reason += "; nothing after it can be read as an element"
-        buffer.forget()
-        return Broken(reason, raw, line, byte)
+        raw = shorten(buffer.text[buffer.position : buffer.position + 600])
+        if not self._skip_malformed(error_at):
+            reason += "; no readable element follows"
+        buffer.drop_passed()
+        return MalformedElement(reason, raw, line, byte)
 
-    def _decode(self) -> tuple[Any, str, int]:
-        """Return (value, "", 0) and advance, or (None, reason, its place in the buffer)."""
+    def _decode_value(self) -> tuple[Any, str, int]:
+        """Return (value, "", 0) and advance, or (None, reason, position of the error)."""
         buffer = self.buffer
         while True:
-            cut = not buffer.ended
+            cut = not buffer.is_at_end
             try:
-                value, end = _DECODER.raw_decode(buffer.text, buffer.at)
+                value, end = _DECODER.raw_decode(buffer.text, buffer.position)
             except json.JSONDecodeError as error:
                 at = error.pos
                 near = at > len(buffer.text) - _NEAR_END or error.msg.startswith("Unterminated")
-                reason = f"not JSON: {error.msg}"
-            except (ValueError, RecursionError) as error:  # digits or brackets without end
-                at, near, reason = buffer.at, False, f"not JSON: {error}"
+                reason = f"invalid JSON: {error.msg}"
+            except (ValueError, RecursionError) as error:  # too many digits or brackets
+                at, near, reason = buffer.position, False, f"invalid JSON: {error}"
             else:
                 whole = buffer.text[end - 1] in '"]}' or end < len(buffer.text) - _NEAR_END
-                if whole or not cut:  # else a number may go on: 1.5e is read as 1.5
+                if whole or not cut:  # otherwise a number may continue: 1.5e is read as 1.5
                     buffer.advance(end)
                     return value, "", 0
                 at, near, reason = end, True, ""
             if not (near and cut):
                 return None, reason, at
-            if len(buffer.text) - buffer.at > MAX_ELEMENT:
-                return None, f"longer than {MAX_ELEMENT:,} characters", buffer.at
-            buffer.more()
+            if len(buffer.text) - buffer.position > MAX_ELEMENT:
+                return None, f"longer than {MAX_ELEMENT:,} characters", buffer.position
+            buffer.read_more()
 
-    def _past_bad(self, error_at: int) -> bool:
-        """Go behind a bad element; False if the file ends without another."""
+    def _skip_malformed(self, error_at: int) -> bool:
+        """Move behind a malformed element; return False if no other element follows."""
         buffer = self.buffer
-        beyond = error_at - buffer.at  # survives that the buffer moves
-        end = self._balanced_end(beyond + self.search)
-        self.search = (
-            min(2 * self.search, MAX_SEARCH) if end else max(self.search // 2, LEAST_SEARCH)
+        beyond = error_at - buffer.position  # relative, because the buffer may move
+        end = self._find_balanced_end(beyond + self.search_limit)
+        self.search_limit = (
+            min(2 * self.search_limit, MAX_SEARCH)
+            if end
+            else max(self.search_limit // 2, MIN_SEARCH)
         )
         if end:
-            buffer.advance(buffer.at + end)
+            buffer.advance(buffer.position + end)
             return True
-        string = _RESTART_IN_STRING.search(buffer.text, buffer.at, buffer.at + beyond)
-        beyond = string.start() - buffer.at if string else beyond
+        string = _RESTART_IN_STRING.search(buffer.text, buffer.position, buffer.position + beyond)
+        beyond = string.start() - buffer.position if string else beyond
         while True:
-            first = buffer.at + max(1, beyond - _NEAR_END)
+            first = buffer.position + max(1, beyond - _NEAR_END)
             for match in _RESTART.finditer(buffer.text, first):
-                if match.end() >= buffer.at + beyond:
+                if match.end() >= buffer.position + beyond:
                     buffer.advance(match.end())
                     return True
-            buffer.advance(max(len(buffer.text) - _NEAR_END, buffer.at))
+            buffer.advance(max(len(buffer.text) - _NEAR_END, buffer.position))
             beyond = 0
-            if not buffer.more():
+            if not buffer.read_more():
                 buffer.advance(len(buffer.text))
                 return False
 
-    def _balanced_end(self, limit: int) -> int:
-        """Return the length of the value by its brackets, 0 if they do not match."""
+    def _find_balanced_end(self, limit: int) -> int:
+        """Return the length of the value by its brackets; 0 if they do not match."""
         buffer = self.buffer
-        if buffer.text[buffer.at] not in '"[{':
-            match = _SCALAR.match(buffer.text, buffer.at)
-            return match.end() - buffer.at if match else 1
-        scan = Structure()
+        if buffer.text[buffer.position] not in '"[{':
+            match = _SCALAR.match(buffer.text, buffer.position)
+            return match.end() - buffer.position if match else 1
+        scan = BracketCounter()
         done = 0
         while True:
-            end = scan.feed(buffer.text, buffer.at + done, buffer.at + limit)
+            end = scan.feed(buffer.text, buffer.position + done, buffer.position + limit)
             if end is not None:
-                return end - buffer.at if scan.sound else 0
-            done = len(buffer.text) - buffer.at
-            if done >= limit or not buffer.more():
+                return end - buffer.position if scan.is_balanced else 0
+            done = len(buffer.text) - buffer.position
+            if done >= limit or not buffer.read_more():
                 return 0
 
-    def _skip(self) -> None:
-        """Go past a value of any size, keeping nothing of it."""
+    def _skip_value(self) -> None:
         buffer = self.buffer
-        if buffer.text[buffer.at] not in '"[{':
+        if buffer.text[buffer.position] not in '"[{':
             while True:
-                match = _SCALAR.match(buffer.text, buffer.at)
+                match = _SCALAR.match(buffer.text, buffer.position)
                 if match is None:
                     return
                 buffer.advance(match.end())
-                if buffer.at < len(buffer.text) or not buffer.more():
+                if buffer.position < len(buffer.text) or not buffer.read_more():
                     return
-        scan = Structure()
-        while (end := scan.feed(buffer.text, buffer.at)) is None:
+        scan = BracketCounter()
+        while (end := scan.feed(buffer.text, buffer.position)) is None:
             buffer.advance(len(buffer.text))
-            if not buffer.more():
+            if not buffer.read_more():
                 return
         buffer.advance(end)
 
-    def _broken(self, reason: str) -> Broken:
+    def _make_malformed(self, reason: str) -> MalformedElement:
         buffer = self.buffer
-        raw = buffer.text[buffer.at : buffer.at + 60]
-        return Broken(reason, shorten(raw), buffer.line, buffer.byte)
+        raw = buffer.text[buffer.position : buffer.position + 60]
+        return MalformedElement(reason, shorten(raw), buffer.line, buffer.byte)
 
 
 class Buffer:
-    """Decoded text of a file from a position on."""
+    """Sliding window of the decoded text of a file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self._begun = False
+        self._has_begun = False
         self.text = ""
-        self.at = 0
+        self.position = 0
         self.line = 1
         self.byte = 0
-        self.ended = False
-        self.breaks_off = ""
+        self.is_at_end = False
+        self.break_reason = ""
 
-    def more(self) -> bool:
-        """Extend the buffer; False at the end of the file. Positions move to the front."""
-        if self.ended:
+    def read_more(self) -> bool:
+        """Extend the buffer and drop passed text; return False at the end of the file."""
+        if self.is_at_end:
             return False
-        rest = self.text[self.at :]
+        rest = self.text[self.position :]
         try:
             raw = self._file.read(max(BLOCK_BYTES, len(rest)))
         except (EOFError, OSError, zlib.error) as error:
-            raw, self.breaks_off = b"", f"the file breaks off: {error}"
-        if not self._begun and raw:
-            self._begun = True
+            raw, self.break_reason = b"", f"truncated or damaged file: {error}"
+        if not self._has_begun and raw:
+            self._has_begun = True
             if raw.startswith(codecs.BOM_UTF8):
                 raw, self.byte = raw[3:], 3
-        self.ended = not raw
-        self.text, self.at = rest + self._decoder.decode(raw, final=self.ended), 0
+        self.is_at_end = not raw
+        self.text, self.position = rest + self._decoder.decode(raw, final=self.is_at_end), 0
         return True
 
-    def forget(self) -> None:
-        """Drop long text before the position. Positions move to the front.
-
-        `json` counts the lines before each error, so many errors in a block cost its square.
-        """
-        if self.at >= LONG_PAST:
-            self.text, self.at = self.text[self.at :], 0
+    def drop_passed(self) -> None:
+        """Drop long passed text: `json` counts the lines before each error, in quadratic time."""
+        if self.position >= MAX_PASSED:
+            self.text, self.position = self.text[self.position :], 0
 
     def advance(self, to: int) -> None:
-        """Move to a later position of the text."""
-        passed = self.text[self.at : to]
+        """Move to a later position."""
+        passed = self.text[self.position : to]
         self.line += passed.count("\n")
         self.byte += len(passed) if passed.isascii() else len(passed.encode("utf-8"))
-        self.at = to
+        self.position = to
 
-    def next_character(self) -> str:
-        """Pass white space and commas and return the next character; "" at the end."""
+    def find_next_character(self) -> str:
+        """Skip white space and commas; return the next character, "" at the end."""
         while True:
-            match = cast("re.Match[str]", _SPACE.match(self.text, self.at))
+            match = cast("re.Match[str]", _SPACE.match(self.text, self.position))
             self.advance(match.end())
-            if self.at < len(self.text):
-                return self.text[self.at]
-            if not self.more():
+            if self.position < len(self.text):
+                return self.text[self.position]
+            if not self.read_more():
                 return ""
 
 
-class Structure:
-    """Counter of brackets outside strings, until the first value is closed."""
+class BracketCounter:
+    """Finder of the end of a value by brackets outside strings."""
 
     def __init__(self) -> None:
-        self.sound = True
-        """Whether each bracket was closed by its own kind."""
+        self.is_balanced = True
+        """True if each bracket was closed by its own kind."""
         self._open: list[str] = []
         self._in_string = False
         self._escaped = False
 
     def feed(self, text: str, at: int, stop: int | None = None) -> int | None:
-        """Return where the value ends in `text` up to `stop`; None if it does not end there."""
+        """Return the end of the value in `text` up to `stop`; None if it continues."""
         stop = len(text) if stop is None else min(stop, len(text))
         while at < stop:
             if self._escaped:
@@ -361,7 +356,7 @@ class Structure:
                 self._open.append(CLOSING[character])
                 continue
             else:
-                self.sound &= self._open.pop() == character
+                self.is_balanced &= self._open.pop() == character
             if not self._open and not self._in_string:
                 return at
         return None

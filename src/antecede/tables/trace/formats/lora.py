@@ -1,20 +1,18 @@
-"""LoRaWAN uplinks as JSON lines: one message of a device, heard by many gateways.
+"""Reader of LoRaWAN uplinks as JSON lines: messages of devices, received by many gateways.
 
-A record (`lora_spellings`) gives a `send` row of the device and a `receive` row for each gateway.
-`arrival` of the first is the archive's time (`_timestamp` in ms, else `_date`, else the server's),
-of the others the gateway's, null without a clock. Devices have no clock: no `send_time`.
+A record (`lora_spellings`) gives a `send` row of the device and a `receive` row per gateway. The
+`arrival` of a send is the archive's time (`_timestamp` in ms, else `_date`, else the server's), of
+a receipt the gateway's. Devices have no clock, so there is no `send_time`.
 
-Theory of operation. The frame counter is the device's own number, and its only order: an uplink's
-parent is the uplink before it that was heard, also among the next `LOOK_AHEAD` records, as a late
-one comes after its effect. The counter is ambiguous:
+The frame counter orders the uplinks of a device: the cause of an uplink is the previous received
+one. Late uplinks count if they are among the next `LOOK_AHEAD` records. Counters are ambiguous:
 
-- After 65,535 follows 0: numbers go on at 65,536 (`counter_wraps`).
-- A device that joins again counts from 0 (`counter_resets`). Its uplinks are then named
-  DEVICE/2:0 and so on. No order is declared across a reset.
-- The same number and payload within an hour is a report of the same uplink
-  (`repeated_records`); its receptions count. Another payload means a reset.
-- A number a little lower (`LATE`) that was not heard yet is late (`late_records`).
-- Another session of the server (device address, session key) is a reset.
+- 0 follows 65,535: numbers continue at 65,536 (`counter_wraps`).
+- A device that joins again restarts at 0 (`counter_resets`). Ids become DEVICE/2:0 and so on. A
+  reset starts a new order, as does a new server session (device address, session key).
+- The same number and payload within an hour is the same uplink (`repeated_records`), and its
+  receipts count. Another payload means a reset.
+- A slightly lower number (`MAX_LATE`) that is new is a late uplink (`late_records`).
 """
 
 from __future__ import annotations
@@ -28,39 +26,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.tables.trace import text
-from antecede.tables.trace.formats.lora_spellings import FIELDS, Fields, is_other, unwrap
+from antecede.tables.trace.formats.lora_spellings import FIELDS, Fields, is_other_record, unwrap
 from antecede.tables.trace.identities import name_of
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, quarantine_break
 from antecede.tables.trace.schema import RECEIVE, SEND, Event, Quarantined
 
 LOOK_AHEAD = 64
-"""Records read before a row is yielded, so that a late uplink is a parent."""
-LATE = 16
-"""Most by which a number may be lower than an earlier one without a reset."""
-COPY_WITHIN_NS = 3600 * 10**9
-"""Time within which a network repeats an uplink, by the archive's clock."""
+"""Records read ahead, so that a late uplink becomes a cause."""
+MAX_LATE = 16
+"""Limit of a late number's distance to the highest; a larger distance is a reset."""
+MAX_COPY_AGE_NS = 3600 * 10**9
+"""Limit of the time between reports of an uplink, by the archive's clock."""
 WRAP = 1 << 16
-REMEMBERED = 1024
-"""Uplinks of a device that are remembered to recognize copies."""
+MAX_REMEMBERED = 1024
 MAX_SESSIONS = 4
-"""Latest sessions of a device to which late uplinks may belong."""
 MAX_COUNTER = 1 << 32
 MAX_GATEWAYS = 1 << 12
-"""Most receptions of an uplink, as `LOOK_AHEAD` records wait in memory."""
+"""Limit of receipts per uplink; bounds the memory of `LOOK_AHEAD` records."""
 
 _COUNTS = ("counter_wraps", "counter_resets", "repeated_records", "late_records")
 
 
 class LoraReader:
-    """Reader of uplinks; see the module."""
+    """Reader of LoRaWAN uplinks."""
 
     name = "lora"
     uses: tuple[str, ...] = ()
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Recognize a record with a device and its gateways among the first lines."""
+        """Recognize a record with a device and gateways among the first lines."""
         for line in text.decode(head).lstrip("\ufeff").split("\n")[:20]:
-            record = text.json_object(line)
+            record = text.parse_json_object(line)
             if isinstance(record, dict):
                 record = unwrap(record)
                 if any(fields.fits(record) and fields.is_uplink(record) for fields in FIELDS):
@@ -68,117 +64,116 @@ class LoraReader:
         return 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
-        """Yield the uplinks and their receptions, in the order of the file."""
-        uplinks = _Uplinks(str(path))
-        yield from to_the_break(uplinks.read(path), path)
-        yield from uplinks.ready(0)
+        """Yield the uplinks and their receipts in the order of the file."""
+        uplinks = _UplinkReader(str(path))
+        yield from quarantine_break(uplinks.read(path), path)
+        yield from uplinks.take_ready(0)
         for name, count in uplinks.counts.items():
             yield Detail(name, count)
 
 
 @dataclass(slots=True)
 class _Session:
-    """A device's uplinks since it last began to count."""
+    """Uplinks of a device since its last counter reset."""
 
     device: str
     name: str
-    """Prefix of ids of uplinks."""
+    """Prefix of the ids of uplinks."""
     base: int = 0
-    """Offset of the counter on the air, a multiple of `WRAP`."""
+    """Offset of the transmitted counter, a multiple of `WRAP`."""
     last: int = -1
     heard: list[int] = field(default_factory=list)
-    """Last `REMEMBERED` numbers, ascending."""
+    """Last `MAX_REMEMBERED` numbers, ascending."""
     seen: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """Fingerprint and archive's time of these."""
+    """Payload hashes and archive times of these numbers."""
 
     def add(self, number: int, fingerprint: int, at: int | None) -> None:
         insort(self.heard, number)
         self.seen[number] = fingerprint, at
         self.last = max(self.last, number)
-        if len(self.heard) > REMEMBERED:
+        if len(self.heard) > MAX_REMEMBERED:
             del self.seen[self.heard.pop(0)]
 
-    def before(self, number: int) -> tuple[str, ...]:
-        """Return the id of the uplink before that number, as far as heard."""
+    def find_previous(self, number: int) -> tuple[str, ...]:
         place = bisect_left(self.heard, number)
         return (f"{self.name}:{self.heard[place - 1]}",) if place else ()
 
 
-class _Row(NamedTuple):
+class _QueuedRow(NamedTuple):
     item: Item
     session: _Session | None
     record: int
 
 
-class _Uplinks:
-    """Sessions of the devices in a file, waiting rows, and counts."""
-
+class _UplinkReader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.sessions: dict[str, dict[str | None, _Session]] = {}
         self.restarts: dict[str, int] = {}
-        self.rows: deque[_Row] = deque()
+        self.rows: deque[_QueuedRow] = deque()
         self.records = 0
         others = ("other_records", "repeated_receptions", "unreadable_times")
         self.counts = dict.fromkeys((*_COUNTS, *others), 0)
 
     def read(self, path: Path) -> Iterator[Item]:
-        """Yield the rows of a file but for the last `LOOK_AHEAD` records."""
-        for number, line in text.lines(path):
+        """Yield the rows of a file except those of the last `LOOK_AHEAD` records."""
+        for number, line in text.read_lines(path):
             if line.strip():
-                self.take(line, number)
-                yield from self.ready(LOOK_AHEAD)
+                self.add_line(line, number)
+                yield from self.take_ready(LOOK_AHEAD)
 
-    def ready(self, ahead: int) -> Iterator[Item]:
+    def take_ready(self, ahead: int) -> Iterator[Item]:
         while self.rows and self.rows[0].record <= self.records - ahead:
             item, session, _ = self.rows.popleft()
             if session is not None and isinstance(item, Event) and item.seq is not None:
-                item = item._replace(parents=session.before(item.seq))
+                item = item._replace(parents=session.find_previous(item.seq))
             yield item
 
-    def take(self, line: str, number: int) -> None:
+    def add_line(self, line: str, number: int) -> None:
         self.records += 1
-        record = text.json_object(line)
+        record = text.parse_json_object(line)
         if isinstance(record, str):
-            self._bad(line, number, None, record)
+            self._quarantine(line, number, None, record)
             return
         record = unwrap(record)
-        listed = [fields for fields in FIELDS if fields.value("gateways", record) is not None]
+        listed = [fields for fields in FIELDS if fields.select("gateways", record) is not None]
         if not listed:
-            if is_other(record):
+            if is_other_record(record):
                 self.counts["other_records"] += 1
             else:
                 names = ", ".join(dict.fromkeys(one.spelling.gateways for one in FIELDS))
-                self._bad(line, number, None, f"no list of gateways ({names})")
+                self._quarantine(
+                    line, number, None, f"no list of gateways; expected one of {names}"
+                )
             return
         fields = next((one for one in listed if one.fits(record)), listed[0])
-        device = name_of(fields.value("device", record))
-        counter = fields.value("counter", record)
+        device = name_of(fields.select("device", record))
+        counter = fields.select("counter", record)
         if counter is None and fields.spelling.is_zero_omitted:
             counter = 0
-        gateways = fields.value("gateways", record)
+        gateways = fields.select("gateways", record)
         if device is None:
-            self._bad(line, number, None, NO_ID)
+            self._quarantine(line, number, None, NO_ID)
         elif type(counter) is not int or not 0 <= counter < MAX_COUNTER:
-            reason = f"the frame counter is no whole number of 32 bits: {str(counter)[:40]}"
-            self._bad(line, number, device, reason)
+            reason = f"invalid frame counter: {str(counter)[:40]}; expected a whole 32-bit number"
+            self._quarantine(line, number, device, reason)
         elif not isinstance(gateways, list):
-            self._bad(line, number, device, f"{fields.spelling.gateways} is no list")
+            self._quarantine(line, number, device, f"{fields.spelling.gateways} is not a list")
         elif len(gateways) > MAX_GATEWAYS:
-            reason = f"{fields.spelling.gateways} lists more than {MAX_GATEWAYS:,} gateways"
-            self._bad(line, number, device, reason)
+            reason = f"{fields.spelling.gateways} has more than {MAX_GATEWAYS:,} gateways"
+            self._quarantine(line, number, device, reason)
         else:
-            self._uplink(record, fields, device, counter, number)
+            self._add_uplink(record, fields, device, counter, number)
 
-    def _uplink(
+    def _add_uplink(
         self, record: dict[str, Any], fields: Fields, device: str, counter: int, line: int
     ) -> None:
-        arrival = self._time(fields.value("arrival", record))
-        fingerprint = hash(repr(fields.value("payload", record)))
-        key = name_of(fields.value("session", record))
-        session, seq, new = self._place(device, key, counter, fingerprint, arrival)
-        port = name_of(fields.value("port", record))
-        application = name_of(fields.value("application", record))
+        arrival = self._parse_time(fields.select("arrival", record))
+        fingerprint = hash(repr(fields.select("payload", record)))
+        key = name_of(fields.select("session", record))
+        session, seq, new = self._find_session(device, key, counter, fingerprint, arrival)
+        port = name_of(fields.select("port", record))
+        application = name_of(fields.select("application", record))
         topics = (application, None if port is None else f"port {port}")
         sent = Event(
             kind=SEND,
@@ -187,61 +182,60 @@ class _Uplinks:
             seq=seq,
             topics=tuple(topic for topic in topics if topic is not None),
             arrival=arrival,
-            text=name_of(fields.value("name", record)),
+            text=name_of(fields.select("name", record)),
             source=self.source,
             line=line,
         )
         if new:
-            self._wait(sent, session)
+            self._queue_row(sent, session)
         heard: set[tuple[str, int | None]] = set()
-        for gateway in fields.value("gateways", record):
-            name = name_of(fields.value("gateway", gateway))
+        for gateway in fields.select("gateways", record):
+            name = name_of(fields.select("gateway", gateway))
             if name is None:
                 listed = fields.spelling
-                reason = f"{listed.gateways} holds a gateway without {listed.gateway}"
-                self._bad(json.dumps(gateway, ensure_ascii=False), line, sent.id, reason)
+                reason = f"{listed.gateways} has a gateway without {listed.gateway}"
+                self._quarantine(json.dumps(gateway, ensure_ascii=False), line, sent.id, reason)
                 continue
-            at = self._time(fields.value("time", gateway))
+            at = self._parse_time(fields.select("time", gateway))
             if (name, at) in heard:  # a second antenna
                 self.counts["repeated_receptions"] += 1
                 continue
             heard.add((name, at))
-            self._wait(sent._replace(kind=RECEIVE, member=name, seq=None, arrival=at, text=None))
+            self._queue_row(
+                sent._replace(kind=RECEIVE, member=name, seq=None, arrival=at, text=None)
+            )
 
-    def _place(
+    def _find_session(
         self, device: str, key: str | None, counter: int, fingerprint: int, at: int | None
     ) -> tuple[_Session, int, bool]:
-        """Return the uplink's session, its number there, and whether it is new.
-
-        `key`: the server's session; None: unknown.
-        """
+        """Return the session of an uplink, its number there, and whether it is new."""
         session = self.sessions.get(device, {}).get(key)
         if session is None and key is not None and device in self.restarts:
-            session = self._restart(device, key)
+            session = self._start_session(device, key)
         elif session is None:
             self.restarts.setdefault(device, 1)
             session = self.sessions.setdefault(device, {})[key] = _Session(device, device)
-        near_end = WRAP - REMEMBERED
-        if counter < REMEMBERED and near_end <= session.last - session.base < WRAP:
+        near_end = WRAP - MAX_REMEMBERED
+        if counter < MAX_REMEMBERED and near_end <= session.last - session.base < WRAP:
             session.base += WRAP
             self.counts["counter_wraps"] += 1
         seq = session.base + counter
-        if near_end <= counter < WRAP and 0 <= session.last - session.base < REMEMBERED:
-            seq -= WRAP if session.base else 0  # late, from before the wrap
+        if near_end <= counter < WRAP and 0 <= session.last - session.base < MAX_REMEMBERED:
+            seq -= WRAP if session.base else 0  # late uplink from before the wrap
         known = session.seen.get(seq)
         if known is not None:
-            if known[0] == fingerprint and _near(known[1], at):
+            if known[0] == fingerprint and _is_near(known[1], at):
                 self.counts["repeated_records"] += 1
                 return session, seq, False
-        elif seq > session.last - LATE:
+        elif seq > session.last - MAX_LATE:
             self.counts["late_records"] += seq < session.last
             session.add(seq, fingerprint, at)
             return session, seq, True
-        session = self._restart(device, key)
+        session = self._start_session(device, key)
         session.add(counter, fingerprint, at)
         return session, counter, True
 
-    def _restart(self, device: str, key: str | None) -> _Session:
+    def _start_session(self, device: str, key: str | None) -> _Session:
         self.counts["counter_resets"] += 1
         self.restarts[device] += 1
         mine = self.sessions[device]
@@ -251,21 +245,21 @@ class _Uplinks:
         session = mine[key] = _Session(device, f"{device}/{self.restarts[device]}")
         return session
 
-    def _time(self, value: object) -> int | None:
-        """Return milliseconds since 1970, or an ISO time, as ns; count unreadable ones."""
-        when = text.iso_time(value) if isinstance(value, str) else None
+    def _parse_time(self, value: object) -> int | None:
+        """Return an ISO time, or ms since 1970, as ns; count unreadable times."""
+        when = text.parse_iso_time(value) if isinstance(value, str) else None
         if when is None and value is not None:
-            when = text.nanoseconds(value, "ms")
+            when = text.parse_nanoseconds(value, "ms")
         self.counts["unreadable_times"] += when is None and value is not None
         return when
 
-    def _wait(self, item: Item, session: _Session | None = None) -> None:
-        self.rows.append(_Row(item, session, self.records))
+    def _queue_row(self, item: Item, session: _Session | None = None) -> None:
+        self.rows.append(_QueuedRow(item, session, self.records))
 
-    def _bad(self, line: str, number: int, identity: str | None, reason: str) -> None:
+    def _quarantine(self, line: str, number: int, identity: str | None, reason: str) -> None:
         raw = text.shorten(line)
-        self._wait(Quarantined(self.source, number, identity, reason, raw))
+        self._queue_row(Quarantined(self.source, number, identity, reason, raw))
 
 
-def _near(one: int | None, other: int | None) -> bool:
-    return one is None or other is None or abs(one - other) <= COPY_WITHIN_NS
+def _is_near(one: int | None, other: int | None) -> bool:
+    return one is None or other is None or abs(one - other) <= MAX_COPY_AGE_NS

@@ -1,4 +1,4 @@
-"""Spellings of LoRaWAN uplinks by network server, in JMESPath."""
+"""JMESPath expressions for LoRaWAN uplinks, by network server."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from antecede.tables.trace.expressions import compile_expression
 
 
 class Spelling(NamedTuple):
-    """JMESPath expressions for one kind of record."""
+    """JMESPath expressions for the records of one network server."""
 
     specification: str
     gateways: str
     gateway: str
-    """Within a gateway, as is `time`."""
+    """Expression within a gateway, like `time`."""
     time: str
     device: str
     counter: str
@@ -26,7 +26,7 @@ class Spelling(NamedTuple):
     session: str = "`null`"
     """Value that changes when the device joins again."""
     is_zero_omitted: bool = False
-    """An absent counter is 0: JSON of protocol buffers leaves out zeros."""
+    """True if an absent counter is 0: JSON of protocol buffers omits zeros."""
 
 
 SPELLINGS = (
@@ -86,7 +86,7 @@ SPELLINGS = (
 
 
 class Fields:
-    """Compiled expressions of a spelling."""
+    """Compiled expressions of a `Spelling`."""
 
     def __init__(self, spelling: Spelling) -> None:
         self.spelling = spelling
@@ -96,25 +96,25 @@ class Fields:
             if isinstance(expression, str) and name != "specification"
         }
 
-    def value(self, name: str, record: Any) -> Any:
+    def select(self, name: str, record: Any) -> Any:
         """Return the selected value, if any."""
         return self._compiled[name].parsed.search(record)
 
     def fits(self, record: Any) -> bool:
         """Return whether a record has a device and gateways in this spelling."""
-        found = (self.value(name, record) for name in ("device", "gateways"))
+        found = (self.select(name, record) for name in ("device", "gateways"))
         return all(one is not None for one in found)
 
     def is_uplink(self, record: Any) -> bool:
-        """Return whether a fitting record has a counter, or omits 0."""
-        return self.spelling.is_zero_omitted or self.value("counter", record) is not None
+        """Return whether a fitting record has a counter, or may omit it."""
+        return self.spelling.is_zero_omitted or self.select("counter", record) is not None
 
 
 FIELDS = tuple(map(Fields, SPELLINGS))
 
 
 def unwrap(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the message within `result` (storage) or `data` (events) of The Things Stack."""
+    """Return the message in `result` (storage) or `data` (events) of The Things Stack."""
     for name in ("result", "data"):
         inner = record.get(name)
         if isinstance(inner, dict) and "end_device_ids" in inner:
@@ -122,11 +122,11 @@ def unwrap(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def is_other(record: dict[str, Any]) -> bool:
+def is_other_record(record: dict[str, Any]) -> bool:
     """Return whether a record without gateways is a status, a join or a downlink."""
     return any(
-        fields.value("device", record) is not None
-        and fields.value("counter", record) is None
-        and not any(map(bool, fields.value("payload", record)[:1]))
+        fields.select("device", record) is not None
+        and fields.select("counter", record) is None
+        and not any(map(bool, fields.select("payload", record)[:1]))
         for fields in FIELDS
     )

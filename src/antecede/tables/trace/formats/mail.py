@@ -1,14 +1,14 @@
-"""Mail: mailboxes in mbox format, and archives as JSON lines.
+"""Reader of mail: mbox files and archives as JSON lines.
 
-Causes are the ids of `In-Reply-To`, else the last of `References`. If none of these is in the
-archive, the nearest mail of `References` that is there is a cause, too. `send_time` is the author's
-Date, `arrival` the topmost Received header (the archive's own clock), else the time in the mbox's
-`From ` line, which is UTC. A Date needs a zone of RFC 5322.
+Causes are the ids of `In-Reply-To`, else the last of `References`. If the archive has none of
+these, the nearest mail of `References` in the archive is a cause, too. `send_time` is the Date,
+which needs a zone of RFC 5322. `arrival` is the topmost Received header, else the time of the
+`From ` line in UTC.
 
-JSON lines hold an object a mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`,
-`date`, `arrived` and `committed` in seconds since 1970, and `seq`, the archive's position.
+JSON lines have one object per mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`;
+`date`, `arrived` and `committed` in seconds since 1970; and `seq`, the position in the archive.
 
-Mailboxes are read twice: memory holds their ids and senders.
+Mailboxes are read twice, with all ids and senders in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from antecede.errors import InputError
 from antecede.tables.trace import text
-from antecede.tables.trace.causes import BLANK, UNREAD
+from antecede.tables.trace.causes import BLANK, UNREAD_REPLIES
 from antecede.tables.trace.formats.mail_headers import (
     REPEATABLE,
     ReplyParser,
@@ -31,18 +31,17 @@ from antecede.tables.trace.formats.mail_headers import (
     parse_message_id,
     unfold_headers,
 )
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, quarantine_break
 from antecede.tables.trace.schema import SEND, Event, Quarantined
-from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
+from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE_TIMES
 
 MAX_HEADER_LINES = 10_000
 MAX_ZONES = 20
-"""Unknown zones of a file that are counted by name, others together."""
+"""Unknown zones of a file that are counted by name."""
 MAX_ADDRESSES = 10_000
-"""Characters of a header in which addresses are looked for."""
 NO_ZONE = "none given"
-NEAREST = "nearest_ancestors"
-"""Name of a detail: mails tied to an ancestor, as the answered mail is absent."""
+NEAREST_ANCESTORS = "nearest_ancestors"
+"""Name of a detail: mails linked to an ancestor, because the archive lacks the answered mail."""
 
 _FROM = re.compile(r"From \S.*\d{1,2}:\d{2}.*\d{4}|From \S+@\S+|From MAILER-DAEMON")
 _FROM_TIME = re.compile(r"\w{3},? +\w{3} +\d{1,2} .*?\d{2}:\d{2}.*?(?= remote from |$)")
@@ -51,25 +50,25 @@ _KEYS = {"id", "parent", "refs", "sender", "topic", "date", "arrived", "committe
 
 
 class MailReader:
-    """Reader of mbox files and JSON lines of mails; see the module."""
+    """Reader of mbox files and JSON lines of mails."""
 
     name = "mail"
     uses: tuple[str, ...] = ()
 
-    def __init__(self, replies: ReplyParser | None = None) -> None:
-        self.replies = replies
+    def __init__(self, reply_parser: ReplyParser | None = None) -> None:
+        self.reply_parser = reply_parser
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize the first mail."""
-        first = _first(text.decode(head))
+        first = _get_first_line(text.decode(head))
         if first.startswith("{"):
-            record = text.json_object(first)
+            record = text.parse_json_object(first)
             keys = {*record} if isinstance(record, dict) else set()
             return 0.9 if {"id", "sender", "parent"} <= keys and len(_KEYS & keys) > 4 else 0.0
         return 0.9 if _FROM.match(first) else 0.0
 
-    def among(self, paths: Sequence[Path]) -> MailReader:
-        """Return a reader for files that are one archive: mails answer mails of other files."""
+    def create_for_files(self, paths: Sequence[Path]) -> MailReader:
+        """Return a reader for the files of one archive; mails may answer mails of other files."""
         return MailReader(_survey([path for path in paths if not _is_json(path)]))
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
@@ -79,62 +78,64 @@ class MailReader:
         found: Iterator[Item]
         if _is_json(path):
             found = (
-                _json_mail(line, source, number, counts)
-                for number, line in text.lines(path)
+                _parse_json_mail(line, source, number, counts)
+                for number, line in text.read_lines(path)
                 if line.strip()
             )
         else:
-            found = _Mailbox(source, self.replies or _survey([path]), counts).read(path)
-        yield from to_the_break(found, path)
+            found = _Mailbox(source, self.reply_parser or _survey([path]), counts).read(path)
+        yield from quarantine_break(found, path)
         yield from (Detail(name, count) for name, count in counts.items() if count)
 
 
 def _is_json(path: Path) -> bool:
-    return _first(text.decode(text.read_up_to(path, text.HEAD_BYTES)[0])).startswith("{")
+    return _get_first_line(text.decode(text.read_bytes(path, text.HEAD_BYTES)[0])).startswith("{")
 
 
-def _first(sample: str) -> str:
+def _get_first_line(sample: str) -> str:
     return sample.lstrip("\ufeff \t\r\n").partition("\n")[0].strip()
 
 
 # --- JSON lines ---------------------------------------------------------------------------
 
 
-def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Event | Quarantined:
+def _parse_json_mail(
+    line: str, source: str, number: int, counts: Counter[str]
+) -> Event | Quarantined:
     def bad(reason: str, record_id: str | None = None) -> Quarantined:
         return Quarantined(source, number, record_id, reason, text.shorten(line))
 
-    record = text.json_object(line)
+    record = text.parse_json_object(line)
     if isinstance(record, str):
         return bad(record)
-    identity = _name(record.get("id"))
+    identity = _value_to_name(record.get("id"))
     if identity is None:
         return bad(NO_ID)
     refs = record.get("refs") or []
     if not isinstance(refs, list):
         return bad("refs is not a list", identity)
-    parent = _name(record.get("parent")) or (_name(refs[-1]) if refs else None)
+    parent = _value_to_name(record.get("parent")) or (_value_to_name(refs[-1]) if refs else None)
     times: dict[str, Any] = {
-        name: text.nanoseconds(record.get(key), "s") for name, key in _JSON_TIMES
+        name: text.parse_nanoseconds(record.get(key), "s") for name, key in _JSON_TIMES
     }
-    counts[UNREADABLE] += sum(
+    counts[UNREADABLE_TIMES] += sum(
         times[name] is None and record.get(key) not in (None, "") for name, key in _JSON_TIMES
     )
     return Event(
         kind=SEND,
         id=identity,
-        member=_name(record.get("sender")),
+        member=_value_to_name(record.get("sender")),
         parents=(parent,) if parent else (),
-        topics=(topic,) if (topic := _name(record.get("topic"))) else (),
-        ingest=text.int64(record.get("seq")),
+        topics=(topic,) if (topic := _value_to_name(record.get("topic"))) else (),
+        ingest=text.parse_int64(record.get("seq")),
         source=source,
         line=number,
         **times,
     )
 
 
-def _name(value: object) -> str | None:
-    """Return a name as text; None for null, blank and what is no name."""
+def _value_to_name(value: object) -> str | None:
+    """Return text or a whole number as a name; None for blanks and other values."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value).strip() or None
     return None
@@ -149,11 +150,11 @@ class _Mail(NamedTuple):
     line: int
 
 
-def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
-    """Yield the mails; a mail begins at `From ` after a blank line."""
+def _read_mails(path: Path) -> Iterator[_Mail | Quarantined]:
+    """Yield the mails of an mbox; a mail begins at `From ` after a blank line."""
     mail: _Mail | None = None  # None: within a body, or before the first mail
     began, after_blank, stray = False, True, False
-    for number, line in text.lines(path):
+    for number, line in text.read_lines(path):
         if after_blank and _FROM.match(line):
             if mail is not None:
                 yield mail
@@ -163,7 +164,7 @@ def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
         if mail is None:
             if not began and line.strip() and not stray:
                 stray = True
-                reason = "text before the first mail (no line begins with 'From ' yet)"
+                reason = "text before the first mail; expected a line that begins with 'From '"
                 yield Quarantined(str(path), number, None, reason, text.shorten(line))
         elif not line:
             yield mail
@@ -175,38 +176,35 @@ def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
 
 
 def _survey(paths: Sequence[Path]) -> ReplyParser:
-    """Return a parser that knows the ids and the senders of mailboxes."""
     ids: set[str] = set()
     senders: set[str] = set()
     has_bare = False
     for path in paths:
         with contextlib.suppress(InputError):  # reading the file reports the error
-            for mail in _mails(path):
+            for mail in _read_mails(path):
                 if isinstance(mail, Quarantined):
                     continue
                 headers = unfold_headers(mail.headers)
                 if found := parse_message_id(headers.get("message-id", "")):
                     ids.add(found.name)
                     has_bare |= found.is_bare
-                if sender := _address(headers.get("from")):
+                if sender := _parse_address(headers.get("from")):
                     senders.add(sender)
     return ReplyParser(ids, senders, has_bare=has_bare)
 
 
 class _Mailbox:
-    """Events of a mailbox, and counts."""
-
-    def __init__(self, source: str, replies: ReplyParser, counts: Counter[str]) -> None:
+    def __init__(self, source: str, reply_parser: ReplyParser, counts: Counter[str]) -> None:
         self.source = source
-        self.replies = replies
+        self.reply_parser = reply_parser
         self.counts = counts
         self.zones: set[str] = set()
 
     def read(self, path: Path) -> Iterator[Item]:
-        for mail in _mails(path):
-            yield mail if isinstance(mail, Quarantined) else self._event(mail)
+        for mail in _read_mails(path):
+            yield mail if isinstance(mail, Quarantined) else self._make_event(mail)
 
-    def _event(self, mail: _Mail) -> Event | Quarantined:
+    def _make_event(self, mail: _Mail) -> Event | Quarantined:
         headers = unfold_headers(mail.headers)
         identity = parse_message_id(headers.get("message-id", ""))
         if identity is None:
@@ -216,55 +214,54 @@ class _Mailbox:
         return Event(
             kind=SEND,
             id=identity.name,
-            member=_address(headers.get("from")),
-            parents=self._causes(headers, identity.name),
+            member=_parse_address(headers.get("from")),
+            parents=self._find_causes(headers, identity.name),
             topics=(topic.name,) if topic is not None and not topic.is_bare else (),
-            arrival=self._arrival(headers, mail.from_line),
-            send_time=self._time(headers.get("date", "")),
+            arrival=self._find_arrival(headers, mail.from_line),
+            send_time=self._parse_time(headers.get("date", "")),
             text=headers.get("subject"),
             source=self.source,
             line=mail.line,
         )
 
-    def _causes(self, headers: dict[str, str], identity: str) -> tuple[str, ...]:
-        answered, ancestors = (self._ids(headers, name) for name in REPEATABLE)
+    def _find_causes(self, headers: dict[str, str], identity: str) -> tuple[str, ...]:
+        answered, ancestors = (self._parse_ids(headers, name) for name in REPEATABLE)
         causes = answered or ancestors[-1:]
-        known = self.replies.ids
+        known = self.reply_parser.ids
         if causes and not any(one in known for one in causes):
             there = (one for one in reversed(ancestors) if one in known and one != identity)
             if nearest := next(there, None):
-                self.counts[NEAREST] += 1
+                self.counts[NEAREST_ANCESTORS] += 1
                 causes = [*causes, nearest]
         return tuple(causes)
 
-    def _ids(self, headers: dict[str, str], name: str) -> list[str]:
+    def _parse_ids(self, headers: dict[str, str], name: str) -> list[str]:
         header = headers.get(name)
         if header is None:
             return []
         if not header.strip(" \t<>"):
             self.counts[BLANK] += 1
             return []
-        found = self.replies.parse(header)
-        if any(one not in self.replies.ids for one in found):
-            found = self.replies.parse(header, _addresses(headers))
-        self.counts[UNREAD] += not found
+        found = self.reply_parser.parse(header)
+        if any(one not in self.reply_parser.ids for one in found):
+            found = self.reply_parser.parse(header, _collect_addresses(headers))
+        self.counts[UNREAD_REPLIES] += not found
         return found
 
-    def _arrival(self, headers: dict[str, str], from_line: str) -> int | None:
+    def _find_arrival(self, headers: dict[str, str], from_line: str) -> int | None:
         _, semicolon, when = headers.get("received", "").rpartition(";")
-        if semicolon and (received := self._time(when)) is not None:
+        if semicolon and (received := self._parse_time(when)) is not None:
             return received
         match = _FROM_TIME.search(from_line)
-        return self._time(match[0], is_utc=True) if match else None
+        return self._parse_time(match[0], is_utc=True) if match else None
 
-    def _time(self, written: str, *, is_utc: bool = False) -> int | None:
-        """Return a time in ns; count unreadable ones and unknown zones."""
+    def _parse_time(self, written: str, *, is_utc: bool = False) -> int | None:
         if not written.strip():
             return None
         date = parse_mail_date(written)
         zone = date.zone if date.has_zone or is_utc else NO_ZONE
         if date.ns is None and not date.zone:
-            self.counts[UNREADABLE] += 1
+            self.counts[UNREADABLE_TIMES] += 1
         elif zone:
             zone = text.shorten(zone)[:40]
             if zone not in self.zones and len(self.zones) >= MAX_ZONES:
@@ -275,12 +272,12 @@ class _Mailbox:
         return date.ns
 
 
-def _address(header: str | None) -> str | None:
+def _parse_address(header: str | None) -> str | None:
     if header is None:
         return None
     return email.utils.parseaddr(header)[1].lower() or header.strip() or None
 
 
-def _addresses(headers: dict[str, str]) -> set[str]:
+def _collect_addresses(headers: dict[str, str]) -> set[str]:
     named = [headers.get(name, "")[:MAX_ADDRESSES] for name in ("from", "to", "cc", "reply-to")]
     return {address.lower() for _, address in email.utils.getaddresses(named) if address}

@@ -1,11 +1,11 @@
-"""Header lines of mail: unfolding, encoded words, message ids, times (RFC 5322, RFC 2047).
+"""Parsers of mail headers: unfolding, encoded words, message ids, times (RFC 5322, RFC 2047).
 
-Archives spell ids in many ways: encoded, folded, padded, quoted, without brackets. All spellings of
-an id give one name. Old programs put addresses, quotations and comments beside the id of a reply
-(`Message from Ann <ann@example.org> of "Mon ..." <id>`).
+Archives write ids encoded, folded, padded, quoted, or without brackets; all forms give one id. Old
+programs put addresses, quotations and comments beside the id of a reply (`Message from Ann
+<ann@example.org> of "Mon ..." <id>`).
 
-Times have an offset (`+0200`, `+02:00`, `+02`) or a zone name of RFC 5322 (UT, GMT, Z, EST to PDT)
-or UTC. Other names (JST, CET, BST) are ambiguous or local: the time is unknown, the zone counted.
+Times need an offset (`+0200`, `+02:00`, `+02`) or a zone: UT, UTC, GMT, Z, EST to PDT. Other zones
+(JST, CET, BST) are ambiguous or local: the time is null and the zone is counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from antecede.tables.trace import text
 
 REPEATABLE = ("in-reply-to", "references")
-"""Headers of which all lines count; of others the first."""
+"""Headers that may have several lines; of others only the first counts."""
 
 _HEADER = re.compile(r"([!-9;-~]+)[ \t]*:[ \t]*(.*)")
 _ENCODED = re.compile(r"=\?([^?\s]{1,80})\?([bBqQ])\?([^?]{0,998})\?=")
@@ -31,13 +31,13 @@ _BETWEEN_ENCODED = re.compile(r"\?=\s+=\?")
 _TOKEN = re.compile(r"<([^<>]*)>|([^\s<>\"]+)")
 _QUOTATION = re.compile(r'"[^"]*"')
 _QUOTED_LOCAL = re.compile(r'"([^"\\\s]+)"@')
-_AROUND = ",;:()[]{}'\\"
+_PUNCTUATION = ",;:()[]{}'\\"
 """Punctuation around ids without brackets."""
 _LIKE_AN_ID = re.compile(r"[^\s<>@]+@[^\s<>@]+")
 
 
 def unfold_headers(lines: Iterable[str]) -> dict[str, str]:
-    """Return headers by lower-case name: lines joined, encoded words decoded."""
+    """Return the decoded headers by lower-case name."""
     headers: dict[str, str] = {}
     current: str | None = None
     for line in lines:
@@ -58,22 +58,22 @@ def unfold_headers(lines: Iterable[str]) -> dict[str, str]:
     return {name: _decode_words(value) for name, value in headers.items()}
 
 
-class MessageId(NamedTuple):
-    """The id in a Message-ID header."""
+class ParsedMessageId(NamedTuple):
+    """Id in a Message-ID header."""
 
     name: str
     is_bare: bool
-    """Without brackets."""
+    """True if the id has no brackets."""
 
 
-def parse_message_id(header: str) -> MessageId | None:
+def parse_message_id(header: str) -> ParsedMessageId | None:
     """Return the id of a Message-ID header; None if it is blank."""
     plain = strip_comments(header)
     for part in (plain, header):
-        if found := next((name for name, is_bare in _tokens(part) if not is_bare), None):
-            return MessageId(found, False)
+        if found := next((name for name, is_bare in _split_tokens(part) if not is_bare), None):
+            return ParsedMessageId(found, False)
     name = plain.strip(' \t<>"') or header.strip()
-    return MessageId(name, True) if name else None
+    return ParsedMessageId(name, True) if name else None
 
 
 class ReplyParser:
@@ -85,21 +85,21 @@ class ReplyParser:
         self.has_bare = has_bare
 
     def parse(self, header: str, addresses: Collection[str] = ()) -> list[str]:
-        """Return the ids in a header, each once, in its order.
+        """Return the distinct ids in a header, in order.
 
-        `addresses`, and those of senders, are no ids, unless a mail has that id. Ids in quotations
-        and comments count only without any other. Bare ids count if the archive has them, or has
-        bare ids at all and the header holds nothing but ids.
+        `addresses` and senders are ids only if a mail has that id. Ids in quotations and comments
+        count only if there is no other. Bare ids count if the archive has them, or if it has bare
+        ids at all and the header contains only ids.
         """
         plain = strip_comments(header)
         outside = _QUOTATION.sub(lambda words: " " if "<" in words[0] else words[0], plain)
         for part in (outside, plain):
-            if found := self._find(part, addresses):
+            if found := self._find_ids(part, addresses):
                 return found
-        return [name for name in self._find(header, addresses) if name in self.ids]
+        return [name for name in self._find_ids(header, addresses) if name in self.ids]
 
-    def _find(self, header: str, addresses: Collection[str]) -> list[str]:
-        tokens = list(_tokens(header))
+    def _find_ids(self, header: str, addresses: Collection[str]) -> list[str]:
+        tokens = list(_split_tokens(header))
         words = [name for name, is_bare in tokens if is_bare]
         all_known = all(word in self.ids for word in words)
         all_ids = self.has_bare and all(map(_LIKE_AN_ID.fullmatch, words))
@@ -115,13 +115,13 @@ class ReplyParser:
         return list(found)
 
 
-def _tokens(header: str) -> Iterator[tuple[str, bool]]:
-    """Yield ids in `<>` without white space and quotes, and other words (True)."""
+def _split_tokens(header: str) -> Iterator[tuple[str, bool]]:
+    """Yield (id in `<>`, False) without white space and quotes, and (other word, True)."""
     if "&lt;" in header:
         header = html.unescape(header)
     for inner, word in _TOKEN.findall(header):
         if word:
-            if word := word.strip(_AROUND).removeprefix("mid:"):
+            if word := word.strip(_PUNCTUATION).removeprefix("mid:"):
                 yield word, True
             continue
         name = _QUOTED_LOCAL.sub(r"\1@", "".join(inner.split())).strip("\\")
@@ -130,7 +130,6 @@ def _tokens(header: str) -> Iterator[tuple[str, bool]]:
 
 
 def _decode_words(value: str) -> str:
-    """Return a header with decoded words; undecodable ones stay."""
     if "=?" not in value:
         return value
     return _ENCODED.sub(_decode_word, _BETWEEN_ENCODED.sub("?==?", value))
@@ -165,20 +164,20 @@ _LEAP_SECOND = 60
 
 
 class MailDate(NamedTuple):
-    """Parsed time."""
+    """Parsed time of a header."""
 
     ns: int | None
-    """Nanoseconds since 1970, UTC; None if unreadable or in an unknown zone."""
+    """Time since 1970 in UTC, ns (None: unreadable or in an unknown zone)."""
     zone: str = ""
-    """The unknown zone as written."""
+    """Unknown zone as written."""
     has_zone: bool = True
 
 
 def parse_mail_date(written: str) -> MailDate:
-    """Return the time of a Date or Received header. Without a zone it is taken as UTC."""
+    """Return the time of a Date or Received header (no zone: UTC)."""
     plain = strip_comments(written).strip()
     if _ISO.match(plain):
-        ns = text.iso_time(plain)
+        ns = text.parse_iso_time(plain)
         return MailDate(ns, has_zone=re.search(r"Z$|[+-]\d{2}:?\d{2}$", plain) is not None)
     clock = _CLOCK.search(plain)
     if clock is None:
@@ -186,25 +185,22 @@ def parse_mail_date(written: str) -> MailDate:
     end = clock.end() if clock[3] is None else clock.start(3) - 1
     date, zone = plain[:end], plain[clock.end() :].strip()
     if len(_NUMBER.findall(plain, 0, clock.start())) < 2:
-        # `date` and ctime put the year behind the clock, with the zone before or behind the year.
+        # `date` and ctime write the year after the clock, and the zone before or after the year.
         if year := _YEAR_FIRST.match(zone):
             date, zone = f"{date} {year[1]}", zone[year.end() :].strip()
         elif year := _YEAR_LAST.search(f" {zone}"):
             date, zone = f"{date} {year[1]}", zone[: -len(year[1])].strip()
-    ns = _to_nanoseconds(date, clock)
+    ns = _date_to_nanoseconds(date, clock)
     if ns is None or not zone:
         return MailDate(ns, has_zone=bool(zone))
-    offset_s = _zone_offset(zone)
+    offset_s = _parse_zone(zone)
     if offset_s is None:
         return MailDate(None, zone=zone)
-    return MailDate(text.int64(ns - offset_s * 10**9))
+    return MailDate(text.parse_int64(ns - offset_s * 10**9))
 
 
 def strip_comments(header: str) -> str:
-    """Return a header without comments in parentheses, which may be nested.
-
-    Parentheses within `<>` or quotes, or without a partner, are no comments.
-    """
+    """Return a header without comments in parentheses, except within `<>` or quotes."""
     if "(" not in header:
         return header
     opened: list[int] = []
@@ -233,10 +229,9 @@ def strip_comments(header: str) -> str:
     return " ".join([*kept, header[end_of_last:]])
 
 
-def _to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
-    """Return a date without a zone as if it were UTC."""
+def _date_to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
     below_second = int((clock[3] or "")[:9].ljust(9, "0"))
-    if clock[2] is not None and int(clock[2]) == _LEAP_SECOND:  # the second after :59, as in POSIX
+    if clock[2] is not None and int(clock[2]) == _LEAP_SECOND:  # one second after :59 (POSIX)
         date = date[: clock.start(2)] + "59" + date[clock.end(2) :]
         below_second += 10**9
     try:
@@ -248,14 +243,13 @@ def _to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
         when = datetime.datetime(year, month, day, hour, minute, second)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return text.since_epoch(when, below_second)
+    return text.datetime_to_nanoseconds(when, below_second)
 
 
-def _zone_offset(zone: str) -> int | None:
+def _parse_zone(zone: str) -> int | None:
     """Return the seconds east of UTC; None for an unknown zone.
 
-    Text after an offset is its name (`+0200 CEST`), unless it is another offset. A name and an
-    offset must agree (`EST -0500`).
+    Text after an offset is its name (`+0200 CEST`). A second offset must agree (`EST -0500`).
     """
     first, _, rest = zone.partition(" ")
     rest = rest.strip()
@@ -270,7 +264,7 @@ def _zone_offset(zone: str) -> int | None:
         found = None if hours is None else hours * 3600
     if found is None or not rest:
         return found
-    other = _zone_offset(rest)
+    other = _parse_zone(rest)
     if other is not None or not offset or re.match(r"[+-]?\d", rest):
         return found if other == found else None
     return found

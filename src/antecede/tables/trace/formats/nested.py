@@ -1,7 +1,7 @@
-"""Error messages for nested documents that no reader takes, with commands that flatten them.
+"""Error messages for nested documents without a reader, with commands that flatten them.
 
-Known formats are recognized by their first record. Any other document is described by its first
-list of objects, any other record by the nested object that holds an id.
+Known formats are recognized by their first record. The message describes another document by its
+first list of objects, and another record by the nested object with an id.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from antecede.tables.trace.expressions import compile_expression, select_values
 from antecede.tables.trace.user_tables.usual_names import USUAL
 
 IDS = frozenset(USUAL["id"])
-OF_OTHERS = frozenset({"trace", "span", "parent", "cause", "user", "session", "correlation"})
-"""Keys of objects whose ids are not the event's."""
-FLAT = "flat.jsonl"
+FOREIGN_KEYS = frozenset({"trace", "span", "parent", "cause", "user", "session", "correlation"})
+"""Keys of objects whose ids are not the id of the event."""
+FLAT_FILE = "flat.jsonl"
 SAMPLE = 20
 MAX_DEPTH = 4
 MAX_OPEN, MAX_LISTS = 64, 64
@@ -32,13 +32,13 @@ _DECODER = json.JSONDecoder()
 
 
 class NestedFormat(NamedTuple):
-    """A format of nested records."""
+    """Known format of nested records."""
 
     name: str
     recognize: str
-    """JMESPath: true for a record."""
+    """JMESPath expression that is true for a record."""
     filter: str
-    """jq: from a record to a flat object with an id."""
+    """jq filter from a record to a flat object with an id."""
 
 
 _DEBEZIUM = (
@@ -50,7 +50,7 @@ _DEBEZIUM = (
     '(.after // .before // {} | if type == "object" then with_entries(.key |= "row_" + .) '
     "else {} end)"
 )
-"""Rows keep their columns as row_NAME. The position joins all fields of the connectors."""
+"""jq filter: columns become row_NAME; the position joins the fields of all connectors."""
 FORMATS = (
     NestedFormat(
         "Debezium change events (envelopes with before, after, source, op)",
@@ -77,56 +77,57 @@ FORMATS = (
 
 
 def describe_document(head: str, path: Path) -> str:
-    """Return the format of a file that no reader takes, and the command that flattens it.
-
-    `head`: its first text. "" if it is no nested document.
-    """
+    """Return the message for a file with the first text `head`; "" if it is no nested document."""
     head = head.lstrip("\ufeff \t\r\n")
     if head.startswith("#separator") and (fields := _ZEEK_FIELDS.search(head)):
         command = '/^#fields/ {sub(/^#fields\\t/, ""); print; next} !/^#/'
-        to = f"{_cat(path)}awk -F'\\t' '{command}'{_input(path)} > flat.tsv"
+        awk = f"{_make_zcat_prefix(path)}awk -F'\\t' '{command}'{_make_input_argument(path)}"
         known = [name for name in ("uid", "fuid") if name in fields[1].split("\t")]
         id_option = f" --id {known[0]}" if known else ""
-        return f"is a Zeek log with tabs: {to}, then read flat.tsv{id_option} --time ts"
+        return (
+            f"a Zeek log with tabs; run: {awk} > flat.tsv, then read flat.tsv{id_option} --time ts"
+        )
     if head[:1] not in ("{", "["):
         return ""
     if found := _describe_lists(head, path, needs_id=False):
         return found
     if "\n" in head.strip() and head.startswith("{"):
-        return f"holds JSON objects of several lines each: {_command('.', path)}"
+        return f"JSON objects of several lines each; run: {_make_jq_command('.', path)}"
     return ""
 
 
 def describe_records(records: Iterable[Mapping[str, Any]], source: str) -> str:
-    """Return the format of records without an id at the top, and the command; "" without ids."""
+    """Return the message for records without a top-level id; "" if there is no nested id."""
     for record in itertools.islice(records, SAMPLE):
-        if known := _known(record):
-            return f"these are {known.name}: {_command(known.filter, Path(source))}"
-        if keys := _keys_to_id(record):
+        if known := _find_format(record):
+            return f"these are {known.name}; run: {_make_jq_command(known.filter, Path(source))}"
+        if keys := _find_id_keys(record):
             where = ".".join(keys)
-            command = _command(f". + {_jq_path(keys[:-1])}", Path(source))
-            return f"ids seem to be nested at {where}: {command}"
+            command = _make_jq_command(f". + {_make_jq_path(keys[:-1])}", Path(source))
+            return f"ids seem to be nested at {where}; run: {command}"
         if found := _describe_lists(json.dumps(record, default=str), Path(source), needs_id=True):
-            return f"the file {found}"
+            return f"the file is {found}"
     return ""
 
 
 def _describe_lists(head: str, path: Path, *, needs_id: bool) -> str:
-    """Return the content of the lists in a document; "" without, or without needed ids."""
-    lists = list(_lists(head))
+    """Return the message for the lists in a document; "" without lists or needed ids."""
+    lists = list(_find_lists(head))
     for keys, first in lists:
-        if known := _known(first):
-            filter = f"{_jq_path(keys)}[] | {known.filter}"
-            return f"holds a list of {known.name}: {_command(filter, path)}"
+        if known := _find_format(first):
+            filter = f"{_make_jq_path(keys)}[] | {known.filter}"
+            return f"a list of {known.name}; run: {_make_jq_command(filter, path)}"
     with_id = [keys for keys, first in lists if {*first} & IDS]
     if not with_id and (needs_id or not lists):
         return ""
     keys = with_id[0] if with_id else lists[0][0]
     where = f"a list of objects under {'.'.join(keys)}" if keys else "one list of objects"
-    return f"is a JSON document with {where}: {_command(f'{_jq_path(keys)}[]', path)}"
+    return (
+        f"a JSON document with {where}; run: {_make_jq_command(f'{_make_jq_path(keys)}[]', path)}"
+    )
 
 
-def _known(record: Any) -> NestedFormat | None:
+def _find_format(record: Any) -> NestedFormat | None:
     for one in FORMATS:
         expression = compile_expression(one.recognize, one.name)
         try:
@@ -137,28 +138,28 @@ def _known(record: Any) -> NestedFormat | None:
     return None
 
 
-def _lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Yield the keys to each list of objects, and its first object; the text may be cut off."""
+def _find_lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Yield the keys to each list of objects, and its first object; the text may be truncated."""
     stack: list[tuple[str, str]] = []
     last = key = ""
     open_lists = found = 0
     for token in _TOKEN.finditer(head):
-        what = token[0]
-        if what[0] == '"':
-            last = what
-        elif what == ":":
+        mark = token[0]
+        if mark[0] == '"':
+            last = mark
+        elif mark == ":":
             key = json.loads(last) if last else ""
-        elif what == ",":
+        elif mark == ",":
             key = ""
-        elif what in "{[":
+        elif mark in "{[":
             is_within_list = open_lists > 0
-            stack.append((what, key))
-            open_lists += what == "["
+            stack.append((mark, key))
+            open_lists += mark == "["
             if len(stack) > MAX_OPEN or found == MAX_LISTS:
                 return
             below = re.compile(r"\s*").match(head, token.end())
             start = below.end() if below else token.end()
-            if what == "[" and not is_within_list and head.startswith("{", start):
+            if mark == "[" and not is_within_list and head.startswith("{", start):
                 found += 1
                 try:
                     first, _ = _DECODER.raw_decode(head, start)
@@ -172,8 +173,7 @@ def _lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
                 return
 
 
-def _keys_to_id(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys to the uppermost id in a nested object; () if there is none."""
+def _find_id_keys(record: Mapping[str, Any]) -> tuple[str, ...]:
     level: list[tuple[tuple[str, ...], Any]] = [((), record)]
     for _ in range(MAX_DEPTH):
         below = [
@@ -183,7 +183,7 @@ def _keys_to_id(record: Mapping[str, Any]) -> tuple[str, ...]:
             for name, value in parent.items()
         ]
         for keys, value in below:
-            if len(keys) < 2 or keys[-2].lower() in OF_OTHERS:
+            if len(keys) < 2 or keys[-2].lower() in FOREIGN_KEYS:
                 continue
             if keys[-1].lower() in IDS and isinstance(value, str | int):
                 return keys
@@ -191,7 +191,7 @@ def _keys_to_id(record: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _jq_path(keys: Iterable[str]) -> str:
+def _make_jq_path(keys: Iterable[str]) -> str:
     path = ""
     for key in keys:
         path += (
@@ -200,13 +200,14 @@ def _jq_path(keys: Iterable[str]) -> str:
     return path or "."
 
 
-def _command(filter: str, path: Path) -> str:
-    return f"{_cat(path)}jq -c {shlex.quote(filter)}{_input(path)} > {FLAT}, then read {FLAT}"
+def _make_jq_command(filter: str, path: Path) -> str:
+    jq = f"{_make_zcat_prefix(path)}jq -c {shlex.quote(filter)}{_make_input_argument(path)}"
+    return f"{jq} > {FLAT_FILE}, then read {FLAT_FILE}"
 
 
-def _cat(path: Path) -> str:
+def _make_zcat_prefix(path: Path) -> str:
     return f"zcat {shlex.quote(str(path))} | " if path.suffix == ".gz" else ""
 
 
-def _input(path: Path) -> str:
+def _make_input_argument(path: Path) -> str:
     return "" if path.suffix == ".gz" else f" {shlex.quote(str(path))}"

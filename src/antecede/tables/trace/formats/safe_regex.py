@@ -1,9 +1,8 @@
-"""Bounded matching of untrusted regular expressions.
+"""Matching of untrusted regular expressions with a time limit.
 
-An expression of the user, or of a log's first line, may take exponential time in Python's engine
-(`(a+)+b`), and nothing in Python stops it. So it runs in a child process that answers with the
-places of its matches, and is ended when none has come for `LIMIT_S`. Engine and flags are those of
-`re`.
+An expression of the user or of a log may take exponential time in `re` (`(a+)+b`), and Python
+cannot interrupt it. So it runs in a child process, which returns the positions of matches. The
+child is killed if it finds no match for `MATCH_TIMEOUT_S`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from typing import NamedTuple
 
 from antecede.errors import InputError
 
-START_S = 60.0
-"""Time for the child to start and to receive the text, s."""
-LIMIT_S = 10.0
-"""Time for another match, s. A line of 10,000 characters takes less than 1 s with useful
-expressions."""
+START_TIMEOUT_S = 60.0
+"""Limit for the start of the child and the transfer of the text, s."""
+MATCH_TIMEOUT_S = 10.0
+"""Limit for one match, s; 10,000 characters take less than 1 s with useful expressions."""
 
 _CHILD = """
 import json, re, sys
@@ -43,8 +41,8 @@ for number, (start, end) in enumerate(head["ranges"]):
 """
 
 
-class Found(NamedTuple):
-    """Match: its range, place, and named groups."""
+class RegexMatch(NamedTuple):
+    """Match: number of its range, position, named groups."""
 
     range: int
     start: int
@@ -52,18 +50,20 @@ class Found(NamedTuple):
     groups: dict[str, str | None]
 
 
-class TooLongError(Exception):
-    """No match in time; `position`: end of the last one."""
+class RegexTimeoutError(Exception):
+    """The time limit passed without a match after `position`."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
 
 
-def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Found]:
+def find_matches(
+    pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]
+) -> Iterator[RegexMatch]:
     """Yield the matches of `pattern.finditer` in each range of a text, in order.
 
-    Raise TooLongError when no match comes for `LIMIT_S`, InputError if no child can be started.
+    Raise RegexTimeoutError without a match for `MATCH_TIMEOUT_S`, InputError without a child.
     """
     names = list(pattern.groupindex)
     head = {"pattern": pattern.pattern, "flags": pattern.flags, "groups": names, "ranges": ranges}
@@ -71,41 +71,41 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
     try:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
-        raise InputError(f"no process to match an expression in: {error}") from error
+        raise InputError(f"cannot start a process for an expression: {error}") from error
     try:
-        answers = _answers(child, json.dumps(head).encode() + b"\n", text)
+        answers = _start_exchange(child, json.dumps(head).encode() + b"\n", text)
         position = ranges[0][0] if ranges else 0
-        limit = START_S
+        limit = START_TIMEOUT_S
         while True:
             try:
                 line = answers.get(timeout=limit)
             except queue.Empty:
-                raise TooLongError(position) from None
-            limit = LIMIT_S
+                raise RegexTimeoutError(position) from None
+            limit = MATCH_TIMEOUT_S
             if line is None:
                 break
-            if found := _found(line, names, text):
+            if found := _decode_match(line, names, text):
                 position = found.end
                 yield found
         if child.wait():
             raise InputError(
-                f"the process that matches an expression ended with {child.returncode}"
+                f"the process for an expression failed with exit code {child.returncode}"
             )
     finally:
         child.kill()
         child.wait()
 
 
-def find_here(
+def find_matches_here(
     pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]
-) -> Iterator[Found]:
-    """Yield the same in this process, for a harmless expression and text."""
+) -> Iterator[RegexMatch]:
+    """Yield the same matches without a child process, for trusted expressions."""
     for number, (start, end) in enumerate(ranges):
         for match in pattern.finditer(text, start, end):
-            yield Found(number, match.start(), match.end(), match.groupdict())
+            yield RegexMatch(number, match.start(), match.end(), match.groupdict())
 
 
-def _found(line: bytes, names: Sequence[str], text: str) -> Found | None:
+def _decode_match(line: bytes, names: Sequence[str], text: str) -> RegexMatch | None:
     answer = json.loads(line)
     if not answer:
         return None
@@ -114,13 +114,13 @@ def _found(line: bytes, names: Sequence[str], text: str) -> Found | None:
         name: None if begin < 0 else text[begin:stop]
         for name, (begin, stop) in zip(names, spans, strict=True)
     }
-    return Found(number, start, end, groups)
+    return RegexMatch(number, start, end, groups)
 
 
-def _answers(
+def _start_exchange(
     child: subprocess.Popen[bytes], head: bytes, text: str
 ) -> queue.SimpleQueue[bytes | None]:
-    """Send the text and collect the lines of the answer; None is the end."""
+    """Send the text; return a queue of the lines of the answer, None at the end."""
     lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def feed() -> None:

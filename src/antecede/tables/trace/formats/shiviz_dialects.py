@@ -1,7 +1,7 @@
-"""Line dialects of vector-clock logs, and the choice between them.
+"""Known dialects of vector-clock logs, and their detection.
 
-ShiViz describes a log by a regular expression in JavaScript's spelling over the whole text.
-Dialects stand from narrow to wide: a wide one takes a time stamp as part of the text.
+A dialect is a regular expression of ShiViz, in JavaScript syntax, over the whole text. Dialects are
+ordered from narrow to wide: a wide one matches a timestamp as part of the text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from antecede.errors import FormatError
-from antecede.tables.trace.text import int64
+from antecede.tables.trace.text import parse_int64
 
 HOST_FIRST = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 EVENT_FIRST = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
@@ -28,9 +28,7 @@ NARROW = (
 )
 DELIMITER = r"^=== (?<trace>.*) ===$"
 SAMPLE = 32_768
-"""Characters at the beginning of a log that are looked at."""
 CLOCK_LIKE = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
-"""Text that begins like a clock."""
 GROUPS = ("host", "clock", "event")
 
 _ONE = r"['\"]?(?P<member>[^\s,;='\"{}\[\]()<>]+)['\"]?\s*[:=]\s*(?P<count>\d+)"
@@ -39,39 +37,39 @@ _BARE = _ONE.replace("?P<member>", "?:").replace("?P<count>", "?:")
 _PAIRS = re.compile(
     rf"[\[{{(<]?\s*(?:{_BARE})(?:(?:\s*[,;]\s*|\s+)(?:{_BARE}))*\s*[\]}})>]?", re.ASCII
 )
-"""Clock as pairs of members and counters that is no JSON."""
+"""Clock as pairs of members and counters, not as JSON."""
 _JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
 _LONG_LINE = re.compile(r"([^\n]{4096})[^\n]+")
 _JAVASCRIPT_REFERENCE = re.compile(r"\\k<(\w+)>")
 
 
 class Dialect(NamedTuple):
-    """Compiled expression and its original text."""
+    """Compiled expression and its text."""
 
     spelling: str
     pattern: re.Pattern[str]
 
 
-def compile_expression(spelling: str, needed: tuple[str, ...] = GROUPS) -> Dialect:
-    """Return an expression of JavaScript's or Python's spelling; FormatError if it is wrong."""
+def compile_expression(spelling: str, required_groups: tuple[str, ...] = GROUPS) -> Dialect:
+    """Return a compiled expression. Raise FormatError if it is invalid or lacks a group."""
     python = _JAVASCRIPT_GROUP.sub("(?P<", spelling)
     flags = re.MULTILINE
-    if python != spelling:  # JavaScript's \w and \d know ASCII only
+    if python != spelling:  # \w and \d of JavaScript match only ASCII
         flags |= re.ASCII
         python = _JAVASCRIPT_REFERENCE.sub(r"(?P=\1)", python)
     try:
         pattern = re.compile(python, flags)
     except (re.error, OverflowError, RecursionError) as error:
-        raise FormatError(f"the expression {spelling!r} does not compile: {error}") from error
-    missing = [name for name in needed if name not in pattern.groupindex]
+        raise FormatError(f"invalid regular expression {spelling!r}: {error}") from error
+    missing = [name for name in required_groups if name not in pattern.groupindex]
     if missing:
         groups = ", ".join(f"(?<{name}>...)" for name in missing)
-        raise FormatError(f"the expression {spelling!r} lacks the group {groups}")
+        raise FormatError(f"the expression {spelling!r} lacks the group {groups}; add it")
     return Dialect(spelling, pattern)
 
 
-def declared(first_line: str) -> Dialect | None:
-    """Return the expression of a file's first line, if it has one."""
+def parse_declared_dialect(first_line: str) -> Dialect | None:
+    """Return the dialect that the first line of a file declares, if any."""
     line = first_line.strip()
     if "(?<" not in line and "(?P<" not in line:
         return None
@@ -81,16 +79,16 @@ def declared(first_line: str) -> Dialect | None:
         return None
 
 
-def look(text: str) -> Dialect | None:
-    """Return the known dialect that `text` follows, None if none finds a clock.
+def detect_dialect(text: str) -> Dialect | None:
+    """Return the known dialect with the most events in `text`, None without any.
 
-    The dialect with most events wins; a narrow one also with a few less. Of the two widest, the one
-    that leaves less text unmatched wins.
+    A narrow dialect needs only 90 % of the events. Of the two widest, the one that matches more
+    text wins.
     """
     if not CLOCK_LIKE.search(text):
         return None
-    text = _LONG_LINE.sub(r"\1", text)  # the expressions need quadratic time for a line
-    found = [(dialect, *_fit(dialect, text)) for dialect in _KNOWN]
+    text = _LONG_LINE.sub(r"\1", text)  # expressions take quadratic time per line
+    found = [(dialect, *_count_fit(dialect, text)) for dialect in _KNOWN]
     most = max(events for _, events, _ in found)
     if not most:
         return None
@@ -100,7 +98,7 @@ def look(text: str) -> Dialect | None:
     return max(found[len(NARROW) :], key=lambda entry: entry[1:])[0]
 
 
-def _fit(dialect: Dialect, text: str) -> tuple[int, int]:
+def _count_fit(dialect: Dialect, text: str) -> tuple[int, int]:
     events = covered = 0
     for match in dialect.pattern.finditer(text):
         clock = parse_clock(match["clock"])
@@ -111,35 +109,32 @@ def _fit(dialect: Dialect, text: str) -> tuple[int, int]:
 
 
 def parse_clock(written: str) -> dict[str, int] | str:
-    """Return the entries of a clock above zero, or its defect.
-
-    It is JSON, or pairs such as `gateway:1,auth:2`, with or without brackets.
-    """
+    """Return the positive entries of a clock (JSON, or pairs such as `a:1,b:2`), or its defect."""
     written = written.strip()
     try:
-        if written.startswith('{\\"'):  # a JSON text inside a quoted string
+        if written.startswith('{\\"'):  # JSON in a quoted string
             written = json.loads(f'"{written}"')
         clock = json.loads(written)
     except (ValueError, RecursionError) as error:
         if _PAIRS.fullmatch(written):
-            return _pairs(written)
-        return f'the clock is not JSON: {error}; write {{"member": 1}} or member:1,other:2'
+            return _parse_pairs(written)
+        return f'invalid clock: {error}; expected {{"member": 1}} or member:1,other:2'
     if not isinstance(clock, dict):
-        return "the clock is no JSON object of members and counters"
+        return 'invalid clock; expected a JSON object such as {"member": 1}'
     for member, count in clock.items():
-        if isinstance(count, str | float) or int64(count) is None or count < 0:
-            return f"the counter of {member!r} is no whole number from 0: {str(count)[:40]}"
+        if isinstance(count, str | float) or parse_int64(count) is None or count < 0:
+            return f"invalid counter of {member!r}: {str(count)[:40]}; expected a whole number >= 0"
     return {member: count for member, count in clock.items() if count}
 
 
-def _pairs(written: str) -> dict[str, int] | str:
+def _parse_pairs(written: str) -> dict[str, int] | str:
     clock: dict[str, int] = {}
     for pair in _PAIR.finditer(written):
-        member, count = pair["member"], int64(pair["count"])
+        member, count = pair["member"], parse_int64(pair["count"])
         if member in clock:
-            return f"the clock names {member!r} twice"
+            return f"the clock has two entries of {member!r}"
         if count is None:
-            return f"the counter of {member!r} is no whole number from 0: {pair['count'][:40]}"
+            return f"counter of {member!r} exceeds 64 bits: {pair['count'][:40]}"
         clock[member] = count
     return {member: count for member, count in clock.items() if count}
 
@@ -148,4 +143,4 @@ _KNOWN = tuple(compile_expression(spelling) for spelling in (*NARROW, EVENT_FIRS
 KNOWN_PATTERNS = frozenset(
     [*(dialect.pattern for dialect in _KNOWN), compile_expression(DELIMITER, ()).pattern]
 )
-"""Patterns that need no time limit on lines of bounded length."""
+"""Patterns that need no time limit on short lines."""

@@ -1,11 +1,10 @@
-"""Vector-clock logs for ShiViz and the own reader.
+"""Writer of vector-clock logs for ShiViz and the reader `shiviz`.
 
-The first line is the expression, the second the delimiter of executions (or blank), as ShiViz takes
-both from there. An event is two lines: the host with its clock as JSON, and its text. Zero entries
-are left out.
+The first line is the expression, the second the delimiter of executions (or blank). An event is two
+lines: the host with its clock as JSON, without zero entries, and its text.
 
-The expression demands hosts without white space and events on one line that is not empty, and names
-of executions must differ. Names are changed where needed and stay different.
+Hosts are written without white space, texts on one line that is not blank. Changed names stay
+distinct.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import NamedTuple, TextIO
 from antecede.tables.trace.formats.shiviz_dialects import HOST_FIRST
 
 DELIMITER = "=== (?<trace>.*) ==="
-"""ShiViz puts `^` before it and `$` behind it."""
+"""Delimiter of executions; ShiViz adds `^` and `$`."""
 _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 """Line ends of Python or JavaScript."""
 _BLANK = re.compile("[\\s\ufeff]")
@@ -29,63 +28,60 @@ class Entry(NamedTuple):
     """Event of a log."""
 
     run: str | None
-    """Execution; entries of one stand together."""
+    """Execution; its entries are consecutive."""
     host: str
     clock: Mapping[str, int]
-    """Counters by host, with the event's own."""
+    """Counters by host, including the event's own."""
     text: str
 
 
-def write_log(entries: Iterable[Entry], out: TextIO, several_runs: bool) -> int:
-    """Write a log and return the number of its events.
-
-    `several_runs`: separate executions by `run`.
-    """
-    out.write(HOST_FIRST + "\n" + (DELIMITER if several_runs else "") + "\n")
-    hosts = _Names(lambda name: _BLANK.sub("_", name) or "_")
-    runs = _Names(lambda name: _BREAKS.sub(" ", name[1:]).strip() or "_")
+def write_log(entries: Iterable[Entry], out: TextIO, has_runs: bool) -> int:
+    """Write a log; return the number of events. `has_runs`: separate executions by `run`."""
+    out.write(HOST_FIRST + "\n" + (DELIMITER if has_runs else "") + "\n")
+    hosts = _UniqueNames(lambda name: _BLANK.sub("_", name) or "_")
+    runs = _UniqueNames(lambda name: _BREAKS.sub(" ", name[1:]).strip() or "_")
     current: str | None = None
     count = 0
     for entry in entries:
-        if several_runs and (not count or entry.run != current):
+        if has_runs and (not count or entry.run != current):
             current = entry.run
-            key = "-" if current is None else f"+{current}"  # no name and a blank one differ
+            key = "-" if current is None else f"+{current}"  # distinguishes None from a blank name
             out.write(f"=== {runs[key]} ===\n")
         clock = {hosts[name]: number for name, number in entry.clock.items() if number}
         written = json.dumps(clock, ensure_ascii=False, separators=(",", ":"))
-        out.write(f"{hosts[entry.host]} {written}\n{_line(entry.text)}\n")
+        out.write(f"{hosts[entry.host]} {written}\n{_to_one_line(entry.text)}\n")
         count += 1
     return count
 
 
-def write_log_file(entries: Iterable[Entry], path: Path, several_runs: bool) -> int:
-    """Write a log to a file in UTF-8; see `write_log`. Raise OSError if it cannot be written."""
+def write_log_file(entries: Iterable[Entry], path: Path, has_runs: bool) -> int:
+    """Write a log to a file as `write_log` does. Raise OSError on failure."""
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
-        return write_log(entries, out, several_runs)
+        return write_log(entries, out, has_runs)
 
 
-def _line(text: str) -> str:
-    """Return a text on one line that is neither blank nor a delimiter."""
+def _to_one_line(text: str) -> str:
+    """Return a text as one line that is neither blank nor a delimiter."""
     line = _BREAKS.sub(" ", text)
     if not line.strip():
         return "(no text)"
     return f" {line}" if line.startswith("===") else line
 
 
-class _Names(dict[str, str]):
-    """Names fit for a log; different names stay different."""
+class _UniqueNames(dict[str, str]):
+    """Names for a log; distinct names stay distinct."""
 
     def __init__(self, fit: Callable[[str], str]) -> None:
         super().__init__()
         self._fit = fit
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
 
     def __missing__(self, name: str) -> str:
         fit = wanted = self._fit(name)
         number = 1
-        while fit in self._taken:
+        while fit in self._used:
             number += 1
             fit = f"{wanted}_{number}"
-        self._taken.add(fit)
+        self._used.add(fit)
         self[name] = fit
         return fit

@@ -1,17 +1,11 @@
-"""Spans of distributed traces, in the formats of the programs that record and show them.
+"""Reader of spans: OpenTelemetry, Jaeger, Zipkin (JSON), Chrome trace events, Nezha (CSV).
 
-| dialect | versions |
-|---|---|
-| OpenTelemetry JSON, Grafana Tempo, console exporters | `spans_otlp` |
-| Jaeger JSON | `spans_jaeger` |
-| Zipkin JSON | `spans_zipkin`: API 2 and 1 |
-| Chrome trace events | `spans_chrome` |
-| CSV of the Nezha data sets | `spans_nezha` |
+The modules `spans_otlp`, `spans_jaeger`, `spans_zipkin`, `spans_chrome` and `spans_nezha` list the
+versions.
 
-A span is an interval of work in a process, and names the span that caused it. It is an event called
-TRACE/SPAN; `topics` holds its trace, `member` the process whose clock timed it, `role` its side of
-an exchange, `text` its name. Without times it has null times. Causes stay as declared; links are
-further causes, also into other traces. Status, kind and attributes are further columns.
+A span becomes an event with the id TRACE/SPAN. `topics` has its trace, `member` its process, `role`
+its side of a call, `text` its name. Its causes are its parent and its links, also into other
+traces. Status, kind and attributes are extra columns.
 """
 
 from __future__ import annotations
@@ -32,89 +26,96 @@ from antecede.tables.trace.formats import (
     spans_otlp,
     spans_zipkin,
 )
-from antecede.tables.trace.formats.json_stream import Broken, items
-from antecede.tables.trace.formats.partial_span import KIND, STATUS, Bad, Part, name_of
+from antecede.tables.trace.formats.json_stream import MalformedElement, read_elements
+from antecede.tables.trace.formats.partial_span import (
+    KIND,
+    STATUS,
+    MalformedSpan,
+    PartialSpan,
+    make_span_id,
+)
 from antecede.tables.trace.formats.spans_ids import TraceIds
-from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, unit_for
-from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
+from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, choose_unit
+from antecede.tables.trace.reader import Detail, Item, ReadOptions, quarantine_break
 from antecede.tables.trace.schema import Event, Quarantined
-from antecede.tables.trace.time_text import SPLIT
+from antecede.tables.trace.time_text import SPLIT_TRACES
 
-MOST_COLUMNS: Final = 200
-"""Further columns of a file; other attributes go to `OTHERS` as JSON."""
-OTHERS: Final = "other_attributes"
+MAX_EXTRA_COLUMNS: Final = 200
+"""Limit of extra columns of a file; other attributes go to `OTHER_ATTRIBUTES` as JSON."""
+OTHER_ATTRIBUTES: Final = "other_attributes"
 
 _LISTS = (*spans_otlp.BLOCKS, *(way[-1] for way in spans_jaeger.LISTS), spans_chrome.LIST)
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)\s*(\[?)|[{}\[\]]')
 _TRACE_ID = re.compile(r'"trace_?[iI][dD]"\s*:')
 _ZIPKIN_ID = re.compile(r'"id"\s*:\s*"')
 
-Found = Iterator[tuple[Item, Mapping[str, Any] | None]]
-Dialect = Callable[[Path, ReadOptions, bool], Found]
+SpanItems = Iterator[tuple[Item, Mapping[str, Any] | None]]
+Dialect = Callable[[Path, ReadOptions, bool], SpanItems]
 
 
 class SpansReader:
-    """Reader of spans; see the module."""
+    """Reader of all formats of spans."""
 
     name = "spans"
     uses = ("time_unit",)
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize the header of the CSV, or the keys of the JSON."""
-        return 0.95 if _dialect(head) else 0.0
+        return 0.95 if _detect_dialect(head) else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every span of the file."""
-        return (item for item, _ in self._items(path, options, own=False))
+        return (item for item, _ in self._read_items(path, options, keep_extra=False))
 
-    def read_with_own(self, path: Path, options: ReadOptions) -> Found:
+    def read_with_extra(self, path: Path, options: ReadOptions) -> SpanItems:
         """Yield every span with its status, kind and attributes."""
-        return self._items(path, options, own=True)
+        return self._read_items(path, options, keep_extra=True)
 
-    def _items(self, path: Path, options: ReadOptions, *, own: bool) -> Found:
-        dialect = _dialect(b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0])
+    def _read_items(self, path: Path, options: ReadOptions, *, keep_extra: bool) -> SpanItems:
+        dialect = _detect_dialect(
+            b"" if path.is_dir() else text.read_bytes(path, text.HEAD_BYTES)[0]
+        )
         if dialect is None:
             message = (
-                "is no file of spans that is known: CSV with the columns "
-                f"{', '.join(spans_nezha.COLUMNS)}; Zipkin JSON; Jaeger JSON; OpenTelemetry JSON "
-                "(resourceSpans, batches, or of a console exporter); Chrome's traceEvents"
+                "unknown format of spans; expected OpenTelemetry JSON (resourceSpans, batches, or "
+                "of a console exporter), Jaeger JSON, Zipkin JSON, Chrome's traceEvents, or CSV "
+                f"with the columns {', '.join(spans_nezha.COLUMNS)}"
             )
             raise FormatError(message, path=str(path))
-        columns, traces = _Columns(), TraceIds()
-        for found in to_the_break(dialect(path, options, own), path):
+        columns, traces = _ColumnLimit(), TraceIds()
+        for found in quarantine_break(dialect(path, options, keep_extra), path):
             item, further = (found, None) if isinstance(found, Quarantined) else found
             if isinstance(item, Event):
                 for trace in item.topics:
                     traces.add(trace)
-                yield item, columns.limited(further or {}) if own else None
+                yield item, columns.apply(further or {}) if keep_extra else None
             else:
                 yield item, None
         if split := traces.count_halves():
-            yield Detail(SPLIT, split), None
+            yield Detail(SPLIT_TRACES, split), None
 
 
-class _Columns:
-    """Limit of the further columns: some programs invent a key for each value."""
+class _ColumnLimit:
+    """Limit of the extra columns: some programs create a key for each value."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
-    def limited(self, own: Mapping[str, Any]) -> dict[str, Any]:
+    def apply(self, own: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {STATUS: None, KIND: None}
         others: dict[str, Any] = {}
         for name, value in own.items():
-            if name in self._names or len(self._names) < MOST_COLUMNS:
+            if name in self._names or len(self._names) < MAX_EXTRA_COLUMNS:
                 self._names.add(name)
                 found[name] = value
             else:
                 others[name] = value
         if others:
-            found[OTHERS] = json.dumps(others, default=str)
+            found[OTHER_ATTRIBUTES] = json.dumps(others, default=str)
         return found
 
 
-def _dialect(head: bytes) -> Dialect | None:
-    """Return the function that reads a file with this beginning, if any."""
+def _detect_dialect(head: bytes) -> Dialect | None:
     sample = text.decode(head).lstrip("\ufeff \t\r\n")
     if spans_nezha.recognize(sample):
         return spans_nezha.read
@@ -123,20 +124,20 @@ def _dialect(head: bytes) -> Dialect | None:
     if not sample.startswith("{") and _is_chrome(sample):
         return partial(spans_chrome.read, ())
     jaeger: tuple[str, ...] = ()
-    for keys in _ways(sample):
+    for keys in _find_list_keys(sample):
         if keys[-1] == spans_chrome.LIST:
             return partial(spans_chrome.read, keys)
         if keys[-1] in spans_otlp.BLOCKS and spans_otlp.SHAPES.search(sample):
-            return partial(_read_elements, keys, spans_otlp.spans_in, "ns")
+            return partial(_read_elements, keys, spans_otlp.read_spans, "ns")
         if keys in spans_jaeger.LISTS:
             jaeger = keys
     if _TRACE_ID.search(sample):
         if spans_jaeger.SHAPE.search(sample):
-            return partial(_read_elements, jaeger, spans_jaeger.spans_in, "us")
+            return partial(_read_elements, jaeger, spans_jaeger.read_spans, "us")
         if _ZIPKIN_ID.search(sample):
             return spans_zipkin.read
     if spans_otlp.is_console(sample):
-        return partial(_read_elements, (), spans_otlp.spans_in, "ns")
+        return partial(_read_elements, (), spans_otlp.read_spans, "ns")
     return None
 
 
@@ -145,8 +146,7 @@ def _is_chrome(sample: str) -> bool:
     return sample[0] == "[" and found is not None and '"ts"' in sample
 
 
-def _ways(sample: str) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that lead to each list named in `_LISTS`."""
+def _find_list_keys(sample: str) -> Iterator[tuple[str, ...]]:
     if not any(f'"{name}"' in sample for name in _LISTS):
         return
     keys: list[str | None] = []
@@ -168,25 +168,27 @@ def _ways(sample: str) -> Iterator[tuple[str, ...]]:
 
 def _read_elements(
     keys: Sequence[str],
-    spans_in: Callable[[object, Unit, bool], Iterator[Part | Bad]],
+    spans_in: Callable[[object, Unit, bool], Iterator[PartialSpan | MalformedSpan]],
     declared: str,
     path: Path,
     options: ReadOptions,
-    own: bool,
-) -> Found:
+    keep_extra: bool,
+) -> SpanItems:
     source = str(path)
-    unit = unit_for(declared, options.time_unit)
+    unit = choose_unit(declared, options.time_unit)
     counts = TimeCounts(unit)
-    for found in items(path, keys):
-        if isinstance(found, Broken):
+    for found in read_elements(path, keys):
+        if isinstance(found, MalformedElement):
             yield Quarantined(source, found.line, None, found.reason, found.raw), None
             continue
-        for part in spans_in(found.value, unit, own):
-            if isinstance(part, Bad):
+        for part in spans_in(found.value, unit, keep_extra):
+            if isinstance(part, MalformedSpan):
                 yield Quarantined(source, found.line, *part), None
                 continue
-            counts.add(part.unreadable, part.taken, part.unreadable_causes)
-            event = part.event(name_of(part.trace, part.span), part.causes, source, found.line)
-            yield event, part.own
-    for name, value in counts.details().items():
+            counts.add(part.unreadable_times, part.actual_unit, part.unreadable_causes)
+            event = part.to_event(
+                make_span_id(part.trace, part.span), part.causes, source, found.line
+            )
+            yield event, part.extra
+    for name, value in counts.collect_details().items():
         yield Detail(name, value), None

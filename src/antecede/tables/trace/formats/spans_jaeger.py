@@ -1,12 +1,12 @@
-"""Spans in Jaeger's JSON (version 1.x).
+"""Parser of spans in Jaeger's JSON (version 1.x).
 
 - The user interface and `/api/traces` write `{"data": [{"spans", "processes"}]}`.
-- Storage (Elasticsearch, OpenSearch) holds a span a document, with its `process`, perhaps in
-  `_source`, a line each or in an array.
+- Storage (Elasticsearch, OpenSearch) has one document per span with its `process`, optionally in
+  `_source`, one per line or in an array.
 - The JSON of `model.proto` (Kafka) has `traceId`, `spanId`, ISO 8601 times, `vStr` in tags.
 
-`references` are causes (CHILD_OF and FOLLOWS_FROM), as is `parentSpanID` of older versions. Times
-are numbers of microseconds. The process is the service with its instance, host or address.
+Causes are `references` (CHILD_OF and FOLLOWS_FROM), and `parentSpanID` of older versions. Times are
+in microseconds. The process is the service with its instance, host or address.
 """
 
 from __future__ import annotations
@@ -17,57 +17,57 @@ from typing import Any
 
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import (
-    Bad,
-    Part,
-    bad_span,
-    columns_of,
-    listed,
-    make_part,
-    process,
-    process_of,
-    status_in,
-    words,
+    MalformedSpan,
+    PartialSpan,
+    collect_columns,
+    find_process,
+    find_status,
+    make_malformed_span,
+    make_partial_span,
+    make_process_name,
+    strip_text,
+    to_list,
 )
 from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 LISTS = (("data",), ("hits", "hits"))
-"""Keys that lead to the list of traces, or of documents."""
 SHAPE = re.compile(r'"(operationName|operationname)"\s*:')
 HOSTS = ("hostname", "ip", "jaeger.hostname")
-"""Tags of a process that tell its instance, beside OpenTelemetry's attributes."""
+"""Tags with the instance of a process, beside OpenTelemetry's attributes."""
 _KIND = "span.kind"
 _DURATION = re.compile(r"\A([0-9]+(?:\.[0-9]+)?)s\Z")
 _VALUES = ("value", "vStr", "vBool", "vInt64", "vFloat64", "vBinary")
 
 
-def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
-    """Yield the spans of a trace, or of a span with its process. `own`: with status and tags."""
+def read_spans(
+    element: object, unit: Unit, keep_extra: bool
+) -> Iterator[PartialSpan | MalformedSpan]:
+    """Yield the spans of a trace, or of a span with its process."""
     inner = element.get("_source", element) if isinstance(element, dict) else element
     if not isinstance(inner, dict):
-        yield bad_span(inner, "", "no JSON object where a trace or a span is")
+        yield make_malformed_span(inner, "", "expected a JSON object with a trace or a span")
         return
     spans = inner.get("spans")
     processes = inner.get("processes")
     processes = processes if isinstance(processes, dict) else {}
     for record in spans if isinstance(spans, list) else [inner]:
         try:
-            yield span_of(record, processes, unit, own)
+            yield read_span(record, processes, unit, keep_extra)
         except ValueError as error:
-            yield bad_span(record, "spanID", error)
+            yield make_malformed_span(record, "spanID", error)
 
 
-def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool = False) -> Part:
-    """Return the span of a record; ValueError with the reason that there is none.
-
-    `processes`: those of the trace, by id; a record may have its own.
-    """
+def read_span(
+    record: object, processes: Mapping[str, Any], unit: Unit, keep_extra: bool = False
+) -> PartialSpan:
+    """Return the span of a record; `processes`: by id. Raise ValueError if it is not a span."""
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     where = record.get("process") or processes.get(str(record.get("processID")))
     where = where if isinstance(where, dict) else {}
-    tags, of_process = tags_in(record), tags_in(where)
-    kind = (words(tags.pop(_KIND, None)) or "").lower() or None
-    start, duration = _moment(record.get("startTime")), _length(record.get("duration"))
+    tags, of_process = read_tags(record), read_tags(where)
+    kind = (strip_text(tags.pop(_KIND, None)) or "").lower() or None
+    start, duration = _parse_time(record.get("startTime")), _parse_duration(record.get("duration"))
     in_ns = isinstance(record.get("startTime"), str) and isinstance(start, int)
     times = read_times(
         Unit("ns", is_fixed=True) if in_ns else unit,
@@ -76,33 +76,30 @@ def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool 
         duration,
         "ns" if duration != record.get("duration") else None,
     )
-    return make_part(
-        [*_ids_in(record), record.get("parentSpanID") or record.get("parentSpanId")],
-        member_of(where.get("serviceName"), of_process),
+    return make_partial_span(
+        [*_read_ids(record), record.get("parentSpanID") or record.get("parentSpanId")],
+        find_member(where.get("serviceName"), of_process),
         kind,
         times,
         record.get("operationName"),
-        map(_ids_in, listed(record.get("references"))),
-        columns_of(status_in(tags), kind, tags, of_process) if own else None,
+        map(_read_ids, to_list(record.get("references"))),
+        collect_columns(find_status(tags), kind, tags, of_process) if keep_extra else None,
         links_first=True,
     )
 
 
-def member_of(service: object, tags: Mapping[str, Any]) -> str | None:
-    """Return the process that a service and its tags name."""
-    named = process_of({**tags, "service.name": words(service)})
-    if named is None or named != words(service):
+def find_member(service: object, tags: Mapping[str, Any]) -> str | None:
+    """Return the process of a service and its tags."""
+    named = find_process({**tags, "service.name": strip_text(service)})
+    if named is None or named != strip_text(service):
         return named
-    return process(
-        named, next((words(tags.get(key)) for key in HOSTS if words(tags.get(key))), None)
+    return make_process_name(
+        named, next((strip_text(tags.get(key)) for key in HOSTS if strip_text(tags.get(key))), None)
     )
 
 
-def tags_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tags of a span or a process: a list of key and value, or a map (`tag`).
-
-    Elasticsearch writes `@` for dots in keys of the map.
-    """
+def read_tags(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tags of a span or process, from a list or a map (Elasticsearch: `@` for dots)."""
     found: dict[str, Any] = {}
     tags = record.get("tags")
     for tag in tags if isinstance(tags, list) else ():
@@ -116,20 +113,20 @@ def tags_in(record: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _ids_in(record: object) -> tuple[object, object]:
+def _read_ids(record: object) -> tuple[object, object]:
     if not isinstance(record, dict):
         return None, None
     trace = record.get("traceID") or record.get("traceId")
     return trace, record.get("spanID") or record.get("spanId")
 
 
-def _moment(value: object) -> object:
-    """Return an ISO 8601 time as ns; other values unchanged."""
-    found = text.iso_time(value) if isinstance(value, str) and "T" in value else None
+def _parse_time(value: object) -> object:
+    """Return an ISO 8601 time as ns, other values unchanged."""
+    found = text.parse_iso_time(value) if isinstance(value, str) and "T" in value else None
     return value if found is None else found
 
 
-def _length(value: object) -> object:
-    """Return a duration such as `0.05s` as ns; other values unchanged."""
+def _parse_duration(value: object) -> object:
+    """Return a duration such as `0.05s` as ns, other values unchanged."""
     found = _DURATION.match(value.strip()) if isinstance(value, str) else None
-    return text.nanoseconds(found[1], "s") if found else value
+    return text.parse_nanoseconds(found[1], "s") if found else value

@@ -1,16 +1,15 @@
-"""Spans in the JSON of the OpenTelemetry Protocol, and of OpenTelemetry's console exporters.
+"""Parser of spans in JSON of the OpenTelemetry Protocol and of OpenTelemetry's console exporters.
 
-Three shapes, read a block or a span at a time:
+Three forms, read one block or span at a time:
 
-- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, an object a file or a
-  line; older files have `instrumentationLibrarySpans`. The list may be anywhere below the top, and
-  be called `batches`: Grafana Tempo 2.x (`/api/traces`: `batches`; `/api/v2/traces`:
-  `trace.resourceSpans`).
-- `ConsoleSpanExporter` of opentelemetry-python 1.x: an object a span with `context`.
-- `stdouttrace` of opentelemetry-go 1.x: an object a span with `SpanContext`.
+- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans` with one block per resource, in one object
+  per file or line; older files have `instrumentationLibrarySpans`. The list may be nested, and
+  named `batches`: Grafana Tempo 2.x (`/api/traces`, `/api/v2/traces`).
+- `ConsoleSpanExporter` of opentelemetry-python 1.x: one object with `context` per span.
+- `stdouttrace` of opentelemetry-go 1.x: one object with `SpanContext` per span.
 
-Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the pod,
-else the service with its instance or host.
+Times are nanoseconds, mostly as text; exporters write ISO 8601. The process is the pod, else the
+service with its instance or host.
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ from typing import Any
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import (
     STATUS,
-    Bad,
-    Part,
-    bad_span,
-    columns_of,
-    listed,
-    make_part,
-    process_of,
-    status_of,
-    words,
+    MalformedSpan,
+    PartialSpan,
+    collect_columns,
+    find_process,
+    make_malformed_span,
+    make_partial_span,
+    parse_status,
+    strip_text,
+    to_list,
 )
 from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 BLOCKS = ("resourceSpans", "resource_spans", "batches")
-"""Keys of the list of blocks."""
 SHAPES = re.compile(
     r'"(scopeSpans|scope_spans|instrumentationLibrarySpans|resourceSpans|resource_spans)"\s*:'
 )
@@ -47,95 +45,104 @@ _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _NO_SPAN = (None, None)
 _ALL_KINDS = {1: "internal", **KINDS}
-_OWN = {
+_PROTOBUF_NAMES = {
     key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
     for key in ("traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano")
 }
 
 
 def is_console(sample: str) -> bool:
-    """Return whether text holds a span of a console exporter."""
+    """Return whether a text contains a span of a console exporter."""
     return any(pattern.search(sample) for pattern in _CONSOLE)
 
 
-def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
-    """Yield the spans of a resource's block, or of an exporter. `own`: with attributes."""
+def read_spans(
+    element: object, unit: Unit, keep_extra: bool
+) -> Iterator[PartialSpan | MalformedSpan]:
+    """Yield the spans of a block or of an exporter."""
     if not isinstance(element, dict):
-        yield bad_span(element, "", "no JSON object where spans of a resource are")
+        yield make_malformed_span(
+            element, "", "expected a JSON object with the spans of a resource"
+        )
         return
     if "context" in element or "SpanContext" in element:
-        yield from _checked(element, _console_span, unit, own)
+        yield from _try_read(element, _read_console_span, unit, keep_extra)
         return
-    resource = _attributes(element.get("resource"))
-    member = process_of(resource)
-    for scope in (scope for key in _SCOPES for scope in _list(element.get(key))):
-        for record in _list(scope.get("spans") if isinstance(scope, dict) else None):
-            yield from _checked(record, span_of, member, unit, resource if own else None)
+    resource = _read_attributes(element.get("resource"))
+    member = find_process(resource)
+    for scope in (scope for key in _SCOPES for scope in _get_list(element.get(key))):
+        for record in _get_list(scope.get("spans") if isinstance(scope, dict) else None):
+            yield from _try_read(record, read_span, member, unit, resource if keep_extra else None)
 
 
-def _checked(record: object, made: Any, *more: Any) -> Iterator[Part | Bad]:
+def _try_read(record: object, read: Any, *more: Any) -> Iterator[PartialSpan | MalformedSpan]:
     try:
-        yield made(record, *more)
+        yield read(record, *more)
     except ValueError as error:
-        yield bad_span(record, "spanId", error)
+        yield make_malformed_span(record, "spanId", error)
 
 
-def span_of(
+def read_span(
     record: object,
     member: str | None,
     unit: Unit | None = None,
     resource: Mapping[str, Any] | None = None,
     duration_unit: str | None = None,
-) -> Part:
-    """Return the span of a record in OTLP's JSON; ValueError with the reason that there is none.
+) -> PartialSpan:
+    """Return the span of a record in OTLP's JSON, with extra columns if `resource` is given.
 
-    `resource`: its attributes, if further columns are wanted. A row may have a `duration` instead
-    of an end, of `duration_unit` or the unit of its start.
+    A row of a table may have a `duration` instead of an end, in `duration_unit` (default: unit of
+    the start). Raise ValueError with the reason if the record is not a span.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     own = None
     if resource is not None:
-        status = _object(record, "status")
-        own = columns_of(
-            status_of(status.get("code")), _kind(record.get("kind")), _attributes(record), resource
+        status = _get_object(record, "status")
+        own = collect_columns(
+            parse_status(status.get("code")),
+            _parse_kind(record.get("kind")),
+            _read_attributes(record),
+            resource,
         )
-        if message := words(status.get("message")):
+        if message := strip_text(status.get("message")):
             own.setdefault(f"{STATUS}_message", message)
-    start, end = (_either(record, key) for key in ("startTimeUnixNano", "endTimeUnixNano"))
-    return make_part(
-        [_either(record, key) for key in ("traceId", "spanId", "parentSpanId")],
+    start, end = (_get_either(record, key) for key in ("startTimeUnixNano", "endTimeUnixNano"))
+    return make_partial_span(
+        [_get_either(record, key) for key in ("traceId", "spanId", "parentSpanId")],
         member,
-        _kind(record.get("kind")),
+        _parse_kind(record.get("kind")),
         read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
         record.get("name"),
         [
-            (_either(one, "traceId"), _either(one, "spanId")) if isinstance(one, dict) else _NO_SPAN
-            for one in listed(record.get("links"))
+            (_get_either(one, "traceId"), _get_either(one, "spanId"))
+            if isinstance(one, dict)
+            else _NO_SPAN
+            for one in to_list(record.get("links"))
         ],
         own,
     )
 
 
-def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
-    record = _plain(record) if "SpanContext" in record else record
-    context = _object(record, "context")
-    resource = _object(record, "resource")
+def _read_console_span(record: dict[str, Any], unit: Unit, keep_extra: bool) -> PartialSpan:
+    record = _rename_go_keys(record) if "SpanContext" in record else record
+    context = _get_object(record, "context")
+    resource = _get_object(record, "resource")
     resource = resource.get("attributes", resource)
     resource = resource if isinstance(resource, dict) else {}
-    status = _object(record, "status")
-    kind = _kind(record.get("kind"))
+    status = _get_object(record, "status")
+    kind = _parse_kind(record.get("kind"))
     found = None
-    if own:
-        attributes = _object(record, "attributes")
-        found = columns_of(status_of(status.get("status_code")), kind, attributes, resource)
-        if message := words(status.get("description")):
+    if keep_extra:
+        attributes = _get_object(record, "attributes")
+        found = collect_columns(parse_status(status.get("status_code")), kind, attributes, resource)
+        if message := strip_text(status.get("description")):
             found.setdefault(f"{STATUS}_message", message)
-    start, end = (_moment(record.get(key)) for key in ("start_time", "end_time"))
-    contexts = [_object(link, "context") for link in listed(record.get("links"))]
-    return make_part(
+    start, end = (_parse_time(record.get(key)) for key in ("start_time", "end_time"))
+    contexts = [_get_object(link, "context") for link in to_list(record.get("links"))]
+    return make_partial_span(
         [context.get("trace_id"), context.get("span_id"), record.get("parent_id")],
-        process_of(resource),
+        find_process(resource),
         kind,
         read_times(Unit("ns", is_fixed=True) if isinstance(start, int) else unit, start, end),
         record.get("name"),
@@ -144,26 +151,24 @@ def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
     )
 
 
-def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of opentelemetry-go under names of opentelemetry-python."""
-
+def _rename_go_keys(record: dict[str, Any]) -> dict[str, Any]:
     def context(of: object) -> dict[str, Any]:
         of = of if isinstance(of, dict) else {}
         return {"trace_id": of.get("TraceID"), "span_id": of.get("SpanID")}
 
     def attributes(key: str) -> dict[str, Any]:
-        listed = _objects(record, key)
-        return {str(one.get("Key")): _object(one, "Value").get("Value") for one in listed}
+        listed = _get_objects(record, key)
+        return {str(one.get("Key")): _get_object(one, "Value").get("Value") for one in listed}
 
-    status = _object(record, "Status")
-    linked = (_object(one, "SpanContext") for one in listed(record.get("Links")))
+    status = _get_object(record, "Status")
+    linked = (_get_object(one, "SpanContext") for one in to_list(record.get("Links")))
     links = [{"context": context(one)} for one in linked]
     parent = record.get("Parent")
-    is_told = isinstance(parent, dict) or parent in (None, "")
+    is_readable = isinstance(parent, dict) or parent in (None, "")
     return {
         "name": record.get("Name"),
         "context": context(record.get("SpanContext")),
-        "parent_id": context(parent)["span_id"] if is_told else [parent],  # a list is unreadable
+        "parent_id": context(parent)["span_id"] if is_readable else [parent],  # list: unreadable
         "kind": record.get("SpanKind"),
         "start_time": record.get("StartTime"),
         "end_time": record.get("EndTime"),
@@ -174,67 +179,67 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _moment(value: object) -> object:
-    """Return an ISO 8601 time as ns, 0 for year 1; other values unchanged."""
+def _parse_time(value: object) -> object:
+    """Return an ISO 8601 time as ns (year 1: 0), other values unchanged."""
     if not isinstance(value, str) or "T" not in value:
         return value
     if value.startswith("0001-01-01T"):
         return 0
-    found = text.iso_time(value)
+    found = text.parse_iso_time(value)
     return value if found is None else found
 
 
-def _kind(kind: object) -> str | None:
-    """Return the kind of a span as a word in lower case."""
+def _parse_kind(kind: object) -> str | None:
     if isinstance(kind, str):
         name = kind.strip().lower().removeprefix("span_kind_").removeprefix("spankind.")
-        return name if name in _ALL_KINDS.values() else _ALL_KINDS.get(text.int64(kind) or 0)
+        return name if name in _ALL_KINDS.values() else _ALL_KINDS.get(text.parse_int64(kind) or 0)
     return _ALL_KINDS.get(kind) if isinstance(kind, int) else None
 
 
-def _attributes(record: object) -> dict[str, Any]:
-    """Return attributes as OTLP lists them; the first value of a key counts."""
+def _read_attributes(record: object) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for attribute in _objects(record, "attributes"):
-        found.setdefault(str(attribute.get("key")), _value(attribute.get("value")))
+    for attribute in _get_objects(record, "attributes"):
+        found.setdefault(str(attribute.get("key")), _read_value(attribute.get("value")))
     return found
 
 
-def _value(value: object, depth: int = 0) -> Any:
-    """Return the value in an object of one key: `stringValue`, `intValue`, ..."""
+def _read_value(value: object, depth: int = 0) -> Any:
+    """Return the value of an object such as `{"stringValue": ...}`."""
     if not isinstance(value, dict) or depth > 8:
         return value
-    for key, held in value.items():
+    for key, inner in value.items():
         kind = key.replace("_", "").lower()
         if kind == "intvalue":
-            number = text.int64(held)
-            return held if number is None else number
+            number = text.parse_int64(inner)
+            return inner if number is None else number
         if kind == "arrayvalue":
-            return [_value(one, depth + 1) for one in _list(_object(value, key).get("values"))]
+            return [
+                _read_value(one, depth + 1)
+                for one in _get_list(_get_object(value, key).get("values"))
+            ]
         if kind == "kvlistvalue":
-            listed = _objects(held, "values")
-            return {str(one.get("key")): _value(one.get("value"), depth + 1) for one in listed}
+            listed = _get_objects(inner, "values")
+            return {str(one.get("key")): _read_value(one.get("value"), depth + 1) for one in listed}
         if kind.endswith("value"):
-            return held
+            return inner
     return None
 
 
-def _either(record: Mapping[str, Any], key: str) -> object:
-    """Return the value of a key in JSON spelling, or in protobuf's (trace_id)."""
+def _get_either(record: Mapping[str, Any], key: str) -> object:
+    """Return the value of a key, or of its name in Protocol Buffers (trace_id)."""
     found = record.get(key)
-    return found if found else record.get(_OWN[key])
+    return found if found else record.get(_PROTOBUF_NAMES[key])
 
 
-def _object(record: object, key: str) -> dict[str, Any]:
+def _get_object(record: object, key: str) -> dict[str, Any]:
     found = record.get(key) if isinstance(record, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def _objects(record: object, key: str) -> list[dict[str, Any]]:
-    """Return the objects of a list under a key; what is no object is left out."""
+def _get_objects(record: object, key: str) -> list[dict[str, Any]]:
     found = record.get(key) if isinstance(record, dict) else None
-    return [one for one in _list(found) if isinstance(one, dict)]
+    return [one for one in _get_list(found) if isinstance(one, dict)]
 
 
-def _list(value: object) -> list[Any]:
+def _get_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []

@@ -1,10 +1,10 @@
-"""Spans in a table: columns by their names, and Arrow tables to events.
+"""Converter of Arrow tables of spans to events.
 
-Collectors write a row a span, under names of their own (`traceId`, `trace_id`, `Links.TraceId`,
-...): a column is known by its name without dots, underscores and case. Tables of OpenTelemetry
-(flat OTLP, ClickHouse), Jaeger (`references`, `process`), Elastic APM (`timestamp.us`), Datadog
-(ids as integers), and by `zipkin_table` of Zipkin. The rule is that of the readers of files;
-`antecede.spark.sources.span_tables` has it as column expressions.
+Columns are recognized by their names without dots, underscores and case (`traceId`, `trace_id`,
+`Links.TraceId`). Known are tables of OpenTelemetry (flat OTLP, ClickHouse), Jaeger (`references`,
+`process`), Elastic APM (`timestamp.us`), Datadog (integer ids), and Zipkin (`zipkin_table`). Rules
+are those of the readers of files; `antecede.spark.sources.span_tables` has them as column
+expressions.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.formats.partial_span import process_of
-from antecede.tables.trace.formats.spans_jaeger import member_of, tags_in
-from antecede.tables.trace.formats.spans_otlp import span_of
+from antecede.tables.trace.formats.partial_span import find_process
+from antecede.tables.trace.formats.spans_jaeger import find_member, read_tags
+from antecede.tables.trace.formats.spans_otlp import read_span
 from antecede.tables.trace.formats.spans_times import Unit
 from antecede.tables.trace.formats.zipkin_table import (
     check_zipkin,
     is_zipkin,
     plain_name,
     rows_of,
-    times_in,
+    times_to_numbers,
 )
 from antecede.tables.trace.identities import is_text, without_blanks
 from antecede.tables.trace.reader import NO_ID
@@ -56,14 +56,13 @@ NAMES = {
     "process": ("process",),
     "tags": ("tags",),
 }
-"""Names of columns, the better known first. Names of `start` and `end` without a unit are in the
-unit of the format, or as their size says."""
+"""Normalized names of columns, by preference."""
 PAIRS = (
     ("spanid", "transactionid"),
     ("spanname", "transactionname"),
     ("spandurationus", "transactiondurationus"),
 )
-"""Columns of Elastic APM: the second counts in rows where the first is blank."""
+"""Columns of Elastic APM: the second replaces blanks in the first."""
 UNITS = {
     "starttimeunixnano": "ns",
     "endtimeunixnano": "ns",
@@ -74,21 +73,18 @@ UNITS = {
     "spandurationus": "us",
     "transactiondurationus": "us",
 }
-"""Units that names of columns declare."""
 DOCUMENTS = {
     "Jaeger's export": ("data", "spans"),
     "OTLP's JSON": ("resourcespans", "batches", "scopespans"),
     "Chrome's trace events": ("traceevents",),
     "OpenTelemetry's console exporter": ("context", "spancontext"),
 }
-"""Nested documents that only readers of files take, by one of their columns."""
+"""Nested documents that only readers of files support, by some of their columns."""
 COLUMNS = (
     *("kind", "id", "member", "parents", "topics", "start_time", "end_time", "role", "text"),
     *("reason", "unreadable_times", "time_unit", "unreadable_causes"),
 )
-"""Columns of the result: those of the event schema that spans tell; why a row is no event;
-unreadable times; the unit of its times, if not the declared one; parents and links without a
-span."""
+"""Columns of the result: the event schema's columns of spans, and defects of the row."""
 _TEXTS = pa.list_(pa.string())
 _KINDS = [pa.string()] * 3 + [_TEXTS] * 2 + [pa.int64()] * 2 + [pa.string()] * 3
 _KINDS += [pa.int64(), pa.string(), pa.int64()]
@@ -96,11 +92,10 @@ SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
 
 
 _TIME_LIKE = re.compile(r"time|start|begin|^ts|date$")
-"""Plain names of columns that may hold times."""
 
 
 class Found(NamedTuple):
-    """Columns of a table of spans; None for those that it lacks."""
+    """Columns of a table of spans (None: absent)."""
 
     trace: str
     span: str
@@ -116,12 +111,12 @@ class Found(NamedTuple):
     resource: str | None
     service: str | None
     process: str | None
-    """Of Jaeger: a struct with the service and its tags."""
+    """Struct with the service and its tags (Jaeger)."""
     tags: str | None
-    """Of Jaeger: a list of structs with key and value."""
+    """List of structs with key and value (Jaeger)."""
 
     def unit(self) -> str:
-        """Return the declared unit of times."""
+        """Return the declared unit of times: of the column's name, else of the format."""
         declared = None if self.start is None else UNITS.get(plain_name(self.start))
         return declared or ("us" if self.process is not None else "ns")
 
@@ -131,10 +126,7 @@ class Found(NamedTuple):
 
 
 def found_in(columns: Sequence[str]) -> Found:
-    """Return the columns by their meaning.
-
-    Raise InputError for columns that are no spans, and for spans without a column of causes.
-    """
+    """Return the columns of spans. Raise InputError without ids of spans or causes."""
     known = {plain_name(name): name for name in reversed(columns)}
     of = {
         what: next((known[name] for name in names if name in known), None)
@@ -143,37 +135,37 @@ def found_in(columns: Sequence[str]) -> Found:
     shown = ", ".join(columns)[:300]
     if of["trace"] is None or of["span"] is None:
         raise InputError(
-            f"no columns of a trace's and a span's id (traceId, spanId); there are {shown}"
-            + _document(known)
+            f"no columns of a trace's and a span's id (traceId, spanId); columns are {shown}"
+            + _describe_document(known)
         )
-    if "references" not in known:  # these two have meaning in Jaeger's rows alone
+    if "references" not in known:  # only in tables of Jaeger
         of["process"] = of["tags"] = None
     if (of["link_traces"] is None) != (of["link_spans"] is None):
-        raise InputError("links need both columns, of trace ids and of span ids")
+        raise InputError("links need two columns, for trace ids and span ids; add the other one")
     if of["parent"] is None and of["links"] != known.get("references", ""):
         raise InputError(
             "no column of a span's parent (parentSpanId, parentId, references), so no span would "
-            f"have a cause; there are {shown}. Rename the column that holds it; where no span has "
-            "a parent, add one of nulls"
+            f"have a cause; columns are {shown}; rename the column of parents, or add one of nulls "
+            "if no span has a parent"
         )
     if of["start"] is None and of["end"] is None:
         timed = [name for name in columns if _TIME_LIKE.search(plain_name(name))]
         if timed:
             raise InputError(
-                f"no column of a span's start or end (startTimeUnixNano, start) is known, and "
-                f"{', '.join(timed)[:300]} may hold one: rename it, or drop it"
+                f"no column of a span's start or end (startTimeUnixNano, start); "
+                f"{', '.join(timed)[:300]} may contain it: rename it, or drop it"
             )
     return Found(**of)  # type: ignore[arg-type]
 
 
 def pairs_in(columns: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the columns of spans and of transactions to join."""
+    """Return the pairs of columns of spans and transactions to merge."""
     known = {plain_name(name): name for name in reversed(columns)}
     return [(known[one], known[other]) for one, other in PAIRS if {one, other} <= known.keys()]
 
 
-def _with_joined_pairs(table: Any) -> Any:
-    """Return a table whose blank cells of spans hold those of transactions."""
+def _join_column_pairs(table: Any) -> Any:
+    """Return a table with the cells of transactions in blank cells of spans."""
     for name, other in pairs_in(table.column_names):
         column = table[name]
         if column.type != table[other].type:
@@ -185,29 +177,27 @@ def _with_joined_pairs(table: Any) -> Any:
     return table
 
 
-def _document(known: Iterable[str]) -> str:
-    """Return a hint on a nested document and its reader."""
+def _describe_document(known: Iterable[str]) -> str:
     for what, names in DOCUMENTS.items():
         if not set(names).isdisjoint(known):
             return (
-                f". This looks like {what}: read the files with antecede.tables.trace.arrow.read, "
+                f"; this looks like {what}: read the files with antecede.tables.trace.arrow.read, "
                 'or on Spark with spark.read.format("antecede") (antecede.spark.register_source)'
             )
     return ""
 
 
 def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
-    """Return the events of spans in the columns `COLUMNS`, a row for each row.
+    """Return the events of spans in the columns `COLUMNS`, one row per row.
 
-    Zipkin's (`traceId`, `id`, `localEndpoint`, ...; times in microseconds or timestamps): a row for
-    each event, as two processes may share a span, or one report it in pieces; all rows of a trace
-    must be there.
+    Ids are text, bytes or integers (`spans_ids`). Times are whole numbers, text or timestamps. The
+    unit is that of the column's name, else of the format (Jaeger: us, else ns), unless the size
+    shows another (`time_unit`). `kind` is text or a number. Links and references are a list of
+    structs or two lists. Resource attributes are a map. A row without ids has a `reason`.
 
-    Ids are text, bytes or integers (`spans_ids`). Times are whole numbers, as numbers or text, or
-    timestamps; the unit is that of the column's name or of the format (Jaeger: microseconds, else
-    nanoseconds), or another that the size tells (`time_unit`). `kind` is a word or a number; links
-    and references are a list of structs or two lists; resource attributes a map. A row without its
-    ids has a `reason` and no id. Raise InputError as `found_in` does.
+    Tables of Zipkin (`traceId`, `id`, `localEndpoint`) give one row per event, because processes
+    may share a span or report it in several rows. They must contain all rows of a trace. Raise
+    InputError as `found_in` does.
 
         events = events_of_spans(pyarrow.parquet.read_table("spans.parquet"))
     """
@@ -215,11 +205,11 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
         check_zipkin(table.column_names)
         return table_of(list(rows_of(table)))
     of = found_in(table.column_names)
-    table = _with_joined_pairs(table)
+    table = _join_column_pairs(table)
     units = of.unit(), of.duration_unit()
     _check_types(table, of)
-    columns = [_values(table, name, units[0]) for name in of]
-    return table_of([_event(Found(*row), *units) for row in zip(*columns, strict=True)])
+    columns = [_read_values(table, name, units[0]) for name in of]
+    return table_of([_make_event_row(Found(*row), *units) for row in zip(*columns, strict=True)])
 
 
 def _check_types(table: Any, of: Found) -> None:
@@ -235,23 +225,23 @@ def _check_types(table: Any, of: Found) -> None:
             raise InputError(f"column {of.service} must be text; it is {kind}")
 
 
-def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
-    """Return rows in `COLUMNS` as a table."""
-    if not made:
+def table_of(rows: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
+    """Return a table of rows with the columns `COLUMNS`."""
+    if not rows:
         nothing: pyarrow.Table = SCHEMA.empty_table()
         return nothing
-    values = zip(zip(*made, strict=True), _KINDS, strict=True)
+    values = zip(zip(*rows, strict=True), _KINDS, strict=True)
     arrays = [pa.array(column, kind) for column, kind in values]
     found: pyarrow.Table = pa.Table.from_arrays(arrays, schema=SCHEMA)
     return found
 
 
-def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
-    """Return the values of a column; timestamps and durations as numbers of the table's unit."""
+def _read_values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
+    """Return the values of a column, timestamps and durations as numbers of `unit`."""
     if name is None:
         return [None] * table.num_rows
     column = table[name]
-    if (times := times_in(column, unit)) is not None:
+    if (times := times_to_numbers(column, unit)) is not None:
         return times
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         return [None if value is None else int(value) for value in column.to_pylist()]
@@ -259,12 +249,12 @@ def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
     return found
 
 
-def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
+def _make_event_row(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
     links = row.links or ()
     if row.link_traces is not None and row.link_spans is not None:
         pairs = zip_longest(row.link_traces, row.link_spans)
         links = [{"traceId": trace, "spanId": span} for trace, span in pairs]
-    tags = tags_in({"tags": _mapping(row.tags)})
+    tags = read_tags({"tags": _map_to_dict(row.tags)})
     record = {
         "traceId": row.trace,
         "spanId": row.span,
@@ -274,36 +264,42 @@ def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
         "duration": row.duration,
         "kind": tags.get("span.kind") if row.kind is None else row.kind,
         "name": row.name,
-        "links": [_plain(link) for link in links],
+        "links": [_normalize_link(link) for link in links],
     }
     try:
-        part = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
+        part = read_span(record, _find_member(row), Unit(unit), duration_unit=duration_unit)
     except ValueError:
         return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None, 0)
     name = f"{part.trace}/{part.span}"
-    told = (part.start, part.end, part.role, part.name, None, part.unreadable, part.taken)
+    fields = (
+        part.start,
+        part.end,
+        part.role,
+        part.name,
+        None,
+        part.unreadable_times,
+        part.actual_unit,
+    )
     causes = list(part.causes)
-    return (EVENT, name, part.member, causes, [part.trace], *told, part.unreadable_causes)
+    return (EVENT, name, part.member, causes, [part.trace], *fields, part.unreadable_causes)
 
 
-def _member(row: Any) -> str | None:
+def _find_member(row: Any) -> str | None:
     if isinstance(row.process, Mapping):
         where = {plain_name(key): value for key, value in row.process.items()}
-        tags = {key: _mapping(where.get(key)) for key in ("tags", "tag")}
-        return member_of(where.get("servicename"), tags_in(tags))
+        tags = {key: _map_to_dict(where.get(key)) for key in ("tags", "tag")}
+        return find_member(where.get("servicename"), read_tags(tags))
     attributes = dict(row.resource or ())
     if row.service is not None:
         attributes.setdefault(SERVICE, row.service)
-    return process_of(attributes)
+    return find_process(attributes)
 
 
-def _mapping(value: Any) -> Any:
-    """Return a map of Arrow (a list of pairs) as a dict."""
+def _map_to_dict(value: Any) -> Any:
     is_map = isinstance(value, list) and value and isinstance(value[0], tuple)
     return dict(value) if is_map else value
 
 
-def _plain(link: Any) -> dict[str, Any]:
-    """Return a link under the names of OTLP's JSON."""
+def _normalize_link(link: Any) -> dict[str, Any]:
     known = {plain_name(key): value for key, value in (link or {}).items()}
     return {"traceId": known.get("traceid"), "spanId": known.get("spanid")}

@@ -1,9 +1,9 @@
-"""Times of spans, and the unit of their numbers.
+"""Parser of span times, with detection of a wrong unit.
 
-Formats declare a unit, and programs write another. A number is read in another unit if it is no
-time from 2010 to 2039 in the declared unit and is one in the other. It is counted and reported with
-the option that forbids it. No number is in the range of two units. The start decides for the
-duration, and for an end that fits no unit better.
+Some programs do not write the unit that their format declares. A number is read in another unit if
+only that unit gives a time from 2010 to 2039; ranges of units do not overlap. Such spans are
+counted, and the report names the option that sets the unit. The unit of the start also applies to
+the duration, and to an end that fits no unit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Any, Final, NamedTuple
 from antecede.tables.trace import text
 from antecede.tables.trace.causes import UNREADABLE_CAUSES as UNREADABLE_CAUSES
 from antecede.tables.trace.causes import UNREADABLE_IN
-from antecede.tables.trace.time_text import DECLARED, TAKEN_AS, UNREADABLE
+from antecede.tables.trace.time_text import DECLARED_UNIT, SPANS_READ_AS, UNREADABLE_TIMES
 
 FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each unit."""
-CAUSES_IN: Final = "parent or links"
-"""Place of causes, for reports."""
+CAUSES_PLACE: Final = "parent or links"
 _FIRST_S, _LAST_S = 1_262_304_000, 2_208_988_800  # 2010-01-01, 2040-01-01
 
 RANGES: Final = {
@@ -31,25 +30,25 @@ RANGES: Final = {
 
 
 class Unit(NamedTuple):
-    """The unit of a format's numbers."""
+    """Unit of numeric times."""
 
     declared: str
     is_fixed: bool = False
-    """Whether the user named it: no other is suspected."""
+    """True if the user set it, which disables detection."""
 
 
-class Times(NamedTuple):
+class SpanTimes(NamedTuple):
     """Start and end of a span, ns."""
 
     start: int | None
     end: int | None
-    unreadable: int
-    taken: str | None
+    unreadable_times: int
+    actual_unit: str | None
     """Unit of the numbers, if not the declared one."""
 
 
-def unit_for(declared: str, given: str | None) -> Unit:
-    """Return the unit that the user gave, else that of the format."""
+def choose_unit(declared: str, given: str | None) -> Unit:
+    """Return the unit of the user, else of the format."""
     return Unit(given or declared, given is not None)
 
 
@@ -59,27 +58,26 @@ def read_times(
     end: object = None,
     duration: object = None,
     duration_unit: str | None = None,
-) -> Times:
-    """Return the times of a span from numbers, as numbers or text.
+) -> SpanTimes:
+    """Return the times of a span from numbers or numeric text; None, zero and "" are absent.
 
-    `duration` counts without an end; its default unit is that of the start. None, zero and empty
-    text are no time.
+    Without an end, `duration` gives it, in `duration_unit` (default: unit of the start).
     """
-    begins = start if _is_there(start) else end
-    taken = unit.declared if unit.is_fixed else fitting_unit(begins, unit.declared)
-    first, bad = _nanoseconds(start, taken)
-    ends = taken if unit.is_fixed else fitting_unit(end, taken)
-    last, also_bad = _nanoseconds(end, ends)
-    if not _is_there(end) and duration not in (None, ""):
-        length = text.nanoseconds(duration, duration_unit or taken)
+    begins = start if _is_present(start) else end
+    taken = unit.declared if unit.is_fixed else find_fitting_unit(begins, unit.declared)
+    first, bad = _parse_time(start, taken)
+    ends = taken if unit.is_fixed else find_fitting_unit(end, taken)
+    last, also_bad = _parse_time(end, ends)
+    if not _is_present(end) and duration not in (None, ""):
+        length = text.parse_nanoseconds(duration, duration_unit or taken)
         also_bad = int(length is None)
-        last = None if first is None or length is None else text.int64(first + length)
+        last = None if first is None or length is None else text.parse_int64(first + length)
     suspected = next((one for one in (taken, ends) if one != unit.declared), None)
-    return Times(first, last, bad + also_bad, suspected)
+    return SpanTimes(first, last, bad + also_bad, suspected)
 
 
-def fitting_unit(value: object, declared: str) -> str:
-    """Return the declared unit, or the other whose range holds the number."""
+def find_fitting_unit(value: object, declared: str) -> str:
+    """Return the unit whose range contains the number, else the declared one."""
     number = value
     if isinstance(number, str) and len(number) < 40:
         try:
@@ -91,37 +89,37 @@ def fitting_unit(value: object, declared: str) -> str:
     return next((unit for unit, (low, end) in RANGES.items() if low <= number < end), declared)
 
 
-def _is_there(value: object) -> bool:
+def _is_present(value: object) -> bool:
     return value is not None and value not in (0, "", "0")
 
 
-def _nanoseconds(value: object, unit: str) -> tuple[int | None, int]:
-    if not _is_there(value):
+def _parse_time(value: object, unit: str) -> tuple[int | None, int]:
+    if not _is_present(value):
         return None, 0
-    found = text.nanoseconds(value, unit)
+    found = text.parse_nanoseconds(value, unit)
     return found, int(found is None)
 
 
 class TimeCounts:
-    """Counts over the spans of a file: unreadable times and causes, other units."""
+    """Counts of a file's spans: unreadable times and causes, undeclared units."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._counts: Counter[str] = Counter()
-        self._taken: Counter[str] = Counter()
+        self._actual_units: Counter[str] = Counter()
 
-    def add(self, unreadable: int, taken: str | None, causes: int = 0) -> None:
-        """Count a span; `causes`: its parents and links that name no span."""
-        self._counts[UNREADABLE] += unreadable
+    def add(self, unreadable_times: int, actual_unit: str | None, causes: int = 0) -> None:
+        """Count a span; `causes`: number of its invalid parents and links."""
+        self._counts[UNREADABLE_TIMES] += unreadable_times
         self._counts[UNREADABLE_CAUSES] += causes
-        if taken is not None:
-            self._taken[f"{TAKEN_AS}{taken}"] += 1
+        if actual_unit is not None:
+            self._actual_units[f"{SPANS_READ_AS}{actual_unit}"] += 1
 
-    def details(self) -> Mapping[str, Any]:
-        """Return details for counts above zero."""
-        found: dict[str, Any] = {**+self._counts, **self._taken}
+    def collect_details(self) -> Mapping[str, Any]:
+        """Return the details for counts above zero."""
+        found: dict[str, Any] = {**+self._counts, **self._actual_units}
         if UNREADABLE_CAUSES in found:
-            found[UNREADABLE_IN] = CAUSES_IN
-        if self._taken:
-            found[DECLARED] = self._unit.declared
+            found[UNREADABLE_IN] = CAUSES_PLACE
+        if self._actual_units:
+            found[DECLARED_UNIT] = self._unit.declared
         return found

@@ -1,20 +1,18 @@
-"""Spans in Zipkin's JSON, version 2 and version 1 of the API.
+"""Parser of spans in Zipkin's JSON, versions 2 and 1 of the API.
 
-A file is an array of spans, of arrays of spans, or a span a line.
+A file is an array of spans, an array of arrays of spans, or one span per line.
 
-Theory of operation
--------------------
-A client and a server may share a span id: two rows, or in version 1 one row with the annotations of
-both (cs, sr). They are two events, the server's caused by the client's. A child follows the part in
-its own process if there is one, else the client's. Some processes report a span in pieces: pieces
-without a time are merged into the one with it.
+A client and a server may share a span id: two rows, or in version 1 one row with annotations of
+both (cs, sr). They become two events, the server's caused by the client's. The cause of a child is
+the part in its own process, else the client's. A process may report a span in several rows: rows
+without a time are merged into the row with it.
 
-The end of the file tells which ids are shared, so a file is read twice: first the parts of each
-span id are noted (17 bytes a span), then the events are made. The client's or only part is
-TRACE/SPAN, a server's part beside others TRACE/SPAN/PROCESS.
+Shared ids are known only at the end of the file, so a file is read twice. The first reading indexes
+the parts of each span id (17 bytes per span), the second makes the events. The client's or only
+part has the id TRACE/SPAN; a server's part of a shared span has TRACE/SPAN/PROCESS.
 
-Programs with ids of 64 bits keep the right half of an id of 128 bits. Such a trace is joined with
-the longer one if exactly one ends so; then the file is read three times.
+Programs with 64-bit ids keep the right half of a 128-bit id. Such a trace is joined with the longer
+one if exactly one ends with it; then the file is read three times.
 """
 
 from __future__ import annotations
@@ -29,74 +27,73 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.tables.trace import text
-from antecede.tables.trace.formats.json_stream import Broken, items
+from antecede.tables.trace.formats.json_stream import MalformedElement, read_elements
 from antecede.tables.trace.formats.partial_span import (
     CLIENT,
     CONSUMER,
     PRODUCER,
-    RECEIVING,
+    RECEIVER_ROLES,
     ROLES,
     SERVER,
-    Part,
-    bad_span,
-    columns_of,
-    make_part,
-    name_of,
-    process,
-    status_in,
-    words,
+    PartialSpan,
+    collect_columns,
+    find_status,
+    make_malformed_span,
+    make_partial_span,
+    make_process_name,
+    make_span_id,
+    strip_text,
 )
 from antecede.tables.trace.formats.spans_ids import TraceIds
-from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, read_times, unit_for
+from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, choose_unit, read_times
 from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
 
 Keys = npt.NDArray[np.int64]
 Piece = tuple[Event, Mapping[str, Any] | None]
-"""An event, and its further columns."""
 _MICROS = Unit("us")
-_SENT, _RECEIVED, _UNSAID = 0, 1, 2
-_OLD = {"cs": CLIENT, "cr": CLIENT, "sr": SERVER, "ss": SERVER, "ms": PRODUCER, "mr": CONSUMER}
+_SENT, _RECEIVED, _UNKNOWN_SIDE = 0, 1, 2
+_V1_ROLES = {"cs": CLIENT, "cr": CLIENT, "sr": SERVER, "ss": SERVER, "ms": PRODUCER, "mr": CONSUMER}
 _BEGIN = {"cs", "sr", "ms", "mr"}
 
 
 def read(
-    path: Path, options: ReadOptions, own: bool
+    path: Path, options: ReadOptions, keep_extra: bool
 ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
     """Yield an event for each part of each span."""
-    unit = unit_for("us", options.time_unit)
-    known = known_of(lambda: _parts_in(path, unit))
-    whole = Whole(known)
+    unit = choose_unit("us", options.time_unit)
+    known = index_parts(lambda: _read_all_parts(path, unit))
+    whole = EventMerger(known)
     source = str(path)
     counts = TimeCounts(unit)
-    for found in items(path, nested=True):
-        if isinstance(found, Broken):
+    for found in read_elements(path, nested=True):
+        if isinstance(found, MalformedElement):
             yield Quarantined(source, found.line, None, found.reason, found.raw), None
             continue
         try:
-            parts = parts_of(found.value, unit, own)
+            parts = parts_of(found.value, unit, keep_extra)
         except ValueError as error:
-            identity, reason, raw = bad_span(found.value, "id", error)
+            identity, reason, raw = make_malformed_span(found.value, "id", error)
             identity = text.shorten(identity) if identity else None
             yield Quarantined(source, found.line, identity, reason, raw), None
             continue
         for part in parts:
-            counts.add(part.unreadable, part.taken, part.unreadable_causes)
-            yield from whole.take(part, source, found.line)
-    yield from whole.rest()  # nothing, unless the file changed between the two readings
+            counts.add(part.unreadable_times, part.actual_unit, part.unreadable_causes)
+            yield from whole.add_part(part, source, found.line)
+    yield from whole.take_rest()  # empty unless the file changed between the readings
     for name, count in (
-        ("shared_spans", known.shared),
-        ("merged_rows", whole.merged),
-        ("joined_traces", len(known.joined)),
-        *counts.details().items(),
+        ("shared_spans", known.shared_spans),
+        ("merged_rows", whole.merged_rows),
+        ("joined_traces", len(known.longer_traces)),
+        *counts.collect_details().items(),
     ):
         if count:
             yield Detail(name, count), None
 
 
-def _parts_in(path: Path, unit: Unit) -> Iterator[Part]:
-    for found in items(path, nested=True):
-        if isinstance(found, Broken):
+def _read_all_parts(path: Path, unit: Unit) -> Iterator[PartialSpan]:
+    for found in read_elements(path, nested=True):
+        if isinstance(found, MalformedElement):
             continue
         try:
             yield from parts_of(found.value, unit)
@@ -104,37 +101,39 @@ def _parts_in(path: Path, unit: Unit) -> Iterator[Part]:
             continue
 
 
-class Whole:
-    """Events of parts; pieces wait until all of them are there."""
+class EventMerger:
+    """Builder of events from parts; rows of one part are merged when all are read."""
 
-    def __init__(self, known: Known) -> None:
-        self.known = known
-        self.merged = 0
+    def __init__(self, index: SpanIndex) -> None:
+        self.index = index
+        self.merged_rows = 0
         self._waiting: dict[tuple[str, str | None], list[Piece]] = {}
 
-    def take(self, part: Part, source: str = "", line: int = 0) -> Iterator[Piece]:
+    def add_part(self, part: PartialSpan, source: str = "", line: int = 0) -> Iterator[Piece]:
         """Yield the events that are complete with this part."""
-        part = self.known.renamed(part)
-        event = part.event(self.known.identity(part), self.known.causes(part), source, line)
-        rows = self.known.rows(part)
+        part = self.index.rename_trace(part)
+        event = part.to_event(
+            self.index.make_identity(part), self.index.find_causes(part), source, line
+        )
+        rows = self.index.count_rows(part)
         if rows == 1:
-            yield event, part.own
+            yield event, part.extra
             return
         pieces = self._waiting.setdefault((event.id, event.member), [])
-        pieces.append((event, part.own))
+        pieces.append((event, part.extra))
         if len(pieces) == rows:
-            whole = list(_merged(self._waiting.pop((event.id, event.member))))
-            self.merged += rows - len(whole)
+            whole = list(_merge_pieces(self._waiting.pop((event.id, event.member))))
+            self.merged_rows += rows - len(whole)
             yield from whole
 
-    def rest(self) -> Iterator[Piece]:
-        """Yield pieces that never became complete."""
+    def take_rest(self) -> Iterator[Piece]:
+        """Yield the events of incomplete parts."""
         for pieces in self._waiting.values():
             yield from pieces
 
 
-def _merged(pieces: list[Piece]) -> Iterator[Piece]:
-    """Merge rows without a time into the first with one; others stay rows."""
+def _merge_pieces(pieces: list[Piece]) -> Iterator[Piece]:
+    """Merge rows without a time into the first row with one; other rows are unchanged."""
     timed = [piece for piece in pieces if piece[0].start_time is not None] or pieces[:1]
     for piece, own in pieces:
         first, columns = timed[0]
@@ -155,160 +154,161 @@ def _merged(pieces: list[Piece]) -> Iterator[Piece]:
 # --- which ids are shared -----------------------------------------------------------------
 
 
-def known_of(parts: Callable[[], Iterable[Part]]) -> Known:
-    """Return what the rows say together; `parts` gives them anew at each call."""
-    known = Known(parts())
-    if joined := known.halves.joined():
-        known = Known(_renamed(parts(), joined))
-        known.joined = joined
+def index_parts(parts: Callable[[], Iterable[PartialSpan]]) -> SpanIndex:
+    """Return the index of all parts; `parts` restarts the iteration at each call."""
+    known = SpanIndex(parts())
+    if joined := known.trace_ids.find_longer_ids():
+        known = SpanIndex(_rename_traces(parts(), joined))
+        known.longer_traces = joined
     return known
 
 
-def _renamed(parts: Iterable[Part], joined: Mapping[str, str]) -> Iterator[Part]:
+def _rename_traces(
+    parts: Iterable[PartialSpan], joined: Mapping[str, str]
+) -> Iterator[PartialSpan]:
     return (part._replace(trace=joined.get(part.trace, part.trace)) for part in parts)
 
 
-class Known:
-    """Parts of each span id over all rows, and in how many rows each is."""
+class SpanIndex:
+    """Index of the parts of each span id, and of the number of rows per part."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[PartialSpan]) -> None:
         spans, places, codes = array("q"), array("q"), bytearray()
-        self.halves = TraceIds()
-        self.joined: Mapping[str, str] = {}
-        """Longer ids of traces by their right halves."""
+        self.trace_ids = TraceIds()
+        self.longer_traces: Mapping[str, str] = {}
+        """128-bit trace ids by their right halves."""
         for part in parts:
-            self.halves.add(part.trace)
-            spans.append(_span_key(part.trace, part.span))
-            places.append(_place_key(part.trace, part.span, part.member))
-            codes.append(_code(part))
+            self.trace_ids.add(part.trace)
+            spans.append(_make_span_key(part.trace, part.span))
+            places.append(_make_process_key(part.trace, part.span, part.member))
+            codes.append(_get_side(part))
         span = np.frombuffer(spans, np.int64) if spans else np.empty(0, np.int64)
         place = np.frombuffer(places, np.int64) if places else np.empty(0, np.int64)
         code = np.frombuffer(codes, np.uint8) if codes else np.empty(0, np.uint8)
         received_at = np.unique(place[code == _RECEIVED])
-        # A row that does not say its side belongs to the receiver that it stands beside.
-        received = (code == _RECEIVED) | ((code == _UNSAID) & np.isin(place, received_at))
+        # A row without a side belongs to the receiver in the same process.
+        received = (code == _RECEIVED) | ((code == _UNKNOWN_SIDE) & np.isin(place, received_at))
         _, first = np.unique(place[received], return_index=True)
         receivers, count = np.unique(span[received][first], return_counts=True)
         self._sent = np.unique(span[~received])
         both = np.isin(receivers, self._sent)
-        self._several = receivers[both | (count > 1)]
+        self._several_receivers = receivers[both | (count > 1)]
         self._received_at = received_at
         self._repeated: tuple[tuple[Keys, Keys], ...] = (
-            _repeated(place[~received]),
-            _repeated(place[received]),
+            _count_repeated(place[~received]),
+            _count_repeated(place[received]),
         )
-        self.shared = int(np.count_nonzero(both))
+        self.shared_spans = int(np.count_nonzero(both))
 
-    def renamed(self, part: Part) -> Part:
-        """Return the part under the longer id of its trace."""
-        trace = self.joined.get(part.trace)
+    def rename_trace(self, part: PartialSpan) -> PartialSpan:
+        """Return the part with the longer id of its trace, if any."""
+        trace = self.longer_traces.get(part.trace)
         return part if trace is None else part._replace(trace=trace)
 
-    def identity(self, part: Part) -> str:
-        """Return the identity of the part's event."""
-        plain = name_of(part.trace, part.span)
-        if not self._is_received(part) or not _has(self._several, _span_key(part.trace, part.span)):
+    def make_identity(self, part: PartialSpan) -> str:
+        """Return the event id of the part."""
+        plain = make_span_id(part.trace, part.span)
+        if not self._is_received(part) or not _contains(
+            self._several_receivers, _make_span_key(part.trace, part.span)
+        ):
             return plain
         return f"{plain}/{part.member or ''}"
 
-    def causes(self, part: Part) -> tuple[str, ...]:
-        """Return the identity of the part that caused this one."""
-        if self._is_received(part) and _has(self._sent, _span_key(part.trace, part.span)):
-            return (name_of(part.trace, part.span),)
+    def find_causes(self, part: PartialSpan) -> tuple[str, ...]:
+        """Return the event id of the part that caused this part."""
+        if self._is_received(part) and _contains(self._sent, _make_span_key(part.trace, part.span)):
+            return (make_span_id(part.trace, part.span),)
         if part.parent is None:
             return ()
-        plain = name_of(part.trace, part.parent)
-        several = _has(self._several, _span_key(part.trace, part.parent))
-        if several and _has(self._received_at, _place_key(part.trace, part.parent, part.member)):
+        plain = make_span_id(part.trace, part.parent)
+        several = _contains(self._several_receivers, _make_span_key(part.trace, part.parent))
+        if several and _contains(
+            self._received_at, _make_process_key(part.trace, part.parent, part.member)
+        ):
             return (f"{plain}/{part.member or ''}",)
         return (plain,)
 
-    def rows(self, part: Part) -> int:
-        """Return in how many rows the part is."""
+    def count_rows(self, part: PartialSpan) -> int:
+        """Return the number of rows of the part."""
         keys, counts = self._repeated[self._is_received(part)]
-        key = _place_key(part.trace, part.span, part.member)
+        key = _make_process_key(part.trace, part.span, part.member)
         at = bisect_left(keys, key)
         return int(counts[at]) if at < len(keys) and keys[at] == key else 1
 
-    def _is_received(self, part: Part) -> bool:
-        code = _code(part)
-        if code == _UNSAID:
-            key = _place_key(part.trace, part.span, part.member)
-            return _has(self._received_at, key)
+    def _is_received(self, part: PartialSpan) -> bool:
+        code = _get_side(part)
+        if code == _UNKNOWN_SIDE:
+            key = _make_process_key(part.trace, part.span, part.member)
+            return _contains(self._received_at, key)
         return code == _RECEIVED
 
 
-def _repeated(keys: Keys) -> tuple[Keys, Keys]:
+def _count_repeated(keys: Keys) -> tuple[Keys, Keys]:
     found, counts = np.unique(keys, return_counts=True)
     return found[counts > 1], counts[counts > 1].astype(np.int64)
 
 
-def _has(keys: Keys, key: int) -> bool:
+def _contains(keys: Keys, key: int) -> bool:
     at = bisect_left(keys, key)
     return at < len(keys) and bool(keys[at] == key)
 
 
-def _span_key(trace: str, span: str) -> int:
-    return hash((trace, span))  # 64 bits; two spans of a file with one hash are not to be feared
+def _make_span_key(trace: str, span: str) -> int:
+    return hash((trace, span))  # 64 bits: collisions within a file are negligible
 
 
-def _place_key(trace: str, span: str, member: str | None) -> int:
+def _make_process_key(trace: str, span: str, member: str | None) -> int:
     return hash((trace, span, member))
 
 
-def _code(part: Part) -> int:
-    if part.shared or part.role in RECEIVING:
+def _get_side(part: PartialSpan) -> int:
+    if part.is_shared or part.role in RECEIVER_ROLES:
         return _RECEIVED
-    return _UNSAID if part.role is None else _SENT
+    return _UNKNOWN_SIDE if part.role is None else _SENT
 
 
 # --- one record ---------------------------------------------------------------------------
 
 
-def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Part]:
-    """Return the parts in a row: one, or two in version 1.
-
-    `own`: with status, kind and tags. Raise ValueError with the reason for no span.
-    """
+def parts_of(record: object, unit: Unit = _MICROS, keep_extra: bool = False) -> list[PartialSpan]:
+    """Return the parts in a row: one, or two in version 1. Raise ValueError if there is none."""
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    kind = (words(record.get("kind")) or "").lower() or None
+    kind = (strip_text(record.get("kind")) or "").lower() or None
     times = read_times(unit, record.get("timestamp"), None, record.get("duration") or None)
-    tags = _tags(record) if own else {}
-    plain = make_part(
+    tags = _read_tags(record) if keep_extra else {}
+    plain = make_partial_span(
         [record.get(key) for key in ("traceId", "id", "parentId")],
-        _endpoint(record.get("localEndpoint")),
+        _read_endpoint(record.get("localEndpoint")),
         kind,
         times,
         record.get("name"),
-        own=columns_of(status_in(tags), kind, tags) if own else None,
-    )._replace(shared=record.get("shared") is True)
-    return _old_parts(record, plain, unit) if "localEndpoint" not in record else [plain]
+        extra=collect_columns(find_status(tags), kind, tags) if keep_extra else None,
+    )._replace(is_shared=record.get("shared") is True)
+    return _read_old_parts(record, plain, unit) if "localEndpoint" not in record else [plain]
 
 
-def _tags(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the tags: a map, or binary annotations of version 1."""
+def _read_tags(record: dict[str, Any]) -> dict[str, Any]:
     found = record.get("tags")
     if isinstance(found, dict):
         return found
     return {
         str(note.get("key")): note.get("value")
-        for note in _list(record.get("binaryAnnotations"))
+        for note in _get_list(record.get("binaryAnnotations"))
         if isinstance(note, dict) and note.get("key") not in ("sa", "ca", "ma")
     }
 
 
-def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
-    """Return the parts of a span of version 1, by its annotations."""
+def _read_old_parts(record: dict[str, Any], plain: PartialSpan, unit: Unit) -> list[PartialSpan]:
     times: dict[str, dict[str, int | None]] = {}
     where: dict[str, str | None] = {}
     other = None
-    for note in _list(record.get("annotations")) + _list(record.get("binaryAnnotations")):
+    for note in _get_list(record.get("annotations")) + _get_list(record.get("binaryAnnotations")):
         if not isinstance(note, dict):
             continue
-        member = _endpoint(note.get("endpoint"))
+        member = _read_endpoint(note.get("endpoint"))
         code = note.get("value") if "timestamp" in note else None
-        role = _OLD.get(code) if isinstance(code, str) else None
+        role = _V1_ROLES.get(code) if isinstance(code, str) else None
         if role is None or not isinstance(code, str):
             other = other or (None if note.get("key") in ("sa", "ca", "ma") else member)
             continue
@@ -323,17 +323,19 @@ def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
         end = times[role].get("end") if plain.end is None else plain.end
         member = where[role] or other
         parts.append(plain._replace(role=role, member=member, start=start, end=end))
-        # Times of the span as a whole are those of the side that began it.
-        plain = plain._replace(start=None, end=None, unreadable=0, taken=None, unreadable_causes=0)
+        # The times of the whole span belong to the side that began it.
+        plain = plain._replace(
+            start=None, end=None, unreadable_times=0, actual_unit=None, unreadable_causes=0
+        )
     return parts
 
 
-def _endpoint(endpoint: object) -> str | None:
+def _read_endpoint(endpoint: object) -> str | None:
     if not isinstance(endpoint, dict):
         return None
-    address = words(endpoint.get("ipv4")) or words(endpoint.get("ipv6"))
-    return process(words(endpoint.get("serviceName")), address)
+    address = strip_text(endpoint.get("ipv4")) or strip_text(endpoint.get("ipv6"))
+    return make_process_name(strip_text(endpoint.get("serviceName")), address)
 
 
-def _list(value: object) -> list[Any]:
+def _get_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []

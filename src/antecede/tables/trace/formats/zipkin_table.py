@@ -1,8 +1,7 @@
-"""Zipkin's spans in a table: columns, and rows to events, a trace at a time.
+"""Converter of tables of Zipkin's spans to events.
 
-The rule is that of `spans_zipkin`. All rows of a trace tell which ids are shared and which rows are
-pieces. A table has no order of rows: the rule goes by time, then by content, so that every order of
-rows and every engine gives the same events.
+The rules are those of `spans_zipkin`, which need all rows of a trace. Rows are sorted by time, then
+by content, so that every order of rows and every engine gives the same events.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Any
 import pyarrow
 
 from antecede.errors import InputError
-from antecede.tables.trace.formats.partial_span import Part
+from antecede.tables.trace.formats.partial_span import PartialSpan
 from antecede.tables.trace.formats.spans_times import FACTORS
-from antecede.tables.trace.formats.spans_zipkin import Whole, known_of, parts_of
+from antecede.tables.trace.formats.spans_zipkin import EventMerger, index_parts, parts_of
 from antecede.tables.trace.schema import EVENT, Event
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -25,19 +24,19 @@ FIELDS = (
     *("traceId", "id", "parentId", "kind", "name", "timestamp", "duration", "shared"),
     *("localEndpoint", "annotations", "binaryAnnotations"),
 )
-"""Fields of Zipkin's JSON; columns are known by their plain names."""
+"""Fields of Zipkin's JSON; columns are recognized by `plain_name`."""
 FLAT = {
     "localendpointservicename": "serviceName",
     "localservicename": "serviceName",
     "localendpointipv4": "ipv4",
     "localendpointipv6": "ipv6",
 }
-"""Columns that hold a field of `localEndpoint` alone."""
+"""Columns with one field of `localEndpoint`."""
 _IDS = ("traceId", "id", "parentId")
 _INNER = ("serviceName", "ipv4", "ipv6", "timestamp", "value", "endpoint", "key")
 _CANONICAL = {name.lower(): name for name in (*FIELDS, *_INNER)}
 
-Row = tuple[Any, ...]
+EventRow = tuple[Any, ...]
 
 
 def plain_name(name: str) -> str:
@@ -46,7 +45,7 @@ def plain_name(name: str) -> str:
 
 
 def is_zipkin(columns: Sequence[str]) -> bool:
-    """Return whether these are Zipkin's columns, where a span's id is `id`."""
+    """Return whether these are columns of Zipkin, with the span id in `id`."""
     known = {plain_name(name) for name in columns}
     return {"traceid", "id"} <= known and "spanid" not in known
 
@@ -56,15 +55,15 @@ def check_zipkin(columns: Sequence[str]) -> None:
     known = {plain_name(name) for name in columns}
     if known.isdisjoint(("parentid", "shared", "kind", "annotations")):
         raise InputError(
-            "no column of a span's parent (parentId), nor of the sides of shared spans (kind, "
-            f"shared, annotations), so no span would have a cause; there are "
-            f"{', '.join(columns)[:300]}. Rename the column that holds it; where no span has a "
-            "parent, add one of nulls"
+            "no column of a span's parent (parentId) or of the side of a shared span (kind, "
+            f"shared, annotations), so no span would have a cause; columns are "
+            f"{', '.join(columns)[:300]}; rename the column of parents, or add one of nulls if no "
+            "span has a parent"
         )
 
 
 def used(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns by field, or by `FLAT`'s."""
+    """Return the columns by field of `FIELDS` or key of `FLAT`."""
     fields = {name.lower(): name for name in FIELDS}
     known = {plain_name(name): name for name in reversed(columns)}
     return {
@@ -74,83 +73,78 @@ def used(columns: Sequence[str]) -> dict[str, str]:
     }
 
 
-def rows_of(table: pyarrow.Table) -> Iterator[Row]:
-    """Yield a row in `spans_table.COLUMNS` for each event and each bad row.
-
-    All rows of a trace must be in the table; traces may be several.
-    """
-    parts: list[Part] = []
-    for record in _records(table):
+def rows_of(table: pyarrow.Table) -> Iterator[EventRow]:
+    """Yield a row with `spans_table.COLUMNS` for each event and bad row of whole traces."""
+    parts: list[PartialSpan] = []
+    for record in _read_records(table):
         try:
             parts += parts_of(record)
         except ValueError as error:
             yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0, None, 0)
-    yield from _events(parts)
+    yield from _make_event_rows(parts)
 
 
-def _events(parts: Iterable[Part]) -> Iterator[Row]:
+def _make_event_rows(parts: Iterable[PartialSpan]) -> Iterator[EventRow]:
     ordered = sorted(parts, key=lambda part: (part.start is None, part.start or 0, repr(part)))
-    known = known_of(lambda: ordered)
-    whole = Whole(known)
+    known = index_parts(lambda: ordered)
+    whole = EventMerger(known)
     unreadable: Counter[tuple[str, str | None]] = Counter()
     causes: Counter[tuple[str, str | None]] = Counter()
     taken: dict[tuple[str, str | None], str] = {}
     events: list[Event] = []
     for part in ordered:
-        name = (known.identity(known.renamed(part)), part.member)
-        unreadable[name] += part.unreadable
+        name = (known.make_identity(known.rename_trace(part)), part.member)
+        unreadable[name] += part.unreadable_times
         causes[name] += part.unreadable_causes
-        if part.taken is not None:
-            taken[name] = part.taken
-        events += (event for event, _ in whole.take(part))
-    for event in [*events, *(event for event, _ in whole.rest())]:
-        told = (event.start_time, event.end_time, event.role, event.text, None)
-        # Of several rows of one identity the first has the count of all.
+        if part.actual_unit is not None:
+            taken[name] = part.actual_unit
+        events += (event for event, _ in whole.add_part(part))
+    for event in [*events, *(event for event, _ in whole.take_rest())]:
+        fields = (event.start_time, event.end_time, event.role, event.text, None)
+        # The first of several rows with one id has the counts of all.
         name = (event.id, event.member)
         bad, unread = unreadable.pop(name, 0), causes.pop(name, 0)
         parents, topics = list(event.parents), list(event.topics)
-        yield (EVENT, *name, parents, topics, *told, bad, taken.get(name), unread)
+        yield (EVENT, *name, parents, topics, *fields, bad, taken.get(name), unread)
 
 
-def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows as Zipkin's JSON has them."""
+def _read_records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
     of = used(table.column_names)
-    columns = {what: _values(what, table[name]) for what, name in of.items()}
+    columns = {what: _read_values(what, table[name]) for what, name in of.items()}
     for values in zip(*columns.values(), strict=True):
         record = dict(zip(columns, values, strict=True))
         flat = {FLAT[what]: record.pop(what) for what in of if what in FLAT}
         own = record.pop("localEndpoint", None) or {}
         endpoint = {key: value for key, value in {**flat, **own}.items() if value is not None}
-        if endpoint:  # a span without one may be of version 1, and tells it by its annotations
+        if endpoint:  # without it, the annotations of version 1 count
             record["localEndpoint"] = endpoint
         yield record
 
 
-def _values(what: str, column: Any) -> list[Any]:
-    times = None if what in _IDS else times_in(column, "us")
-    if times is not None:  # Python's own types hold fewer times, and other time zones
+def _read_values(what: str, column: Any) -> list[Any]:
+    times = None if what in _IDS else times_to_numbers(column, "us")
+    if times is not None:  # Python's types have a smaller range and time zones
         return times
     values: list[Any] = column.to_pylist()
-    return values if what in _IDS else [*map(_canonical, values)]
+    return values if what in _IDS else [*map(_canonicalize, values)]
 
 
-def times_in(column: Any, unit: str) -> list[int | None] | None:
-    """Return timestamps and durations as numbers of a unit; None for other types."""
+def times_to_numbers(column: Any, unit: str) -> list[int | None] | None:
+    """Return timestamps and durations as numbers of a unit, None for other types."""
     if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)):
         return None
-    # What is beyond 64 bits in nanoseconds is counted as not readable, like any other time.
+    # Times beyond 64 bits in ns are counted as unreadable later.
     counts = column.cast(pa.int64()).to_pylist()
     factor = FACTORS[column.type.unit]
     return [None if count is None else count * factor // FACTORS[unit] for count in counts]
 
 
-def _canonical(value: Any) -> Any:
-    """Return a value under the names of Zipkin's JSON, bytes as hexadecimal."""
+def _canonicalize(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):
-        return [_canonical(one) for one in value]
+        return [_canonicalize(one) for one in value]
     if isinstance(value, Mapping):
-        named = {_CANONICAL.get(plain_name(key), key): _canonical(v) for key, v in value.items()}
+        named = {_CANONICAL.get(plain_name(key), key): _canonicalize(v) for key, v in value.items()}
         return {key: found for key, found in named.items() if found is not None}
     return value

@@ -1,4 +1,4 @@
-"""Users' tables: their columns to events, block by block."""
+"""Readers and writers of users' tables: Parquet, CSV, JSON lines."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Events in the schema with the columns of the user's table beside them.
+"""Tables of events with the extra columns of the user's table.
 
-A user's column called like one of the schema is kept as `own_NAME`, as the two may differ. A table
-in the schema has nothing of its own under those names.
+A user's column with a name of the schema becomes `own_NAME`, because the two may differ. A table in
+the schema has no such columns.
 """
 
 from __future__ import annotations
@@ -34,48 +34,45 @@ OWN = "own_"
 
 
 class UnlikeError(Exception):
-    """Other columns or types in a later batch than in the file."""
+    """A later batch has other columns or types than the file."""
 
 
-def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, list[str]]:
-    """Return events with the user's columns, and the names of those.
-
-    Raise InputError when a name and its `own_` form are both taken.
-    """
+def with_own(events: Any, extra: pyarrow.Table | None) -> tuple[pyarrow.Table, list[str]]:
+    """Return events with extra columns, and their names. Raise InputError if names collide."""
     table: Any = pa.Table.from_batches([events]) if hasattr(events, "serialize") else events
     names: list[str] = []
-    if own is None:
+    if extra is None:
         return table, names
-    native = set(NAMES) <= set(own.column_names)
-    for name in own.column_names:
+    native = set(NAMES) <= set(extra.column_names)
+    for name in extra.column_names:
         if name in NAMES and native:
             continue
         written = OWN + name if name in NAMES else name
-        if written in table.column_names or (written != name and written in own.column_names):
+        if written in table.column_names or (written != name and written in extra.column_names):
             raise InputError(f"the table has columns {name} and {written}; rename one of them")
-        column: Any = own.column(name)
-        table = table.append_column(own.schema.field(name).with_name(written), column)
+        column: Any = extra.column(name)
+        table = table.append_column(extra.schema.field(name).with_name(written), column)
         names.append(written)
     return table, names
 
 
-def beside_schema(events: Any, own: pyarrow.Table) -> pyarrow.Table:
-    """Return further columns alone, under their names beside the schema's."""
-    table, names = with_own(events, own)
+def rename_extra_columns(events: Any, extra: pyarrow.Table) -> pyarrow.Table:
+    """Return only the extra columns, with the names of `with_own`."""
+    table, names = with_own(events, extra)
     return table.select(names)
 
 
 def with_further(trace: Trace, options: ReadOptions) -> Trace:
-    """Return a trace without the user's columns that are read as columns of the schema."""
+    """Return a trace whose extra columns exclude those read as columns of the schema."""
     if trace.own is None:
         return trace
     if trace.format != TableReader.name:
-        return replace(trace, own=beside_schema(trace.events, trace.own))
+        return replace(trace, own=rename_extra_columns(trace.events, trace.own))
     return replace(trace, own=trace.own.select(further_columns(trace.own.column_names, options)))
 
 
 class Appender:
-    """File of batches of events, with the columns of the first."""
+    """Writer of batches of events to a file with the columns of the first batch."""
 
     def __init__(self, path: Path, format: str) -> None:
         self.rows = 0
@@ -96,21 +93,21 @@ class Appender:
     ) -> None:
         self._open.__exit__(kind, value, at)
 
-    def add(self, events: Any, own: pyarrow.Table | None) -> None:
+    def add(self, events: Any, extra: pyarrow.Table | None) -> None:
         """Append a batch. Raise UnlikeError if it does not fit."""
-        table, names = with_own(events, own)
+        table, names = with_own(events, extra)
         if self._format != JSON_LINES and any(map(is_json, table.schema)):
-            raise UnlikeError  # its type is known when all values are
+            raise UnlikeError  # the type depends on later batches
         if self._write is None:
             self._schema, self.own = table.schema, names
             opened = table_writer(self._path, self._format, unmarked(self._schema))
             self._write = self._open.enter_context(opened)
-        fitted = _fitted(table, self._schema)
+        fitted = _fit_to_schema(table, self._schema)
         self._write(fitted.cast(unmarked(self._schema)) if self._format == PARQUET else fitted)
         self.rows += table.num_rows
 
 
-def _fitted(table: Any, schema: Any) -> Any:
+def _fit_to_schema(table: Any, schema: Any) -> Any:
     if set(table.column_names) - set(schema.names):
         raise UnlikeError
     columns = []

@@ -1,11 +1,9 @@
-"""Tables in blocks of columns, and their rows: Parquet, CSV, JSON lines.
+"""Block readers of Parquet, CSV and JSON lines.
 
-Theory of operation
--------------------
-`csv_rows` and `json_rows` define the rows of a file; blocks hold the same rows. Arrow reads blocks
-of CSV without quotes, carriage returns and odd bytes as Python's csv module does; lines of another
-number of cells are taken out first. From the first other block on the file is read as rows. JSON
-lines are parsed a line at a time: Arrow's reader loses which keys a record lacks, numbers beyond 64
+`read_csv_rows` and `read_json_rows` define the rows of a file; blocks contain the same rows. Arrow
+parses CSV blocks like Python's csv module if they have no quotes, stray carriage returns or invalid
+bytes, after lines with another number of cells are removed. From the first other block on, the file
+is read row by row. Python parses JSON lines: Arrow's reader loses absent keys, numbers beyond 64
 bits, and values of several types.
 """
 
@@ -35,62 +33,62 @@ BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 16_384
 PARQUET_ROWS = 16_384
 MAX_CLEAN_LINE = 100_000
-"""Longest line: Python's csv module refuses longer cells."""
+"""Limit of a line for Arrow; Python's csv module rejects longer cells."""
 
 Ints = npt.NDArray[np.int64]
 
 
-class Block(NamedTuple):
-    """Consecutive rows, as an Arrow batch or as records; and bad ones."""
+class TableBlock(NamedTuple):
+    """Consecutive rows, as an Arrow batch or as records, and bad records."""
 
     batch: Any = None
     records: Sequence[dict[str, Any]] | None = None
     lines: Ints | None = None
-    """Line of each row, where the file has lines."""
+    """Line of each row (None: Parquet)."""
     bad: Sequence[tuple[int, Quarantined]] = ()
     """Bad records, each with the number of good rows before it."""
-    as_text: bool = False
-    """Whether the batch comes from text, for the user's own columns."""
+    is_text: bool = False
+    """True if the batch comes from a text file."""
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Number of good rows."""
         return len(self.records) if self.records is not None else int(self.batch.num_rows)
 
-    def sliced(self, first: int, rows: int) -> Block:
-        """Return some of the rows, without the bad ones."""
+    def slice(self, first: int, rows: int) -> TableBlock:
+        """Return a range of the good rows."""
         end = first + rows
-        return Block(
+        return TableBlock(
             None if self.batch is None else self.batch.slice(first, rows),
             None if self.records is None else self.records[first:end],
             None if self.lines is None else self.lines[first:end],
             (),
-            self.as_text,
+            self.is_text,
         )
 
-    def as_records(self, rows: int | None = None) -> Sequence[dict[str, Any]]:
-        """Return the first rows (all) as records."""
+    def to_records(self, rows: int | None = None) -> Sequence[dict[str, Any]]:
+        """Return the first rows (None: all) as records."""
         if self.records is not None:
             return self.records if rows is None else self.records[:rows]
-        return records(self.batch if rows is None else self.batch.slice(0, rows))
+        return batch_to_records(self.batch if rows is None else self.batch.slice(0, rows))
 
 
-def parquet(path: Path, groups: Sequence[int] | None = None) -> Iterator[Block]:
-    """Yield the rows of a Parquet file, or of some of its row groups."""
+def parquet(path: Path, groups: Sequence[int] | None = None) -> Iterator[TableBlock]:
+    """Yield the rows of a Parquet file, or of some row groups."""
     for batch in parquet_batches(path, groups):
         names = batch.schema.names
-        if len(set(names)) < len(names):  # a record has each name once
-            yield Block(records=records(batch), batch=batch)
+        if len(set(names)) < len(names):  # records have unique names
+            yield TableBlock(records=batch_to_records(batch), batch=batch)
         else:
-            yield Block(batch)
+            yield TableBlock(batch)
 
 
-def json_lines(path: Path) -> Iterator[Block]:
-    """Yield the objects of a file of JSON lines."""
-    return gathered(json_rows(path))
+def read_json_lines(path: Path) -> Iterator[TableBlock]:
+    """Yield the objects of a JSON lines file."""
+    return gather_rows(read_json_rows(path))
 
 
-def gathered(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
+def gather_rows(rows: Iterator[TextRow | Quarantined]) -> Iterator[TableBlock]:
     """Yield rows of text as blocks of records."""
     records: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -99,7 +97,7 @@ def gathered(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
     while broken is None:
         try:
             row = next(rows, None)
-        except InputError as error:  # what was read before it counts
+        except InputError as error:  # raised after the rows before it
             broken, row = error, None
         if isinstance(row, Quarantined):
             bad.append((len(records), row))
@@ -108,7 +106,7 @@ def gathered(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
             lines.append(row.line)
         if row is None or len(records) >= BLOCK_ROWS or len(bad) >= BLOCK_ROWS:
             if records or bad:
-                yield Block(None, records, np.array(lines, np.int64), bad)
+                yield TableBlock(None, records, np.array(lines, np.int64), bad)
             records, lines, bad = [], [], []
         if row is None:
             break
@@ -116,17 +114,17 @@ def gathered(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
         raise broken
 
 
-def delimited(path: Path, delimiter: str) -> Iterator[Block]:
+def read_csv(path: Path, delimiter: str) -> Iterator[TableBlock]:
     """Yield the rows of a CSV file."""
     names: list[str] | None = None
     done = 0
-    for data in _pieces(path):
-        lines = _Lines.of(data, delimiter, done)
+    for data in _read_pieces(path):
+        lines = _CsvLines.from_bytes(data, delimiter, done)
         if lines is None:
             break
-        header = names or lines.header(path)
+        header = names or lines.take_header(path)
         if header is not None:
-            block = lines.block(header, path) if len(set(header)) == len(header) else None
+            block = lines.to_block(header, path) if len(set(header)) == len(header) else None
             if block is None:
                 break
             yield block
@@ -134,11 +132,11 @@ def delimited(path: Path, delimiter: str) -> Iterator[Block]:
         done += lines.count
     else:
         return
-    yield from gathered(csv_rows(path, delimiter, names, done))
+    yield from gather_rows(read_csv_rows(path, delimiter, names, done))
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, cut at line ends; b"" where it must be read as rows."""
+def _read_pieces(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file, cut at line ends; b"" if the rest must be read row by row."""
     rest = b""
     with text.open_bytes(path) as file:
         while True:
@@ -161,12 +159,12 @@ def _pieces(path: Path) -> Iterator[bytes]:
                 return
 
 
-class _Lines:
-    """Lines of a CSV file that hold only cells and delimiters."""
+class _CsvLines:
+    """Lines of a CSV file without quoting."""
 
     @classmethod
-    def of(cls, data: bytes, delimiter: str, done: int) -> _Lines | None:
-        """Return the lines of bytes after `done` lines; None if they hold more."""
+    def from_bytes(cls, data: bytes, delimiter: str, done: int) -> _CsvLines | None:
+        """Return the lines of bytes after `done` lines; None if they need the csv module."""
         if not done:
             data = data.removeprefix(b"\xef\xbb\xbf")
         data = data.replace(b"\r\n", b"\n")
@@ -190,50 +188,52 @@ class _Lines:
         self.marks = np.searchsorted(marks, self.end) - np.searchsorted(marks, self.start)
         self.count = len(self.end)
         self.blank = self.length == self.marks
-        """[lines] those in which all cells are empty."""
+        """Mask of lines with only empty cells [lines]."""
 
-    def text(self, line: int) -> str:
+    def get_text(self, line: int) -> str:
         return self.data[self.start[line] : self.end[line]].decode()
 
-    def header(self, path: Path) -> list[str] | None:
-        """Return the names in the first filled line, which then counts as blank."""
+    def take_header(self, path: Path) -> list[str] | None:
+        """Return the names in the first filled line, and mark it as blank."""
         filled = np.flatnonzero(~self.blank)
         if not len(filled):
             return None
         line = int(filled[0])
         self.blank[: line + 1] = True
-        cells = self.text(line).split(self.delimiter)
-        return header(cells, path, self.done + line + 1)
+        cells = self.get_text(line).split(self.delimiter)
+        return parse_header(cells, path, self.done + line + 1)
 
-    def block(self, names: list[str], path: Path) -> Block | None:
-        """Return the rows; None where Arrow refuses them."""
+    def to_block(self, names: list[str], path: Path) -> TableBlock | None:
+        """Return the rows; None if Arrow rejects them."""
         wrong = ~self.blank & (self.marks != len(names) - 1)
         good = ~self.blank & ~wrong
         at = np.flatnonzero(good)
         before = np.cumsum(good)
         bad = [
-            (int(before[line]), self._of_other_length(int(line), len(names), path))
+            (int(before[line]), self._quarantine_line(int(line), len(names), path))
             for line in np.flatnonzero(wrong)
         ]
         data = self.data
         if len(at) < self.count:
             data = b"".join(self.data[self.start[k] : self.end[k] + 1] for k in at)
         try:
-            table = _by_arrow(data, names, self.delimiter)
+            table = _parse_with_arrow(data, names, self.delimiter)
         except pa.ArrowInvalid:
             return None
         return (
-            Block(table, None, at + (self.done + 1), bad, True) if len(table) == len(at) else None
+            TableBlock(table, None, at + (self.done + 1), bad, True)
+            if len(table) == len(at)
+            else None
         )
 
-    def _of_other_length(self, line: int, columns: int, path: Path) -> Quarantined:
+    def _quarantine_line(self, line: int, columns: int, path: Path) -> Quarantined:
         number = self.done + line + 1
-        return of_other_length(
-            self.text(line).split(self.delimiter), columns, path, number, self.delimiter
+        return quarantine_length(
+            self.get_text(line).split(self.delimiter), columns, path, number, self.delimiter
         )
 
 
-def _by_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
+def _parse_with_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
     csv: Any = pyarrow.csv
     if not data:
         return pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(names), names=names)
@@ -252,14 +252,14 @@ def _by_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
         ),
     )
     (batch,) = table.combine_chunks().to_batches() or [None]
-    return _by_arrow(b"", names, delimiter) if batch is None else batch
+    return _parse_with_arrow(b"", names, delimiter) if batch is None else batch
 
 
 # --- rows, one at a time --------------------------------------------------------------------------
 
 
-class Row(NamedTuple):
-    """A row of text: its line, and its cells by name."""
+class TextRow(NamedTuple):
+    """Row of a text file: its line, and its cells by name."""
 
     line: int
     record: dict[str, Any]
@@ -268,19 +268,19 @@ class Row(NamedTuple):
 def parquet_batches(
     path: Path, groups: Sequence[int] | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the batches of a file, or of some row groups; FormatError if unreadable."""
+    """Yield the batches of a file, or of some row groups. Raise FormatError if unreadable."""
     chosen = None if groups is None else list(groups)
     try:
         with pq.ParquetFile(path) as file:
             yield from file.iter_batches(batch_size=PARQUET_ROWS, row_groups=chosen)
     except (pa.ArrowException, OSError) as error:
-        raise FormatError(f"not readable as Parquet: {error}", path=str(path)) from error
+        raise FormatError(f"invalid Parquet file: {error}", path=str(path)) from error
 
 
-def records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch: time stamps as ISO text, text as UTF-8."""
+def batch_to_records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows of a batch: timestamps as ISO text, text as UTF-8."""
     columns = {
-        name: cells(as_read(column))
+        name: column_to_list(normalize_column(column))
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     }
     return [
@@ -288,8 +288,8 @@ def records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
     ] or [{}] * batch.num_rows
 
 
-def cells(column: Any) -> list[Any]:
-    """Return the values of a column; as text if Python cannot hold one (a far date)."""
+def column_to_list(column: Any) -> list[Any]:
+    """Return the values of a column, as text if one exceeds Python's range (dates)."""
     try:
         found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
@@ -297,13 +297,10 @@ def cells(column: Any) -> list[Any]:
     return found
 
 
-def as_read(column: Any) -> Any:
-    """Return a column with time stamps as ISO text, which keeps nanoseconds and the zone.
-
-    Text in Parquet that is no UTF-8 becomes backslash escapes.
-    """
+def normalize_column(column: Any) -> Any:
+    """Return a column with timestamps as ISO text and invalid UTF-8 as backslash escapes."""
     if pa.types.is_timestamp(column.type):
-        # Arrow keeps times with a zone as UTC, which is what text without a zone means here.
+        # Arrow stores times with a zone as UTC, and text without a zone is read as UTC.
         return column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         try:
@@ -315,26 +312,26 @@ def as_read(column: Any) -> Any:
     return column
 
 
-def json_rows(path: Path) -> Iterator[Row | Quarantined]:
-    """Yield the objects of a file, or what is wrong with a line."""
-    for number, line in text.lines(path):
+def read_json_rows(path: Path) -> Iterator[TextRow | Quarantined]:
+    """Yield the objects and bad lines of a file."""
+    for number, line in text.read_lines(path):
         if not line.strip():
             continue
-        record = text.json_object(line)
+        record = text.parse_json_object(line)
         if isinstance(record, str):
             yield Quarantined(str(path), number, None, record, text.shorten(line))
         else:
-            yield Row(number, record)
+            yield TextRow(number, record)
 
 
-def csv_rows(
+def read_csv_rows(
     path: Path, delimiter: str, names: list[str] | None = None, skip: int = 0
-) -> Iterator[Row | Quarantined]:
-    """Yield the records of a CSV file and bad lines; the first record is the header.
+) -> Iterator[TextRow | Quarantined]:
+    """Yield the records and bad lines of a CSV file.
 
-    After a part that was read: `names` of its header, and lines to `skip`.
+    `names`: header of an already read part of `skip` lines (None: the first record).
     """
-    for line, cells in _records(path, delimiter, skip):
+    for line, cells in _read_csv_records(path, delimiter, skip):
         if isinstance(cells, Quarantined):
             if names is None:
                 raise FormatError(cells.reason, path=str(path), line=line)
@@ -342,71 +339,71 @@ def csv_rows(
         elif not any(cells):
             continue
         elif names is None:
-            names = header(cells, path, line)
+            names = parse_header(cells, path, line)
         elif len(cells) != len(names):
-            yield of_other_length(cells, len(names), path, line, delimiter)
+            yield quarantine_length(cells, len(names), path, line, delimiter)
         else:
-            yield Row(line, dict(zip(names, cells, strict=True)))
+            yield TextRow(line, dict(zip(names, cells, strict=True)))
 
 
-def of_other_length(
+def quarantine_length(
     cells: list[str], columns: int, path: Path, line: int, delimiter: str
 ) -> Quarantined:
-    """Return a record with another number of cells than the header."""
-    reason = f"{len(cells)} cells, but the first line names {columns} columns"
+    """Return a quarantined record with another number of cells than the header."""
+    reason = f"{len(cells)} cells, but the first line has {columns} columns"
     return Quarantined(str(path), line, None, reason, text.shorten(delimiter.join(cells)))
 
 
-def header(cells: list[str], path: Path, line: int) -> list[str]:
-    """Return the names of the columns; FormatError where two are the same."""
+def parse_header(cells: list[str], path: Path, line: int) -> list[str]:
+    """Return the names of the columns. Raise FormatError if two are equal."""
     names = [name.strip() for name in cells]
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None:
-        message = f"two columns are called {twice!r}; rename one of them"
+        message = f"two columns are named {twice!r}; rename one of them"
         raise FormatError(message, path=str(path), line=line)
     return names
 
 
-def _records(
+def _read_csv_records(
     path: Path, delimiter: str, skip: int
 ) -> Iterator[tuple[int, list[str] | Quarantined]]:
-    """Yield (first line, cells) of each record, or the defect of that line.
+    """Yield (first line, cells) of each record, or the bad line.
 
-    An open quote would swallow all rows after it: only its own line is bad.
+    If a quote is never closed, only its own line is bad; the next lines are read again.
     """
-    source = _Again(itertools.islice(text.lines(path), skip, None))
+    source = _RewindableLines(itertools.islice(text.read_lines(path), skip, None))
     while True:
-        # The csv module asks for the next line within quotes; the line ends belong to the value.
+        # Within quotes the csv module reads further lines, whose ends belong to the value.
         table = csv.reader((line + "\n" for _, line in source), delimiter=delimiter)
         problem = ""
         while not problem:
-            source.taken.clear()
+            source.record_lines.clear()
             try:
                 cells = next(table)
             except StopIteration:
                 return
             except csv.Error as error:
-                problem = f"not CSV: {error}"
+                problem = f"invalid CSV: {error}"
             else:
-                if source.ended:
-                    problem = "not CSV: a quote opens here and never closes"
+                if source.is_at_end:
+                    problem = "invalid CSV: a quote opens here and never closes"
                 else:
-                    yield source.taken[0][0], cells
-        number, line = source.taken[0]
-        source.go_back()
+                    yield source.record_lines[0][0], cells
+        number, line = source.record_lines[0]
+        source.rewind()
         yield number, Quarantined(str(path), number, None, problem, text.shorten(line))
 
 
-class _Again:
-    """Numbered lines that can be read again, but for the first of a record."""
+class _RewindableLines:
+    """Iterator over numbered lines that can rewind to the second line of a record."""
 
     def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
         self._lines = lines
         self._waiting: deque[tuple[int, str]] = deque()
-        self.taken: list[tuple[int, str]] = []
-        """Lines since the caller emptied this."""
-        self.ended = False
-        """Whether a line was asked for when there was none."""
+        self.record_lines: list[tuple[int, str]] = []
+        """Lines of the current record; the caller clears the list."""
+        self.is_at_end = False
+        """True if a line was requested after the last one."""
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         return self
@@ -415,12 +412,11 @@ class _Again:
         try:
             found = self._waiting.popleft() if self._waiting else next(self._lines)
         except StopIteration:
-            self.ended = True
+            self.is_at_end = True
             raise
-        self.taken.append(found)
+        self.record_lines.append(found)
         return found
 
-    def go_back(self) -> None:
-        """Offer the taken lines again, without the first."""
-        self._waiting.extendleft(reversed(self.taken[1:]))
-        self.ended = False
+    def rewind(self) -> None:
+        self._waiting.extendleft(reversed(self.record_lines[1:]))
+        self.is_at_end = False

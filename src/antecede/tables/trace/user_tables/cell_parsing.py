@@ -1,7 +1,7 @@
-"""Cells of a column to values, all at once, where Arrow does what `columns.Columns` does to each.
+"""Vectorized parsers of columns, for cells that Arrow parses like `columns.Columns`.
 
-Each function returns the values and the cells that it leaves to `Columns`, or None for unknown
-types. `Columns` decides what a cell means; tests compare both.
+Each function returns the values and a mask of the cells left to `Columns`, or None for unsupported
+types. `Columns` is the reference; tests compare both.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.tables.trace.identities import is_text, whole_numbers, without_blanks
-from antecede.tables.trace.text import nanoseconds
-from antecede.tables.trace.user_tables.blocks import as_read
+from antecede.tables.trace.text import parse_nanoseconds
+from antecede.tables.trace.user_tables.blocks import normalize_column
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -24,235 +24,238 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 TEXTS = pa.list_(pa.string())
 COUNTS = pa.list_(pa.int64())
-NO_ARRAY = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
-"""Errors of Arrow for values that a type cannot hold."""
+ARROW_ERRORS = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
 _WHOLE = r"\A-?[0-9]{1,18}\z"
 _DAY = r"(1[7-9]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _MOMENT = r"\A" + _DAY + r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?\z"
-_LEAST, _MOST = -(2**63), 2**63 - 1
+_MIN, _MAX = -(2**63), 2**63 - 1
 
 
-class Found(NamedTuple):
-    """Values of a column [n], null for none, and the cells that are left over [n]."""
-
-    values: Any
-    left: Bools
-
-
-class Times(NamedTuple):
-    """Nanoseconds of a column [n], and counts of its cells."""
+class ParsedCells(NamedTuple):
+    """Values of a column [n], null for blanks, and a mask of cells left to `Columns` [n]."""
 
     values: Any
-    left: Bools
+    unparsed: Bools
+
+
+class ParsedTimes(NamedTuple):
+    """Times of a column in ns [n], and masks of its cells [n]."""
+
+    values: Any
+    unparsed: Bools
     unreadable: Bools
-    numbers: bool
-    """Whether any cell is a number, whose unit matters."""
+    has_numbers: bool
+    """True if any cell is a number, whose unit matters."""
 
 
-def none(n: int) -> Bools:
-    """Return a mask of no cell."""
+def make_false_mask(n: int) -> Bools:
+    """Return a mask that is False everywhere [n]."""
     return np.zeros(n, np.bool_)
 
 
-def mask(values: Any) -> Bools:
-    """Return Arrow's booleans as numpy's; null is False."""
+def to_mask(values: Any) -> Bools:
+    """Return Arrow booleans as a NumPy mask; null is False."""
     found: Bools = np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)
     return found
 
 
-def known(values: Any) -> Bools:
-    """Return which cells are not null."""
+def find_valid(values: Any) -> Bools:
+    """Return a mask of the cells that are not null."""
     found: Bools = pc.is_valid(values).to_numpy(zero_copy_only=False)
     return found
 
 
-def names(cells: Any) -> Found | None:
-    """Return names as text, null for blanks and for numbers without a name."""
+def parse_names(cells: Any) -> ParsedCells | None:
+    """Return names as text, null for blanks and unreadable numbers."""
     kind = cells.type
     types = pa.types
     if types.is_null(kind):
-        return Found(pa.nulls(len(cells), pa.string()), none(len(cells)))
+        return ParsedCells(pa.nulls(len(cells), pa.string()), make_false_mask(len(cells)))
     if types.is_dictionary(kind) and is_text(kind.value_type):
-        return names(cells.cast(kind.value_type))
+        return parse_names(cells.cast(kind.value_type))
     if types.is_timestamp(kind):
-        return Found(as_read(cells), none(len(cells)))
+        return ParsedCells(normalize_column(cells), make_false_mask(len(cells)))
     if is_text(kind):
-        return Found(without_blanks(_texts(cells)), none(len(cells)))
+        return ParsedCells(without_blanks(_to_text(cells)), make_false_mask(len(cells)))
     if types.is_integer(kind):
-        return Found(cells.cast(pa.string()), none(len(cells)))
+        return ParsedCells(cells.cast(pa.string()), make_false_mask(len(cells)))
     if types.is_floating(kind):
         whole, unreadable = whole_numbers(cells)
-        return Found(whole.cast(pa.string()), mask(unreadable))
+        return ParsedCells(whole.cast(pa.string()), to_mask(unreadable))
     return None
 
 
-def numbers(cells: Any) -> Found | None:
-    """Return whole numbers of 64 bits."""
+def parse_numbers(cells: Any) -> ParsedCells | None:
+    """Return 64-bit integers."""
     kind = cells.type
     types = pa.types
     if types.is_null(kind):
-        return Found(pa.nulls(len(cells), pa.int64()), none(len(cells)))
+        return ParsedCells(pa.nulls(len(cells), pa.int64()), make_false_mask(len(cells)))
     if types.is_uint64(kind):
-        left = mask(pc.greater(cells, pa.scalar(_MOST, pa.uint64())))
-        return Found(_without(cells, left).cast(pa.int64()), left)
+        left = to_mask(pc.greater(cells, pa.scalar(_MAX, pa.uint64())))
+        return ParsedCells(_mask_cells(cells, left).cast(pa.int64()), left)
     if types.is_integer(kind):
-        return Found(cells.cast(pa.int64()), none(len(cells)))
+        return ParsedCells(cells.cast(pa.int64()), make_false_mask(len(cells)))
     if types.is_floating(kind):
         whole, unreadable = whole_numbers(cells)
-        return Found(whole, mask(unreadable))
+        return ParsedCells(whole, to_mask(unreadable))
     if is_text(kind):
-        cells = _texts(cells)
-        whole = mask(pc.match_substring_regex(cells, _WHOLE))
-        empty = mask(pc.equal(cells, ""))
-        return Found(_without(cells, ~whole).cast(pa.int64()), known(cells) & ~whole & ~empty)
+        cells = _to_text(cells)
+        whole = to_mask(pc.match_substring_regex(cells, _WHOLE))
+        empty = to_mask(pc.equal(cells, ""))
+        return ParsedCells(
+            _mask_cells(cells, ~whole).cast(pa.int64()), find_valid(cells) & ~whole & ~empty
+        )
     return None
 
 
-def times(cells: Any, unit: str) -> Times | None:
+def parse_times(cells: Any, unit: str) -> ParsedTimes | None:
     """Return times as nanoseconds since 1970; numbers are of `unit`."""
     kind = cells.type
     types = pa.types
-    factor = nanoseconds(1, unit) or 1
+    factor = parse_nanoseconds(1, unit) or 1
     if types.is_null(kind):
-        nothing = none(len(cells))
-        return Times(pa.nulls(len(cells), pa.int64()), nothing, nothing, False)
+        nothing = make_false_mask(len(cells))
+        return ParsedTimes(pa.nulls(len(cells), pa.int64()), nothing, nothing, False)
     if types.is_timestamp(kind) or types.is_date32(kind):
         if types.is_date32(kind):
             cells = cells.cast(pa.timestamp("s"))
         of_second = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[cells.type.unit]
-        return _scaled(cells.cast(pa.int64()), of_second, False)
+        return _scale(cells.cast(pa.int64()), of_second, False)
     if types.is_integer(kind):
-        found = numbers(cells)
-        return None if found is None or found.left.any() else _scaled(found.values, factor, True)
+        found = parse_numbers(cells)
+        return None if found is None or found.unparsed.any() else _scale(found.values, factor, True)
     if types.is_floating(kind):
-        return _times_of_floats(cells, factor)
+        return _parse_float_times(cells, factor)
     if is_text(kind):
-        return _times_of_texts(_texts(cells), factor)
+        return _parse_text_times(_to_text(cells), factor)
     return None
 
 
-def _texts(cells: Any) -> Any:
-    return as_read(cells.cast(pa.string()))
+def _to_text(cells: Any) -> Any:
+    return normalize_column(cells.cast(pa.string()))
 
 
-def _without(cells: Any, out: Bools) -> Any:
-    """Return the cells, null where they are left out."""
+def _mask_cells(cells: Any, out: Bools) -> Any:
     return pc.if_else(pa.array(~out), cells, pa.scalar(None, cells.type)) if out.any() else cells
 
 
-def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
-    """Return whole numbers times a factor; none beyond 64 bits."""
+def _scale(cells: Any, factor: int, has_numbers: bool) -> ParsedTimes:
+    """Return whole numbers times a factor, null beyond 64 bits."""
     values = cells.fill_null(0).to_numpy(zero_copy_only=False)
-    there = known(cells)
-    good = there & (values >= -(-_LEAST // factor)) & (values <= _MOST // factor)
+    there = find_valid(cells)
+    good = there & (values >= -(-_MIN // factor)) & (values <= _MAX // factor)
     scaled = np.where(good, values, 0) * factor
-    return Times(
+    return ParsedTimes(
         pa.array(scaled, pa.int64(), mask=~good),
-        none(len(values)),
+        make_false_mask(len(values)),
         there & ~good,
-        numbers and bool(good.any()),
+        has_numbers and bool(good.any()),
     )
 
 
-def _times_of_floats(cells: Any, factor: int) -> Times:
+def _parse_float_times(cells: Any, factor: int) -> ParsedTimes:
     values = cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    there = known(cells)
+    there = find_valid(cells)
     with np.errstate(invalid="ignore", over="ignore"):
         near = np.abs(values * factor) < 9.2e18
     values = np.where(near, values, 0.0)
     whole = np.floor(values)
     found = whole.astype(np.int64) * factor + np.rint((values - whole) * factor).astype(np.int64)
     good = there & near
-    return Times(
-        pa.array(found, pa.int64(), mask=~good), there & ~near, none(len(values)), bool(good.any())
+    return ParsedTimes(
+        pa.array(found, pa.int64(), mask=~good),
+        there & ~near,
+        make_false_mask(len(values)),
+        bool(good.any()),
     )
 
 
-def _times_of_texts(cells: Any, factor: int) -> Times | None:
-    there = known(cells)
-    empty = mask(pc.equal(cells, ""))
-    whole = mask(pc.match_substring_regex(cells, _WHOLE))
-    moment = mask(pc.match_substring_regex(cells, _MOMENT))
-    found = _scaled(_without(cells, ~whole).cast(pa.int64()), factor, True)
+def _parse_text_times(cells: Any, factor: int) -> ParsedTimes | None:
+    there = find_valid(cells)
+    empty = to_mask(pc.equal(cells, ""))
+    whole = to_mask(pc.match_substring_regex(cells, _WHOLE))
+    moment = to_mask(pc.match_substring_regex(cells, _MOMENT))
+    found = _scale(_mask_cells(cells, ~whole).cast(pa.int64()), factor, True)
     values = found.values
     if moment.any():
-        written = _without(cells, ~moment)
+        written = _mask_cells(cells, ~moment)
         try:
             parsed = pc.replace_substring(written, "Z", "").cast(pa.timestamp("ns"))
-        except pa.ArrowInvalid:  # the thirtieth of February
-            moment = none(len(cells))
+        except pa.ArrowInvalid:  # such as February 30
+            moment = make_false_mask(len(cells))
         else:
             values = pc.if_else(pa.array(moment), parsed.cast(pa.int64()), values)
     left = there & ~empty & ~whole & ~moment
-    return Times(values, left, found.unreadable, found.numbers)
+    return ParsedTimes(values, left, found.unreadable, found.has_numbers)
 
 
 # --- lists: names of causes and topics, entries of clocks ----------------------------------------
 
 
-def array_of(values: list[Any]) -> Any:
-    """Return Python values as an array of their common type, if any."""
+def list_to_array(values: list[Any]) -> Any:
+    """Return Python values as an array of their common type; None without one."""
     kinds = {*map(type, values)} - {type(None)}
     kind = {str: pa.string(), int: pa.int64(), float: pa.float64(), list: TEXTS}
     try:
         if not kinds:
             return pa.nulls(len(values))
         return pa.array(values, kind[kinds.pop()]) if len(kinds) == 1 else None
-    except (*NO_ARRAY, KeyError):
+    except (*ARROW_ERRORS, KeyError):
         return None
 
 
-def unless(array: Any, out: Bools) -> Any:
-    """Return cells, null where they are left out."""
+def mask_array(array: Any, out: Bools) -> Any:
+    """Return an array of any type, null where `out` is true."""
     return array.take(pa.array(np.arange(len(out)), mask=out)) if out.any() else array
 
 
-def lists(offsets: Ints, values: Any) -> Any:
-    """Return lists [n] of values, cut at offsets [n + 1]."""
+def make_lists(offsets: Ints, values: Any) -> Any:
+    """Return lists [n] of values, split at offsets [n + 1]."""
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
 
 
-def name_lists(array: Any, separated: bool) -> Found | None:
-    """Return the names in each cell; what needs a closer look is left over."""
+def parse_name_lists(array: Any, has_separator: bool) -> ParsedCells | None:
+    """Return the names in each cell; repeats, blanks and JSON lists are left to `Columns`."""
     types = pa.types
     if types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     kind = array.type
     if types.is_list(kind) or types.is_large_list(kind):
-        return None if types.is_timestamp(kind.value_type) else _of_lists(array)
+        return None if types.is_timestamp(kind.value_type) else _parse_lists(array)
     numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
-    if separated and not numbers:
+    if has_separator and not numbers:
         return None
-    found = names(array)
+    found = parse_names(array)
     if found is None:
         return None
-    left = found.left
-    if not numbers and not types.is_timestamp(kind):  # a list may be written as JSON
-        left = left | mask(pc.starts_with(array, "["))
-    offsets = np.concatenate([[0], np.cumsum(known(found.values))])
-    return Found(lists(offsets, found.values.drop_null()), left)
+    left = found.unparsed
+    if not numbers and not types.is_timestamp(kind):  # may be a JSON list
+        left = left | to_mask(pc.starts_with(array, "["))
+    offsets = np.concatenate([[0], np.cumsum(find_valid(found.values))])
+    return ParsedCells(make_lists(offsets, found.values.drop_null()), left)
 
 
-def _of_lists(array: Any) -> Found | None:
+def _parse_lists(array: Any) -> ParsedCells | None:
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    found = names(array.flatten())
+    found = parse_names(array.flatten())
     if found is None:
         return None
     child = np.repeat(np.arange(len(array)), lengths)
-    left = none(len(array))
-    left[child[found.left | ~known(found.values)]] = True
+    left = make_false_mask(len(array))
+    left[child[found.unparsed | ~find_valid(found.values)]] = True
     if lengths.max(initial=0) > 1:
         codes = pc.fill_null(found.values.dictionary_encode().indices, 0)
         pair = child * (len(codes) + 1) + codes.to_numpy(zero_copy_only=False)
         _, first = np.unique(pair, return_index=True)
-        again = ~none(len(pair))
+        again = ~make_false_mask(len(pair))
         again[first] = False
         left[child[again]] = True
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Found(lists(offsets, found.values), left)
+    return ParsedCells(make_lists(offsets, found.values), left)
 
 
-def listed(clocks: Sequence[dict[str, int] | None] | None, n: int) -> tuple[Any, Any]:
+def clocks_to_lists(clocks: Sequence[dict[str, int] | None] | None, n: int) -> tuple[Any, Any]:
     """Return the members and the counters of clocks."""
     if clocks is None:
         return pa.nulls(n, TEXTS), pa.nulls(n, COUNTS)
@@ -261,15 +264,17 @@ def listed(clocks: Sequence[dict[str, int] | None] | None, n: int) -> tuple[Any,
     return members, pa.array(counts, COUNTS)
 
 
-def with_counts(seq: Any, member: Any, clocks: Sequence[dict[str, int] | None] | None) -> Any:
-    """Return numbers, those that are not there by the clock's entry of the event's member."""
+def fill_seq_from_clocks(
+    seq: Any, member: Any, clocks: Sequence[dict[str, int] | None] | None
+) -> Any:
+    """Return sequence numbers, null ones replaced by the clock's entry of the member."""
     if clocks is None or not seq.null_count:
         return seq
     each = zip(seq.to_pylist(), member.to_pylist(), clocks, strict=True)
     return pa.array(
         [
-            clock.get(who) if number is None and clock is not None and who is not None else number
-            for number, who, clock in each
+            clock.get(name) if number is None and clock is not None and name is not None else number
+            for number, name, clock in each
         ],
         pa.int64(),
     )

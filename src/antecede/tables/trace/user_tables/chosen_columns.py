@@ -1,7 +1,7 @@
-"""Choice of the user's columns, or expressions, for the columns of the schema.
+"""Mapping of the user's columns, or expressions, to the columns of the schema.
 
-A column that the user names wins; else the schema's own names and usual ones count. The identity
-must be there: an `id`, also of several parts, or `member` with `seq` or `clock`.
+A column that the user names has priority over names of the schema and usual names. A table needs an
+`id`, possibly of several parts, or `member` with `seq` or `clock`.
 """
 
 from __future__ import annotations
@@ -15,40 +15,45 @@ from antecede.errors import FormatError, InputError
 from antecede.tables.trace import expressions, text
 from antecede.tables.trace.causes import (
     BLANK,
-    OF_READERS,
+    READER_FOOTNOTES,
     REPEATED,
     ROUNDED_CAUSES,
     UNREADABLE_CAUSES,
 )
-from antecede.tables.trace.expressions import Failed
+from antecede.tables.trace.expressions import EvaluationFailure
 from antecede.tables.trace.formats.nested import describe_records
 from antecede.tables.trace.identities import is_blank, name_of
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import NAMES
 from antecede.tables.trace.schema import TIMES as TIMES
-from antecede.tables.trace.text import nanoseconds
+from antecede.tables.trace.text import parse_nanoseconds
 from antecede.tables.trace.user_tables import usual_names
 from antecede.tables.trace.user_tables.list_separators import TextCauses
-from antecede.tables.trace.user_tables.values import cells_in, finite, is_number, plain
+from antecede.tables.trace.user_tables.values import (
+    decimal_to_number,
+    is_number,
+    parse_finite,
+    split_cell,
+)
 
 _FIRST, _LAST = 946_684_800 * 10**9, 4_102_444_800 * 10**9
 """2000 and 2100, ns since 1970."""
-_UNITS = {unit: nanoseconds(1, unit) or 1 for unit in ("s", "ms", "us", "ns")}
+_UNITS = {unit: parse_nanoseconds(1, unit) or 1 for unit in ("s", "ms", "us", "ns")}
 
 
 class TimeSizes:
-    """Counts of times whose sizes fit a coarser unit than theirs.
+    """Counts of times whose size fits a coarser unit.
 
-    Such a time lies in 1970 as read, and from 2000 to 2100 in a coarser unit. It counts only if
-    another time of the table is from 2000 to 2100: small numbers alone may be simulated times.
+    Such a time is in 1970 as read, and from 2000 to 2100 in a coarser unit. It counts only if other
+    times of the table are from 2000 to 2100: small numbers alone may be simulated times.
     """
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._has_dates = False
 
-    def note(self, times: Any, unit: str) -> None:
-        """Count times in ns that were read in a unit: a list, or an Arrow array."""
+    def add(self, times: Any, unit: str) -> None:
+        """Count times in ns (list or Arrow array) that were read in a unit."""
         if not isinstance(times, list):
             times = times.drop_null()
         values = np.asarray(times, np.int64)
@@ -59,26 +64,23 @@ class TimeSizes:
                 found = (values >= -(-_FIRST // ratio)) & (values < _LAST // ratio)
                 self._counts[coarser] = self._counts.get(coarser, 0) + int(found.sum())
 
-    def misfits(self) -> dict[str, int]:
-        """Return how many times look like each coarser unit; empty if all fit."""
+    def count_misfits(self) -> dict[str, int]:
+        """Return the number of times by likely unit; empty if all fit."""
         if not self._has_dates:
             return {}
         return {unit: count for unit, count in self._counts.items() if count}
 
 
-CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
-"""Columns that a user may name."""
+CHOOSABLE = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
 
-
-_OTHER_WAY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
+_EXCLUDED_BY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
 """A named column of clocks excludes guessed causes, and the reverse."""
 
 MAX_COLUMNS = 4096
-"""Most columns of JSON lines."""
 
 
 class ChosenColumns:
-    """The user's columns by column of the schema, the unit of times, and counts."""
+    """Chosen columns by column of the schema, unit of times, and counts."""
 
     def __init__(
         self,
@@ -86,271 +88,267 @@ class ChosenColumns:
         options: ReadOptions,
         source: str,
         *,
-        growing: bool = False,
-        untyped: bool = False,
+        can_grow: bool = False,
+        is_untyped: bool = False,
     ) -> None:
-        """Choose by the first records; FormatError if a named or needed column is absent.
+        """Choose by the first records. Raise FormatError if a named or needed column is absent.
 
-        `growing`: later records may have further columns (JSON). `untyped`: all cells are text
-        (CSV).
+        `can_grow`: later records may have more columns (JSON). `is_untyped`: cells are text (CSV).
         """
         self.source = source
         self.unreadable_times = 0
-        """Times that are null as they cannot be read."""
         self.guessed_unit = ""
-        """Unit of numeric times, if their size told it."""
-        self.sizes = TimeSizes()
-        """Sizes of numeric times."""
-        self.causes = {
+        """Unit of numeric times, if guessed by size."""
+        self.time_sizes = TimeSizes()
+        self.cause_counts = {
             REPEATED: 0,
             BLANK: 0,
             ROUNDED_CAUSES: 0,
             UNREADABLE_CAUSES: 0,
-            **dict.fromkeys(OF_READERS, 0),
+            **dict.fromkeys(READER_FOOTNOTES, 0),
         }
-        """Counts of causes, by defect."""
-        self.separator = options.separator
+        """Counts of causes by defect."""
+        self.list_separator = options.separator
         if options.separator == "":
-            raise InputError("--separator is empty; name the text between two causes")
+            raise InputError("--separator is empty; give the text between two causes")
         known = list(dict.fromkeys(key for record in sample for key in record))
         self.known = dict.fromkeys(known)
         self.options = options
-        self.growing = growing
-        self.of = {name: find_columns(name, known, options, source, growing) for name in CHOICES}
+        self.can_grow = can_grow
+        self.chosen = {
+            name: find_columns(name, known, options, source, can_grow) for name in CHOOSABLE
+        }
         named = [column for name in options.columns for column in options.columns[name]]
         self.expressions = dict.fromkeys(
             (one for one in named if one not in self.known and expressions.is_expression(one)), 0
         )
-        """Expressions in place of columns; 1 for those that found something."""
-        if not self.of["id"] and not (
-            self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
+        """Expressions in place of columns, with 1 if they found a value."""
+        if not self.chosen["id"] and not (
+            self.chosen["member"]
+            and (self.chosen["seq"] or self.chosen["clock"] or self.chosen["clock_members"])
         ):
             message = (
-                f"no column is known to identify an event; columns are {', '.join(known)[:300]}; "
-                "say --id COLUMN (or --member and --seq)"
+                f"no column identifies an event; columns are {', '.join(known)[:300]}; "
+                "give --id COLUMN (or --member and --seq)"
             )
-            if growing and (nested := describe_records(sample, source)):
-                message = f"no column is known to identify an event; {nested}"
+            if can_grow and (nested := describe_records(sample, source)):
+                message = f"no column identifies an event; {nested}"
             raise FormatError(message, path=source)
-        self.id_parts = self._parts_of_id()
-        """Parts of which an id is made (`values.joined_id`)."""
+        self.id_parts = self._count_id_parts()
+        """Number of parts of an id (`values.join_id`)."""
         for name in ("run", "member"):
-            self._take_names(name, sample)
-        self.likely: list[str] = []
-        """Unread columns that may hold causes."""
+            self._choose_name_column(name, sample)
+        self.likely_causes: list[str] = []
+        """Unread columns that may contain causes."""
         if "parents" not in options.columns:
-            self._take_likely(sample)
-        self.text_causes = self._text_causes(sample) if untyped else None
-        if not growing:
-            self._refuse_idle(sample)
+            self._choose_cause_column(sample)
+        self.text_causes = self._make_text_causes(sample) if is_untyped else None
+        if not can_grow:
+            self._check_unused_options(sample)
         own_schema = set(NAMES) <= set(known)
-        self._by_size = not (options.time_unit or own_schema)
-        self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
+        self._is_unit_guessed = not (options.time_unit or own_schema)
+        self.unit = options.time_unit or ("ns" if own_schema else self._guess_unit(sample))
 
-    def cell(self, record: Mapping[str, object], column: str) -> object:
-        """Return a cell, or the result of an expression. Raise ValueError if that fails."""
+    def get_cell(self, record: Mapping[str, object], column: str) -> object:
+        """Return a cell, or the result of an expression. Raise ValueError if it fails."""
         value = record.get(column)
         if column in self.expressions:
             if column not in record:
                 value = expressions.evaluate(column, record)
-            if isinstance(value, Failed):
+            if isinstance(value, EvaluationFailure):
                 raise ValueError(value.reason)
-            self.note_found(column, value)
+            self.mark_found(column, value)
         return value
 
-    def note_found(self, expression: str, value: object) -> None:
-        """Note that an expression has found something."""
-        if value is not None and value != [] and not isinstance(value, Failed):
+    def mark_found(self, expression: str, value: object) -> None:
+        """Record that an expression found a value, if it is one."""
+        if value is not None and value != [] and not isinstance(value, EvaluationFailure):
             self.expressions[expression] = 1
 
-    def _sampled(self, record: Mapping[str, object], column: str) -> object:
-        """Return a cell of the first rows, without counting it."""
+    def _get_sample_cell(self, record: Mapping[str, object], column: str) -> object:
         if column in self.expressions and column not in record:
             value = expressions.evaluate(column, record)
-            return None if isinstance(value, Failed) else value
+            return None if isinstance(value, EvaluationFailure) else value
         return record.get(column)
 
-    def _parts_of_id(self) -> int:
-        """Return the number of parts of an id. Raise InputError if causes have others."""
-        of_id = self.of["id"]
+    def _count_id_parts(self) -> int:
+        """Return the number of parts of an id. Raise InputError if causes do not fit it."""
+        of_id = self.chosen["id"]
         parts = sum(expressions.count_parts(one) if one in self.expressions else 1 for one in of_id)
         causes = self.options.columns.get("parents", ())
         if parts > 1 and len(causes) > 1 and len(causes) % parts:
             raise InputError(
-                f"--id has {parts} parts, so --after takes {parts} columns for a cause, or 1 that "
-                f"holds whole ids; {len(causes)} are given",
+                f"--id has {parts} parts, so --after needs {parts} columns for a cause, or 1 with "
+                f"whole ids; got {len(causes)}",
                 path=self.source,
             )
         return max(parts, 1)
 
-    def _take_names(self, name: str, sample: Sequence[Mapping[str, object]]) -> None:
-        """Take the first usual column that is not full of objects and the like."""
+    def _choose_name_column(self, name: str, sample: Sequence[Mapping[str, object]]) -> None:
+        """Choose the first usual column with a name, or with blanks only."""
         if name in self.options.columns:
             return
         for column in usual_names.find_usual(name, list(self.known)):
-            cells = [plain(record.get(column)) for record in sample]
+            cells = [decimal_to_number(record.get(column)) for record in sample]
             if any(name_of(cell) is not None for cell in cells) or all(map(is_blank, cells)):
-                self.of[name] = (column,)
+                self.chosen[name] = (column,)
                 return
-        self.of[name] = ()
+        self.chosen[name] = ()
 
-    def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
-        """Take the first column of causes by name that names an event of the sample.
-
-        A column `parents` is always taken.
-        """
-        if _OTHER_WAY["parents"] in self.options.columns:
-            return  # the user named another column to go by
+    def _choose_cause_column(self, sample: Sequence[Mapping[str, object]]) -> None:
+        """Choose `parents`, else the first likely column with an id of the sample."""
+        if _EXCLUDED_BY["parents"] in self.options.columns:
+            return
         usual = usual_names.find_usual("parents", list(self.known))
-        likely = usual_names.likely_causes(self.known)
-        ids = self._sampled_ids(sample)
-        meant = usual_names.names_ids([*usual, *likely], sample, ids, self._names_in)
-        if meant and self.of["parents"] != ("parents",):
-            self.of["parents"] = (meant[0],)
-        if self.of["parents"]:
-            filled = [one for one in usual if any(self._names_in(row.get(one)) for row in sample)]
+        likely = usual_names.find_likely_causes(self.known)
+        ids = self._collect_sample_ids(sample)
+        meant = usual_names.find_id_columns([*usual, *likely], sample, ids, self._split_names)
+        if meant and self.chosen["parents"] != ("parents",):
+            self.chosen["parents"] = (meant[0],)
+        if self.chosen["parents"]:
+            filled = [
+                one for one in usual if any(self._split_names(row.get(one)) for row in sample)
+            ]
             likely = list(dict.fromkeys([*filled, *meant]))
-        self.likely = [one for one in likely if one not in self.of["parents"]]
+        self.likely_causes = [one for one in likely if one not in self.chosen["parents"]]
 
-    def _sampled_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
-        """Return the ids in the first rows; none for ids of several parts."""
-        if not self.of["id"] or self.id_parts > 1:
+    def _collect_sample_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
+        if not self.chosen["id"] or self.id_parts > 1:
             return frozenset()
-        cells = (self._sampled(record, self.of["id"][0]) for record in sample)
-        return frozenset(name for cell in cells if (name := name_of(plain(cell))) is not None)
+        cells = (self._get_sample_cell(record, self.chosen["id"][0]) for record in sample)
+        return frozenset(
+            name for cell in cells if (name := name_of(decimal_to_number(cell))) is not None
+        )
 
-    def _text_causes(self, sample: Sequence[Mapping[str, object]]) -> TextCauses:
+    def _make_text_causes(self, sample: Sequence[Mapping[str, object]]) -> TextCauses:
         cells = [
             part
             for record in sample
-            for column in self.of["parents"]
-            for part in cells_in(self._sampled(record, column), self.separator)
+            for column in self.chosen["parents"]
+            for part in split_cell(self._get_sample_cell(record, column), self.list_separator)
         ]
         texts = [part for part in cells if isinstance(part, str)]
-        return TextCauses(self._sampled_ids(sample), texts, self.causes)
+        return TextCauses(self._collect_sample_ids(sample), texts, self.cause_counts)
 
-    def _causes_in(self, cell: object) -> Sequence[object]:
-        parts = cells_in(cell, self.separator)
+    def _split_causes(self, cell: object) -> Sequence[object]:
+        parts = split_cell(cell, self.list_separator)
         if self.text_causes is None:
             return parts
         found: list[object] = []
         for part in parts:
-            values = self.text_causes.values(part) if isinstance(part, str) else None
+            values = self.text_causes.parse(part) if isinstance(part, str) else None
             found += [part] if values is None else values
         return found
 
-    def _names_in(self, cell: object) -> list[str]:
-        values = map(plain, cells_in(cell, self.separator))
+    def _split_names(self, cell: object) -> list[str]:
+        values = map(decimal_to_number, split_cell(cell, self.list_separator))
         return [name for value in values if (name := name_of(value)) is not None]
 
-    def unread(self) -> tuple[str, str]:
-        """Return unread columns that may hold causes, and those of later events."""
+    def list_unread(self) -> tuple[str, str]:
+        """Return unread columns that may contain causes, and those of later events."""
         if "parents" in self.options.columns:
             return "", ""
-        if self.of["parents"]:
-            return ", ".join(self.likely), ""
+        if self.chosen["parents"]:
+            return ", ".join(self.likely_causes), ""
         known = list(self.known)
-        likely, later = usual_names.likely_causes(known), usual_names.later_events(known)
+        likely, later = usual_names.find_likely_causes(known), usual_names.find_later_events(known)
         return ", ".join(likely)[:300], ", ".join(later)[:300]
 
-    def _refuse_idle(self, sample: Iterable[Mapping[str, object]]) -> None:
-        """Raise InputError for an option without any use for this table."""
-
-        def held(names: Iterable[str]) -> list[object]:
-            columns = [column for name in names for column in self.of[name]]
-            cells = (self._sampled(record, column) for record in sample for column in columns)
+    def _check_unused_options(self, sample: Iterable[Mapping[str, object]]) -> None:
+        def collect_cells(names: Iterable[str]) -> list[object]:
+            columns = [column for name in names for column in self.chosen[name]]
+            cells = (
+                self._get_sample_cell(record, column) for record in sample for column in columns
+            )
             return [cell for cell in cells if cell is not None]
 
-        if self.separator is not None:
-            if not (self.of["parents"] or self.of["topics"]):
+        if self.list_separator is not None:
+            if not (self.chosen["parents"] or self.chosen["topics"]):
                 raise InputError(
-                    "--separator takes causes or topics apart, and no column is known to hold any",
+                    "--separator has no effect: no column of causes or topics; leave it out",
                     path=self.source,
                 )
-            cells = held(("parents", "topics"))
+            cells = collect_cells(("parents", "topics"))
             if cells and all(isinstance(cell, list) for cell in cells):
-                message = "--separator takes text apart, and the causes here are lists already"
-                raise InputError(f"{message}: leave it out", path=self.source)
+                message = "--separator has no effect: the causes are lists"
+                raise InputError(f"{message}; leave it out", path=self.source)
         if self.options.time_unit is not None:
-            if not any(self.of[name] for name in TIMES):
-                message = "--time-unit is of times, and no column is known to hold any"
+            if not any(self.chosen[name] for name in TIMES):
+                message = "--time-unit has no effect: no column of times; leave it out"
                 raise InputError(message, path=self.source)
-            times = held(TIMES)
+            times = collect_cells(TIMES)
             if times and not any(map(is_number, times)):
-                message = "--time-unit is of plain numbers, and the times here are dates"
-                raise InputError(f"{message}: leave it out", path=self.source)
+                message = "--time-unit has no effect: the times are dates"
+                raise InputError(f"{message}; leave it out", path=self.source)
 
-    def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
-        """Return the unit by the size of the largest number that is a time in some unit."""
-        columns = [column for name in TIMES for column in self.of[name]]
-        cells = (self._sampled(record, column) for record in sample for column in columns)
-        numbers = map(finite, cells)
+    def _guess_unit(self, sample: Iterable[Mapping[str, object]]) -> str:
+        columns = [column for name in TIMES for column in self.chosen[name]]
+        cells = (self._get_sample_cell(record, column) for record in sample for column in columns)
+        numbers = map(parse_finite, cells)
         sizes = (abs(n) for n in numbers if n is not None)
-        return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
+        return text.guess_unit(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
-    def telling(self) -> str:
-        """Return the columns that could tell causality: "parents in caused_by; ..."."""
-        could = ((name, self.of[name]) for name in ("parents", "clock", "clock_members", "kind"))
+    def describe_candidates(self) -> str:
+        """Return the candidates for the source of causality: "parents in caused_by; ..."."""
+        could = (
+            (name, self.chosen[name]) for name in ("parents", "clock", "clock_members", "kind")
+        )
         return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
 
-    def guessed(self) -> str:
-        """Return the columns that were taken by a usual name."""
-        taken = ((name, self.of[name]) for name in CHOICES if name not in self.options.columns)
+    def describe_guesses(self) -> str:
+        """Return the columns that were chosen by a usual name: "parents is caused_by, ..."."""
+        taken = (
+            (name, self.chosen[name]) for name in CHOOSABLE if name not in self.options.columns
+        )
         usual = [(name, of[0]) for name, of in taken if of and of[0].lower() != name]
         return ", ".join(f"{name} is {text.shorten(column)}" for name, column in usual)
 
-    def check_all_came(self) -> None:
-        """Raise FormatError for a named column that no record had."""
+    def check_named_columns(self) -> None:
+        """Raise FormatError for a named column that no record has."""
         for name in self.options.columns:
             find_columns(name, list(self.known), self.options, self.source)
 
-    def _widen(self, record: Mapping[str, object], line: int | None) -> None:
-        """Add the columns that this record is the first to have.
-
-        Raise FormatError for too many columns: the work would grow with their square.
-        """
+    def _add_columns(self, record: Mapping[str, object], line: int | None) -> None:
+        """Add the new columns of a record. Raise FormatError if there are too many."""
         new = [column for column in record if column not in self.known]
         if len(self.known) + len(new) > MAX_COLUMNS:
             raise FormatError(
-                f"more than {MAX_COLUMNS:,} different columns up to here; the last is "
-                f"{text.shorten(new[-1])[:60]!r}: do names hold what values should?",
+                f"more than {MAX_COLUMNS:,} different columns; the last is "
+                f"{text.shorten(new[-1])[:60]!r}; keys must be column names, not values",
                 path=self.source,
                 line=line,
             )
-        timed = any(column in self.known for name in TIMES for column in self.of[name])
+        timed = any(column in self.known for name in TIMES for column in self.chosen[name])
         self.known.update(dict.fromkeys(new))
-        for name in CHOICES:
-            if not self.of[name] and name not in self.options.columns:
-                self.of[name] = find_columns(name, new, self.options, self.source)
+        for name in CHOOSABLE:
+            if not self.chosen[name] and name not in self.options.columns:
+                self.chosen[name] = find_columns(name, new, self.options, self.source)
         if not timed and not self.options.time_unit:
-            self.unit = self._unit([record])
+            self.unit = self._guess_unit([record])
 
 
 def find_columns(
-    name: str, known: Sequence[str], options: ReadOptions, source: str, growing: bool = False
+    name: str, known: Sequence[str], options: ReadOptions, source: str, can_grow: bool = False
 ) -> tuple[str, ...]:
-    """Return the columns for one of the schema: the user's if named, else a usual one.
-
-    Raise FormatError for a name that is neither a column nor an expression.
-    """
+    """Return the user's columns, else a usual one. Raise FormatError for an unknown name."""
     if name in options.columns:
         for column in options.columns[name]:
             if column in known or expressions.is_expression(column):
                 continue
             why = expressions.find_defect(column)
-            if not growing or why:
-                why = f" and no expression of JMESPath ({why})" if why else ""
+            if not can_grow or why:
+                why = f", and not a JMESPath expression ({why})" if why else ""
                 message = f"no column {column!r}{why}; columns are {', '.join(known)[:300]}"
                 raise FormatError(message, path=source)
         return tuple(options.columns[name])
-    if _OTHER_WAY.get(name, name) in options.columns:
-        return ()  # the user named another column to go by
+    if _EXCLUDED_BY.get(name, name) in options.columns:
+        return ()
     return usual_names.find_usual(name, known)[:1]
 
 
 def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:
-    """Return the columns that are read as none of the schema's."""
+    """Return the columns that are not read as columns of the schema."""
     taken = {
-        one for name in CHOICES for one in find_columns(name, known, options, "", growing=True)
+        one for name in CHOOSABLE for one in find_columns(name, known, options, "", can_grow=True)
     }
     return [name for name in known if name not in taken and name not in NAMES]

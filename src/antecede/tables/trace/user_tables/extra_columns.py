@@ -1,9 +1,8 @@
-"""The user's own columns, beside the events that are made of them.
+"""Extra columns of the user's table, kept beside the events.
 
-Parquet keeps its types; CSV has text. JSON values get the Arrow type that gives each back as it
-was. Values without such a type (text and numbers; records of different keys) are kept as JSON text,
-and marked (`is_json`). For a format of one type a column `settled` finds the nearest and reports
-changes.
+Parquet keeps its types; CSV has text. JSON values get the Arrow type that returns them unchanged.
+Values without such a type (text and numbers; records of different keys) are kept as JSON text and
+marked (`is_json`). `convert_json_columns` converts them for formats with one type per column.
 """
 
 from __future__ import annotations
@@ -19,33 +18,30 @@ from antecede.formatting import counted
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
-
 MARK = b"antecede.own"
-"""Metadata of a column from JSON or CSV: its content."""
+"""Metadata key of columns from JSON or CSV, with the value `VALUES` or `JSON`."""
 VALUES, JSON = b"values", b"json"
 _EXACT = {str, bool, int, float}
-"""Types of JSON that Arrow gives back unchanged."""
-_NO_ARRAY = (pa.ArrowException, OverflowError, TypeError, ValueError)
-"""Errors of Arrow for values without a common type."""
+"""Types of JSON that Arrow returns unchanged."""
+_ARROW_ERRORS = (pa.ArrowException, OverflowError, TypeError, ValueError)
+
+ExtraRows = Mapping[str, Any] | pyarrow.RecordBatch
+"""Rows of the user: a record of CSV or JSON, or a batch of Parquet."""
 
 
-Own = Mapping[str, Any] | pyarrow.RecordBatch
-"""Rows as the user has them: a record of CSV or JSON, or a batch of Parquet."""
-
-
-def as_table(rows: Sequence[Own]) -> pyarrow.Table:
-    """Return rows as a table of their own columns, in their order [n]."""
+def rows_to_table(rows: Sequence[ExtraRows]) -> pyarrow.Table:
+    """Return rows as a table of extra columns [n]."""
     parts: list[pyarrow.Table] = []
     for is_batch, run in itertools.groupby(rows, lambda row: isinstance(row, pyarrow.RecordBatch)):
         if is_batch:
             parts += [pa.Table.from_batches([batch]) for batch in run]
         else:
-            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
+            parts.append(_records_to_table([row for row in run if isinstance(row, Mapping)]))
     return together(parts)
 
 
-def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Return a batch of text cells with its columns marked as read from CSV."""
+def mark_csv_columns(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return a batch of CSV cells with marked columns."""
     made: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
         batch.columns,
         schema=pa.schema([field.with_metadata({MARK: VALUES}) for field in batch.schema]),
@@ -54,34 +50,35 @@ def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
 
 
 def is_json(field: Any) -> bool:
-    """Return whether a column holds the JSON text of its values."""
+    """Return whether a column has the JSON text of its values."""
     return (field.metadata or {}).get(MARK) == JSON
 
 
 class Changed(NamedTuple):
-    """Values of a column that a format cannot hold unchanged."""
+    """Number of values of a column that a format changes."""
 
     column: str
-    values: int
-    of: int
-    """Values that are not null."""
-    into: str
-    """Type or form of the result."""
+    changed: int
+    non_null: int
+    """Number of values that are not null."""
+    result: str
+    """Type of the result."""
 
     def words(self) -> str:
-        """Return the change as a sentence."""
+        """Return the change as a text."""
         return (
-            f"column {self.column}: {counted(self.values, 'value')} of {self.of:,} became "
-            f"{self.into}, as the values of a column have one type there (JSON lines keep them)"
+            f"column {self.column}: {counted(self.changed, 'value')} of {self.non_null:,} became "
+            f"{self.result}, because a column has one type (JSON lines keep the values)"
         )
 
 
-def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list[Changed]]:
+def convert_json_columns(
+    table: pyarrow.Table, keeps_json: bool
+) -> tuple[pyarrow.Table, list[Changed]]:
     """Return a table for a format, and the changes of its columns.
 
-    `keeps_json`: values of a column may differ in type. Else columns of JSON get the Arrow type of
-    all their values, if any (records get all keys, whole numbers become floating-point ones), or
-    text.
+    `keeps_json`: the format allows several types in a column. Otherwise columns of JSON get a
+    common Arrow type if possible (records get all keys, integers become floats), else text.
     """
     found: list[Changed] = []
     if keeps_json:
@@ -91,9 +88,10 @@ def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list
             continue
         column: Any = table.column(at)
         values = [None if text is None else json.loads(text) for text in column.to_pylist()]
-        array, into = _nearest(values)
+        array, into = _find_nearest_type(values)
         changed = sum(
-            not _same(value, now) for value, now in zip(values, array.to_pylist(), strict=True)
+            not _is_same_json(value, now)
+            for value, now in zip(values, array.to_pylist(), strict=True)
         )
         if changed:
             known = sum(value is not None for value in values)
@@ -102,29 +100,29 @@ def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list
     return table, found
 
 
-def _nearest(values: list[Any]) -> tuple[Any, str]:
-    """Return JSON values as an Arrow type, and the name of what they become."""
+def _find_nearest_type(values: list[Any]) -> tuple[Any, str]:
+    """Return JSON values as an Arrow array, and the name of their new type."""
     try:
-        array: Any = _array(values)
-    except _NO_ARRAY:
-        return pa.array([_text(value) for value in values], pa.string()), "text"
+        array: Any = _make_array(values)
+    except _ARROW_ERRORS:
+        return pa.array([_to_text(value) for value in values], pa.string()), "text"
     kind = "records with keys added" if pa.types.is_nested(array.type) else str(array.type)
     return array, kind
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON: 1, 1.0 and true are not."""
+def _is_same_json(one: Any, other: Any) -> bool:
+    """Return whether two values are the same JSON; 1, 1.0 and true differ."""
     return json.dumps(one) == json.dumps(other)
 
 
-def _of_records(records: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
+def _records_to_table(records: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
     names = list(dict.fromkeys(name for record in records for name in record))
-    return _marked_table(
-        {name: _column([record.get(name) for record in records]) for name in names}
+    return _make_marked_table(
+        {name: _make_column([record.get(name) for record in records]) for name in names}
     )
 
 
-def _marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Table:
+def _make_marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Table:
     fields = [
         pa.field(name, column.type, metadata=None if mark is None else {MARK: mark})
         for name, (column, mark) in columns.items()
@@ -134,25 +132,25 @@ def _marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Ta
     return table
 
 
-def _column(values: list[Any]) -> tuple[Any, bytes]:
-    """Return values as an array, and whether it holds them or their JSON text."""
+def _make_column(values: list[Any]) -> tuple[Any, bytes]:
+    """Return an array of values and `VALUES`, or of their JSON text and `JSON`."""
     kinds = {type(value) for value in values} - {type(None)}
     try:
         if len(kinds) > 1:
             return as_json(values), JSON
-        array = _array(values)
+        array = _make_array(values)
         if kinds <= _EXACT or json.dumps(array.to_pylist()) == json.dumps(values):
             return array, VALUES
-    except _NO_ARRAY:
+    except _ARROW_ERRORS:
         pass
     return as_json(values), JSON
 
 
-def _array(values: list[Any]) -> Any:
-    """Return values as an array. Raise one of `_NO_ARRAY` without a type."""
+def _make_array(values: list[Any]) -> Any:
+    """Return values as an array. Raise one of `_ARROW_ERRORS` without a common type."""
     array = pa.array(values)
     if _has_empty_record(array.type):
-        raise ValueError("Parquet has no record without a field")
+        raise ValueError("Parquet does not support records without a field")
     return array
 
 
@@ -168,21 +166,21 @@ def as_json(values: Iterable[Any]) -> Any:
     return pa.array(texts, pa.string())
 
 
-def _text(value: Any) -> str | None:
+def _to_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return None if value is None else value.encode(errors="backslashreplace").decode()
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def together(tables: Iterable[pyarrow.Table]) -> pyarrow.Table:
-    """Return tables below each other; absent columns are null."""
+    """Return concatenated tables; absent columns are null."""
     parts = [part for part in tables if part.num_columns]
     names = dict.fromkeys(name for part in parts for name in part.column_names)
-    return _marked_table({name: _joined(parts, name) for name in names})
+    return _make_marked_table({name: _concat_column(parts, name) for name in names})
 
 
-def _joined(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
-    """Return a column of all parts, and its mark (None: of Parquet)."""
+def _concat_column(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
+    """Return a column of all parts, and its mark (None: Parquet)."""
     pieces = [
         part.select([name])
         if name in part.column_names

@@ -1,7 +1,6 @@
 """Usual names of columns.
 
-Names that hold causes in some tables and other things in others (`LIKELY`) are taken if a value in
-the first rows is an id there. Others are named to the user.
+A column in `LIKELY_CAUSES` is read only if the first rows contain an id in it; else it is reported.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ USUAL = {
     "clock": ("clock", "vector_clock", "vc"),
     "text": ("text", "message", "msg", "event", "description"),
 }
-LIKELY = frozenset(
+LIKELY_CAUSES = frozenset(
     {
         *("prev", "prevs", "previd", "prevhash", "previous", "previousid", "previoushash"),
         *("deps", "dependencies", "heads", "references", "refs", "links", "threadts", "threadid"),
@@ -33,7 +32,7 @@ LIKELY = frozenset(
         *("parenthash", "parenthashes", "parenteventhash", "predecessorid", "predecessorids"),
     }
 )
-LATER = frozenset(
+LATER_EVENTS = frozenset(
     {
         *("next", "nextid", "nexts", "nextids", "nextevents", "nexteventid", "child", "childid"),
         *("children", "childids", "successor", "successors", "successorid", "successorids"),
@@ -43,43 +42,43 @@ LATER = frozenset(
 _SEVERAL = re.compile(r"[\s,;|]+")
 
 
-def bare(name: str) -> str:
+def simplify_name(name: str) -> str:
     """Return a name without case and punctuation."""
     return re.sub(r"[\W_]+", "", name.lower())
 
 
 def find_usual(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns with a usual name of a column of the schema, the best first."""
+    """Return the columns with a usual name for a column of the schema, the best first."""
     usual = (name, *USUAL.get(name, ()))
     lower = {column.lower(): column for column in reversed(known)}
-    alike = {bare(column): column for column in reversed(known)}
+    alike = {simplify_name(column): column for column in reversed(known)}
     return tuple(
         dict.fromkeys(
             names[spelling(one)]
-            for names, spelling in ((lower, str.lower), (alike, bare))
+            for names, spelling in ((lower, str.lower), (alike, simplify_name))
             for one in usual
             if spelling(one) in names
         )
     )
 
 
-def likely_causes(known: Iterable[str]) -> list[str]:
-    """Return the columns that hold causes in some tables."""
-    return [column for column in known if bare(column) in LIKELY]
+def find_likely_causes(known: Iterable[str]) -> list[str]:
+    """Return the columns that contain causes in some tables."""
+    return [column for column in known if simplify_name(column) in LIKELY_CAUSES]
 
 
-def later_events(known: Iterable[str]) -> list[str]:
-    """Return the columns that name later events, which are no causes."""
-    return [column for column in known if bare(column) in LATER]
+def find_later_events(known: Iterable[str]) -> list[str]:
+    """Return the columns that contain later events, not causes."""
+    return [column for column in known if simplify_name(column) in LATER_EVENTS]
 
 
-def names_ids(
+def find_id_columns(
     columns: Sequence[str],
     sample: Sequence[Mapping[str, object]],
     ids: frozenset[str],
     names: Callable[[object], Iterable[str]],
 ) -> list[str]:
-    """Return the columns with an id of the sample in a cell, or text with ids."""
+    """Return the columns of the sample with one of `ids` in a cell."""
     return [
         column
         for column in columns
@@ -91,14 +90,14 @@ def names_ids(
     ]
 
 
-def words(likely: str, later: str) -> str:
-    """Return the report on unread columns."""
-    said = []
+def describe_unread(likely: str, later: str) -> str:
+    """Return the text on unread columns."""
+    texts = []
     if likely:
-        said.append(f"{likely} may hold causes and is not read: say --after COLUMN if it does")
+        texts.append(f"{likely} may contain causes but is not read; give --after COLUMN to read it")
     if later:
-        said.append(
-            f"{later} names later events and is not read: causes are earlier events, so swap ids "
-            "and causes first"
+        texts.append(
+            f"{later} contains later events and is not read; causes are earlier events, so swap "
+            "ids and causes first"
         )
-    return "; ".join(said)
+    return "; ".join(texts)

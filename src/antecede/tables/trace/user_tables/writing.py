@@ -1,7 +1,8 @@
-"""Tables to files: Parquet, CSV, JSON lines.
+"""Writers of tables: Parquet, CSV, JSON lines.
 
-Parquet keeps every type. CSV holds lists, maps and records as JSON, which the reader of tables
-takes back. In both texts times are ISO 8601, bytes base64; nan and infinities are null in JSON.
+Parquet keeps every type. CSV has lists, maps and records as JSON, which the reader of tables
+parses. In both text formats times are ISO 8601 and bytes are base64. NaN and infinities are null in
+JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyarrow.parquet
 
 from antecede.errors import InputError
 from antecede.tables.trace.user_tables.extra_columns import MARK as OWN_MARK
-from antecede.tables.trace.user_tables.extra_columns import Changed, is_json, settled
+from antecede.tables.trace.user_tables.extra_columns import Changed, convert_json_columns, is_json
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -31,21 +32,21 @@ ENDINGS = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON_LINES, ".ndjson": JS
 ROWS_AT_ONCE = 16_384
 
 Write = Callable[[Any], None]
-"""Function that takes a table, or a batch, with the declared columns."""
+"""Function that writes a table or a batch of the declared columns."""
 
 
 def format_of(out: str | Path) -> str:
-    """Return the format by a file's ending; InputError naming the endings if unknown."""
+    """Return the format of a file's ending. Raise InputError if it is unknown."""
     found = ENDINGS.get(Path(out).suffix.lower())
     if found is None:
-        message = f"its ending tells no format; write {', '.join(ENDINGS)}"
+        message = f"unknown file ending; choose from {', '.join(ENDINGS)}"
         raise InputError(message, path=str(out))
     return found
 
 
 def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
-    """Write a table; return the user's own values that the format changes. Raise OSError."""
-    table, changed = settled(table, format == JSON_LINES)
+    """Write a table; return changes of extra columns. Raise OSError on failure."""
+    table, changed = convert_json_columns(table, format == JSON_LINES)
     if format == PARQUET:
         table = table.cast(unmarked(table.schema))
     with table_writer(path, format, table.schema) as write:
@@ -54,7 +55,7 @@ def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
 
 
 def unmarked(schema: Any) -> Any:
-    """Return a schema without the marks of the user's own columns."""
+    """Return a schema without the marks of extra columns."""
     fields = [
         field.with_metadata({k: v for k, v in (field.metadata or {}).items() if k != OWN_MARK})
         for field in schema
@@ -67,45 +68,45 @@ def table_writer(path: Path, format: str, schema: pyarrow.Schema) -> Iterator[Wr
     """Yield a function that appends tables of a schema to a new file."""
     if format == PARQUET:
         with pyarrow.parquet.ParquetWriter(str(path), schema, compression="zstd") as parquet:
-            yield lambda rows: parquet.write(_table(rows))
+            yield lambda rows: parquet.write(_to_table(rows))
     elif format == CSV:
-        flat = _flat(schema.empty_table())
+        flat = _flatten(schema.empty_table())
         with pyarrow.csv.CSVWriter(str(path), flat.schema) as writer:
-            yield lambda rows: writer.write_table(_flat(_table(rows)).cast(flat.schema))
+            yield lambda rows: writer.write_table(_flatten(_to_table(rows)).cast(flat.schema))
     else:
         with path.open("w", encoding="utf-8", newline="\n") as file:
-            yield lambda rows: file.writelines(_json_lines(_table(rows)))
+            yield lambda rows: file.writelines(_to_json_lines(_to_table(rows)))
 
 
-def _table(rows: Any) -> Any:
+def _to_table(rows: Any) -> Any:
     return pa.Table.from_batches([rows]) if isinstance(rows, pyarrow.RecordBatch) else rows
 
 
-def _json_lines(table: Any) -> Iterator[str]:
+def _to_json_lines(table: Any) -> Iterator[str]:
     as_json = [field.name for field in table.schema if is_json(field)]
-    table = _each(table, _as_text)
+    table = _map_columns(table, _times_to_text)
     simple = all(_is_simple(field.type) for field in table.schema)
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         for row in batch.to_pylist():
-            row = row if simple else _plain(row)
+            row = row if simple else _to_json_value(row)
             for name in as_json:
                 row[name] = None if row[name] is None else json.loads(row[name])
-            line = _json(row) + "\n"
-            # Half a pair of surrogates is no UTF-8; JSON has an escape for it, the same as Python.
+            line = _to_json(row) + "\n"
+            # A lone surrogate is not UTF-8; Python's escape for it is also the escape of JSON.
             yield line.encode(errors="backslashreplace").decode() if as_json else line
 
 
-def _flat(table: Any) -> Any:
-    return _each(table, lambda column: _as_cells(_as_text(column)))
+def _flatten(table: Any) -> Any:
+    return _map_columns(table, lambda column: _to_csv_cells(_times_to_text(column)))
 
 
-def _each(table: Any, change: Callable[[Any], Any]) -> Any:
+def _map_columns(table: Any, change: Callable[[Any], Any]) -> Any:
     columns = [change(column) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
-def _as_text(column: Any) -> Any:
-    """Return times and categories as text; other columns as they are."""
+def _times_to_text(column: Any) -> Any:
+    """Return times and categories as text, other columns unchanged."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -115,25 +116,26 @@ def _as_text(column: Any) -> Any:
     return column
 
 
-def _as_cells(column: Any) -> Any:
-    """Return cells of CSV as text where it has no type."""
+def _to_csv_cells(column: Any) -> Any:
     kind = column.type
     if pa.types.is_nested(kind):
-        return _mapped(column, _json if _is_simple(kind) else lambda value: _json(_plain(value)))
+        return _map_values(
+            column, _to_json if _is_simple(kind) else lambda value: _to_json(_to_json_value(value))
+        )
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _mapped(column, _plain)
+        return _map_values(column, _to_json_value)
     if pa.types.is_duration(kind) or pa.types.is_fixed_size_binary(kind):
-        return _mapped(column, lambda value: str(_plain(value)))
+        return _map_values(column, lambda value: str(_to_json_value(value)))
     return column
 
 
-def _mapped(column: Any, change: Callable[[Any], Any]) -> Any:
+def _map_values(column: Any, change: Callable[[Any], Any]) -> Any:
     texts = [None if value is None else change(value) for value in column.to_pylist()]
     return pa.chunked_array([pa.array(texts, pa.large_string())])
 
 
 def _is_simple(kind: Any) -> bool:
-    """Return whether JSON has the values of a type."""
+    """Return whether `json` encodes all values of a type."""
     types = pa.types
     if types.is_list(kind) or types.is_large_list(kind):
         return _is_simple(kind.value_type)
@@ -143,15 +145,14 @@ def _is_simple(kind: Any) -> bool:
     return any(test(kind) for test in (*plain, types.is_floating, types.is_null))
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except ValueError:  # a number that is none
-        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    except ValueError:  # NaN or infinity
+        return json.dumps(_to_json_value(value), ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it."""
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
@@ -159,9 +160,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _to_json_value(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         if value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
-            return {str(key): _plain(one) for key, one in value}  # a map of Arrow
-        return [_plain(one) for one in value]
+            return {str(key): _to_json_value(one) for key, one in value}  # a map of Arrow
+        return [_to_json_value(one) for one in value]
     return str(value)

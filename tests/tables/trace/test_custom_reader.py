@@ -1,4 +1,4 @@
-"""Readers from outside: public names, `register`, entry points, and the example of the docs."""
+"""Custom readers: public names, `register`, entry points, example of the docs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import antecede.tables.trace
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import reader
 from antecede.tables.trace.reader import Reader
-from tests.tables.trace.files import written
+from tests.tables.trace.files import write_file
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTES = """%notes
@@ -40,11 +40,11 @@ def run(arguments: list[str], *folders: Path) -> subprocess.CompletedProcess[str
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    return written(tmp_path, NOTES, "meeting.notes")
+    return write_file(tmp_path, NOTES, "meeting.notes")
 
 
 def package(folder: Path, value: str) -> Path:
-    """Lay down what an installer writes for a package that offers a reader."""
+    """Write the files of an installed package with a reader."""
     info = folder / "site" / "notes_reader-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: notes-reader\nVersion: 1.0\n")
@@ -75,16 +75,16 @@ def test_an_installed_package_adds_a_format(notes: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_package_that_cannot_be_loaded_stops_nobody_else(notes: Path, tmp_path: Path) -> None:
     site = package(tmp_path, "nowhere_at_all:NotesReader")
-    table = written(tmp_path, "id,parent\na,\nb,a\n", "t.csv")
+    table = write_file(tmp_path, "id,parent\na,\nb,a\n", "t.csv")
     assert run(["-m", "antecede", "audit", str(table)], site).returncode == 0
     done = run(["-m", "antecede", "audit", "--format", "notes", str(notes)], site)
     assert done.returncode == 2
-    assert "the reader 'notes' cannot be loaded from nowhere_at_all:NotesReader" in done.stderr
+    assert "reader 'notes' failed to load: nowhere_at_all:NotesReader" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 class Fake:
-    """A reader that an entry point of a built-in name would bring."""
+    """Reader of an entry point with a built-in name."""
 
     name = "mail"
 
@@ -94,17 +94,17 @@ class Fake:
 
 def test_an_entry_point_does_not_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("mail", f"{__name__}:Fake", reader.ENTRY_POINTS)
-    for name, value in (("_READERS", dict(reader._READERS)), ("_BROKEN", {}), ("_LOADED", [])):
+    for name, value in (("_READERS", dict(reader._READERS)), ("_LOAD_ERRORS", {}), ("_LOADED", [])):
         monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [entry])
     assert not isinstance(reader.by_name("mail"), Fake)
-    assert reader._BROKEN == {}
+    assert reader._LOAD_ERRORS == {}
 
 
 def test_what_is_no_reader_is_refused() -> None:
     nothing: list[object] = [object(), Fake, Fake()]
     for wrong in nothing:
-        with pytest.raises(InputError, match="is no reader"):
+        with pytest.raises(InputError, match="not a reader"):
             reader.register(wrong)  # type: ignore[arg-type]
     assert not isinstance(reader.by_name("mail"), Fake)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Status, kind and attributes of spans, and a log's level: kept, shown, searched, written."""
+"""Extra columns of spans and logs: read, shown, searched, written."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from antecede.cli import main
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.formats import spans
-from antecede.tables.trace.user_tables.append_columns import beside_schema
+from antecede.tables.trace.user_tables.append_columns import rename_extra_columns
 from antecede.tables.view.render_model import picture
-from tests.tables.trace.files import lines, written
+from tests.tables.trace.files import write_file, write_lines
 from tests.tables.trace.test_span_notations import AT, CHILD, ROOT, TRACE, otlp, span
 from tests.tables.view.unpacked import unpacked
 
@@ -37,10 +37,10 @@ def otlp_file(tmp_path: Path) -> Path:
     }
     good: dict[str, Any] = {"status": {"code": "STATUS_CODE_OK"}, "kind": "SPAN_KIND_SERVER"}
     spans_ = [span(ROOT, **good), span(CHILD, ROOT, **failed)]
-    return written(tmp_path, otlp(*spans_))
+    return write_file(tmp_path, otlp(*spans_))
 
 
-def kept(path: Path) -> list[dict[str, Any]]:
+def read_extra(path: Path) -> list[dict[str, Any]]:
     trace = read([path], own=True)
     assert trace.own is not None
     assert trace.own.num_rows == trace.events.num_rows
@@ -51,7 +51,7 @@ def kept(path: Path) -> list[dict[str, Any]]:
 
 
 def test_otlp(tmp_path: Path) -> None:
-    assert kept(otlp_file(tmp_path)) == [
+    assert read_extra(otlp_file(tmp_path)) == [
         {"status": "ok", "span_kind": "server", "resource.service.name": "shop"},
         {
             "status": "error",
@@ -59,7 +59,7 @@ def test_otlp(tmp_path: Path) -> None:
             "status_message": "out of stock",
             "http.method": "GET",
             "n": 3,
-            "tags": '["x", true]',  # lists of several types have no column: their JSON
+            "tags": '["x", true]',  # lists of several types become JSON
             "text": "of the attribute",
             "position": 7,
             "resource.service.name": "shop",
@@ -82,7 +82,9 @@ ZIPKIN = {"traceId": TRACE, "localEndpoint": {"serviceName": "s"}, "timestamp": 
     ],
 )
 def test_status_of_zipkin(tags: dict[str, str], status: str | None, tmp_path: Path) -> None:
-    [row] = kept(written(tmp_path, [{**ZIPKIN, "id": ROOT, "kind": "CLIENT", "tags": tags}]))
+    [row] = read_extra(
+        write_file(tmp_path, [{**ZIPKIN, "id": ROOT, "kind": "CLIENT", "tags": tags}])
+    )
     assert row.get("status") == status
     assert row["span_kind"] == "client"
 
@@ -90,7 +92,7 @@ def test_status_of_zipkin(tags: dict[str, str], status: str | None, tmp_path: Pa
 def test_pieces_of_a_zipkin_span_keep_the_tags_of_both(tmp_path: Path) -> None:
     late = {"traceId": TRACE, "id": ROOT, "localEndpoint": {"serviceName": "s"}}
     rows = [{**ZIPKIN, "id": ROOT, "tags": {"a": "1"}}, {**late, "tags": {"b": "2", "error": "x"}}]
-    [row] = kept(written(tmp_path, rows))
+    [row] = read_extra(write_file(tmp_path, rows))
     assert (row["a"], row["b"], row["status"]) == ("1", "2", "error")
 
 
@@ -107,15 +109,15 @@ def test_jaegers_tags(tmp_path: Path) -> None:
         ],
         "process": {"serviceName": "s", "tags": [{"key": "version", "value": "2"}]},
     }
-    [found] = kept(written(tmp_path, row))
+    [found] = read_extra(write_file(tmp_path, row))
     assert found["status"] == "error"
     assert found["span_kind"] == "internal"
     assert (found["http.status_code"], found["resource.version"]) == (500, "2")
 
 
 def test_many_attributes_share_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "MOST_COLUMNS", 4)
-    found = kept(otlp_file(tmp_path))[1]
+    monkeypatch.setattr(spans, "MAX_EXTRA_COLUMNS", 4)
+    found = read_extra(otlp_file(tmp_path))[1]
     assert (found["status"], found["resource.service.name"]) == ("error", "shop")
     others = json.loads(found["other_attributes"])
     assert others["status_message"] == "out of stock"
@@ -131,7 +133,7 @@ error b {"a":1,"b":2} also failed
 
 
 def log_file(tmp_path: Path) -> Path:
-    return written(tmp_path, LOG, "service.log")
+    return write_file(tmp_path, LOG, "service.log")
 
 
 def json_file(tmp_path: Path) -> Path:
@@ -141,7 +143,7 @@ def json_file(tmp_path: Path) -> Path:
         {"id": "b:1", "parents": ["a:1"], "member": "b", "level": "WARN"},
         {"id": "b:2", "parents": ["b:1"], "member": "b", "level": "error"},
     ]
-    return lines(tmp_path / "service.jsonl", rows)
+    return write_lines(tmp_path / "service.jsonl", rows)
 
 
 def ask(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -151,7 +153,12 @@ def ask(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
 
 
 def test_groups_of_a_log_are_columns(tmp_path: Path) -> None:
-    assert [row["level"] for row in kept(log_file(tmp_path))] == ["INFO", "ERROR", "WARN", "error"]
+    assert [row["level"] for row in read_extra(log_file(tmp_path))] == [
+        "INFO",
+        "ERROR",
+        "WARN",
+        "error",
+    ]
 
 
 @pytest.mark.parametrize("file", [log_file, json_file])
@@ -189,7 +196,7 @@ def test_an_id_that_looks_like_a_search_is_an_id(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [{"id": "level:x", "parents": [], "level": "y"}, {"id": "b", "parents": ["level:x"]}]
-    path = lines(tmp_path / "t.jsonl", rows)
+    path = write_lines(tmp_path / "t.jsonl", rows)
     assert ask(capsys, path, "future", "level:x")[1].startswith(
         "1 of 2 events happened after level"
     )
@@ -213,9 +220,9 @@ def test_order_and_convert_write_them(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_the_page_has_them_and_says_what_was_suspected(tmp_path: Path) -> None:
     late = span(ROOT, startTimeUnixNano=AT * 10**6, status={"code": 2})
-    trace = read([written(tmp_path, otlp(late))], own=True)
+    trace = read([write_file(tmp_path, otlp(late))], own=True)
     assert trace.own is not None
-    trace = replace(trace, own=beside_schema(trace.events, trace.own))
+    trace = replace(trace, own=rename_extra_columns(trace.events, trace.own))
     meta, _ = unpacked(picture(trace, title="t").packed())
     assert meta["own"] == ["status", "span_kind", "resource.service.name"]
     said = [one["what"] for one in meta["findings"]]
@@ -232,6 +239,6 @@ def test_view_keeps_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("antecede.tables.view.picture", note)
     one = span(ROOT, attributes=[attribute("host", stringValue="h")])
-    path, page = written(tmp_path, otlp(one)), tmp_path / "page.html"
+    path, page = write_file(tmp_path, otlp(one)), tmp_path / "page.html"
     assert main(["view", str(path), "-o", str(page)]) == 0
     assert shown == [["status", "span_kind", "host", "resource.service.name"]]

@@ -1,4 +1,4 @@
-"""Times in a user's table: the unit that is guessed and times that cannot be read are said."""
+"""Times in a user's table: reports of the guessed unit and of unreadable times."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.time_text import notes
 from antecede.tables.trace.user_tables.writing import write_table
-from tests.tables.trace.files import said_by, written
+from tests.tables.trace.files import run_command, write_file
 
 ROWS = "id,after,member,time\na,,p,1000\nb,a,q,990\nc,b,q,995\n"
-GUESS = "given as numbers, taken as s: a guess by their size; --time-unit says it"
+GUESS = "given as numbers, read as s: guessed by their size; --time-unit sets it"
 UNREADABLE = "1 time not readable"
 
 
 @pytest.mark.parametrize("garbage", ["", "99999999999999999999", "-1e19", "nan", "inf", "soon"])
 def test_a_refused_time_does_not_choose_the_unit(garbage: str, tmp_path: Path) -> None:
-    """Defect A3: one number that no unit makes a time turned all seconds into nanoseconds."""
-    path = written(tmp_path, ROWS + f"d,c,q,{garbage}\n", "times.csv")
+    """Defect A3: one number outside all units turned all seconds into nanoseconds."""
+    path = write_file(tmp_path, ROWS + f"d,c,q,{garbage}\n", "times.csv")
     trace = read([path])
     assert trace.events["send_time"].to_pylist() == [k * 10**9 for k in (1000, 990, 995)] + [None]
     assert trace.details.get("unreadable_times", 0) == bool(garbage)
@@ -50,13 +50,13 @@ def test_every_command_says_the_guess_and_the_times_it_cannot_read(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     Path("bad.csv").write_text(ROWS + "d,c,q,99999999999999999999\n")
-    said = said_by(capsys, command, "bad.csv", *options)
+    said = run_command(capsys, command, "bad.csv", *options)
     assert GUESS in said
     assert UNREADABLE in said
 
 
 def test_a_unit_that_is_said_or_not_needed_is_no_guess(tmp_path: Path) -> None:
-    path = written(tmp_path, ROWS, "times.csv")
+    path = write_file(tmp_path, ROWS, "times.csv")
     assert "guessed_time_unit" not in read([path], options=ReadOptions(time_unit="ms")).details
     path.write_text("id,after,time\na,,2026-01-01T00:00:00\n")
     assert "guessed_time_unit" not in read([path]).details
@@ -112,7 +112,8 @@ def test_times_of_two_units_in_a_table_are_counted_and_said(
     found = {one: details[f"times_like_{one}"] for one in like}
     assert found == like
     assert details.get("time_unit_read") == (unit if like else None)
-    said = [note for note in notes(details) if "among others" in note]
+    said = [note for note in notes(details) if "but other times" in note]
     assert len(said) == len(like)
     for one in like:
-        assert any(f"in {one}, by their size, among others in {unit}" in note for note in said)
+        finding = f"in {one} by their size, but other times are in {unit}"
+        assert any(finding in note for note in said)

@@ -1,4 +1,4 @@
-"""A user's own JSON values: as they came in JSON lines; named and counted where they cannot be."""
+"""Extra JSON values: unchanged in JSON lines, reported where a format changes them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import main
-from antecede.tables.trace.user_tables.extra_columns import as_table, is_json, settled, together
+from antecede.tables.trace.user_tables.extra_columns import (
+    convert_json_columns,
+    is_json,
+    rows_to_table,
+    together,
+)
 from antecede.tables.trace.user_tables.writing import write_table
-from tests.tables.trace.files import lines, said_by
+from tests.tables.trace.files import run_command, write_lines
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "v": 1, "r": {"a": 1}, "n": 1, "w": "x", "big": 1, "plain": 1},
@@ -24,14 +29,14 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def written(values: Any) -> str:
-    return json.dumps(values, sort_keys=True)  # 1, 1.0 and true are different here
+def write_values(values: Any) -> str:
+    return json.dumps(values, sort_keys=True)  # 1, 1.0 and true differ
 
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
     path = tmp_path / "mixed.jsonl"
-    lines(path, ROWS)
+    write_lines(path, ROWS)
     return path
 
 
@@ -40,10 +45,12 @@ def test_json_lines_keep_every_value_as_it_came(
     command: str, mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.jsonl"
-    assert "changed" not in said_by(capsys, command, str(mixed), "-o", str(out))
+    assert "changed" not in run_command(capsys, command, str(mixed), "-o", str(out))
     found = [json.loads(line) for line in out.read_text().splitlines()]
     for name in ROWS[0]:
-        assert written([row[name] for row in found]) == written([row[name] for row in ROWS])
+        assert write_values([row[name] for row in found]) == write_values(
+            [row[name] for row in ROWS]
+        )
 
 
 @pytest.mark.parametrize("command", ["order", "convert"])
@@ -74,14 +81,14 @@ def test_other_formats_name_each_column_whose_values_change(
 
 def test_a_type_that_changes_between_batches_is_no_different(tmp_path: Path) -> None:
     for size in (1, 2, 3, 5):
-        parts = [as_table(ROWS[k : k + size]) for k in range(0, len(ROWS), size)]
+        parts = [rows_to_table(ROWS[k : k + size]) for k in range(0, len(ROWS), size)]
         table = together(parts)
         path = tmp_path / f"{size}.jsonl"
         assert write_table(table, path, "jsonl") == []
         found = [json.loads(line) for line in path.read_text().splitlines()]
-        assert written(found) == written(ROWS)
-        _, changed = settled(table, keeps_json=False)
-        assert {one.column: one.values for one in changed} == {
+        assert write_values(found) == write_values(ROWS)
+        _, changed = convert_json_columns(table, keeps_json=False)
+        assert {one.column: one.changed for one in changed} == {
             "v": 4,
             "r": 4,
             "n": 3,
@@ -91,7 +98,7 @@ def test_a_type_that_changes_between_batches_is_no_different(tmp_path: Path) -> 
 
 
 def test_columns_of_one_type_have_the_type_of_arrow() -> None:
-    table = as_table([{"s": "a", "i": 1, "f": 0.5, "b": True, "l": ["x"], "r": {"k": 1}}, {}])
+    table = rows_to_table([{"s": "a", "i": 1, "f": 0.5, "b": True, "l": ["x"], "r": {"k": 1}}, {}])
     assert [str(field.type) for field in table.schema][:4] == ["string", "int64", "double", "bool"]
     assert not any(map(is_json, table.schema))
 
@@ -100,19 +107,21 @@ def test_columns_of_one_type_have_the_type_of_arrow() -> None:
 def test_keys_that_records_lack_are_said_to_become_null(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Defect B6: a record that lacks a key had it as null, and nothing said so."""
+    """Defect B6: absent keys became null without a report."""
     path, out = tmp_path / "t.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"id": "a", "x": null}\n{"id": "b"}\n{"id": "c", "after": "a"}\n')
     assert main([command, str(path), "-o", str(out)]) == 0
-    assert "4 keys that records lack came out as null" in capsys.readouterr().out
+    assert "4 absent keys of records written as null" in capsys.readouterr().out
     path.write_text('{"id": "a", "x": null}\n{"id": "b", "x": 1}\n')
-    assert "came out as null" not in said_by(capsys, command, str(path), "-o", str(out), "--force")
+    assert "written as null" not in run_command(
+        capsys, command, str(path), "-o", str(out), "--force"
+    )
 
 
 def test_records_without_a_field_are_written_to_every_format(tmp_path: Path) -> None:
     rows = [{"id": "a", "x": {}, "y": None}, {"id": "b", "after": ["a"], "x": {}, "y": [{"k": {}}]}]
     path = tmp_path / "t.jsonl"
-    lines(path, rows)
+    write_lines(path, rows)
     for ending in ("parquet", "csv", "jsonl"):
         out = tmp_path / f"out.{ending}"
         assert main(["order", str(path), "-o", str(out)]) == 0

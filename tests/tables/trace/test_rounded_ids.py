@@ -14,7 +14,7 @@ import pytest
 from antecede.cli import main
 from antecede.errors import FormatError
 from antecede.tables.trace.arrow import read
-from tests.tables.trace.files import on_one_line, said_by, written
+from tests.tables.trace.files import join_lines, run_command, write_file
 
 pa: Any = pyarrow
 BIG = 1212092628029698048
@@ -27,7 +27,7 @@ def table(path: Path, **columns: Any) -> Path:
 
 @pytest.fixture
 def rounded(tmp_path: Path) -> Path:
-    """Three ids of which a floating-point number cannot tell the second from the first."""
+    """Write three ids, two of which are equal as floating-point numbers."""
     causes = pa.array([None, float(BIG), float(BIG + 1)])
     return table(tmp_path / "f.parquet", id=pa.array([BIG, BIG + 1, BIG + 2]), after=causes)
 
@@ -35,15 +35,17 @@ def rounded(tmp_path: Path) -> Path:
 def test_a_cause_that_may_be_several_ids_matches_none(
     rounded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Defect A4: such causes were matched as if they were exact."""
+    """Defect A4: rounded causes were matched as if they were exact."""
     assert read([rounded]).details["rounded_causes"] == 2
     out = tmp_path / "out.jsonl"
-    assert "save ids as text or int64" in on_one_line(said_by(capsys, "order", rounded, "-o", out))
+    assert "save ids as text or int64" in join_lines(
+        run_command(capsys, "order", rounded, "-o", out)
+    )
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
     assert all("rounded" in row["missing"][0] for row in rows[1:])
-    assert main(["meter", str(rounded)]) == 2  # no cause is there to go by
-    assert "names no other event of its run, as '1.21" in capsys.readouterr().err
+    assert main(["meter", str(rounded)]) == 2  # no usable cause
+    assert "names no other event of its run (example: '1.21" in capsys.readouterr().err
 
 
 def test_the_last_exact_number_is_a_name(tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_other_columns_of_such_numbers_are_set_aside(column: str, tmp_path: Path
 
 
 def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
-    """Defect B3: databases keep large ids as decimals, which were refused as no id at all."""
+    """Defect B3: large ids as decimals of databases were rejected."""
     kind = pa.decimal128(20, 0)
     ids = pa.array([Decimal(2**63 + k) for k in range(2)], kind)
     path = table(tmp_path / "d.parquet", id=ids, after=pa.array([None, Decimal(2**63)], kind))
@@ -89,10 +91,10 @@ def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
     ("held", "words"), [(True, "True"), ({"a": 1}, "{'a': 1}"), (1.5, "1.5"), ([1], "[1]")]
 )
 def test_an_id_that_is_no_name_says_what_it_is(held: Any, words: str, tmp_path: Path) -> None:
-    path = written(tmp_path, json.dumps({"id": held}) + "\n", "t.jsonl")
+    path = write_file(tmp_path, json.dumps({"id": held}) + "\n", "t.jsonl")
     with pytest.raises(FormatError, match="text, bytes or whole numbers") as caught:
         read([path])
-    assert f"id holds what is no name: it is {words}, and ids are" in str(caught.value)
+    assert f"invalid id: {words}; ids are" in str(caught.value)
     path.write_text(json.dumps({"id": None, "after": "x"}) + "\n")
     with pytest.raises(FormatError, match="no id"):
         read([path])

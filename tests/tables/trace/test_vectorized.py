@@ -1,4 +1,4 @@
-"""Tables read by columns are what they are read row by row: events, bad rows, details, errors."""
+"""Vectorized and row-by-row reading give the same events, bad rows, details and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from antecede.errors import AntecedeError
 from antecede.tables.trace import arrow
-from antecede.tables.trace.reader import ReadOptions, to_the_break
+from antecede.tables.trace.reader import ReadOptions, quarantine_break
 from antecede.tables.trace.schema import Quarantined
 from antecede.tables.trace.user_tables import blocks
 from antecede.tables.trace.user_tables.columns import Columns
@@ -51,50 +51,50 @@ SECONDS = [0, 1, -1, 10**10, -(10**10), 2**53, 253402300800]
 Of = Callable[[random.Random], Any]
 
 
-def some(values: Any) -> Of:
+def sample_or_none(values: Any) -> Of:
     return lambda draw: draw.choice(values)
 
 
-def listed(values: Any) -> Of:
+def make_lists(values: Any) -> Of:
     return lambda draw: [draw.choice(values) for _ in range(draw.choice([0, 1, 1, 2, 3]))]
 
 
-NAMED = listed(["a", "b", "c", "d", "e", "f", "", " ", None])
+NAMED = make_lists(["a", "b", "c", "d", "e", "f", "", " ", None])
 PARQUET: list[tuple[Any, Of]] = [
-    (pa.string(), some(TEXTS)),
-    (pa.large_string(), some(TEXTS)),
-    (pa.dictionary(pa.int32(), pa.string()), some(TEXTS)),
-    (pa.binary(), some([b"a", b"\xff", b"", b" ", b"b"])),
+    (pa.string(), sample_or_none(TEXTS)),
+    (pa.large_string(), sample_or_none(TEXTS)),
+    (pa.dictionary(pa.int32(), pa.string()), sample_or_none(TEXTS)),
+    (pa.binary(), sample_or_none([b"a", b"\xff", b"", b" ", b"b"])),
     (pa.binary(16), lambda draw: draw.randbytes(16)),
-    (pa.int64(), some(NUMBERS)),
-    (pa.int8(), some([-128, 0, 7, 127])),
-    (pa.uint64(), some([0, 2**63, 2**64 - 1, 7])),
-    (pa.float64(), some(FLOATS)),
-    (pa.float32(), some([0.0, 1.5, 3.0, 2.0**60])),
-    (pa.bool_(), some([True, False])),
-    (pa.decimal128(38, 0), some([Decimal(1), Decimal(10**30), Decimal(7)])),
-    (pa.decimal128(20, 3), some([Decimal("1.000"), Decimal("1.5")])),
-    (pa.date32(), some([dt.date(2024, 1, 1), dt.date(1600, 1, 1)])),
-    (pa.null(), some([None])),
-    (pa.timestamp("s"), some(SECONDS)),
-    *((pa.timestamp(unit), some(MOMENTS)) for unit in ("ms", "us", "ns")),
-    (pa.timestamp("us", "Europe/Berlin"), some([10**15])),
+    (pa.int64(), sample_or_none(NUMBERS)),
+    (pa.int8(), sample_or_none([-128, 0, 7, 127])),
+    (pa.uint64(), sample_or_none([0, 2**63, 2**64 - 1, 7])),
+    (pa.float64(), sample_or_none(FLOATS)),
+    (pa.float32(), sample_or_none([0.0, 1.5, 3.0, 2.0**60])),
+    (pa.bool_(), sample_or_none([True, False])),
+    (pa.decimal128(38, 0), sample_or_none([Decimal(1), Decimal(10**30), Decimal(7)])),
+    (pa.decimal128(20, 3), sample_or_none([Decimal("1.000"), Decimal("1.5")])),
+    (pa.date32(), sample_or_none([dt.date(2024, 1, 1), dt.date(1600, 1, 1)])),
+    (pa.null(), sample_or_none([None])),
+    (pa.timestamp("s"), sample_or_none(SECONDS)),
+    *((pa.timestamp(unit), sample_or_none(MOMENTS)) for unit in ("ms", "us", "ns")),
+    (pa.timestamp("us", "Europe/Berlin"), sample_or_none([10**15])),
     (pa.list_(pa.string()), NAMED),
     (pa.large_list(pa.string()), NAMED),
-    (pa.list_(pa.int64()), listed([*NUMBERS, None])),
-    (pa.list_(pa.float64()), listed([*FLOATS, None])),
-    (pa.list_(pa.bool_()), listed([True, None])),
-    (pa.list_(pa.timestamp("s")), listed([10**9])),
-    (pa.duration("s"), some([0, 9])),
-    (pa.map_(pa.string(), pa.int64()), some([[("a", 1), ("b", 0)], [("c", -1)], []])),
-    (pa.struct([("a", pa.int64())]), some([{"a": 2}, {"a": None}])),
+    (pa.list_(pa.int64()), make_lists([*NUMBERS, None])),
+    (pa.list_(pa.float64()), make_lists([*FLOATS, None])),
+    (pa.list_(pa.bool_()), make_lists([True, None])),
+    (pa.list_(pa.timestamp("s")), make_lists([10**9])),
+    (pa.duration("s"), sample_or_none([0, 9])),
+    (pa.map_(pa.string(), pa.int64()), sample_or_none([[("a", 1), ("b", 0)], [("c", -1)], []])),
+    (pa.struct([("a", pa.int64())]), sample_or_none([{"a": 2}, {"a": None}])),
 ]
 CAUSES: list[tuple[Any, Of]] = [
     (pa.list_(pa.string()), NAMED),
-    (pa.string(), some(["a", "b", "", "[a", '["a", "b"]', "[]", "a;b", '["a", "a"]'])),
+    (pa.string(), sample_or_none(["a", "b", "", "[a", '["a", "b"]', "[]", "a;b", '["a", "a"]'])),
 ]
 USUAL = {
-    "id": [(pa.string(), some("abcdefgh"))],
+    "id": [(pa.string(), sample_or_none("abcdefgh"))],
     "parents": CAUSES,
     "topic": CAUSES,
     "time": [one for one in PARQUET if pa.types.is_timestamp(one[0]) or one[0] == pa.float64()],
@@ -102,29 +102,29 @@ USUAL = {
 
 
 def column(name: str, rows: int, draw: random.Random) -> Any:
-    """A column of Parquet, mostly of a type that is usual there."""
+    """Return a Parquet column, mostly of a usual type."""
     usual = name in USUAL and draw.random() < 0.75
     kind, value = draw.choice(USUAL[name] if usual else PARQUET)
     return pa.array([None if draw.random() < 0.1 else value(draw) for _ in range(rows)], kind)
 
 
-NUMBERED = some([0, 1, 2, -1, 1.5, "1", 2**70])
+NUMBERED = sample_or_none([0, 1, 2, -1, 1.5, "1", 2**70])
 JSON: list[Of] = [
-    some(TEXTS),
-    some(TEXTS),
-    some(NUMBERS),
-    some([*FLOATS, 2**70]),
-    some([True, False, None]),
-    listed([*TEXTS, *NUMBERS, None]),
+    sample_or_none(TEXTS),
+    sample_or_none(TEXTS),
+    sample_or_none(NUMBERS),
+    sample_or_none([*FLOATS, 2**70]),
+    sample_or_none([True, False, None]),
+    make_lists([*TEXTS, *NUMBERS, None]),
     NAMED,
-    listed(["a", 2.0**53, True, 1.5, None]),
+    make_lists(["a", 2.0**53, True, 1.5, None]),
     lambda draw: {draw.choice("ab"): NUMBERED(draw) for _ in range(2)},
-    some(["\ud800", "a\udfff", {"\ud800": 1}, ["\ud800"]]),
+    sample_or_none(["\ud800", "a\udfff", {"\ud800": 1}, ["\ud800"]]),
 ]
 USUAL_JSON: dict[str, Of] = {
-    "id": some("abcdefgh"),
+    "id": sample_or_none("abcdefgh"),
     "parents": NAMED,
-    "member": some("ab"),
+    "member": sample_or_none("ab"),
     "clock": lambda draw: {draw.choice("ab"): draw.choice([0, 1, 2]) for _ in range(2)},
 }
 OPTIONS: Any = st.one_of(
@@ -151,30 +151,32 @@ OPTIONS: Any = st.one_of(
 
 
 class ByRows(TableReader):
-    """The row path: what rows of a table mean."""
+    """Reference reader: row by row."""
 
     read_by_columns = None  # type: ignore[assignment]
 
-    def _blocks(self, path: Path) -> Iterator[blocks.Block]:
+    def _read_blocks(self, path: Path) -> Iterator[blocks.TableBlock]:
         delimiter = kind_of(path)[1]
         if delimiter is None:
-            return super()._blocks(path)
-        by_rows = blocks.gathered(blocks.csv_rows(path, delimiter))
+            return super()._read_blocks(path)
+        by_rows = blocks.gather_rows(blocks.read_csv_rows(path, delimiter))
         return (
-            blocks.Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
-            for block in to_the_break(by_rows, path)
+            blocks.TableBlock(records=(), bad=[(0, block)])
+            if isinstance(block, Quarantined)
+            else block
+            for block in quarantine_break(by_rows, path)
         )
 
 
 def outcome(path: Path, options: ReadOptions, rows: bool, size: int) -> Any:
-    """Read a table; return all that anybody sees of it."""
+    """Read a table; return all visible results."""
     reader = ByRows() if rows else TableReader()
     chosen = [(path, reader)]
     try:
-        batches = list(arrow._batches(chosen, options, size, True))
+        batches = list(arrow._collect_batches(chosen, options, size, True))
     except AntecedeError as error:
         return type(error), str(error)
-    except OverflowError as error:  # a date that Python has not
+    except OverflowError as error:  # a date beyond Python's range
         return repr(error)
     events = [row for batch in batches for row in batch.events.to_pylist()]
     bad = [row for batch in batches for row in batch.quarantine.to_pylist()]
@@ -186,7 +188,7 @@ def outcome(path: Path, options: ReadOptions, rows: bool, size: int) -> Any:
 
 
 def _text(column: Any) -> str:
-    """Cells as Arrow prints them: Python has no words for far times, and nan is not nan."""
+    """Return cells as Arrow prints them: Python lacks far times, and nan is not equal to nan."""
     text: str = pa.concat_arrays(column.chunks).to_string(window=100)
     return text
 
@@ -293,7 +295,7 @@ def test_no_row_of_a_plain_table_goes_through_an_event(
     (folder / "plain.csv").write_text("id,parent,member,time\n" + lines)
     objects = (json.dumps({"id": f"e{k}", "parents": [f"e{k - 1}"]}) for k in range(rows))
     (folder / "plain.jsonl").write_text("\n".join(objects))
-    monkeypatch.setattr(Columns, "event", None)
+    monkeypatch.setattr(Columns, "convert", None)
     for name in ("plain.parquet", "plain.csv", "plain.jsonl"):
         trace = arrow.read([folder / name], own=True)
         assert trace.events.num_rows == rows
