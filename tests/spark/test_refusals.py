@@ -92,9 +92,9 @@ def test_patience_over_plain_numbers_without_a_unit(rocks: SparkSession, tmp_pat
     rows = pa.table({"id": ["a"], "after": pa.nulls(1, pa.string()), "at": [7]})
     df = source(rocks, tmp_path / "in", [rows])
     choices: tuple[dict[str, Any], ...] = (
-        {"missing": "release"},
-        {"missing": "drop"},
-        {"remember": "1 hour"},
+        {"on_missing": "release"},
+        {"on_missing": "drop"},
+        {"state_ttl": "1 hour"},
     )
     for options in choices:
         with pytest.raises(InputError, match="column at holds plain numbers: give time_unit="):
@@ -112,7 +112,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "time was 'at (timestamp)', is None": {"time": None},
     "group was 'g (string)', is None": {"group": None},
     "shards was 4, is 5": {"shards": 5},
-    "missing was 'hold', is 'release'": {"missing": "release"},
+    "on_missing was 'hold', is 'release'": {"on_missing": "release"},
     "after was ['after (string)'], is ['other (string)']": {"after": "other"},
     "member was None, is 'id": BY_CLOCK,
 }
@@ -144,7 +144,7 @@ def test_a_stream_started_again_as_another_one_is_refused(
         options: dict[str, Any] = {**FIRST, **other}
         with pytest.raises(StreamingQueryException, match=re.escape(said)):
             finish(again.transform(order(**options)), tmp_path)
-    rest = finish(again.transform(order(**FIRST, max_held=99)), tmp_path)
+    rest = finish(again.transform(order(**FIRST, max_held_rows=99)), tmp_path)
     assert sorted(map(str, rest.column("id").to_pylist())) == ["a", "b", "c", "d"]
 
 

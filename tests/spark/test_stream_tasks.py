@@ -141,7 +141,7 @@ def test_a_new_stream_has_shards_to_grow_into(
     assert default_shards(tasks) == shards
     settings.conf.set(PARTITIONS, str(tasks))
     df = source(settings, tmp_path / "in", [history(2)])
-    grouped = job_of(df, replace(DECLARED, max_held=1000))
-    assert (grouped.shards, grouped.plan.max_held) == (shards, -(-1000 // shards))
-    alone = job_of(df, replace(DECLARED, group=None, max_held=1000))
-    assert (alone.shards, alone.plan.max_held) == (tasks, 1000)
+    grouped = job_of(df, replace(DECLARED, max_held_rows=1000))
+    assert (grouped.shards, grouped.plan.max_held_rows) == (shards, -(-1000 // shards))
+    alone = job_of(df, replace(DECLARED, group=None, max_held_rows=1000))
+    assert (alone.shards, alone.plan.max_held_rows) == (tasks, 1000)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from antecede.errors import InputError
-from antecede.tables.causality import future, past, with_clocks
+from antecede.tables.causality import add_causal_labels, future, past
 from antecede.tables.causality.spec import order_spec
 from tests.spark.test_odd_values import IDS, history
 from tests.tables.causality.naive import Past, direct, log, pasts
@@ -39,7 +39,7 @@ def ks(table: pa.Table) -> list[int]:
 @pytest.mark.parametrize("way", WAYS)
 def test_stamps_of_any_way(way: str) -> None:
     for seed in range(6):
-        made = with_clocks(numbered(table_of(log(seed, lost=0.1))), **WAYS[way])
+        made = add_causal_labels(numbered(table_of(log(seed, lost=0.1))), **WAYS[way])
         rows: list[Any] = made.to_pylist()
         before = pasts(direct(rows, statuses(made), order_spec(**WAYS[way])))
         rng = random.Random(seed)
@@ -57,7 +57,7 @@ def test_stamps_and_edges_over_odd_values(case: str) -> None:
     found = 0
     for seed in range(6):
         table = numbered(history(case, seed))
-        made = with_clocks(table, **ways)
+        made = add_causal_labels(table, **ways)
         rows: list[Any] = made.to_pylist()
         before = pasts(direct(rows, statuses(made), order_spec(**ways)))
         ids = {repr(rows[k]["id"] or 0): rows[k]["id"] for k in before}
@@ -78,7 +78,7 @@ def small() -> pa.Table:
         {"id": "c", "after": ["b"]},
         {"id": "d", "after": ["a"]},
     ]
-    return with_clocks(pa.Table.from_pylist(rows), id="id", after="after")
+    return add_causal_labels(pa.Table.from_pylist(rows), id="id", after="after")
 
 
 @pytest.mark.parametrize("walk", [past, future])
@@ -107,7 +107,7 @@ def test_events_without_an_answer_are_refused(walk: Any) -> None:
     with pytest.raises(InputError, match="no column nowhere"):
         walk(made, ["a"], id="nowhere")
     with pytest.raises(InputError, match="is no stamp"):
-        walk(made, ["a"], id="id", stamp="id")
+        walk(made, ["a"], id="id", causal_label="id")
     with pytest.raises(InputError, match="events are ids"):
         walk(plain, plain, **edges)
 
@@ -115,6 +115,6 @@ def test_events_without_an_answer_are_refused(walk: Any) -> None:
 @pytest.mark.parametrize("walk", [past, future])
 def test_stamps_of_two_calls_are_refused(walk: Any) -> None:
     made = small()
-    other = with_clocks(made.select(["id", "after"]).slice(0, 1), id="id", after="after")
+    other = add_causal_labels(made.select(["id", "after"]).slice(0, 1), id="id", after="after")
     with pytest.raises(InputError, match="not made by one call"):
         walk(made, other)

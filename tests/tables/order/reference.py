@@ -74,7 +74,7 @@ def expected(rows: Sequence[Row]) -> dict[str, Expected]:
     answer: dict[str, Expected] = {}
     for row in rows:
         if row.id in parents[row.id]:
-            answer[row.id] = Expected("self_parent")
+            answer[row.id] = Expected("self_cause")
     good = {i: parents[i] for i in by_id if i not in answer}
     for i in good:
         if reaches(i, i, good):

@@ -160,8 +160,8 @@ def test_options_that_would_be_ignored_or_misread_are_refused(
 
 
 def test_a_batch_does_not_pretend_to_drop() -> None:
-    spec = OrderSpec(id="id", after=("after",), missing="drop")
-    with pytest.raises(InputError, match=r"missing='drop' is for streams"):
+    spec = OrderSpec(id="id", after=("after",), on_missing="drop")
+    with pytest.raises(InputError, match=r"on_missing='drop' is for streams"):
         order_table(pa.table({"id": ["a"], "after": ["b"]}), spec)
 
 
@@ -208,5 +208,5 @@ def test_names_that_fit_no_array_are_refused_with_the_way_out(
     table = pa.table({"id": ["a"], "after": ["b"]})
     keys = keys_of(table, SPEC)
     keys.labels = Full()
-    with pytest.raises(InputError, match=r"names of 1 causes .*2 GiB.*rows_a_task="):
+    with pytest.raises(InputError, match=r"names of 1 causes .*2 GiB.*max_rows_per_task="):
         keys.names(np.zeros(1, np.int64))

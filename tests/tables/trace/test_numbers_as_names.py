@@ -41,7 +41,7 @@ def test_a_cause_that_may_be_several_ids_matches_none(
     assert "save ids as text or int64" in on_one_line(said_by(capsys, "order", rounded, "-o", out))
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
-    assert all("rounded" in row["missing"][0] for row in rows[1:])
+    assert all("rounded" in row["missing_causes"][0] for row in rows[1:])
     assert main(["meter", str(rounded)]) == 2  # no cause is there to go by
     assert "names no other event of its run, as '1.21" in capsys.readouterr().err
 

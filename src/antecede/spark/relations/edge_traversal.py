@@ -83,7 +83,7 @@ def reached_by(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
             found = found.localCheckpoint()
     raise InputError(
         f"causes lead further than rounds={rounds} steps: raise it (a Spark job a step), or stamp "
-        "the table by with_clocks and ask without after=, which takes none"
+        "the table by add_causal_labels and ask without after=, which takes none"
     )
 
 

@@ -38,7 +38,7 @@ ADDED = ("inside", "outside_causes", "in_transit", "unknown_causes")
 Positions = Mapping[Any, Any]
 
 
-def cut(
+def check_cut(
     table: pyarrow.Table,
     positions: Positions,
     *,
@@ -64,17 +64,17 @@ def cut(
                       it (with `clock`: those that no other cause implies);
     `unknown_causes`  of a row inside, causes that are nowhere or on no side;
 
-    three arrays of text, and the status of `order`. See `cut_verdict`. Raises InputError for
-    positions of processes that have no rows, and as `with_clocks` does.
+    three arrays of text, and the status of `order`. See `summarize_cut`. Raises InputError for
+    positions of processes that have no rows, and as `add_causal_labels` does.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import cut
+    >>> from antecede.tables.causality import check_cut
     >>> log = pa.table({"id": ["s", "r", "t"], "after": [None, "s", "r"],
     ...                 "host": ["a", "b", "b"], "n": [1, 1, 2]})
-    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> made = check_cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
     >>> made.select(["inside", "outside_causes"]).to_pylist()[1]
     {'inside': True, 'outside_causes': ['s']}
-    >>> made = cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
+    >>> made = check_cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
     >>> made["in_transit"].to_pylist()
     [[], ['s'], []]
     """
@@ -93,22 +93,22 @@ def cut(
     return table
 
 
-def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Table:
-    """Return the verdict on the rows of `cut`: one row, or one a group.
+def summarize_cut(sides: pyarrow.Table, *, group: str | None = None) -> pyarrow.Table:
+    """Return the verdict on the rows of `check_cut`: one row, or one a group.
 
     `consistent` (true; false; null: nothing contradicts, but causes of events inside are unknown),
     and how many events are `inside` and `outside`, how many inside contradict the cut
     (`violations`), how many causes are `in_transit`, and how many are `unknown`.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import cut, cut_verdict
+    >>> from antecede.tables.causality import check_cut, summarize_cut
     >>> log = pa.table({"id": ["s", "r"], "after": [None, "s"], "host": ["a", "b"], "n": [1, 1]})
-    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
-    >>> cut_verdict(made)["consistent"].to_pylist()
+    >>> made = check_cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> summarize_cut(made)["consistent"].to_pylist()
     [False]
     """
-    inside: Any = cut["inside"]
-    lengths = {name: pc.fill_null(pc.list_value_length(cut[name]), 0) for name in ADDED[1:]}
+    inside: Any = sides["inside"]
+    lengths = {name: pc.fill_null(pc.list_value_length(sides[name]), 0) for name in ADDED[1:]}
     table: Any = pa.table(
         {
             "inside": pc.fill_null(inside, False).cast(pa.int64()),
@@ -123,7 +123,7 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
         raise InputError(f"group={group!r}: the verdict adds a column of this name; rename yours")
     keys = [] if group is None else [group]
     for key in keys:
-        table = table.append_column(key, cut[key])
+        table = table.append_column(key, sides[key])
     made = table.group_by(keys).aggregate([(name, "sum") for name in names])
     sums = {name: pc.fill_null(made[f"{name}_sum"], 0) for name in names}  # null of no rows at all
     sound = pc.equal(sums["violations"], 0)

@@ -22,7 +22,7 @@ from antecede.tables.causality.kernels.chain_decomposition import (
     heirs,
     stamp,
 )
-from antecede.tables.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_taken
+from antecede.tables.causality.spec import MAX_ENTRIES, LabelSpec, make_label_spec, refuse_taken
 from antecede.tables.kernels import MISSING
 from antecede.tables.order import Array, Digests, Graph, digests, graph_of, plain
 from antecede.tables.trace import warn_none
@@ -30,7 +30,7 @@ from antecede.tables.trace import warn_none
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
-STAMP: Any = pa.struct(
+LABEL_TYPE: Any = pa.struct(
     [
         ("group", pa.string()),
         ("version", pa.int64()),
@@ -47,7 +47,7 @@ _ROOM = 2**27
 _ENTRIES = 2**26  # entries in a piece of a local table at most
 
 
-def with_clocks(
+def add_causal_labels(
     table: pyarrow.Table,
     *,
     id: str | None = None,
@@ -60,25 +60,25 @@ def with_clocks(
     first_seq: int = 1,
     time: str | None = None,
     content: Sequence[str] | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     status: str = "antecede_status",
-    widest: int = WIDEST,
+    max_entries: int = MAX_ENTRIES,
 ) -> pyarrow.Table:
     """Return the table, rows as they came, with a stamp and a status for each row.
 
     The stamp answers `happened_before` and `concurrent` exactly and by itself. Causes are told in
     one of the ways of `antecede.tables.order.spec.OrderSpec`, whose arguments these are; `time`
     decides only which of repeated rows takes part. The status is that of `order`; a row that has no
-    place there (a repeat, on a cycle, without a key) has a null stamp. Stamps compare with those
-    of the same call alone. `widest`: entries of a stamp at most. Raises InputError when a column
-    is absent or cannot serve, and when a row's past meets more chains than `widest`. Warns as
+    place there (a repeat, on a cycle, without a key) has a null stamp. Stamps compare with those of
+    the same call alone. `max_entries`: entries of a stamp at most. Raises InputError when a column
+    is absent or cannot serve, and when a row's past meets more chains than `max_entries`. Warns as
     `antecede.tables.order.table.order_table` does.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import concurrent, happened_before, with_clocks
+    >>> from antecede.tables.causality import concurrent, happened_before, add_causal_labels
     >>> events = pa.table({"id": ["a", "b", "c"], "after": [None, "a", "a"]})
-    >>> made = with_clocks(events, id="id", after="after")
-    >>> a, b, c = made["stamp"]
+    >>> made = add_causal_labels(events, id="id", after="after")
+    >>> a, b, c = made["causal_label"]
     >>> happened_before(a, b), happened_before(b, a), concurrent(b, c)
     (True, False, True)
     """
@@ -90,13 +90,15 @@ def with_clocks(
         "member": member,
     }
     ways |= {"sender": sender, "seq": seq, "first_seq": first_seq, "time": time, "content": content}
-    spec = clock_spec(stamp=stamp, status=status, widest=widest, **ways)
-    refuse_taken(table.column_names, {"stamp": stamp, "status": status})
+    spec = make_label_spec(
+        causal_label=causal_label, status=status, max_entries=max_entries, **ways
+    )
+    refuse_taken(table.column_names, {"causal_label": causal_label, "status": status})
     spec.order.check_columns(table.column_names)
     made = Stamped(table, spec)
     if not made.is_supported():
         warn_none(spec.order.ways)
-    columns = (pa.chunked_array(list(made.pieces()), STAMP), made.statuses())
+    columns = (pa.chunked_array(list(made.pieces()), LABEL_TYPE), made.statuses())
     for name, column in zip(spec.added, columns, strict=True):
         table = table.append_column(name, column)
     return table
@@ -106,14 +108,14 @@ class Stamped:
     """The stamps of a table, to be had in pieces: rows that share entries share them until then."""
 
     def __init__(
-        self, table: pyarrow.Table, spec: ClockSpec, digest: Digests | None = None
+        self, table: pyarrow.Table, spec: LabelSpec, digest: Digests | None = None
     ) -> None:
         self._rows, self._spec = table.num_rows, spec.order
         if not self._rows:
             return
         self._graph = graph_of(table, spec.order, digest)
         self._groups = group_names(table, spec.order.group)
-        self._stamps = stamped(self._graph, spec.widest, self._groups)
+        self._stamps = stamped(self._graph, spec.max_entries, self._groups)
         self._version = self._stamps.version.view(np.int64)[self._graph.keys.group]
 
     def is_supported(self) -> bool:
@@ -146,13 +148,14 @@ class Stamped:
 
     def _piece(self, first: int, end: int) -> Array:
         if first == end:
-            return pa.array([], STAMP)
+            return pa.array([], LABEL_TYPE)
         made = self._stamps
         entries = int(made.size[first:end].sum(dtype=np.int64))
         if entries >= 2**31:  # the offsets of an Arrow list
             raise InputError(
                 f"{end - first} stamps have {entries} entries together, more than a batch can "
-                "hold: set spark.sql.execution.arrow.maxRecordsPerBatch lower, or a lower widest="
+                "hold: set spark.sql.execution.arrow.maxRecordsPerBatch lower, or a lower "
+                "max_entries="
             )
         alive = made.position[first:end] > 0
         offsets, chains, positions = gathered(made, first, end)
@@ -167,7 +170,7 @@ class Stamped:
                 pa.ListArray.from_arrays(at, pa.array(positions)),
                 pa.array(made.whole[first:end]),
             ],
-            fields=list(STAMP),
+            fields=list(LABEL_TYPE),
             mask=pa.array(~alive),
         )
 
@@ -193,7 +196,7 @@ def text(column: Array) -> Array:
     return column.cast(pa.string())
 
 
-def stamped(graph: Graph, widest: int, groups: Array) -> Stamps:
+def stamped(graph: Graph, max_entries: int, groups: Array) -> Stamps:
     """Stamp the rows of a graph; raises InputError where a past is too wide."""
     keys = graph.keys
     order = graph.order[np.argsort(keys.group[graph.order], kind="stable")]
@@ -212,16 +215,16 @@ def stamped(graph: Graph, widest: int, groups: Array) -> Stamps:
         favourite,
         heirs(order, favourite, keys.actor),
         _identities(graph),
-        widest,
+        max_entries,
         _ROOM,
     )
     if made.stopped >= 0:
-        raise _too_wide(graph, groups, made.stopped, widest)
+        raise _too_wide(graph, groups, made.stopped, max_entries)
     if made.stopped == -2:
         raise InputError(
             f"the stamps of {len(order)} rows in one task need more than {_ROOM} entries "
-            f"({_ROOM >> 27} GiB): give a group= that causes never cross, or a lower widest= to "
-            "see which rows have so many"
+            f"({_ROOM >> 27} GiB): give a group= that causes never cross, or a lower "
+            "max_entries= to see which rows have so many"
         )
     return made
 
@@ -235,14 +238,14 @@ def _identities(graph: Graph) -> Any:
     return named.astype(np.uint64) + keys.count.astype(np.uint64)
 
 
-def _too_wide(graph: Graph, groups: Array, row: int, widest: int) -> InputError:
+def _too_wide(graph: Graph, groups: Array, row: int, max_entries: int) -> InputError:
     keys = graph.keys
     name = str(keys.labels[int(keys.actor[row]) % len(keys.labels)])
     name = f"{name}:{keys.count[row]}" if keys.numbered else name
     where = "" if groups[row].as_py() is None else f" of group {groups[row].as_py()}"
     return InputError(
-        f"the past of this event{where} meets more than {widest} chains of events that are not in "
-        "sequence, and a stamp holds one entry for each: raise widest= (8 bytes an entry), give a "
-        "finer group=, or ask past() and future() by after= without stamps",
+        f"the past of this event{where} meets more than {max_entries} chains of events, and a "
+        "label has one entry for each: raise max_entries= (8 bytes an entry), give a finer "
+        "group=, or call past() and future() with after=, which need no labels",
         record_id=name,
     )

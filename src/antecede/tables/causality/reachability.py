@@ -15,7 +15,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.causality.kernels.reachability import Steps, before, behind
-from antecede.tables.causality.labels import STAMP, numbers_of
+from antecede.tables.causality.labels import LABEL_TYPE, numbers_of
 from antecede.tables.causality.spec import order_spec
 from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.order import Array, graph_of, plain
@@ -31,7 +31,7 @@ def past(
     events: Events,
     *,
     id: str | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
@@ -39,24 +39,24 @@ def past(
     """Return the rows that happened before any of the given events.
 
     `events`: their ids, as values of the column `id` (in whatever group), or a table of rows with
-    the column `stamp`. The table needs the column `stamp` of `with_clocks`; with `after` it needs
-    none, and causes are followed as they are declared (`id`, `after`, `group`, `time` as there).
-    Raises InputError when an event is not in the table or has no place in its order, when stamps
-    were not made together, and when a column is absent.
+    the column `causal_label`. The table needs the column `causal_label` of `add_causal_labels`;
+    with `after` it needs none, and causes are followed as they are declared (`id`, `after`,
+    `group`, `time` as there). Raises InputError when an event is not in the table or has no place
+    in its order, when stamps were not made together, and when a column is absent.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import past, with_clocks
+    >>> from antecede.tables.causality import past, add_causal_labels
     >>> log = pa.table({"id": ["a", "b", "c", "d"], "after": [None, "a", "a", "c"]})
     >>> past(log, ["d"], id="id", after="after")["id"].to_pylist()
     ['a', 'c']
-    >>> stamped = with_clocks(log, id="id", after="after")
+    >>> stamped = add_causal_labels(log, id="id", after="after")
     >>> past(stamped, ["b", "d"], id="id")["id"].to_pylist()
     ['a', 'c']
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
         return _along_edges(table, events, ways, backwards=True)
-    rows, edges = _coded(_stamps(table, stamp), _given(table, events, id, stamp))
+    rows, edges = _coded(_stamps(table, causal_label), _given(table, events, id, causal_label))
     top: Ints = np.full(edges.width, 0, np.int64)
     np.maximum.at(top, edges.code, edges.position)
     np.maximum.at(top, edges.own, edges.own_position - 1)
@@ -68,7 +68,7 @@ def future(
     events: Events,
     *,
     id: str | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
@@ -84,7 +84,7 @@ def future(
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
         return _along_edges(table, events, ways, backwards=False)
-    rows, edges = _coded(_stamps(table, stamp), _given(table, events, id, stamp))
+    rows, edges = _coded(_stamps(table, causal_label), _given(table, events, id, causal_label))
     low: Ints = np.full(edges.width, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(low, edges.own, edges.own_position)
     found = rows.there & (rows.own_position > low[rows.own])
@@ -105,7 +105,7 @@ def not_there(name: Any) -> str:
 
 NO_PLACE = "has no place in the order: its rows were set aside"
 """Error of an event with a null stamp; its status has the reason."""
-UNLIKE = "stamps of the events and of the rows were not made by one call of with_clocks"
+UNLIKE = "stamps of the events and of the rows were not made by one call of add_causal_labels"
 
 
 def _along_edges(
@@ -168,21 +168,22 @@ def _wanted(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
     return plain(wanted, name) if pa.types.is_floating(kind) else wanted
 
 
-def _stamps(table: pyarrow.Table, stamp: str) -> Array:
-    if stamp not in table.column_names:
+def _stamps(table: pyarrow.Table, causal_label: str) -> Array:
+    if causal_label not in table.column_names:
         raise InputError(
-            f"no column {stamp}: make it by with_clocks, or give after= to do without stamps"
+            f"no column {causal_label}: make it by add_causal_labels, or give after= to do without "
+            "labels"
         )
-    column: Any = table.column(stamp)
-    if column.type != STAMP:
-        raise InputError(f"column {stamp} is no stamp of with_clocks: {column.type}")
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], STAMP)
+    column: Any = table.column(causal_label)
+    if column.type != LABEL_TYPE:
+        raise InputError(f"column {causal_label} is no stamp of add_causal_labels: {column.type}")
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], LABEL_TYPE)
 
 
-def _given(table: pyarrow.Table, events: Events, id: str | None, stamp: str) -> Array:
+def _given(table: pyarrow.Table, events: Events, id: str | None, causal_label: str) -> Array:
     """Return the stamps of the given events. Raises InputError where one has none."""
     if isinstance(events, pyarrow.Table):
-        stamps = _stamps(events, stamp)
+        stamps = _stamps(events, causal_label)
         if stamps.null_count:
             raise InputError(
                 f"{stamps.null_count} of the events: an event without a stamp {NO_PLACE}"
@@ -192,7 +193,7 @@ def _given(table: pyarrow.Table, events: Events, id: str | None, stamp: str) -> 
         raise InputError("events given by their ids: id= names the column")
     if id not in table.column_names:
         raise InputError(f"no column {id}; there are {', '.join(table.column_names)}")
-    stamps, given = _stamps(table, stamp), _matching(table, events, id)
+    stamps, given = _stamps(table, causal_label), _matching(table, events, id)
     placed = stamps.is_valid().to_numpy(zero_copy_only=False)
     _refuse_unknown(table, events, id, given, placed)
     return stamps.filter(pa.array(given & placed))

@@ -16,7 +16,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.causality.kernels.chain_decomposition import knows
-from antecede.tables.causality.labels import STAMP, numbers_of
+from antecede.tables.causality.labels import LABEL_TYPE, numbers_of
 from antecede.tables.kernels import Bools
 from antecede.tables.order import Array
 
@@ -31,13 +31,14 @@ def happened_before(a: Array, b: Array) -> Any: ...
 def happened_before(a: Any, b: Any) -> Any:
     """Tell whether event a is among the causes, direct or indirect, of event b.
 
-    `a` and `b` are stamps of one call of `with_clocks`: two arrays of equal length give a boolean
-    array, two scalars give True, False or None. Null: see above. Raises InputError for other types.
+    `a` and `b` are stamps of one call of `add_causal_labels`: two arrays of equal length give a
+    boolean array, two scalars give True, False or None. Null: see above. Raises InputError for
+    other types.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import happened_before, with_clocks
+    >>> from antecede.tables.causality import happened_before, add_causal_labels
     >>> events = pa.table({"id": [1, 2, 3], "after": [[], [1], [2]]})
-    >>> stamps = with_clocks(events, id="id", after="after")["stamp"]
+    >>> stamps = add_causal_labels(events, id="id", after="after")["causal_label"]
     >>> happened_before(stamps.slice(0, 2), stamps.slice(1, 2)).to_pylist()
     [True, True]
     """
@@ -53,9 +54,9 @@ def concurrent(a: Any, b: Any) -> Any:
     Arguments, result and errors as for `happened_before`.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import concurrent, with_clocks
+    >>> from antecede.tables.causality import concurrent, add_causal_labels
     >>> events = pa.table({"id": [1, 2, 3], "after": [[], [1], [1]]})
-    >>> one, two, three = with_clocks(events, id="id", after="after")["stamp"]
+    >>> one, two, three = add_causal_labels(events, id="id", after="after")["causal_label"]
     >>> concurrent(two, three), concurrent(one, two), concurrent(one, one)
     (True, False, False)
     """
@@ -67,19 +68,19 @@ def concurrent(a: Any, b: Any) -> Any:
     return _answer(~(related & same_group), comparable, single)
 
 
-def past_size(stamps: Any) -> Any:
+def past_size(labels: Any) -> Any:
     """Return how many events happened before each: positions count the rows of a chain.
 
-    An array of stamps gives an array of numbers, a scalar gives a number; null for null. The sum
+    An array of labels gives an array of numbers, a scalar gives a number; null for null. The sum
     over all events is the number of ordered pairs. Raises InputError for other types.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import past_size, with_clocks
+    >>> from antecede.tables.causality import past_size, add_causal_labels
     >>> events = pa.table({"id": [1, 2, 3, 4], "after": [[], [1], [1], [2, 3]]})
-    >>> past_size(with_clocks(events, id="id", after="after")["stamp"]).to_pylist()
+    >>> past_size(add_causal_labels(events, id="id", after="after")["causal_label"]).to_pylist()
     [0, 1, 1, 3]
     """
-    array, _, single = _both(stamps, stamps)
+    array, _, single = _both(labels, labels)
     lists = pc.struct_field(array, "positions")
     ends = lists.offsets.to_numpy()
     sums = np.concatenate([[0], np.cumsum(_values(lists), dtype=np.int64)])
@@ -92,13 +93,13 @@ def _both(a: Any, b: Any) -> tuple[Array, Array, bool]:
     arrays = []
     for stamp in (a, b):
         kind = getattr(stamp, "type", None)
-        if kind != STAMP:
+        if kind != LABEL_TYPE:
             what = type(stamp).__name__ if kind is None else str(kind)
-            raise InputError(f"this is no stamp of with_clocks: {what}")
+            raise InputError(f"this is no stamp of add_causal_labels: {what}")
         if isinstance(stamp, pyarrow.Scalar):
-            stamp = pa.array([stamp.as_py()], STAMP)
+            stamp = pa.array([stamp.as_py()], LABEL_TYPE)
         if isinstance(stamp, pyarrow.ChunkedArray):
-            stamp = pa.concat_arrays(stamp.chunks) if stamp.num_chunks else pa.array([], STAMP)
+            stamp = pa.concat_arrays(stamp.chunks) if stamp.num_chunks else pa.array([], LABEL_TYPE)
         arrays.append(stamp)
     left, right = arrays
     if len(left) != len(right):

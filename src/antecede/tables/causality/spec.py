@@ -9,35 +9,39 @@ from typing import Any
 from antecede.errors import InputError
 from antecede.tables.order import OrderSpec
 
-WIDEST = 1024  # entries of a stamp at most, unless the caller says otherwise: 8 KiB
+MAX_ENTRIES = 1024  # entries of a stamp at most, unless the caller says otherwise: 8 KiB
 _HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms", "released_at")
 
 
 @dataclass(frozen=True, slots=True)
-class ClockSpec:
-    """Arguments of `with_clocks`; `order` names the columns to read."""
+class LabelSpec:
+    """Arguments of `add_causal_labels`; `order` names the columns to read."""
 
     order: OrderSpec
-    stamp: str
-    widest: int
+    causal_label: str
+    max_entries: int
 
     @property
     def added(self) -> tuple[str, str]:
         """Names of the added columns: the stamp and the status."""
-        return self.stamp, self.order.status
+        return self.causal_label, self.order.status
 
 
-def clock_spec(
-    *, stamp: str = "stamp", status: str = "antecede_status", widest: int = WIDEST, **ways: Any
-) -> ClockSpec:
-    """Make a spec of the arguments of `with_clocks`. Raises InputError."""
-    if not isinstance(stamp, str) or not stamp:
-        raise InputError(f"stamp is the name of a column, as text; this is {stamp!r}")
-    if isinstance(widest, bool) or not isinstance(widest, int) or widest < 1:
-        raise InputError(f"widest must be a whole number of at least 1, not {widest!r}")
-    if stamp == status:
-        raise InputError(f"stamp and status need distinct names, not {stamp!r} twice")
-    return ClockSpec(order_spec(status=status, **ways), stamp, widest)
+def make_label_spec(
+    *,
+    causal_label: str = "causal_label",
+    status: str = "antecede_status",
+    max_entries: int = MAX_ENTRIES,
+    **ways: Any,
+) -> LabelSpec:
+    """Make a spec of the arguments of `add_causal_labels`. Raises InputError."""
+    if not isinstance(causal_label, str) or not causal_label:
+        raise InputError(f"causal_label is the name of a column, as text; this is {causal_label!r}")
+    if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
+        raise InputError(f"max_entries must be a whole number of at least 1, not {max_entries!r}")
+    if causal_label == status:
+        raise InputError(f"causal_label and status need distinct names, not {causal_label!r} twice")
+    return LabelSpec(order_spec(status=status, **ways), causal_label, max_entries)
 
 
 def order_spec(**ways: Any) -> OrderSpec:

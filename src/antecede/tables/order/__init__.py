@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from antecede.tables.order.row_metadata import control, control_type, tie_names
     from antecede.tables.order.spec import (
         POSITIONED,
-        GiantPolicy,
+        LargeGroupPolicy,
         MissingPolicy,
         OrderSpec,
-        OverHeld,
+        OverflowPolicy,
         Status,
         TimeUnit,
     )
@@ -67,7 +67,9 @@ else:
             "result": "Result free_names result_of within_topics",
             "row_hash": "digests whole",
             "row_metadata": "control control_type tie_names",
-            "spec": "GiantPolicy MissingPolicy OrderSpec OverHeld POSITIONED Status TimeUnit",
+            "spec": (
+                "LargeGroupPolicy MissingPolicy OrderSpec OverflowPolicy POSITIONED Status TimeUnit"
+            ),
             "table": (
                 "Digests Graph added graph_of kind_of order_rows order_table released_at times_of"
             ),

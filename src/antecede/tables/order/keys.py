@@ -68,7 +68,7 @@ class Keys:
             raise InputError(
                 f"the names of {len(edges):,} causes that came late or are nowhere are more text "
                 "than one Arrow array holds (2 GiB): take shorter ids, or let a task have fewer "
-                "rows (Spark: a higher shards=, or a lower rows_a_task=)"
+                "rows (Spark: a higher shards=, or a lower max_rows_per_task=)"
             ) from error
 
 
@@ -151,7 +151,7 @@ def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     status[own < 0] = code(Status.NULL_KEY)
     known = (causes_code >= 0) & (own[cause_row] >= 0)
     myself = known & (own[cause_row] == causes_code)
-    status[cause_row[myself]] = code(Status.SELF_PARENT)
+    status[cause_row[myself]] = code(Status.SELF_CAUSE)
     cause_row, causes_code = cause_row[known], causes_code[known]
     first = first_mention(_offsets(cause_row, len(ids)), causes_code, len(labels))
     cause_row, causes_code = cause_row[first], causes_code[first]

@@ -5,7 +5,7 @@ Causes come in one of three ways, never mixed in one spec:
 declared      `id` names a row, the `after` columns name its causes (a value or an array).
 vector clock  `clock` holds the event's vector, `member` its maker. The identity is
               (member, clock[member]); the causes are (m, clock[m]) for every other m and the
-              member's event before. `waited_for` and `missing` hold "member:count".
+              member's event before. `waited_for` and `missing_causes` hold "member:count".
 FIFO          `sender` and `seq`: the cause of number n is number n - 1 of the same sender,
               written "sender:n-1"; numbers up to `first_seq` need nothing before them.
 
@@ -38,7 +38,7 @@ class Status(StrEnum):
     """Set aside: a row with this identity and the same content has come already."""
     CONFLICT = "conflict"
     """Set aside: a row with this identity but other content has come already."""
-    SELF_PARENT = "self_parent"
+    SELF_CAUSE = "self_cause"
     """Set aside: names itself as its cause."""
     CYCLE = "cycle"
     """Set aside: is its own cause by way of other rows."""
@@ -49,18 +49,18 @@ class Status(StrEnum):
     LATE = "late"
     """Stream: came after rows that need it were released without it; has a position."""
     DROPPED = "dropped"
-    """Stream, `missing="drop"`: set aside, a cause did not come in time."""
+    """Stream, `on_missing="drop"`: set aside, a cause did not come in time."""
     RESTARTED = "restarted"
-    """Stream, `remember=`: the first row of a group that was forgotten; has position 0 again."""
+    """Stream, `state_ttl=`: the first row of a group that was forgotten; has position 0 again."""
 
 
 POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE, Status.RESTARTED)
 """The statuses of rows that have a position; all others have none."""
 
 MissingPolicy = Literal["hold", "release", "drop"]
-OverHeld = Literal["fail", "release", "drop"]
+OverflowPolicy = Literal["fail", "release", "drop"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
-GiantPolicy = Literal["auto", "always", "never"]
+LargeGroupPolicy = Literal["auto", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +68,24 @@ class OrderSpec:
     """Columns that tell causes, policies, and the names of the columns to add.
 
     `time` orders arrivals and breaks ties (then the id does); a timestamp gives `waited_ms`, an
-    integer column only with `time_unit`. `missing` and `patience` are for streams: in a batch an
-    absent cause counts as satisfied and the row is marked. `patience` and `remember` are text with
+    integer column only with `time_unit`. `on_missing` and `patience` are for streams: in a batch an
+    absent cause counts as satisfied and the row is marked. `patience` and `state_ttl` are text with
     units ("10 minutes", "90 s") or a timedelta. `content` lists the columns that tell a repeated
     row from a conflicting one (None: all but `time`).
 
     `shards` is the number of partitions (None: the session's); in a stream that of pieces of state,
     fixed for good (None: that of `checkpoint`; a new stream with groups gets the session's
-    partitions, doubled until they are 32 or more). `remember` is how long a stream knows an id
+    partitions, doubled until they are 32 or more). `state_ttl` is how long a stream knows an id
     after its release (None: for good), and a group, or a member of clocks and numbers, after its
-    last row. `max_held` bounds the rows that a stream holds back (None: no limit), with groups in
-    equal parts per shard. `over_held` is the fate of the oldest beyond it: "fail" stops the query,
-    "release" and "drop" are those of `missing`. `checkpoint` is the query's checkpoint folder,
-    whose content is compared with this spec before the start. `metrics` is the name under which a
-    stream's figures are observed (None: not at all).
+    last row. `max_held_rows` bounds the rows that a stream holds back (None: no limit), with groups
+    in equal parts per shard. `on_overflow` is the fate of the oldest beyond it: "fail" stops the
+    query, "release" and "drop" are those of `on_missing`. `checkpoint` is the query's checkpoint
+    folder, whose content is compared with this spec before the start. `metrics` is the name under
+    which a stream's figures are observed (None: not at all).
 
-    `giant` and `rows_a_task` are for Spark batches: groups of more rows than that ("always": all)
-    are ordered by a fixpoint over joins, the others ("never": all) each in one task. Raises
-    InputError when the columns do not make up exactly one of the three ways.
+    `large_groups` and `max_rows_per_task` are for Spark batches: groups of more rows than that
+    ("always": all) are ordered by a fixpoint over joins, the others ("never": all) each in one
+    task. Raises InputError when the columns do not make up exactly one of the three ways.
     """
 
     id: str | None = None
@@ -98,20 +98,20 @@ class OrderSpec:
     first_seq: int = 1
     time: str | None = None
     time_unit: TimeUnit | None = None
-    missing: MissingPolicy = "hold"
+    on_missing: MissingPolicy = "hold"
     patience: str | dt.timedelta = "10 minutes"
     shards: int | None = None
-    remember: str | dt.timedelta | None = None
-    max_held: int | None = 10_000_000
-    over_held: OverHeld = "fail"
+    state_ttl: str | dt.timedelta | None = None
+    max_held_rows: int | None = 10_000_000
+    on_overflow: OverflowPolicy = "fail"
     checkpoint: str | None = None
     metrics: str | None = "antecede"
     content: tuple[str, ...] | None = None
-    giant: GiantPolicy = "auto"
-    rows_a_task: int = 4_000_000
+    large_groups: LargeGroupPolicy = "auto"
+    max_rows_per_task: int = 4_000_000
     position: str = "position"
     waited_for: str = "waited_for"
-    missing_causes: str = "missing"
+    missing_causes: str = "missing_causes"
     waited_ms: str = "waited_ms"
     released_at: str = "released_at"
     status: str = "antecede_status"
@@ -130,15 +130,17 @@ class OrderSpec:
         if len(begun) != 1 or not all(ways[begun[0]]):
             given = f"parts of: {', '.join(begun)}" if begun else "none"
             raise InputError(f"give exactly one of {' / '.join(ways)} in full; given {given}")
-        if self.over_held != "fail" and self.max_held is None:
-            raise InputError("over_held says what becomes of rows beyond max_held: give that, too")
+        if self.on_overflow != "fail" and self.max_held_rows is None:
+            raise InputError(
+                "on_overflow says what becomes of rows beyond max_held_rows: give that, too"
+            )
         if self.first_seq != 1 and self.sender is None:
             raise InputError("first_seq says where a sender's numbers begin: give sender and seq")
         if self.time_unit is not None and self.time is None:
             raise InputError("time_unit is the unit of the column time: give time, too")
         duration_ms(self.patience, "patience")
-        if self.remember is not None:
-            duration_ms(self.remember, "remember")
+        if self.state_ttl is not None:
+            duration_ms(self.state_ttl, "state_ttl")
         if len(set(self.added)) != len(self.added):
             raise InputError(f"the added columns need distinct names, not {self.added}")
 
@@ -154,7 +156,7 @@ class OrderSpec:
             if not isinstance(name, str) or not name:
                 kind = type(name).__name__
                 raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
-        for what in ("first_seq", "shards", "max_held", "rows_a_task"):
+        for what in ("first_seq", "shards", "max_held_rows", "max_rows_per_task"):
             number = getattr(self, what)
             if number is None:
                 continue
@@ -167,9 +169,9 @@ class OrderSpec:
             if name is not None and (not isinstance(name, str) or not name):
                 raise InputError(f"{what} must be text, not {name!r}")
         for what, values in (
-            ("missing", MissingPolicy),
-            ("over_held", OverHeld),
-            ("giant", GiantPolicy),
+            ("on_missing", MissingPolicy),
+            ("on_overflow", OverflowPolicy),
+            ("large_groups", LargeGroupPolicy),
             ("time_unit", TimeUnit),
         ):
             *others, last = get_args(values)
@@ -186,8 +188,8 @@ class OrderSpec:
         milliseconds; that of `time` (a timestamp for dates, and without times); string. Waits and
         releases are null without times, or with numbers that have no `time_unit`. All but the
         status are null where the row has no position. `waited_for` has the causes that came out
-        later than the row came, `missing` those that had not come when the row went (in a batch:
-        nowhere).
+        later than the row came, `missing_causes` those that had not come when the row went (in a
+        batch: nowhere).
         """
         return (
             self.position,
@@ -224,24 +226,24 @@ class OrderSpec:
 
     def check_batch(self) -> None:
         """Raise InputError for a policy that a batch cannot follow."""
-        if self.missing == "drop":
+        if self.on_missing == "drop":
             raise InputError(
-                "missing='drop' is for streams: in a batch a row without its cause is kept and "
+                "on_missing='drop' is for streams: in a batch a row without its cause is kept and "
                 f"marked; filter on {self.status} = '{Status.MISSING_CAUSE}'"
             )
 
     def check_stream(self) -> None:
         """Raise InputError for a choice that a stream cannot follow; warn of one without effect."""
         fields = type(self).__dataclass_fields__
-        if self.missing == "hold" and self.patience != fields["patience"].default:
+        if self.on_missing == "hold" and self.patience != fields["patience"].default:
             warnings.warn(
-                f"patience={self.patience!r} has no effect with missing='hold', where rows wait "
-                "for ever: choose missing='release' or 'drop', or leave patience out",
+                f"patience={self.patience!r} has no effect with on_missing='hold', where rows wait "
+                "for ever: choose on_missing='release' or 'drop', or leave patience out",
                 stacklevel=2,
             )
         given = [
             name
-            for name in ("giant", "rows_a_task")
+            for name in ("large_groups", "max_rows_per_task")
             if getattr(self, name) not in (fields[name].default, "never")
         ]
         if given:

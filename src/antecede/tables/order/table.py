@@ -16,8 +16,8 @@ text (`keys.goes_by_value`). So the result is the same whatever the order of row
 partitions, or the engine.
 
 **Waits.** A row waits from its own time until the last of its causes is released; `waited_for` are
-its causes released after it came, `missing` those that never came. Without `time` only the latter
-are known. Rows of equal time came together: neither waits.
+its causes released after it came, `missing_causes` those that never came. Without `time` only the
+latter are known. Rows of equal time came together: neither waits.
 """
 
 from __future__ import annotations

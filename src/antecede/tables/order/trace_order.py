@@ -48,7 +48,7 @@ RUN, VECTOR = "order_run", "order_vector"
 REASONS = {
     Status.DUPLICATE: "the same identity came before",
     Status.CONFLICT: "the same identity came before, with other content",
-    Status.SELF_PARENT: "names itself as its cause",
+    Status.SELF_CAUSE: "names itself as its cause",
     Status.CYCLE: "is its own cause, by way of others",
     Status.NULL_KEY: "no member",
     Status.BAD_CLOCK: "the clock lacks the event's own member, or holds a bad number",

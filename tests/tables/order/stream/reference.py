@@ -124,7 +124,7 @@ class Reference:
         out = self._drain()
         self._cycles()
         out += self._by_policy(self.plan.policy)
-        while 0 <= self.plan.max_held < len(self.held):
+        while 0 <= self.plan.max_held_rows < len(self.held):
             out += self._make_room()
         if not self.plan.timed:
             for key in new & self.held.keys():
@@ -144,20 +144,20 @@ class Reference:
 
     def _make_room(self) -> list[Left]:
         """Let patience end for the oldest rows, as many as are too many."""
-        if self.plan.over_held == "fail" or self.clock == NO_TIME:
+        if self.plan.on_overflow == "fail" or self.clock == NO_TIME:
             raise InputError("too many rows held")
-        over = len(self.held) - self.plan.max_held
+        over = len(self.held) - self.plan.max_held_rows
         later = sorted(w.arrived for w in self.held.values() if w.arrived > self._cutoff)
         if not later:
             raise InputError("rows wait for rows that wait")
         self._cutoff = later[min(over, len(later)) - 1]
-        return self._by_policy(self.plan.over_held)
+        return self._by_policy(self.plan.on_overflow)
 
     def _forget(self, items: list[Item]) -> None:
-        """Forget what is older than `remember` at the clock before this step."""
-        if self.plan.remember < 0 or self.before == NO_TIME:
+        """Forget what is older than `state_ttl` at the clock before this step."""
+        if self.plan.state_ttl < 0 or self.before == NO_TIME:
             return
-        limit = self.before - self.plan.remember
+        limit = self.before - self.plan.state_ttl
         members = {key[:2] for key in self.held}
         for key in list(self.stamp):
             by = self.stamp[key]
@@ -176,7 +176,7 @@ class Reference:
             if by != NO_TIME and by < limit:
                 self.next[group] = 0
                 self.anew.discard(group)
-                if by >= limit - self.plan.remember:
+                if by >= limit - self.plan.state_ttl:
                     self.anew.add(group)
 
     def _settle(self) -> None:

@@ -84,7 +84,7 @@ class Packed:
                 int(out.position[k]),
                 int(out.waited_units[k]),
                 causes_of(out.waited, k),
-                causes_of(out.missing, k),
+                causes_of(out.missing_causes, k),
                 int(out.released[k]),
             )
             for k, number in enumerate(numbers_of(out.rows))
@@ -120,10 +120,10 @@ def plans(draw: st.DrawFn) -> ShardPlan:
         timed=draw(st.booleans()),
         policy=draw(POLICIES),
         patience=draw(st.integers(0, 6)),
-        remember=draw(st.sampled_from([-1, -1, 0, 3, 9])),
+        state_ttl=draw(st.sampled_from([-1, -1, 0, 3, 9])),
         numbers=draw(st.booleans()),
-        max_held=draw(st.sampled_from([-1, -1, 1, 3])),
-        over_held=draw(st.sampled_from(["release", "drop"])),
+        max_held_rows=draw(st.sampled_from([-1, -1, 1, 3])),
+        on_overflow=draw(st.sampled_from(["release", "drop"])),
     )
 
 
@@ -194,7 +194,7 @@ def test_kernel_and_reference_go_in_lockstep(data: st.DataObject) -> None:
         try:
             expected = reference.step(items, now)
         except InputError:
-            with pytest.raises(InputError, match="max_held"):
+            with pytest.raises(InputError, match="max_held_rows"):
                 kernel.step(items, now)
             return
         assert in_order(kernel.step(items, now)) == in_order(expected)
@@ -363,7 +363,7 @@ def test_an_absurd_number_costs_one_row_of_memory() -> None:
 
 
 def test_remember_forgets_old_ids_and_their_memory() -> None:
-    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, state_ttl=10))
     sizes = []
     for now in range(0, 1000, 5):
         stream.step([one(str(now).zfill(4).encode(), time=now)], now)
@@ -395,7 +395,7 @@ def test_what_a_step_writes_does_not_follow_what_is_remembered() -> None:
 
 
 def test_a_group_that_was_idle_for_too_long_begins_anew() -> None:
-    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, state_ttl=10))
     first = stream.step([one(b"a", time=0), one(b"b", time=1)], 1)
     assert [left.position for left in first] == [0, 1]
     other = Item("clock", b"other", b"clock", (), 0, 20)
@@ -411,7 +411,7 @@ def test_a_group_that_was_idle_for_too_long_begins_anew() -> None:
 
 
 def test_a_group_with_a_row_that_waits_is_not_forgotten() -> None:
-    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, state_ttl=10))
     stream.step([one(b"a", time=0), one(b"c", b"b", time=1)], 1)
     stream.step([Item("clock", b"other", b"clock", (), 0, 90)], 90)
     left = stream.step([one(b"b", time=91)], 91)
@@ -425,13 +425,17 @@ def test_a_group_with_a_row_that_waits_is_not_forgotten() -> None:
 def test_more_rows_than_may_be_held(make: type[Packed]) -> None:
     rows = [one(str(k).encode(), b"never" + str(k).encode(), time=k) for k in range(5)]
     with pytest.raises(InputError):
-        make(ShardPlan(False, True, "hold", 100, max_held=4)).step(rows, 5)
-    gone = make(ShardPlan(False, True, "hold", 100, max_held=3, over_held="release")).step(rows, 5)
+        make(ShardPlan(False, True, "hold", 100, max_held_rows=4)).step(rows, 5)
+    gone = make(ShardPlan(False, True, "hold", 100, max_held_rows=3, on_overflow="release")).step(
+        rows, 5
+    )
     assert [(left.row, NAMES[left.status]) for left in gone] == [
         (b"0", "MISSING"),
         (b"1", "MISSING"),
     ]
-    gone = make(ShardPlan(False, True, "hold", 100, max_held=4, over_held="drop")).step(rows, 5)
+    gone = make(ShardPlan(False, True, "hold", 100, max_held_rows=4, on_overflow="drop")).step(
+        rows, 5
+    )
     assert statuses(gone) == {b"0": "DROPPED"}
 
 

@@ -37,8 +37,8 @@ class Identities:
         self.mark, self.flag = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
         self.released, self.digest = none, none
         self.place = none  # by identity: its held row (`affected_rows`), or -1
-        forgets = plan.remember >= 0 and before != shape.NO_TIME
-        self.limit = before - plan.remember if forgets else shape.NO_TIME
+        forgets = plan.state_ttl >= 0 and before != shape.NO_TIME
+        self.limit = before - plan.state_ttl if forgets else shape.NO_TIME
 
     @property
     def size(self) -> int:
@@ -55,7 +55,7 @@ class Identities:
         held = found.column(2)
         idle = found.known & (found.stamp < self.limit) & (found.stamp != shape.NO_TIME)
         idle &= held == 0
-        anew = idle & (found.stamp >= self.limit - max(self.plan.remember, 0))
+        anew = idle & (found.stamp >= self.limit - max(self.plan.state_ttl, 0))
         mark = np.where(idle, 0, found.mark).astype(np.uint8)
         mark[anew] |= RESTARTED
         serial = found.column(0)

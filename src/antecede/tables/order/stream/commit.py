@@ -125,7 +125,7 @@ def _remember(step: Step, working: Working, settled: Ints) -> None:
     if limit != NO_TIME:
         step.ledgers["i"].forget(limit)
     now = step.clock
-    idle = limit - max(step.plan.remember, 0) if limit != NO_TIME else NO_TIME
+    idle = limit - max(step.plan.state_ttl, 0) if limit != NO_TIME else NO_TIME
     rows = working.rows
     groups = _numbers(rows.group[settled], known.groups.size)
     entries = group_entries(known, groups, now)

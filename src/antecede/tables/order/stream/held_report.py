@@ -24,16 +24,16 @@ _BLOCK = 4096
 class WaitingRow(NamedTuple):
     """A held row: identity, start of its wait, awaited identities.
 
-    `causes` are its own; `missing` are those at the root, which are absent, `more` if not all are
-    named; `behind` is the number of rows that wait for it, also indirectly (None where more than
-    `COUNTED` rows are held).
+    `causes` are its own; `missing_causes` are those at the root, which are absent, `more` if not
+    all are named; `behind` is the number of rows that wait for it, also indirectly (None where more
+    than `COUNTED` rows are held).
     """
 
     group: str
     name: str
     since: int
     causes: list[str]
-    missing: list[str]
+    missing_causes: list[str]
     more: bool
     behind: int | None
     row: dict[str, Any]

@@ -30,7 +30,7 @@ class Turn(NamedTuple):
 
 
 def release(step: Step, new: shape.Rows) -> Working:
-    """Release rows; beyond `max_held` also the oldest that wait.
+    """Release rows; beyond `max_held_rows` also the oldest that wait.
 
     Raises InputError where none of those may go.
     """
@@ -143,21 +143,21 @@ def _find_lowest(step: Step, tokens: shape.Tokens, picked: Longs) -> None:
 
 
 def _over(step: Step, working: Working) -> int:
-    if step.plan.max_held < 0:
+    if step.plan.max_held_rows < 0:
         return 0
     pending = int((working.rows.status == shape.PENDING).sum())
-    return step.held.count - len(working.picked) + pending - step.plan.max_held
+    return step.held.count - len(working.picked) + pending - step.plan.max_held_rows
 
 
 def _when_over(step: Step, working: Working, over: int, cutoff: int) -> Turn:
     """Return the turn that ends the wait of at least `over` more of the oldest rows."""
-    if step.plan.over_held == "fail" or step.clock == NO_TIME:
-        untimed = "" if step.plan.over_held == "fail" else " (there is no clock to go by)"
+    if step.plan.on_overflow == "fail" or step.clock == NO_TIME:
+        untimed = "" if step.plan.on_overflow == "fail" else " (there is no clock to go by)"
         raise InputError(
-            f"{step.plan.max_held + over} rows of one shard would wait for causes that have "
-            f"not come; it may hold {step.plan.max_held}{untimed}: give max_held= a greater "
-            'number, over_held="release" or "drop" to let the oldest go, or missing= and '
-            "patience= so that rows do not wait for good"
+            f"{step.plan.max_held_rows + over} rows of one shard would wait for causes that have "
+            f"not come; it may hold {step.plan.max_held_rows}{untimed}: give max_held_rows= a "
+            'greater number, on_overflow="release" or "drop" to let the oldest go, or on_missing= '
+            "and patience= so that rows do not wait for good"
         )
     pending = working.rows.arrived[working.rows.status == shape.PENDING]
     others = step.held.rows(np.setdiff1d(step.held.all_rows(), working.picked))
@@ -165,10 +165,10 @@ def _when_over(step: Step, working: Working, over: int, cutoff: int) -> Turn:
     later = times[times > cutoff]
     if not len(later):
         raise InputError(
-            f"{over} rows more than max_held={step.plan.max_held} wait in one shard, for rows "
-            "that wait as well: give a greater number"
+            f"{over} rows more than max_held_rows={step.plan.max_held_rows} wait in one shard, for "
+            "rows that wait as well: give a greater number"
         )
-    return Turn(step.plan.over_held, int(later[min(over, len(later)) - 1]))
+    return Turn(step.plan.on_overflow, int(later[min(over, len(later)) - 1]))
 
 
 def give_out(step: Step, working: Working) -> tuple[ShardOutput, Ints, Ints]:
@@ -189,7 +189,7 @@ def give_out(step: Step, working: Working) -> tuple[ShardOutput, Ints, Ints]:
         position=order.position[row],
         waited_units=units,
         waited=_links(step, working, positioned, len(aside), False),
-        missing=_links(step, working, positioned, len(aside), True),
+        missing_causes=_links(step, working, positioned, len(aside), True),
         released=np.where(order.position[row] < 0, NO_TIME, np.maximum(at, step.before)),
     )
     return outcome, staying, row

@@ -15,24 +15,24 @@ from antecede.tables.order.stream.kernels.rows import Bits, Longs
 
 
 class ShardPlan(NamedTuple):
-    """Rules of a shard; `patience` and `remember` are in units of the clock.
+    """Rules of a shard; `patience` and `state_ttl` are in units of the clock.
 
     `counted`: identities are (member, number). `timed`: rows carry times, which are the clock;
-    otherwise the caller's `now` is. `remember` below 0: for good. `numbers`: names are numbers, and
-    ties go by their value. `max_held`: the most rows that this shard holds (below 0: no limit);
-    `over_held`: the fate of the oldest then, "fail", "release" or "drop". `about` is a JSON object
-    that describes the stream; a state of another one is refused. `columns` are those of the user's
-    rows (None: not checked, and never changed).
+    otherwise the caller's `now` is. `state_ttl` below 0: for good. `numbers`: names are numbers,
+    and ties go by their value. `max_held_rows`: the most rows that this shard holds (below 0: no
+    limit); `on_overflow`: the fate of the oldest then, "fail", "release" or "drop". `about` is a
+    JSON object that describes the stream; a state of another one is refused. `columns` are those of
+    the user's rows (None: not checked, and never changed).
     """
 
     counted: bool
     timed: bool
     policy: str = "hold"
     patience: int = 0
-    remember: int = -1
+    state_ttl: int = -1
     numbers: bool = False
-    max_held: int = -1
-    over_held: str = "fail"
+    max_held_rows: int = -1
+    on_overflow: str = "fail"
     about: str = ""
     columns: StreamColumns | None = None
 
@@ -67,8 +67,8 @@ class ShardOutput(NamedTuple):
     """The rows that leave, in order of release; rows with a position first, then those set aside.
 
     `rows` are the user's (None where none were given). `waited` are the awaited causes of a row,
-    `missing` those without which it went. `released` is the clock at the release, never before that
-    of an earlier micro-batch; NO_TIME: none.
+    `missing_causes` those without which it went. `released` is the clock at the release, never
+    before that of an earlier micro-batch; NO_TIME: none.
     """
 
     rows: pyarrow.Table | None
@@ -76,7 +76,7 @@ class ShardOutput(NamedTuple):
     position: Longs
     waited_units: Longs
     waited: Links
-    missing: Links
+    missing_causes: Links
     released: Longs
 
 

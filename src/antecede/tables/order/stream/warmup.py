@@ -26,7 +26,7 @@ def warm_up(counted: bool) -> None:
     """
     state = Memory()
     for policy in ("release", "drop"):
-        plan = ShardPlan(counted, timed=True, policy=policy, patience=9, remember=1)
+        plan = ShardPlan(counted, timed=True, policy=policy, patience=9, state_ttl=1)
         for number, causes in ((3, [1, 2]), (2, [1]), (1, [])):
             Shard(plan, state).step(_row(counted, number, causes), number)
         Shard(plan, state).deadline()
