@@ -294,8 +294,8 @@ def test_what_each_event_waits_for(rows: list[Event]) -> None:
         needs = [sum(rows[j].member == m for j in past[k]) for m in states.members]
         # What is before those that it waits for, itself and its member's events, is all there is.
         own = states.members.index(str(rows[k].member))
-        waits = [(own, needs[own] - 1), *states.waits_for(k)]
-        heads = [states.lines[member][count - 1] for member, count in waits if count]
+        waits = [(own, needs[own] - 1), *states.find_awaited(k)]
+        heads = [states.rows_by_member[member][count - 1] for member, count in waits if count]
         assert {k}.union(*(past[row] for row in heads)) == past[k]
 
 

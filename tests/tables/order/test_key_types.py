@@ -209,4 +209,4 @@ def test_names_that_fit_no_array_are_refused_with_the_way_out(
     keys = keys_of(table, SPEC)
     keys.labels = Full()
     with pytest.raises(InputError, match=r"names of 1 causes .*2 GiB.*max_rows_per_task="):
-        keys.names(np.zeros(1, np.int64))
+        keys.format_causes(np.zeros(1, np.int64))

@@ -22,13 +22,13 @@ from antecede.tables.causality.kernels.recovery_lines import (
     UNCLEAR,
     UNKNOWN,
     YES,
-    crossing,
-    immediate,
+    classify_edges,
+    find_immediate,
 )
-from antecede.tables.causality.labels import group_names, stamped, text
+from antecede.tables.causality.labels import make_labels, read_group_names, to_text
 from antecede.tables.causality.spec import order_spec, refuse_fixed, refuse_taken
 from antecede.tables.kernels import Bools, Bytes, Ints, encode_column
-from antecede.tables.order import Array, Digests, Graph, OrderSpec, graph_of, identities
+from antecede.tables.order import Array, Digests, OrderSpec, RowGraph, graph_of, normalize_ids
 from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
@@ -83,7 +83,7 @@ def check_cut(
     refuse_taken(table.column_names, {"status": status})
     refuse_fixed(table.column_names, ADDED)
     check_columns(table, spec, process, at)
-    side = _sides(table, positions, process, at)
+    side = _find_sides(table, positions, process, at)
     codes = process_codes(table, spec, process)
     columns, proven = judged(table, spec, side, codes)
     if not proven:
@@ -129,10 +129,10 @@ def summarize_cut(sides: pyarrow.Table, *, group: str | None = None) -> pyarrow.
     sound = pc.equal(sums["violations"], 0)
     known = pc.or_(pc.invert(sound), pc.equal(sums["unknown"], 0))
     verdict = pc.if_else(known, sound, pa.scalar(None, pa.bool_()))
-    told: pyarrow.Table = pa.table(
+    verdicts: pyarrow.Table = pa.table(
         {**{key: made[key] for key in keys}, "consistent": verdict, **sums}
     )
-    return told
+    return verdicts
 
 
 # -- what Spark's workers call, too -------------------------------------------------------------
@@ -162,35 +162,35 @@ def judged(
         return [pa.array([], pa.bool_()), *lists, pa.array([], pa.string())], True
     graph = graph_of(table, spec, digest)
     everything = np.ones(len(graph.causes), np.bool_)
-    message = everything if spec.clock is None else immediate_edges(graph)
+    message = everything if spec.clock is None else find_immediate_edges(graph)
     edges = graph.keys.offsets, graph.causes, graph.kinds
-    told = crossing(*edges, graph.alive, side, process, message)
+    classes = classify_edges(*edges, graph.alive, side, process, message)
     inside = pa.array(side == YES, mask=(side == UNKNOWN) | ~graph.alive)
-    lists = [_named(graph, told == what) for what in (CROSSED, TRANSIT, UNCLEAR)]
-    return [inside, *lists, graph.statuses()], graph.is_supported(spec)
+    lists = [_format_causes(graph, classes == what) for what in (CROSSED, TRANSIT, UNCLEAR)]
+    return [inside, *lists, graph.format_statuses()], graph.is_supported(spec)
 
 
 def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
     """Number the processes of all groups; a null is a number of its own."""
-    names = text(identities(combined(table, process), f"column {process}"))
+    names = to_text(normalize_ids(read_column(table, process), f"column {process}"))
     names, code = encode_column(names)
-    group = encode_column(group_names(table, spec.group))[1]
+    group = encode_column(read_group_names(table, spec.group))[1]
     numbers: Ints = np.unique(group * (len(names) + 1) + code, return_inverse=True)[1]
     return numbers.astype(np.int64)
 
 
-def immediate_edges(graph: Graph) -> Bools:
+def find_immediate_edges(graph: RowGraph) -> Bools:
     """Return the edges that no other cause implies, group by group of the stamps."""
-    made = stamped(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
+    made = make_labels(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
     # Edges stay within groups, and so do the chains that an edge can meet.
-    return immediate(graph.keys.offsets, graph.causes, graph.alive, made)
+    return find_immediate(graph.keys.offsets, graph.causes, graph.alive, made)
 
 
-def _named(graph: Graph, which: Bools) -> Array:
+def _format_causes(graph: RowGraph, which: Bools) -> Array:
     keys = graph.keys
     counted = np.concatenate([[0], np.cumsum(which)])
     offsets = pa.array(counted[keys.offsets].astype(np.int32))
-    names = keys.names(np.flatnonzero(which))
+    names = keys.format_causes(np.flatnonzero(which))
     return pa.ListArray.from_arrays(offsets, names, mask=pa.array(~graph.alive))
 
 
@@ -210,10 +210,10 @@ def check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
             raise InputError(f"column {name} must be boolean, true for checkpoints; it is {kind}")
 
 
-def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) -> Bytes:
+def _find_sides(table: pyarrow.Table, positions: Positions, process: str, at: str) -> Bytes:
     """Return NO, YES or UNKNOWN for each row. Raises InputError for impossible positions."""
     check_positions(positions)
-    processes, moments = combined(table, process), combined(table, at)
+    processes, moments = read_column(table, process), read_column(table, at)
     try:
         names = pa.array(list(positions), processes.type)
         limits = pa.array(list(positions.values()), moments.type)
@@ -226,7 +226,7 @@ def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) ->
         raise InputError(stranger(strangers[0].as_py()))
     limit = limits.take(pc.index_in(processes, names))
     inside = pc.fill_null(pc.less_equal(moments, limit), False)
-    known = pc.and_(identities(processes, f"column {process}").is_valid(), moments.is_valid())
+    known = pc.and_(normalize_ids(processes, f"column {process}").is_valid(), moments.is_valid())
     side = pc.if_else(known, pc.if_else(inside, YES, NO), UNKNOWN)
     found: Bytes = side.to_numpy(zero_copy_only=False).astype(np.int8)
     return found
@@ -245,7 +245,7 @@ def stranger(process: Any) -> str:
     return f"{process} has a position and no row in the table"
 
 
-def combined(table: pyarrow.Table, name: str) -> Array:
+def read_column(table: pyarrow.Table, name: str) -> Array:
     """Return a column as one array of plain values."""
     column: Any = table.column(name)
     if pa.types.is_dictionary(column.type):

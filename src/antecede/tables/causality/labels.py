@@ -16,15 +16,15 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.causality.kernels.chain_decomposition import (
-    Stamps,
-    favourites,
-    gathered,
-    heirs,
-    stamp,
+    Labels,
+    build_labels,
+    choose_preferred_causes,
+    choose_successors,
+    gather_entries,
 )
 from antecede.tables.causality.spec import MAX_ENTRIES, LabelSpec, make_label_spec, refuse_taken
 from antecede.tables.kernels import MISSING
-from antecede.tables.order import Array, Digests, Graph, digests, graph_of, plain
+from antecede.tables.order import Array, Digests, RowGraph, digests, graph_of, plain
 from antecede.tables.trace import warn_none
 
 pa: Any = pyarrow
@@ -42,9 +42,9 @@ LABEL_TYPE: Any = pa.struct(
     ]
 )
 """The type of a stamp, the same whatever the columns that it was made of."""
-_ROOM = 2**27
+_MAX_TABLE_ENTRIES = 2**27
 """Entries of all stamps of one table or partition, those in common counted once: 1 GiB."""
-_ENTRIES = 2**26  # entries in a piece of a local table at most
+_MAX_ARRAY_ENTRIES = 2**26  # entries in a piece of a local table at most
 
 
 def add_causal_labels(
@@ -114,9 +114,9 @@ class Stamped:
         if not self._rows:
             return
         self._graph = graph_of(table, spec.order, digest)
-        self._groups = group_names(table, spec.order.group)
-        self._stamps = stamped(self._graph, spec.max_entries, self._groups)
-        self._version = self._stamps.version.view(np.int64)[self._graph.keys.group]
+        self._groups = read_group_names(table, spec.order.group)
+        self._labels = make_labels(self._graph, spec.max_entries, self._groups)
+        self._version = self._labels.version.view(np.int64)[self._graph.keys.group]
 
     def is_supported(self) -> bool:
         """Return whether a cell tells what came before what; True of no rows."""
@@ -124,32 +124,32 @@ class Stamped:
 
     def statuses(self) -> Array:
         """Return the status of each row as text."""
-        return self._graph.statuses() if self._rows else pa.array([], pa.string())
+        return self._graph.format_statuses() if self._rows else pa.array([], pa.string())
 
     def pieces(self, sizes: Sequence[int] | None = None) -> Iterator[Array]:
         """Yield the stamps in arrays of these lengths, which add up to the number of rows."""
         if sizes is None:
-            sizes = self._sizes() if self._rows else []
+            sizes = self._choose_sizes() if self._rows else []
         first = 0
         for size in sizes:
-            yield self._piece(first, first + size)
+            yield self._make_array(first, first + size)
             first += size
 
-    def _sizes(self) -> list[int]:
+    def _choose_sizes(self) -> list[int]:
         """Cut the rows so that no piece has more than _ENTRIES entries, but for single rows."""
-        ends = np.cumsum(self._stamps.size, dtype=np.int64)
+        ends = np.cumsum(self._labels.size, dtype=np.int64)
         sizes, first = [], 0
         while first < self._rows:
             before = ends[first - 1] if first else 0
-            end = int(np.searchsorted(ends, before + _ENTRIES, side="right"))
+            end = int(np.searchsorted(ends, before + _MAX_ARRAY_ENTRIES, side="right"))
             sizes.append(max(end, first + 1) - first)
             first += sizes[-1]
         return sizes
 
-    def _piece(self, first: int, end: int) -> Array:
+    def _make_array(self, first: int, end: int) -> Array:
         if first == end:
             return pa.array([], LABEL_TYPE)
-        made = self._stamps
+        made = self._labels
         entries = int(made.size[first:end].sum(dtype=np.int64))
         if entries >= 2**31:  # the offsets of an Arrow list
             raise InputError(
@@ -158,7 +158,7 @@ class Stamped:
                 "max_entries="
             )
         alive = made.position[first:end] > 0
-        offsets, chains, positions = gathered(made, first, end)
+        offsets, chains, positions = gather_entries(made, first, end)
         at = pa.array(offsets)
         return pa.StructArray.from_arrays(
             [
@@ -168,80 +168,80 @@ class Stamped:
                 pa.array(made.position[first:end]),
                 pa.ListArray.from_arrays(at, pa.array(chains)),
                 pa.ListArray.from_arrays(at, pa.array(positions)),
-                pa.array(made.whole[first:end]),
+                pa.array(made.is_complete[first:end]),
             ],
             fields=list(LABEL_TYPE),
             mask=pa.array(~alive),
         )
 
 
-def group_names(table: pyarrow.Table, group: str | None) -> Array:
+def read_group_names(table: pyarrow.Table, group: str | None) -> Array:
     """Return the group of each row as text; null without groups. Equal just for equal groups."""
     if group is None:
         return pa.nulls(table.num_rows, pa.string())
     column = table.column(group)
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
-    return text(plain(array, f"column {group}"))
+    return to_text(plain(array, f"column {group}"))
 
 
-def numbers_of(stamps: Array, name: str) -> Any:
+def read_numbers(stamps: Array, name: str) -> Any:
     """Return a number of each stamp; 0 for null."""
     return pc.fill_null(pc.struct_field(stamps, name), 0).to_numpy(zero_copy_only=False)
 
 
-def text(column: Array) -> Array:
+def to_text(column: Array) -> Array:
     """Return values in their one form as text; moments as they are in UTC."""
     if pa.types.is_timestamp(column.type) and column.type.tz:
         column = column.cast(pa.timestamp(column.type.unit))
     return column.cast(pa.string())
 
 
-def stamped(graph: Graph, max_entries: int, groups: Array) -> Stamps:
+def make_labels(graph: RowGraph, max_entries: int, groups: Array) -> Labels:
     """Stamp the rows of a graph; raises InputError where a past is too wide."""
     keys = graph.keys
     order = graph.order[np.argsort(keys.group[graph.order], kind="stable")]
-    favourite = favourites(order, keys.offsets, graph.causes, graph.alive, keys.actor)
+    favourite = choose_preferred_causes(order, keys.offsets, graph.causes, graph.alive, keys.actor)
     lacks = np.zeros(len(graph.alive), np.bool_)
     edge_row = np.repeat(np.arange(len(graph.alive)), np.diff(keys.offsets))
     lacks[edge_row[graph.kinds == MISSING]] = True
-    made = stamp(
+    made = build_labels(
         order,
         keys.offsets,
         graph.causes,
         graph.alive,
         lacks,
         keys.group,
-        keys.groups,
+        keys.group_count,
         favourite,
-        heirs(order, favourite, keys.actor),
-        _identities(graph),
+        choose_successors(order, favourite, keys.actor),
+        _hash_ids(graph),
         max_entries,
-        _ROOM,
+        _MAX_TABLE_ENTRIES,
     )
-    if made.stopped >= 0:
-        raise _too_wide(graph, groups, made.stopped, max_entries)
-    if made.stopped == -2:
+    if made.stopped_at >= 0:
+        raise _make_width_error(graph, groups, made.stopped_at, max_entries)
+    if made.stopped_at == -2:
         raise InputError(
-            f"the stamps of {len(order)} rows in one task need more than {_ROOM} entries "
-            f"({_ROOM >> 27} GiB): give a group= that causes never cross, or a lower "
+            f"the stamps of {len(order)} rows in one task need more than {_MAX_TABLE_ENTRIES} entries "
+            f"({_MAX_TABLE_ENTRIES >> 27} GiB): give a group= that causes never cross, or a lower "
             "max_entries= to see which rows have so many"
         )
     return made
 
 
-def _identities(graph: Graph) -> Any:
+def _hash_ids(graph: RowGraph) -> Any:
     """Return 64 bits of each row's identity, the same whatever rows stand beside it."""
     keys = graph.keys
     labels = max(len(keys.labels), 1)
-    names = np.append(digests(pa.table([text(keys.labels)], ["label"])).view(np.uint64), 0)
+    names = np.append(digests(pa.table([to_text(keys.labels)], ["label"])).view(np.uint64), 0)
     named = names[np.where(keys.actor >= 0, keys.actor, 0) % labels]
     return named.astype(np.uint64) + keys.count.astype(np.uint64)
 
 
-def _too_wide(graph: Graph, groups: Array, row: int, max_entries: int) -> InputError:
+def _make_width_error(graph: RowGraph, groups: Array, row: int, max_entries: int) -> InputError:
     keys = graph.keys
     name = str(keys.labels[int(keys.actor[row]) % len(keys.labels)])
-    name = f"{name}:{keys.count[row]}" if keys.numbered else name
+    name = f"{name}:{keys.count[row]}" if keys.has_counts else name
     where = "" if groups[row].as_py() is None else f" of group {groups[row].as_py()}"
     return InputError(
         f"the past of this event{where} meets more than {max_entries} chains of events, and a "

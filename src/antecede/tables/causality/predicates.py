@@ -28,7 +28,7 @@ from antecede.tables.causality.global_states import States
 MOST_STATES: Final = 1_000_000
 State = tuple[int, ...]
 Predicate = Callable[[State], bool]
-_COMPARED: Final[Mapping[type, Callable[[int, int], bool]]] = {
+_COMPARISONS: Final[Mapping[type, Callable[[int, int], bool]]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
     ast.Lt: operator.lt,
@@ -53,24 +53,24 @@ def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Foun
 
     Raises InputError for an unreadable predicate, LimitError beyond `most` states.
     """
-    holds, looked = parsed(states, predicate), 0
+    holds, looked = parse_predicate(states, predicate), 0
     level = {(0,) * len(states.members)}
     while level:
         for state in sorted(level):
             looked += 1
             if holds(state):
-                return Found(True, _named(states, state), looked)
-        level = _next_level(states, level, looked, most)
+                return Found(True, _name_positions(states, state), looked)
+        level = _advance_level(states, level, looked, most)
     return Found(False, None, looked)
 
 
-def definitely(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
+def definitely(states: States, predicate: str, *, max_states: int = MOST_STATES) -> Found:
     """Return whether every way from the first state to the last passes one with the predicate.
 
     Raises as `possibly` does.
     """
-    holds, looked = parsed(states, predicate), 0
-    last = tuple(len(rows) for rows in states.lines)
+    holds, looked = parse_predicate(states, predicate), 0
+    last = tuple(len(rows) for rows in states.rows_by_member)
     level = {(0,) * len(states.members)}
     while True:
         looked += len(level)
@@ -78,31 +78,31 @@ def definitely(states: States, predicate: str, *, most: int = MOST_STATES) -> Fo
         if not avoiding:
             return Found(True, None, looked)
         if last in avoiding:
-            return Found(False, _named(states, last), looked)
-        level = _next_level(states, avoiding, looked, most)
+            return Found(False, _name_positions(states, last), looked)
+        level = _advance_level(states, avoiding, looked, max_states)
 
 
-def _next_level(states: States, level: set[State], looked: int, most: int) -> set[State]:
+def _advance_level(states: States, level: set[State], looked: int, max_states: int) -> set[State]:
     """Return the consistent states that are one event further than one of these."""
     found: set[State] = set()
     for state in level:
-        for k, rows in enumerate(states.lines):
+        for k, rows in enumerate(states.rows_by_member):
             if state[k] == len(rows):
                 continue
             # What is before an event is before what it waits for: a consistent state has it.
-            waits = states.waits_for(rows[state[k]])
+            waits = states.find_awaited(rows[state[k]])
             if all(count <= state[member] for member, count in waits):
                 found.add((*state[:k], state[k] + 1, *state[k + 1 :]))
-        if looked + len(found) > most:
+        if looked + len(found) > max_states:
             raise LimitError(
-                f"more than {most:,} global states; fewer members or events, or a higher limit"
+                f"more than {max_states:,} global states; fewer members or events, or a higher limit"
             )
     return found
 
 
-def _named(states: States, state: State) -> dict[str, int]:
+def _name_positions(states: States, state: State) -> dict[str, int]:
     return {
-        name: states.position_at(k, count)
+        name: states.count_to_position(k, count)
         for k, (name, count) in enumerate(zip(states.members, state, strict=True))
     }
 
@@ -110,62 +110,62 @@ def _named(states: States, state: State) -> dict[str, int]:
 # -- the language ------------------------------------------------------------------------------
 
 
-def parsed(states: States, text: str) -> Predicate:
-    """Return the predicate that a text says. Raises InputError, which says what cannot be read."""
+def parse_predicate(states: States, text: str) -> Predicate:
+    """Return the predicate that a text matches. Raises InputError, which says what cannot be read."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(
-            f"no predicate: {text!r:.80} ({error.__class__.__name__}). {_HOW}"
+            f"no predicate: {text!r:.80} ({error.__class__.__name__}). {_SYNTAX}"
         ) from error
-    return _Reader(states).read(tree)
+    return _PredicateParser(states).parse(tree)
 
 
-_HOW = "Write e.g.  A >= 3 and not ('b-1' < 2 or \"granted\" in C)"
+_SYNTAX = "Write e.g.  A >= 3 and not ('b-1' < 2 or \"granted\" in C)"
 
 
-class _Reader:
-    """Turns a tree of Python's into a predicate; knows nothing but what is said above."""
+class _PredicateParser:
+    """Turns a tree of Python's into a predicate; knows nothing but what is contains above."""
 
     def __init__(self, states: States) -> None:
         self._states = states
         self._texts = states.texts
 
-    def read(self, tree: ast.expr) -> Predicate:
+    def parse(self, tree: ast.expr) -> Predicate:
         if isinstance(tree, ast.BoolOp):
-            parts = [self.read(one) for one in tree.values]
+            parts = [self.parse(one) for one in tree.values]
             every = isinstance(tree.op, ast.And)
             return lambda state: (all if every else any)(part(state) for part in parts)
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
-            inner = self.read(tree.operand)
+            inner = self.parse(tree.operand)
             return lambda state: not inner(state)
         if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
-            return self._term(tree.left, tree.ops[0], tree.comparators[0])
-        raise InputError(f"no part of a predicate: {ast.unparse(tree)[:80]}. {_HOW}")
+            return self._parse_term(tree.left, tree.ops[0], tree.comparators[0])
+        raise InputError(f"no part of a predicate: {ast.unparse(tree)[:80]}. {_SYNTAX}")
 
-    def _term(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Predicate:
+    def _parse_term(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Predicate:
         if isinstance(how, ast.In | ast.NotIn):
-            says = self._says(_text(left), self._member(right))
-            return says if isinstance(how, ast.In) else lambda state: not says(state)
-        compare = _COMPARED.get(type(how))
+            matches = self._match_text(_parse_text(left), self._parse_member(right))
+            return matches if isinstance(how, ast.In) else lambda state: not matches(state)
+        compare = _COMPARISONS.get(type(how))
         if compare is None:
-            raise InputError(f"members are not compared by {type(how).__name__}. {_HOW}")
-        member, number = self._member(left), _number(right)
-        position = self._states.position_at
+            raise InputError(f"members are not compared by {type(how).__name__}. {_SYNTAX}")
+        member, number = self._parse_member(left), _parse_number(right)
+        position = self._states.count_to_position
         return lambda state: compare(position(member, state[member]), number)
 
-    def _says(self, text: str, member: int) -> Predicate:
-        rows, texts = self._states.lines[member], self._texts
-        said = [False, *(text in (texts[row] or "") for row in rows)]
-        if not any(said) and not self._states.tells_texts:
+    def _match_text(self, text: str, member: int) -> Predicate:
+        rows, texts = self._states.rows_by_member[member], self._texts
+        contains = [False, *(text in (texts[row] or "") for row in rows)]
+        if not any(contains) and not self._states.has_texts:
             raise InputError(
                 f"no event of this trace tells a text, and no id of "
                 f"{self._states.members[member]} has {text!r:.80} in it: name the column that says "
                 "what happened (--text COLUMN; in a table of the schema it is `text`)"
             )
-        return lambda state: said[state[member]]
+        return lambda state: contains[state[member]]
 
-    def _member(self, tree: ast.expr) -> int:
+    def _parse_member(self, tree: ast.expr) -> int:
         name: Any = None
         if isinstance(tree, ast.Name):
             name = tree.id
@@ -173,17 +173,17 @@ class _Reader:
             name = tree.value
         if name not in self._states.members:
             known = ", ".join(self._states.members[:8])
-            raise InputError(f"{ast.unparse(tree)[:80]} is no member; there are {known}. {_HOW}")
+            raise InputError(f"{ast.unparse(tree)[:80]} is no member; there are {known}. {_SYNTAX}")
         return self._states.members.index(name)
 
 
-def _text(tree: ast.expr) -> str:
+def _parse_text(tree: ast.expr) -> str:
     if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
         return tree.value
-    raise InputError(f"{ast.unparse(tree)[:80]} is no text in quotes. {_HOW}")
+    raise InputError(f"{ast.unparse(tree)[:80]} is no text in quotes. {_SYNTAX}")
 
 
-def _number(tree: ast.expr) -> int:
+def _parse_number(tree: ast.expr) -> int:
     if isinstance(tree, ast.Constant) and type(tree.value) is int:
         return tree.value
-    raise InputError(f"{ast.unparse(tree)[:80]} is no whole number. {_HOW}")
+    raise InputError(f"{ast.unparse(tree)[:80]} is no whole number. {_SYNTAX}")

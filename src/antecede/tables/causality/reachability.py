@@ -14,8 +14,8 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.causality.kernels.reachability import Steps, before, behind
-from antecede.tables.causality.labels import LABEL_TYPE, numbers_of
+from antecede.tables.causality.kernels.reachability import EventGraph, mark_future, mark_past
+from antecede.tables.causality.labels import LABEL_TYPE, read_numbers
 from antecede.tables.causality.spec import order_spec
 from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.order import Array, graph_of, plain
@@ -55,8 +55,10 @@ def past(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(table, events, ways, backwards=True)
-    rows, edges = _coded(_stamps(table, causal_label), _given(table, events, id, causal_label))
+        return _follow_edges(table, events, ways, backwards=True)
+    rows, edges = _encode_labels(
+        _read_labels(table, causal_label), _find_labels(table, events, id, causal_label)
+    )
     top: Ints = np.full(edges.width, 0, np.int64)
     np.maximum.at(top, edges.code, edges.position)
     np.maximum.at(top, edges.own, edges.own_position - 1)
@@ -83,8 +85,10 @@ def future(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(table, events, ways, backwards=False)
-    rows, edges = _coded(_stamps(table, causal_label), _given(table, events, id, causal_label))
+        return _follow_edges(table, events, ways, backwards=False)
+    rows, edges = _encode_labels(
+        _read_labels(table, causal_label), _find_labels(table, events, id, causal_label)
+    )
     low: Ints = np.full(edges.width, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(low, edges.own, edges.own_position)
     found = rows.there & (rows.own_position > low[rows.own])
@@ -94,8 +98,8 @@ def future(
 
 def marked(graph: Any, events: Bools, *, backwards: bool) -> Bools:
     """Return the mask of rows of a graph before (else after) the rows `events`."""
-    steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
-    return (before if backwards else behind)(steps, events & graph.alive)
+    steps = EventGraph(graph.keys.offsets, graph.causes, graph.alive, graph.order)
+    return (mark_past if backwards else mark_future)(steps, events & graph.alive)
 
 
 def not_there(name: Any) -> str:
@@ -108,7 +112,7 @@ NO_PLACE = "has no place in the order: its rows were set aside"
 UNLIKE = "stamps of the events and of the rows were not made by one call of add_causal_labels"
 
 
-def _along_edges(
+def _follow_edges(
     table: pyarrow.Table, events: Events, ways: Any, *, backwards: bool
 ) -> pyarrow.Table:
     spec = order_spec(**ways)
@@ -116,21 +120,21 @@ def _along_edges(
     if isinstance(events, pyarrow.Table):
         raise InputError("with after=, events are ids: give the values of the column id")
     name = str(spec.id)
-    given = _matching(table, events, name)
+    given = _find_matching(table, events, name)
     if not table.num_rows:
         return table
     graph = graph_of(table, spec)
-    _refuse_unknown(table, events, name, given, graph.alive)
+    _check_ordered(table, events, name, given, graph.alive)
     if not graph.is_supported(spec):
         raise InputError(unsupported(spec.ways, table.column_names))
     return table.filter(pa.array(marked(graph, given, backwards=backwards)))
 
 
-def _matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
+def _find_matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
     """Return the mask of rows whose id is among the given; raises InputError for one nowhere."""
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
         raise InputError(f"events must be a list of ids or a table, not {type(events).__name__}")
-    column, wanted = _ids(table, name), _wanted(table, events, name)
+    column, wanted = _read_ids(table, name), _parse_ids(table, events, name)
     if wanted.null_count:
         raise InputError("an event without an id: null is no id")
     absent = wanted.filter(pc.invert(pc.is_in(wanted, column)))
@@ -140,18 +144,18 @@ def _matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
     return mask
 
 
-def _refuse_unknown(
+def _check_ordered(
     table: pyarrow.Table, events: Sequence[Any], name: str, given: Bools, alive: Bools
 ) -> None:
     """Raise InputError where no row of an event has a place."""
-    placed = _ids(table, name).filter(pa.array(given & alive))
-    wanted = _wanted(table, events, name)
+    placed = _read_ids(table, name).filter(pa.array(given & alive))
+    wanted = _parse_ids(table, events, name)
     absent = wanted.filter(pc.invert(pc.is_in(wanted, placed)))
     if len(absent):
         raise InputError(f"the event {absent[0].as_py()} {NO_PLACE}")
 
 
-def _ids(table: pyarrow.Table, name: str) -> Array:
+def _read_ids(table: pyarrow.Table, name: str) -> Array:
     """Return a column of ids so that equal ones are found: floats know two zeros."""
     column: Any = table.column(name)
     if pa.types.is_dictionary(column.type):
@@ -159,8 +163,8 @@ def _ids(table: pyarrow.Table, name: str) -> Array:
     return plain(column, name) if pa.types.is_floating(column.type) else column
 
 
-def _wanted(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
-    kind = _ids(table.slice(0, 0), name).type
+def _parse_ids(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
+    kind = _read_ids(table.slice(0, 0), name).type
     try:
         wanted = pa.array(list(events), kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -168,7 +172,7 @@ def _wanted(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
     return plain(wanted, name) if pa.types.is_floating(kind) else wanted
 
 
-def _stamps(table: pyarrow.Table, causal_label: str) -> Array:
+def _read_labels(table: pyarrow.Table, causal_label: str) -> Array:
     if causal_label not in table.column_names:
         raise InputError(
             f"no column {causal_label}: make it by add_causal_labels, or give after= to do without "
@@ -180,10 +184,10 @@ def _stamps(table: pyarrow.Table, causal_label: str) -> Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], LABEL_TYPE)
 
 
-def _given(table: pyarrow.Table, events: Events, id: str | None, causal_label: str) -> Array:
+def _find_labels(table: pyarrow.Table, events: Events, id: str | None, causal_label: str) -> Array:
     """Return the stamps of the given events. Raises InputError where one has none."""
     if isinstance(events, pyarrow.Table):
-        stamps = _stamps(events, causal_label)
+        stamps = _read_labels(events, causal_label)
         if stamps.null_count:
             raise InputError(
                 f"{stamps.null_count} of the events: an event without a stamp {NO_PLACE}"
@@ -193,19 +197,19 @@ def _given(table: pyarrow.Table, events: Events, id: str | None, causal_label: s
         raise InputError("events given by their ids: id= names the column")
     if id not in table.column_names:
         raise InputError(f"no column {id}; there are {', '.join(table.column_names)}")
-    stamps, given = _stamps(table, causal_label), _matching(table, events, id)
+    stamps, given = _read_labels(table, causal_label), _find_matching(table, events, id)
     placed = stamps.is_valid().to_numpy(zero_copy_only=False)
-    _refuse_unknown(table, events, id, given, placed)
+    _check_ordered(table, events, id, given, placed)
     return stamps.filter(pa.array(given & placed))
 
 
-class _Entries:
+class _LabelEntries:
     """Stamps as numbers: what they know of each chain; a chain of a group is one code."""
 
     def __init__(self, stamps: Array, groups: Ints, chains: int, width: int) -> None:
         self.width = width
         self.there = stamps.is_valid().to_numpy(zero_copy_only=False)
-        numbers = [numbers_of(stamps, name) for name in ("chain", "position")]
+        numbers = [read_numbers(stamps, name) for name in ("chain", "position")]
         base = groups * chains
         self.own, self.own_position = base + numbers[0], numbers[1].astype(np.int64)
         lists = pc.struct_field(stamps, "chains")
@@ -216,22 +220,22 @@ class _Entries:
         self.code, self.position = base[self.row] + chain, position.astype(np.int64)
 
 
-def _coded(stamps: Array, given: Array) -> tuple[_Entries, _Entries]:
+def _encode_labels(stamps: Array, given: Array) -> tuple[_LabelEntries, _LabelEntries]:
     """Number groups and chains of rows and events alike. Raises InputError for unlike stamps."""
     both = pa.concat_arrays([stamps, given])
     names, groups = encode_column(pc.struct_field(both, "group"), nulls=True)
-    _refuse_unlike(both, groups, len(stamps))
+    _check_same_call(both, groups, len(stamps))
     chains = (pc.max(pc.struct_field(both, "chain")).as_py() or 0) + 1
     width = len(names) * chains
     return (
-        _Entries(stamps, groups[: len(stamps)], chains, width),
-        _Entries(given, groups[len(stamps) :], chains, width),
+        _LabelEntries(stamps, groups[: len(stamps)], chains, width),
+        _LabelEntries(given, groups[len(stamps) :], chains, width),
     )
 
 
-def _refuse_unlike(both: Array, groups: Ints, rows: int) -> None:
+def _check_same_call(both: Array, groups: Ints, rows: int) -> None:
     there = both.is_valid().to_numpy(zero_copy_only=False)
-    version = numbers_of(both, "version")
+    version = read_numbers(both, "version")
     of_rows = np.flatnonzero(there[:rows])
     known = np.full(int(groups.max(initial=0)) + 1, -1, np.int64)
     known[groups[of_rows]] = of_rows

@@ -10,11 +10,11 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.causality.cuts import check_columns, combined, cut_spec, process_codes
-from antecede.tables.causality.kernels.recovery_lines import recovery
+from antecede.tables.causality.cuts import check_columns, cut_spec, process_codes, read_column
+from antecede.tables.causality.kernels.recovery_lines import find_recovery_line
 from antecede.tables.causality.spec import refuse_fixed
 from antecede.tables.kernels import Bools, Ints
-from antecede.tables.order import Array, Digests, Graph, OrderSpec, graph_of, identities
+from antecede.tables.order import Array, Digests, OrderSpec, RowGraph, graph_of, normalize_ids
 from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
@@ -88,7 +88,7 @@ def held(
     at: str,
     checkpoints: str,
     digest: Digests | None = None,
-    said: tuple[str, str] | None = None,
+    column_names: tuple[str, str] | None = None,
 ) -> tuple[Array, bool]:
     """Return whether the recovery line holds each row (null without a place), and whether the
     cells support an answer. `said`: names of the columns of processes and positions in
@@ -97,16 +97,16 @@ def held(
     if not table.num_rows:
         return pa.array([], pa.bool_()), True
     graph = graph_of(table, spec, digest)
-    _refuse_nulls(table, graph, (process, at), said or (process, at))
+    _check_no_nulls(table, graph, (process, at), column_names or (process, at))
     codes = process_codes(table, spec, process)
     marks: Bools = pc.fill_null(table[checkpoints], False).to_numpy() & graph.alive
-    rank: Ints = pc.rank(combined(table, at), tiebreaker="dense").to_numpy().astype(np.int64)
-    level, counts = _levels(codes, rank, marks)
-    line = recovery(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
+    rank: Ints = pc.rank(read_column(table, at), tiebreaker="dense").to_numpy().astype(np.int64)
+    level, counts = _count_levels(codes, rank, marks)
+    line = find_recovery_line(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
     return pa.array(level < line[codes], mask=~graph.alive), graph.is_supported(spec)
 
 
-def _levels(process: Ints, rank: Ints, marks: Bools) -> tuple[Ints, Ints]:
+def _count_levels(process: Ints, rank: Ints, marks: Bools) -> tuple[Ints, Ints]:
     """Return the number of checkpoints before each row, and of each process."""
     width = int(rank.max(initial=0)) + 1
     of_marks = np.unique(process[marks] * width + rank[marks])  # checkpoints at one point are one
@@ -116,15 +116,15 @@ def _levels(process: Ints, rank: Ints, marks: Bools) -> tuple[Ints, Ints]:
     return level.astype(np.int64), counts.astype(np.int64)
 
 
-def _refuse_nulls(
-    table: pyarrow.Table, graph: Graph, names: tuple[str, str], said: tuple[str, str]
+def _check_no_nulls(
+    table: pyarrow.Table, graph: RowGraph, names: tuple[str, str], column_names: tuple[str, str]
 ) -> None:
-    columns = [combined(table, name) for name in names]
-    columns[0] = identities(columns[0], f"column {names[0]}")
-    for column, called in zip(columns, said, strict=True):
+    columns = [read_column(table, name) for name in names]
+    columns[0] = normalize_ids(columns[0], f"column {names[0]}")
+    for column, name in zip(columns, column_names, strict=True):
         lacking = np.flatnonzero(column.is_null().to_numpy(False) & graph.alive)
         if len(lacking):
             raise InputError(
-                f"{len(lacking)} events have no {called}: they are in no local state, and a line "
+                f"{len(lacking)} events have no {name}: they are in no local state, and a line "
                 "without them would be none; give it, or leave them out"
             )

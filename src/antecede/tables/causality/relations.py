@@ -15,8 +15,8 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.causality.kernels.chain_decomposition import knows
-from antecede.tables.causality.labels import LABEL_TYPE, numbers_of
+from antecede.tables.causality.kernels.chain_decomposition import find_known
+from antecede.tables.causality.labels import LABEL_TYPE, read_numbers
 from antecede.tables.kernels import Bools
 from antecede.tables.order import Array
 
@@ -42,10 +42,10 @@ def happened_before(a: Any, b: Any) -> Any:
     >>> happened_before(stamps.slice(0, 2), stamps.slice(1, 2)).to_pylist()
     [True, True]
     """
-    left, right, single = _both(a, b)
-    comparable, same_group = _comparable(left, right)
-    before = _before(left, right) & same_group
-    return _answer(before, comparable, single)
+    left, right, single = _read_pair(a, b)
+    comparable, same_group = _find_comparable(left, right)
+    before = _find_before(left, right) & same_group
+    return _make_answer(before, comparable, single)
 
 
 def concurrent(a: Any, b: Any) -> Any:
@@ -60,12 +60,12 @@ def concurrent(a: Any, b: Any) -> Any:
     >>> concurrent(two, three), concurrent(one, two), concurrent(one, one)
     (True, False, False)
     """
-    left, right, single = _both(a, b)
-    comparable, same_group = _comparable(left, right)
-    chain = numbers_of(left, "chain") == numbers_of(right, "chain")
-    same = chain & (numbers_of(left, "position") == numbers_of(right, "position"))
-    related = same | _before(left, right) | _before(right, left)
-    return _answer(~(related & same_group), comparable, single)
+    left, right, single = _read_pair(a, b)
+    comparable, same_group = _find_comparable(left, right)
+    chain = read_numbers(left, "chain") == read_numbers(right, "chain")
+    same = chain & (read_numbers(left, "position") == read_numbers(right, "position"))
+    related = same | _find_before(left, right) | _find_before(right, left)
+    return _make_answer(~(related & same_group), comparable, single)
 
 
 def past_size(labels: Any) -> Any:
@@ -80,15 +80,15 @@ def past_size(labels: Any) -> Any:
     >>> past_size(add_causal_labels(events, id="id", after="after")["causal_label"]).to_pylist()
     [0, 1, 1, 3]
     """
-    array, _, single = _both(labels, labels)
+    array, _, single = _read_pair(labels, labels)
     lists = pc.struct_field(array, "positions")
     ends = lists.offsets.to_numpy()
-    sums = np.concatenate([[0], np.cumsum(_values(lists), dtype=np.int64)])
-    made = sums[ends[1:]] - sums[ends[:-1]] + numbers_of(array, "position") - 1
-    return _answer(made, array.is_valid().to_numpy(zero_copy_only=False), single)
+    sums = np.concatenate([[0], np.cumsum(_list_values(lists), dtype=np.int64)])
+    made = sums[ends[1:]] - sums[ends[:-1]] + read_numbers(array, "position") - 1
+    return _make_answer(made, array.is_valid().to_numpy(zero_copy_only=False), single)
 
 
-def _both(a: Any, b: Any) -> tuple[Array, Array, bool]:
+def _read_pair(a: Any, b: Any) -> tuple[Array, Array, bool]:
     single = isinstance(a, pyarrow.Scalar) and isinstance(b, pyarrow.Scalar)
     arrays = []
     for stamp in (a, b):
@@ -107,32 +107,34 @@ def _both(a: Any, b: Any) -> tuple[Array, Array, bool]:
     return left, right, single
 
 
-def _comparable(left: Array, right: Array) -> tuple[Bools, Bools]:
+def _find_comparable(left: Array, right: Array) -> tuple[Bools, Bools]:
     """Tell of each pair whether its stamps say anything, and whether its groups are the same."""
     there = pc.and_(left.is_valid(), right.is_valid())
     groups = [pc.struct_field(side, "group") for side in (left, right)]
     nulls = [group.is_null().to_numpy(zero_copy_only=False) for group in groups]
     equal = pc.fill_null(pc.equal(*groups), False).to_numpy(zero_copy_only=False)
     same = equal | (nulls[0] & nulls[1])
-    versions = numbers_of(left, "version") == numbers_of(right, "version")
+    versions = read_numbers(left, "version") == read_numbers(right, "version")
     comparable = there.to_numpy(zero_copy_only=False) & (nulls[0] == nulls[1])
     return comparable & (versions | ~same), same
 
 
-def _before(a: Array, b: Array) -> Bools:
-    chain, position = (np.ascontiguousarray(numbers_of(a, name)) for name in ("chain", "position"))
+def _find_before(a: Array, b: Array) -> Bools:
+    chain, position = (
+        np.ascontiguousarray(read_numbers(a, name)) for name in ("chain", "position")
+    )
     chains, positions = (pc.struct_field(b, name) for name in ("chains", "positions"))
     offsets = chains.offsets.to_numpy()
-    known = knows(offsets, _values(chains), _values(positions), chain, position)
-    same = chain == numbers_of(b, "chain")
-    before: Bools = np.where(same, position < numbers_of(b, "position"), known)
+    known = find_known(offsets, _list_values(chains), _list_values(positions), chain, position)
+    same = chain == read_numbers(b, "chain")
+    before: Bools = np.where(same, position < read_numbers(b, "position"), known)
     return before
 
 
-def _values(lists: Array) -> Any:
+def _list_values(lists: Array) -> Any:
     return lists.values.to_numpy()
 
 
-def _answer(truth: Any, comparable: Bools, single: bool) -> Any:
+def _make_answer(truth: Any, comparable: Bools, single: bool) -> Any:
     made = pa.array(truth, mask=~comparable)
     return made[0].as_py() if single else made

@@ -46,12 +46,12 @@ def make_label_spec(
 
 def order_spec(**ways: Any) -> OrderSpec:
     """Make an `OrderSpec` that reads columns by these ways, and adds nothing but a status."""
-    several = {name: _names(ways[name]) for name in ("after", "content") if ways.get(name)}
+    several = {name: _to_names(ways[name]) for name in ("after", "content") if ways.get(name)}
     hidden = {name: f"__antecede_{name}" for name in _HIDDEN}
     return OrderSpec(**{**ways, **several, **hidden})
 
 
-def _names(given: Any) -> tuple[Any, ...]:
+def _to_names(given: Any) -> tuple[Any, ...]:
     several = isinstance(given, Sequence) and not isinstance(given, str)
     return tuple(given) if several else (given,)
 

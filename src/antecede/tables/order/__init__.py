@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     )
     from antecede.tables.order.durations import duration_ms
     from antecede.tables.order.graph_partitions import KNOWN, OPEN, depths_of, release_of
-    from antecede.tables.order.key_types import identities, plain
+    from antecede.tables.order.key_types import normalize_ids, plain
     from antecede.tables.order.keys import STATUSES, Array, code, goes_by_value, keys_of
     from antecede.tables.order.result import Result, free_names, result_of, within_topics
     from antecede.tables.order.row_hash import digests, whole
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from antecede.tables.order.table import (
         Digests,
-        Graph,
+        RowGraph,
         added,
         graph_of,
         kind_of,
@@ -62,7 +62,7 @@ else:
             ),
             "durations": "duration_ms",
             "graph_partitions": "KNOWN OPEN depths_of release_of",
-            "key_types": "identities plain",
+            "key_types": "normalize_ids plain",
             "keys": "Array STATUSES code goes_by_value keys_of",
             "result": "Result free_names result_of within_topics",
             "row_hash": "digests whole",
@@ -71,7 +71,7 @@ else:
                 "LargeGroupPolicy MissingPolicy OrderSpec OverflowPolicy POSITIONED Status TimeUnit"
             ),
             "table": (
-                "Digests Graph added graph_of kind_of order_rows order_table released_at times_of"
+                "Digests RowGraph added graph_of kind_of order_rows order_table released_at times_of"
             ),
             "trace_order": (
                 "Ordered Prepared RUN TIMES VECTOR order_trace prepare reason_of refuse_empty "

@@ -43,9 +43,9 @@ class BaselineOutcome(NamedTuple):
     """One a released row, ascending; rows flushed at the end of the data are left out."""
     flushed: int = 0  # Rows that still waited when the data ended
 
-    def wait_ms(self, part: float) -> float | None:
+    def wait_ms(self, fraction: float) -> float | None:
         """Return the wait of this part of the rows (0 to 1), by nearest rank; None without rows."""
-        return quantile(self.waits_ms, part) if self.waits_ms else None
+        return quantile(self.waits_ms, fraction) if self.waits_ms else None
 
 
 def streams(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
@@ -61,7 +61,7 @@ def streams(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
 def as_they_come(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
     """Deliver on arrival."""
     total = sum(len(rows) for rows in split.values())
-    inverted, broken = _judge(split, split)
+    inverted, broken = _count_violations(split, split)
     return BaselineOutcome("as they come", total, 0, inverted, broken, (0.0,) * total)
 
 
@@ -70,7 +70,7 @@ def by_timestamp(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
     order = {
         name: sorted(rows, key=lambda row: (row.sent_ns, row.id)) for name, rows in split.items()
     }
-    inverted, broken = _judge(split, order)
+    inverted, broken = _count_violations(split, order)
     total = sum(len(rows) for rows in split.values())
     return BaselineOutcome("sort by timestamp", total, 0, inverted, broken, ())
 
@@ -83,18 +83,20 @@ def by_watermark(
     waits: list[float] = []
     flushed = 0
     for name, rows in split.items():
-        released, stream_waits, left = _watermark(rows, width_ns)
+        released, stream_waits, left = _apply_watermark(rows, width_ns)
         order[name] = released
         waits += stream_waits
         flushed += left
     total = sum(len(rows) for rows in split.values())
-    inverted, broken = _judge(split, order)
+    inverted, broken = _count_violations(split, order)
     dropped = total - sum(len(rows) for rows in order.values())
     scheme = f"watermark {label}"
     return BaselineOutcome(scheme, total, dropped, inverted, broken, tuple(sorted(waits)), flushed)
 
 
-def _watermark(rows: Sequence[Arrival], width_ns: int) -> tuple[list[Arrival], list[float], int]:
+def _apply_watermark(
+    rows: Sequence[Arrival], width_ns: int
+) -> tuple[list[Arrival], list[float], int]:
     """Return released rows in order, their waits in ms, and how many the end of data flushed."""
     buffer: list[tuple[int, str, Arrival]] = []
     released: list[Arrival] = []
@@ -114,7 +116,7 @@ def _watermark(rows: Sequence[Arrival], width_ns: int) -> tuple[list[Arrival], l
     return released, waits, left
 
 
-def _judge(
+def _count_violations(
     split: Mapping[str, Sequence[Arrival]], order: Mapping[str, Sequence[Arrival]]
 ) -> tuple[int, int]:
     """Return how many edges are inverted and how many lost their cause."""

@@ -23,7 +23,7 @@ _MS = {name: Fraction(size) for size, names in _UNITS_MS.items() for name in nam
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
-def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
+def duration_ms(length: str | dt.timedelta, argument: str = "the duration") -> int:
     """Return a length of time in milliseconds, rounded up.
 
     Text is numbers, each with a unit (ns, us, ms, s, min, h, d, w, or spelt out), added up, also
@@ -32,11 +32,11 @@ def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
     """
     if isinstance(length, dt.timedelta):
         if length < dt.timedelta(0):
-            raise InputError(f"{what} is negative: {length}")
+            raise InputError(f"{argument} is negative: {length}")
         return math.ceil(Fraction(length // dt.timedelta(microseconds=1), 1000))
     if not isinstance(length, str):
         raise InputError(
-            f"{what} is {length!r}, which has no unit; write for instance '10 minutes' or '600 s'"
+            f"{argument} is {length!r}, which has no unit; write for instance '10 minutes' or '600 s'"
         )
     text = length.strip().lower().removeprefix("interval ")
     parts = _PART.findall(text)
@@ -44,7 +44,7 @@ def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
     rest = re.sub(r"(?:,|\band\b)", " ", _PART.sub(" ", text)).strip()
     if rest or not parts or None in units:
         raise InputError(
-            f"cannot read {what} {length!r}; write for instance '10 minutes' or '1 h 30 min'"
+            f"cannot read {argument} {length!r}; write for instance '10 minutes' or '1 h 30 min'"
         )
     total = sum(Fraction(n) * size for (n, _), size in zip(parts, units, strict=True) if size)
     return math.ceil(total)

@@ -31,22 +31,22 @@ class Result(NamedTuple):
     renamed: dict[str, str]
 
 
-def result_of(ordered: pyarrow.Table, own: pyarrow.Table | None, spec: OrderSpec) -> Result:
+def result_of(ordered: pyarrow.Table, user_table: pyarrow.Table | None, spec: OrderSpec) -> Result:
     """Return events in causal order with the columns that a user expects.
 
     `ordered` has the schema's columns and those of `spec.added`; `own` the user's columns by
     `file_order`. Raises InputError as `free_names`.
     """
-    if own is None:
+    if user_table is None:
         return Result(ordered.select([*NAMES, *spec.written]), {})
-    names = free_names(own.column_names, spec)
-    rows: Any = own.take(ordered["file_order"])
+    names = free_names(user_table.column_names, spec)
+    rows: Any = user_table.take(ordered["file_order"])
     for name, written in names.items():
         rows = rows.append_column(ordered.schema.field(name).with_name(written), ordered[name])
     return Result(rows, {name: written for name, written in names.items() if name != written})
 
 
-def free_names(taken: Sequence[str], spec: OrderSpec) -> dict[str, str]:
+def free_names(user_columns: Sequence[str], spec: OrderSpec) -> dict[str, str]:
     """Return the name under which each added column is written beside the user's.
 
     Raises InputError when both names of an added column are taken.
@@ -54,9 +54,9 @@ def free_names(taken: Sequence[str], spec: OrderSpec) -> dict[str, str]:
     names = {}
     for name in spec.written:
         other = f"antecede_{name}".replace("antecede_antecede", "antecede_order")
-        if name in taken and other in taken:
+        if name in user_columns and other in user_columns:
             raise InputError(f"the table has columns {name} and {other}; rename one of them")
-        names[name] = other if name in taken else name
+        names[name] = other if name in user_columns else name
     return names
 
 
@@ -80,7 +80,7 @@ def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Tabl
     table = table.append_column(TOPIC, pa.array(first, pa.string()))
     by = ("run", TOPIC)
     table = table.sort_by([(name, "ascending") for name in (*by, spec.position)])
-    keys = np.stack([_codes(table[name]) for name in by])
+    keys = np.stack([_encode_column(table[name]) for name in by])
     new = np.ones(table.num_rows, np.bool_)
     new[1:] = (np.diff(keys) != 0).any(axis=0)
     starts = np.flatnonzero(new)
@@ -90,6 +90,6 @@ def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Tabl
     return table.drop_columns([TOPIC]), len(starts)
 
 
-def _codes(column: Any) -> Any:
+def _encode_column(column: Any) -> Any:
     codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
     return codes.to_numpy(zero_copy_only=False)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.order.keys import Keys, code, goes_by_value, keys_of, tie_columns
+from antecede.tables.order.keys import RowKeys, code, goes_by_value, keys_of, read_tie_columns
 from antecede.tables.order.spec import OrderSpec, Status
 from antecede.tables.order.table import times_of
 
@@ -39,8 +39,8 @@ def control(table: pyarrow.Table, spec: OrderSpec) -> Any:
         "a": text.take(pa.array(own, mask=~good)),
         "n": pa.array(keys.count, mask=~good),
         "t": pa.array(time, mask=~timed),
-        **ties(table, spec),
-        "causes": _causes(keys, text),
+        **make_ties(table, spec),
+        "causes": _make_causes(keys, text),
     }
     return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
@@ -50,9 +50,9 @@ def control_type(table: pyarrow.Table, spec: OrderSpec) -> Any:
     return control(table.slice(0, 0), spec).type
 
 
-def ties(table: pyarrow.Table, spec: OrderSpec) -> dict[str, Any]:
+def make_ties(table: pyarrow.Table, spec: OrderSpec) -> dict[str, Any]:
     """Return the columns that break ties, by name; an id that goes by its text is `a` itself."""
-    found = tie_columns(table, spec)
+    found = read_tie_columns(table, spec)
     if spec.id is not None and not goes_by_value(found[0].type):
         return {}
     return {
@@ -66,7 +66,7 @@ def tie_names(kind: Any) -> list[str]:
     return [field.name for field in kind if field.name.startswith("tie")] or ["a"]
 
 
-def _causes(keys: Keys, text: Any) -> Any:
+def _make_causes(keys: RowKeys, text: Any) -> Any:
     fields = [text.take(pa.array(keys.label)), pa.array(keys.cause_count), pa.array(keys.required)]
     entries = pa.StructArray.from_arrays(fields, ["a", "n", "required"])
     return pa.ListArray.from_arrays(pa.array(keys.offsets.astype(np.int32)), entries)

@@ -120,7 +120,7 @@ class OrderSpec:
         for what in ("after", "content"):  # one name is as good as a tuple of one
             if isinstance(getattr(self, what), str):
                 object.__setattr__(self, what, (getattr(self, what),))
-        self._check_kinds()
+        self._check_types()
         ways = {
             "id and after": (self.id, self.after),
             "clock and member": (self.clock, self.member),
@@ -144,7 +144,7 @@ class OrderSpec:
         if len(set(self.added)) != len(self.added):
             raise InputError(f"the added columns need distinct names, not {self.added}")
 
-    def _check_kinds(self) -> None:
+    def _check_types(self) -> None:
         """Refuse columns that are not names, and values of other types or sets."""
         one = ("id", "group", "clock", "member", "sender", "seq", "time")
         given = [(f, getattr(self, f)) for f in one if getattr(self, f) is not None]

@@ -44,7 +44,7 @@ from antecede.tables.kernels import (
     positions,
     release,
 )
-from antecede.tables.order.keys import STATUSES, Array, Keys, code, keys_of, tie_columns
+from antecede.tables.order.keys import STATUSES, Array, RowKeys, code, keys_of, read_tie_columns
 from antecede.tables.order.row_hash import content_digests
 from antecede.tables.order.spec import OrderSpec, Status
 from antecede.tables.trace import warn_none
@@ -84,32 +84,32 @@ def order_rows(
     if table.num_rows == 0:
         fields = added(spec, kind_of(table, spec))
         nothing = [pa.array([], field.type) for field in fields]
-        return _with_columns(table, fields, nothing), True
+        return _append_columns(table, fields, nothing), True
     graph = graph_of(table, spec, digest)
     keys, kinds, alive = graph.keys, graph.kinds, graph.alive
     clocked = alive & (graph.released != BEFORE_ALL) & (graph.per_ms is not None)
-    place = positions(graph.order, keys.group, keys.groups, len(alive))
+    place = positions(graph.order, keys.group, keys.group_count, len(alive))
     columns = [
         pa.array(place, mask=~alive),
-        _causes(keys, kinds == WAITED, alive),
-        _causes(keys, kinds == MISSING, alive),
-        _waited_ms(graph.released, graph.time, alive & graph.timed, graph.per_ms),
+        _format_causes(keys, kinds == WAITED, alive),
+        _format_causes(keys, kinds == MISSING, alive),
+        _compute_waits_ms(graph.released, graph.time, alive & graph.timed, graph.per_ms),
         released_at(graph.released, clocked, kind_of(table, spec)),
-        graph.statuses(),
+        graph.format_statuses(),
     ]
-    made = _with_columns(table, added(spec, kind_of(table, spec)), columns)
+    made = _append_columns(table, added(spec, kind_of(table, spec)), columns)
     return made, graph.is_supported(spec)
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class RowGraph:
     """Rows that take part, their causes, and the order defined above; arrays have one entry a row.
 
     `causes` and `kinds` have one an edge, as `keys.offsets` cuts them: the row of the cause (-1:
     nowhere) and THERE, WAITED or MISSING. `order` lists the alive rows as they are released.
     """
 
-    keys: Keys
+    keys: RowKeys
     alive: Bools
     causes: Ints
     kinds: Bytes
@@ -125,32 +125,32 @@ class Graph:
             return bool(self.alive.any())
         return bool((self.causes >= 0).any())
 
-    def statuses(self) -> Array:
+    def format_statuses(self) -> Array:
         """Return the status of each row as text."""
         return pa.array([str(s) for s in STATUSES]).take(pa.array(self.keys.status))
 
 
-def graph_of(table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = None) -> Graph:
+def graph_of(table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = None) -> RowGraph:
     """Set aside what has no place, and put the other rows in order; see `order_table`."""
     keys = keys_of(table, spec)
     time, timed, per_ms = times_of(table, spec)
-    _mark_repeated(keys, time, timed, lambda rows: _digests(table, spec, digest, rows))
+    _mark_repeated(keys, time, timed, lambda rows: _hash_rows(table, spec, digest, rows))
     alive = keys.status == code(Status.ORDERED)
-    causes, exact = _look_up(keys, alive)
+    causes, exact = _find_causes(keys, alive)
     order, on_cycle = causes_first(keys.offsets, causes, alive)
     keys.status[on_cycle] = code(Status.CYCLE)
     alive &= ~on_cycle
     released, depth, kinds = release(order, keys.offsets, causes, exact, alive, time, timed)
-    order = by_release(order, released, depth, _rank(table, spec, time, timed))
+    order = by_release(order, released, depth, _rank_rows(table, spec, time, timed))
     lacking = np.repeat(np.arange(len(alive)), np.diff(keys.offsets))[kinds == MISSING]
     keys.status[lacking] = code(Status.MISSING_CAUSE)
-    return Graph(keys, alive, causes, kinds, order, released, time, timed, per_ms)
+    return RowGraph(keys, alive, causes, kinds, order, released, time, timed, per_ms)
 
 
 def added(spec: OrderSpec, time: Array) -> tuple[Any, ...]:
     """Return the Arrow fields of the added columns, in order; `time` is the type of the times."""
     names = pa.list_(pa.string())
-    kinds = (pa.int64(), names, names, pa.float64(), release_type(time), pa.string())
+    kinds = (pa.int64(), names, names, pa.float64(), find_release_type(time), pa.string())
     return tuple(pa.field(n, kind) for n, kind in zip(spec.added, kinds, strict=True))
 
 
@@ -159,7 +159,7 @@ def kind_of(table: pyarrow.Table, spec: OrderSpec) -> Array:
     return None if spec.time is None else table.schema.field(spec.time).type
 
 
-def release_type(time: Array) -> Array:
+def find_release_type(time: Array) -> Array:
     """Return the type of `released_at` for times of a type: dates become timestamps."""
     if time is None:
         return pa.timestamp("us", "UTC")
@@ -170,14 +170,14 @@ def release_type(time: Array) -> Array:
 
 def released_at(released: Ints, known: Bools, time: Array) -> Array:
     """Return releases, in units of the times, as a column; `time` is the type of the times."""
-    kind = release_type(time)
+    kind = find_release_type(time)
     if time is None:
         return pa.nulls(len(released), kind)
     unit = pa.timestamp("ms") if pa.types.is_date(time) else kind
     return pa.array(np.where(known, released, 0), mask=~known).cast(unit).cast(kind)
 
 
-def _with_columns(
+def _append_columns(
     table: pyarrow.Table, fields: tuple[Any, ...], columns: list[Array]
 ) -> pyarrow.Table:
     for field, column in zip(fields, columns, strict=True):
@@ -208,10 +208,10 @@ def times_of(table: pyarrow.Table, spec: OrderSpec) -> tuple[Ints, Bools, float 
     return np.ascontiguousarray(whole), timed, None if unit is None else _PER_MS[unit]
 
 
-def _rank(table: pyarrow.Table, spec: OrderSpec, time: Ints, timed: Bools) -> Ints:
+def _rank_rows(table: pyarrow.Table, spec: OrderSpec, time: Ints, timed: Bools) -> Ints:
     """Number the rows by (time, identity); rows without time come last."""
     columns = {"untimed": pa.array(~timed), "time": pa.array(time)}
-    columns |= {f"key{k}": column for k, column in enumerate(tie_columns(table, spec))}
+    columns |= {f"key{k}": column for k, column in enumerate(read_tie_columns(table, spec))}
     sorting = [(name, "ascending") for name in columns]
     by_rank = pc.sort_indices(pa.table(columns), sort_keys=sorting).to_numpy()
     rank = np.empty(len(by_rank), np.int64)
@@ -220,7 +220,7 @@ def _rank(table: pyarrow.Table, spec: OrderSpec, time: Ints, timed: Bools) -> In
 
 
 def _mark_repeated(
-    keys: Keys, time: Ints, timed: Bools, digests_of: Callable[[NDArray[np.intp]], Digests]
+    keys: RowKeys, time: Ints, timed: Bools, digests_of: Callable[[NDArray[np.intp]], Digests]
 ) -> None:
     """Mark all but the first row of each identity, by (time, content), DUPLICATE or CONFLICT."""
     rows = np.flatnonzero(keys.status == code(Status.ORDERED))
@@ -244,7 +244,7 @@ def _mark_repeated(
     keys.status[suspects[~begins & ~equal]] = code(Status.CONFLICT)
 
 
-def _digests(
+def _hash_rows(
     table: pyarrow.Table, spec: OrderSpec, digest: Digests | None, rows: NDArray[np.intp]
 ) -> Digests:
     """Return two digests of each of these rows: what counts as its content, what the spec reads."""
@@ -255,7 +255,7 @@ def _digests(
     return np.stack([content_digests(some.select(columns)) for columns in names], axis=1)
 
 
-def _look_up(keys: Keys, alive: Bools) -> tuple[Ints, Bools]:
+def _find_causes(keys: RowKeys, alive: Bools) -> tuple[Ints, Bools]:
     """Return the row of each cause, or of the nearest earlier count of its actor (-1), and if
     exact.
 
@@ -283,15 +283,17 @@ def _look_up(keys: Keys, alive: Bools) -> tuple[Ints, Bools]:
     return causes, exact | ~keys.required
 
 
-def _causes(keys: Keys, which: Bools, alive: Bools) -> Array:
+def _format_causes(keys: RowKeys, which: Bools, alive: Bools) -> Array:
     """Return, for each row, the names of its causes where `which` is true."""
     edges = np.flatnonzero(which)
     counted = np.concatenate([[0], np.cumsum(which)])
     offsets = counted[keys.offsets].astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), keys.names(edges), mask=pa.array(~alive))
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), keys.format_causes(edges), mask=pa.array(~alive)
+    )
 
 
-def _waited_ms(released: Ints, time: Ints, known: Bools, per_ms: float | None) -> Array:
+def _compute_waits_ms(released: Ints, time: Ints, known: Bools, per_ms: float | None) -> Array:
     if per_ms is None:
         return pa.nulls(len(time), pa.float64())
     known = known & (released != BEFORE_ALL)

@@ -96,8 +96,8 @@ class Ordered(NamedTuple):
 def prepare(
     trace: Trace,
     by: str | None = None,
-    clocked: bool | None = None,
-    known: Collection[str] | None = None,
+    use_clocks: bool | None = None,
+    filled_columns: Collection[str] | None = None,
 ) -> Prepared:
     """Choose events, the way to tell causes, and the column that breaks ties (`by`).
 
@@ -107,18 +107,20 @@ def prepare(
     """
     table = conform(trace.events)
     if by == SEQ:
-        clocked = False
-    clocked = _clocked(table, trace.format) if clocked is None else clocked
-    rows = distinct(table, clocked)
+        use_clocks = False
+    use_clocks = _has_clocks(table, trace.format) if use_clocks is None else use_clocks
+    rows = distinct(table, use_clocks)
     events: Any = rows.events
     if by == SEQ and not evidence.has_sequence(events):
         raise InputError(UNTOLD)
-    if known is None:
-        known = {name for name in events.column_names if events[name].null_count < len(events)}
-    spec = spec_of(clocked, known, by)
+    if filled_columns is None:
+        filled_columns = {
+            name for name in events.column_names if events[name].null_count < len(events)
+        }
+    spec = spec_of(use_clocks, filled_columns, by)
     if spec.group:
         events = events.append_column(RUN, pc.fill_null(events["run"], ""))
-    if clocked:
+    if use_clocks:
         lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
         vectors = pa.StructArray.from_arrays(lists, ["members", "counts"])
         events = events.append_column(VECTOR, vectors)
@@ -131,11 +133,11 @@ def prepare(
         rows.receipts,
         rows.deliveries,
         rows.causes.with_read(trace.details),
-        source_of(events, spec, trace.format),
+        find_source(events, spec, trace.format),
     )
 
 
-def source_of(events: Any, spec: OrderSpec, format: str) -> str:
+def find_source(events: Any, spec: OrderSpec, format: str) -> str:
     """Return the source of causality that distinct events support under a spec."""
     if spec.sender is not None:
         return evidence.SEQUENCE
@@ -160,9 +162,9 @@ def order_trace(prepared: Prepared, engine: Engine = order_rows) -> Ordered:
     return Ordered(good, pyarrow.concat_tables(aside))
 
 
-def refuse_empty(placed: int, reasons: Mapping[str, int], aside: Path) -> None:
+def refuse_empty(ordered: int, reasons: Mapping[str, int], aside: Path) -> None:
     """Raise InputError where no event has a place in the order; `aside` holds them all."""
-    if not placed:
+    if not ordered:
         named = "; ".join(f"{count:,} x {reason}" for reason, count in reasons.items())
         raise InputError(
             f"no event has a place in the order: all rows are set aside ({named}); see them in "
@@ -170,7 +172,7 @@ def refuse_empty(placed: int, reasons: Mapping[str, int], aside: Path) -> None:
         )
 
 
-def _clocked(table: Any, format: str) -> bool:
+def _has_clocks(table: Any, format: str) -> bool:
     """Return whether clocks, not parents, tell causes; the rule of audits."""
     if format == "shiviz":
         return True
@@ -178,17 +180,17 @@ def _clocked(table: Any, format: str) -> bool:
     return clocks and not pc.sum(pc.list_value_length(table["parents"])).as_py()
 
 
-def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
+def spec_of(use_clocks: bool, filled_columns: Collection[str], by: str | None) -> OrderSpec:
     """Return the specification of a trace's order; `known` are the columns with any value.
 
     The engine makes the columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists)
     where the spec names them. Raises InputError when no event has a value of `by`.
     """
-    times = [name for name in (*TIMES, "file_order") if name in known]
+    times = [name for name in (*TIMES, "file_order") if name in filled_columns]
     if by == SEQ:
         by = None
         columns: dict[str, Any] = {"sender": "member", "seq": "seq", "content": ("id", *CONTENT)}
-    elif clocked:
+    elif use_clocks:
         columns = {"clock": VECTOR, "member": "member", "content": CONTENT}
     else:
         columns = {"id": "id", "after": ("parents",), "content": CONTENT}
@@ -196,4 +198,6 @@ def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
         raise InputError(f"no event has a value of {by}; known are {', '.join(times)}")
     time = by or (times[0] if times else "file_order")
     unit: Any = None if time in UNTIMED else "ns"
-    return OrderSpec(group=RUN if "run" in known else None, time=time, time_unit=unit, **columns)
+    return OrderSpec(
+        group=RUN if "run" in filled_columns else None, time=time, time_unit=unit, **columns
+    )

@@ -270,7 +270,7 @@ def test_a_restart_from_a_snapshot_changes_nothing(
     for key, rows in read_log(table, spec).rows.items():
         one, other = (ReplayedMember(spec, key.observer) for _ in range(2))
         for k, row in enumerate(rows):
-            assert one.take(row) == other.take(row)
+            assert one.process_row(row) == other.process_row(row)
             if k % every == 0:
                 state = other.snapshot()
                 other = ReplayedMember(spec, key.observer)
@@ -418,7 +418,7 @@ def test_wide_tables_keep_columns_of_any_type() -> None:
     assert made.schema.names[: len(late.schema)] == late.schema.names
     assert made.select(late.schema.names).equals(late)
     plain = deliver_table(table, BSS)
-    for name in BSS.added:
+    for name in BSS.added_columns:
         assert made[name].to_pylist() == plain[name].to_pylist()
 
 

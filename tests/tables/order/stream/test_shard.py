@@ -18,7 +18,7 @@ from antecede.tables.order.stream import held
 from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.interning import NameTable, Text
 from antecede.tables.order.stream.kernels.rows import NO_TIME
-from antecede.tables.order.stream.kernels.tie_break import compared
+from antecede.tables.order.stream.kernels.tie_break import compare_names
 from antecede.tables.order.stream.shard import Shard
 from antecede.tables.order.stream.storage import id_table
 from antecede.tables.order.stream.storage.blobs import Memory
@@ -59,7 +59,7 @@ class Packed:
 
     @property
     def held(self) -> list[object]:
-        held, tables = Shard(self.plan, self.state).held.everything()
+        held, tables = Shard(self.plan, self.state).held.read_all()
         assert sum(table.num_rows for table in tables) == held.size
         return [self.rows[number] for table in tables for number in numbers_of(table)]
 
@@ -98,7 +98,7 @@ def numbers_of(table: Any) -> list[int]:
 
 def causes_of(links: Links, row: int) -> tuple[tuple[bytes, int], ...]:
     each = range(links.first[row], links.first[row + 1])
-    return tuple((links.name.at(k), int(links.number[k])) for k in each)
+    return tuple((links.name.get(k), int(links.number[k])) for k in each)
 
 
 def in_order(lefts: list[Left]) -> tuple[list[Left], set[Left]]:
@@ -167,12 +167,12 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"_FAN": 2, "_SMALL": 1, "_CAP": 8}.items():
         monkeypatch.setattr(held, name, value)
     monkeypatch.setattr(id_table, "_SMALL", 1)
-    make = id_table.Ledger.__init__
+    make = id_table.IdTable.__init__
 
     def with_small_fan(self: Any, name: str, parts: Any, fan: int, cap: int) -> None:
         make(self, name, parts, 2, 8 if name == "i" else cap)
 
-    monkeypatch.setattr(id_table.Ledger, "__init__", with_small_fan)
+    monkeypatch.setattr(id_table.IdTable, "__init__", with_small_fan)
 
 
 @pytest.mark.slow
@@ -212,7 +212,7 @@ def test_numbers_are_compared_by_value_whatever_their_size(one: str, other: str)
     written = text([one.encode(), other.encode()])
     names = shape.TieNames(np.array(written.data), written.ends, True)
     left, right = Decimal(one), Decimal(other)
-    side = compared(names, 0, 1)
+    side = compare_names(names, 0, 1)
     if left != right:
         assert side == (-1 if left < right else 1)
     else:

@@ -30,7 +30,7 @@ from antecede.tables.kernels import Bools, Hashes, Ints, njit
 Smalls = NDArray[np.int32]
 
 
-class Stamps(NamedTuple):
+class Labels(NamedTuple):
     """Stamps of numbered rows.
 
     The entries of row r are `chains[start[r]:start[r] + size[r]]`, ascending, and `positions` in
@@ -43,13 +43,17 @@ class Stamps(NamedTuple):
     size: Smalls
     chains: Smalls
     positions: Smalls
-    whole: Bools  # no cause is missing in the row's past
+    is_complete: Bools  # no cause is missing in the row's past
     version: Hashes  # [groups] digest of all stamps of a group, and of the identities
-    stopped: int  # the row whose past meets too many chains; -1: none; -2: too many entries in all
+    stopped_at: (
+        int  # the row whose past meets too many chains; -1: none; -2: too many entries in all
+    )
 
 
 @njit
-def favourites(order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: Ints) -> Ints:
+def choose_preferred_causes(
+    order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: Ints
+) -> Ints:
     """Return for each row the cause whose chain it prefers, or -1; `order` has causes first.
 
     The cause of the same actor, else the last in `order`.
@@ -75,7 +79,7 @@ def favourites(order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: In
 
 
 @njit
-def heirs(order: Ints, favourite: Ints, actor: Ints) -> Ints:
+def choose_successors(order: Ints, favourite: Ints, actor: Ints) -> Ints:
     """Return for each row the one of those that prefer it that continues its chain, or -1.
 
     A row of the same actor, else with most rows behind it along preferences, else the first.
@@ -110,20 +114,20 @@ def _mix(h: np.uint64, value: np.uint64) -> np.uint64:
 
 
 @njit
-def stamp(
+def build_labels(
     order: Ints,
     offsets: Ints,
     causes: Ints,
     alive: Bools,
-    lacks: Bools,
+    has_missing: Bools,
     group: Ints,
     groups: int,
     favourite: Ints,
     heir: Ints,
     identity: Hashes,
-    widest: int,
-    room: int,
-) -> Stamps:
+    max_entries: int,
+    max_total: int,
+) -> Labels:
     """Stamp the rows of `order`, which has causes first and each group in one piece.
 
     `lacks`: a cause of the row is nowhere; `identity`: a digest. At most `widest` entries a row and
@@ -144,7 +148,7 @@ def stamp(
     for row in order:
         if group[row] != current:
             current, used = group[row], 0
-        complete = not lacks[row]
+        complete = not has_missing[row]
         count, count_of_causes, only = 0, 0, -1
         for edge in range(offsets[row], offsets[row + 1]):
             cause = causes[edge]
@@ -175,28 +179,28 @@ def stamp(
                         top[c] = p
             if count > 1:
                 met[:count] = np.sort(met[:count])
-            mine = -1
+            own_chain = -1
             if favourite[row] >= 0 and heir[favourite[row]] == row:
-                mine = chain[favourite[row]]
+                own_chain = chain[favourite[row]]
             else:
                 for k in range(count):
                     c = met[k]
                     tail = last[c]
                     if top[c] == position[tail] and heir[tail] < 0:
-                        mine = c
+                        own_chain = c
                         break
-            if mine < 0:
-                mine = used
+            if own_chain < 0:
+                own_chain = used
                 used += 1
                 position[row] = 1
             else:
-                position[row] = position[last[mine]] + 1
-            chain[row] = mine
+                position[row] = position[last[own_chain]] + 1
+            chain[row] = own_chain
             kept = count - 1 if position[row] > 1 else count
-            if kept > widest:
+            if kept > max_entries:
                 stopped = row
                 break
-            if filled + kept > room:
+            if filled + kept > max_total:
                 stopped = -2
                 break
             while filled + kept > len(chains):
@@ -205,7 +209,7 @@ def stamp(
             start[row], size[row] = filled, kept
             for k in range(count):
                 c = met[k]
-                if c != mine:
+                if c != own_chain:
                     chains[filled], positions[filled] = c, top[c]
                     filled += 1
         last[chain[row]] = row
@@ -216,13 +220,13 @@ def stamp(
                 h = _mix(h, np.uint64(chains[k]))
                 h = _mix(h, np.uint64(positions[k]))
         version[current] += h
-    return Stamps(
+    return Labels(
         chain, position, start, size, chains[:filled], positions[:filled], whole, version, stopped
     )
 
 
 @njit
-def gathered(stamps: Stamps, first: int, end: int) -> tuple[Smalls, Smalls, Smalls]:
+def gather_entries(stamps: Labels, first: int, end: int) -> tuple[Smalls, Smalls, Smalls]:
     """Return offsets, chains and positions of the entries of rows `first` to `end`, row by row."""
     start, size = stamps.start, stamps.size
     offsets = np.zeros(end - first + 1, np.int32)
@@ -239,7 +243,7 @@ def gathered(stamps: Stamps, first: int, end: int) -> tuple[Smalls, Smalls, Smal
 
 
 @njit
-def knows(
+def find_known(
     offsets: Ints, chains: Smalls, positions: Smalls, chain: Smalls, position: Smalls
 ) -> Bools:
     """Tell of each row whether its entries hold the given chain up to the given position."""

@@ -9,7 +9,7 @@ import numpy as np
 from antecede.tables.kernels import Bools, Ints, njit
 
 
-class Steps(NamedTuple):
+class EventGraph(NamedTuple):
     """A graph of events in compressed form; see `antecede.tables.kernels.topological`."""
 
     offsets: Ints  # [rows + 1] cuts `causes`
@@ -19,7 +19,7 @@ class Steps(NamedTuple):
 
 
 @njit
-def before(steps: Steps, events: Bools) -> Bools:
+def mark_past(steps: EventGraph, events: Bools) -> Bools:
     """Return the mask of rows before any of the `events`; an event only if before another one."""
     offsets, causes, alive, order = steps
     found = np.zeros(len(alive), np.bool_)
@@ -34,7 +34,7 @@ def before(steps: Steps, events: Bools) -> Bools:
 
 
 @njit
-def behind(steps: Steps, events: Bools) -> Bools:
+def mark_future(steps: EventGraph, events: Bools) -> Bools:
     """Return the mask of rows after any of the `events`; an event only if after another one."""
     offsets, causes, alive, order = steps
     found = np.zeros(len(alive), np.bool_)
@@ -47,7 +47,7 @@ def behind(steps: Steps, events: Bools) -> Bools:
 
 
 @njit
-def fewest_steps(steps_of: Steps, start: int, end: int) -> Ints:
+def find_shortest_chain(steps_of: EventGraph, start: int, end: int) -> Ints:
     """Return the rows of a shortest chain from `start` to `end`, both in it; none where none is."""
     offsets, causes, alive, order = steps_of
     far = np.int64(len(alive))
@@ -74,7 +74,7 @@ def fewest_steps(steps_of: Steps, start: int, end: int) -> Ints:
 
 
 @njit
-def longest_chains(steps: Steps) -> Ints:
+def measure_longest_chains(steps: EventGraph) -> Ints:
     """Return the number of causes in the longest chain before each row [n]; -1 without a place."""
     offsets, causes, alive, order = steps
     depth = np.full(len(alive), np.int64(-1), np.int64)

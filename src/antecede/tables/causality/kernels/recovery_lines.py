@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.tables.causality.kernels.chain_decomposition import Stamps
+from antecede.tables.causality.kernels.chain_decomposition import Labels
 from antecede.tables.kernels import MISSING, Bools, Bytes, Ints, inlined, njit
 
 NO, YES, UNKNOWN = 0, 1, 2  # whether a row is inside a cut
-CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # what `crossing` says of an edge; 0: nothing to say
+CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # what `classify_edges` says of an edge; 0: nothing to say
 
 
 @njit
-def immediate(offsets: Ints, causes: Ints, alive: Bools, stamps: Stamps) -> Bools:
+def find_immediate(offsets: Ints, causes: Ints, alive: Bools, stamps: Labels) -> Bools:
     """Return the mask of edges whose cause no other cause of the row has in its past."""
     chain, position, start, size = stamps.chain, stamps.position, stamps.start, stamps.size
     chains, positions = stamps.chains, stamps.positions
@@ -48,7 +48,7 @@ def immediate(offsets: Ints, causes: Ints, alive: Bools, stamps: Stamps) -> Bool
 
 
 @njit
-def crossing(
+def classify_edges(
     offsets: Ints,
     causes: Ints,
     kinds: Bytes,
@@ -62,7 +62,7 @@ def crossing(
     UNCLEAR: the row is inside, and its cause is unknown. `message`: edges that can be under way,
     from a process inside to another one outside.
     """
-    told = np.zeros(len(causes), np.int8)
+    classes = np.zeros(len(causes), np.int8)
     for row in range(len(alive)):
         if not alive[row]:
             continue
@@ -71,16 +71,16 @@ def crossing(
             there = cause >= 0 and alive[cause]
             if inside[row] == YES:
                 if there and inside[cause] == NO:
-                    told[edge] = CROSSED
+                    classes[edge] = CROSSED
                 elif kinds[edge] == MISSING or (there and inside[cause] == UNKNOWN):
-                    told[edge] = UNCLEAR
+                    classes[edge] = UNCLEAR
             elif there and inside[row] == NO and inside[cause] == YES:
                 under_way = message[edge] and process[cause] != process[row]
-                told[edge] = TRANSIT if under_way else 0
-    return told
+                classes[edge] = TRANSIT if under_way else 0
+    return classes
 
 
-def recovery(
+def find_recovery_line(
     offsets: Ints, causes: Ints, alive: Bools, process: Ints, level: Ints, checkpoints: Ints
 ) -> Ints:
     """Return the number of checkpoints of each process in the latest consistent line.
@@ -91,17 +91,17 @@ def recovery(
     it to (rollback propagation: Randell 1975). O(rows log rows + edges).
     """
     row = np.repeat(np.arange(len(alive)), np.diff(offsets))
-    told = (causes >= 0) & alive[row] & alive[np.maximum(causes, 0)]
-    order = np.argsort(causes[told], kind="stable")
-    start = np.searchsorted(causes[told][order], np.arange(len(alive) + 1))
+    used = (causes >= 0) & alive[row] & alive[np.maximum(causes, 0)]
+    order = np.argsort(causes[used], kind="stable")
+    start = np.searchsorted(causes[used][order], np.arange(len(alive) + 1))
     rows = np.flatnonzero(alive)
     rows = rows[np.lexsort((level[rows], process[rows]))]
     first = np.searchsorted(process[rows], np.arange(len(checkpoints) + 1))
-    return _fall_back(row[told][order], start, rows, first, process, level, checkpoints)
+    return _roll_back(row[used][order], start, rows, first, process, level, checkpoints)
 
 
 @njit
-def _fall_back(
+def _roll_back(
     effects: Ints,
     start: Ints,
     rows: Ints,
@@ -118,7 +118,7 @@ def _fall_back(
     lost = np.empty(len(rows), np.int64)
     found = 0
     for p in range(len(line)):
-        found = _lose(p, line, end, rows, first, level, lost, found)
+        found = _mark_lost(p, line, end, rows, first, level, lost, found)
     done = 0
     while done < found:
         row = lost[done]
@@ -127,12 +127,12 @@ def _fall_back(
             p = process[effect]
             if level[effect] < line[p]:
                 line[p] = level[effect]
-                found = _lose(p, line, end, rows, first, level, lost, found)
+                found = _mark_lost(p, line, end, rows, first, level, lost, found)
     return line
 
 
 @inlined
-def _lose(p, line, end, rows, first, level, lost, found):  # type: ignore[no-untyped-def]
+def _mark_lost(p, line, end, rows, first, level, lost, found):  # type: ignore[no-untyped-def]
     """Append the rows of a process that its line no longer holds; return how many are lost."""
     while end[p] > first[p] and level[rows[end[p] - 1]] >= line[p]:
         end[p] -= 1

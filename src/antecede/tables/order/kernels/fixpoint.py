@@ -1,7 +1,7 @@
 """Release times and depths of a part of all rows, as packed arrays that fit one task.
 
 The nodes of a part are 0 .. n-1; edges go from `cause` to `effect`. Results of other parts are
-values of nodes (`flood`), or edges whose cause is below 0 (`layers`): KNOWN, with a depth, or OPEN.
+values of nodes (`propagate_releases`), or edges whose cause is below 0 (`propagate_depths`): KNOWN, with a depth, or OPEN.
 Both are least fixpoints, so parts may be settled in any order until none has news.
 """
 
@@ -20,7 +20,7 @@ KNOWN, OPEN = -1, -2
 
 
 @njit
-def out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
+def build_out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
     """Return where each node's effects begin, shape (n + 1,), and the effects."""
     start = np.zeros(n + 1, np.int64)
     for edge in range(len(cause)):
@@ -40,7 +40,7 @@ def out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
 
 
 @njit
-def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
+def propagate_releases(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
     """Raise `released` to the greatest of each node and all that come before it.
 
     `by_time` are the nodes by falling `released`: the first to reach a node has the greatest, so
@@ -68,7 +68,9 @@ def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
 
 
 @njit
-def layers(start: Longs, effects: Ints, cause: Ints, effect: Ints, given: Ints) -> Ints:
+def propagate_depths(
+    start: Longs, effects: Ints, cause: Ints, effect: Ints, known_depths: Ints
+) -> Ints:
     """Return the longest chain of causes before each node; -1 where it is not settled.
 
     `given` is the depth from a KNOWN cause. Nodes on a cycle, after one, or after an OPEN cause are
@@ -79,7 +81,7 @@ def layers(start: Longs, effects: Ints, cause: Ints, effect: Ints, given: Ints) 
     depth = np.zeros(n, np.int32)
     for edge in range(len(cause)):
         if cause[edge] == KNOWN:
-            depth[effect[edge]] = max(depth[effect[edge]], given[edge])
+            depth[effect[edge]] = max(depth[effect[edge]], known_depths[edge])
         else:
             waiting[effect[edge]] += 1
     queue = np.empty(n, np.int32)

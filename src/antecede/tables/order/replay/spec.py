@@ -20,7 +20,16 @@ from antecede.errors import InputError, LocalError
 Unit = Literal["s", "ms", "us", "ns"]
 PER_S: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
-ADDED = ("position", "status", "waited_ms", "waits_for", "reason", "sender", "seq", "payload")
+ADDED_COLUMNS = (
+    "position",
+    "status",
+    "waited_ms",
+    "waits_for",
+    "reason",
+    "sender",
+    "seq",
+    "payload",
+)
 """The added columns, before the prefix. Types: `antecede.tables.order.replay.table.added`."""
 
 
@@ -111,30 +120,30 @@ class DeliverSpec:
         if self.shards is not None and self.shards < 1:
             raise InputError(f"shards must be at least 1, not {self.shards}")
         if self.make is None:
-            self._try_out()
+            self._check_group()
         elif self.members is not None or self.options:
             raise InputError("make= makes the groups: give it no members= and options= beside")
 
-    def _try_out(self) -> None:
+    def _check_group(self) -> None:
         """Make one group now, so that a general error does not turn up in every row."""
         members = None if self.members is None else tuple(self.members)
         if members is not None and not members:
             raise InputError("a closed group has at least one member; members=None is an open one")
         try:
-            if members is None and self._class.mentions is Protocol.mentions:
+            if members is None and self._protocol_class.mentions is Protocol.mentions:
                 raise InputError(f"{self.order} needs a closed group: give members=")
             Group("a" if members is None else members[0], members, order=self.order, **self.options)
         except (LocalError, TypeError) as error:
             raise InputError(f"no group of order {self.order!r} can be made: {error}") from error
 
     @cached_property
-    def _class(self) -> type[Protocol]:
+    def _protocol_class(self) -> type[Protocol]:
         return flat_class(ALIASES.get(self.order, self.order))
 
     @property
     def told_time(self) -> bool:
         """Whether the passing of time alone may change something."""
-        ticks = self.make is not None or self._class.tick is not Protocol.tick
+        ticks = self.make is not None or self._protocol_class.tick is not Protocol.tick
         return ticks or self.patience_s is not None
 
     def group_of(self, observer: str, group: Any) -> Group:
@@ -147,9 +156,9 @@ class DeliverSpec:
         return Group(observer, self.members, order=self.order, **self.options)
 
     @property
-    def added(self) -> tuple[str, ...]:
+    def added_columns(self) -> tuple[str, ...]:
         """Names of the added columns, in the order of `ADDED`."""
-        return tuple(self.prefix + name for name in ADDED)
+        return tuple(self.prefix + name for name in ADDED_COLUMNS)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -163,7 +172,7 @@ class DeliverSpec:
         absent = [name for name in self.used if name not in columns]
         if absent:
             raise InputError(f"no column {', '.join(absent)}; there are {', '.join(columns)}")
-        taken = [name for name in self.added if name in columns]
+        taken = [name for name in self.added_columns if name in columns]
         if taken:
             raise InputError(
                 f"the input has a column {', '.join(taken)} already; "

@@ -88,7 +88,7 @@ def nothing_new() -> Batch:
     return Batch(text, text, none, none, none, bits, np.zeros(1, np.int64), text, none)
 
 
-def writable(batch: Batch) -> Batch:
+def make_writable(batch: Batch) -> Batch:
     """Copy read-only arrays (Arrow's buffers), for which numba would compile every kernel again."""
     columns: list[Any] = [
         Text(*(np.require(part, requirements="W") for part in column))  # type: ignore[arg-type]

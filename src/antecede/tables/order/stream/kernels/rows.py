@@ -1,4 +1,4 @@
-"""Data of the release kernel: candidates with links, tokens, outcomes, as flat arrays."""
+"""Data of the release kernel: candidates with links, states, outcomes, as flat arrays."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PENDING, ORDERED, MISSING, DUPLICATE, CONFLICT, SELF, CYCLE, NULL, BAD, LATE, DR
 """Outcome of a row; PENDING: it stays held back. NULL and BAD come from whoever read the row."""
 RESTARTED = 11
 """Outcome of the first row with a position of a group that was forgotten and begins anew."""
-DONE, ASIDE, GIVEN_UP, FORGOTTEN = 1, 2, 4, 8
-WAITED, GIVEN, SETTLED = 1, 2, 4
-"""Bits of a link: the row waited for this cause; it goes without it; it was out before this step,
-and `Rows.lift` holds when."""
+DONE, EXCLUDED, ABANDONED, FORGOTTEN = 1, 2, 4, 8
+WAITED, ABANDONED_CAUSE, SETTLED = 1, 2, 4
+"""Bits of a edge: the row waited for this cause; it goes without it; it was out before this step,
+and `Rows.cause_release` holds when."""
 ABSENT, ELSEWHERE = -1, -2
 """Instead of a row: nothing held or new has that identity; a held row has it that is no candidate,
 as nothing in this step can touch it."""
@@ -28,10 +28,10 @@ HOLD, RELEASE, DROP = range(3)
 NO_TIME = -(2**63)
 
 
-class Rows(NamedTuple):
+class Candidates(NamedTuple):
     """Candidates: the held rows first, then the new ones; links of row r: first[r]:first[r+1]."""
 
-    token: Ints
+    id_index: Ints
     group: Ints
     time: Longs
     arrived: Longs
@@ -40,13 +40,13 @@ class Rows(NamedTuple):
     number: Longs
     first: Longs
     cause: Ints
-    link: Bits
+    edge_flag: Bits
     status: Bits
-    lift: Longs
+    cause_release: Longs
     """The latest release of the causes whose links are SETTLED."""
 
 
-class Tokens(NamedTuple):
+class IdStates(NamedTuple):
     """Facts of each identity; `row` is the candidate that has it, ABSENT or ELSEWHERE.
 
     `member` and `number` make up the identity (clocks and FIFO), else empty. `lowest`, by member:
@@ -71,7 +71,7 @@ class ReleaseOrder(NamedTuple):
     next: Longs
     """By group: the next free position."""
     depth: Ints
-    """By token: the depth of its row among those of one time of release; -1: not of this step."""
+    """By id_index: the depth of its row among those of one time of release; -1: not of this step."""
 
 
 class TieNames(NamedTuple):
@@ -100,37 +100,37 @@ class ReleaseRule(NamedTuple):
 
 
 @njit
-def set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
+def exclude_row(rows: Candidates, states: IdStates, row: int, status: int) -> None:
     """Give a row a status without position; its dependents wait or are dropped."""
     rows.status[row] = status
-    token = rows.token[row]
-    tokens.flag[token] |= ASIDE
-    tokens.row[token] = ABSENT
+    id_index = rows.id_index[row]
+    states.flag[id_index] |= EXCLUDED
+    states.row[id_index] = ABSENT
 
 
 @njit
-def mark_waiting(rows: Rows, tokens: Tokens, held: int) -> None:
+def mark_waiting(rows: Candidates, states: IdStates, held: int) -> None:
     """Without times: a new row that stays waits for the causes it has not seen by now."""
-    for row in range(held, len(rows.token)):
+    for row in range(held, len(rows.id_index)):
         if rows.status[row] == PENDING:
-            for link in range(rows.first[row], rows.first[row + 1]):
-                if not tokens.flag[rows.cause[link]] & DONE:
-                    rows.link[link] |= WAITED
+            for edge in range(rows.first[row], rows.first[row + 1]):
+                if not states.flag[rows.cause[edge]] & DONE:
+                    rows.edge_flag[edge] |= WAITED
 
 
 @njit
-def links_of(rows: Rows, pick: Ints, given: bool) -> tuple[Longs, Ints]:
-    """Return the missing causes (`given`) or awaited causes of the picked rows, as tokens."""
+def list_causes(rows: Candidates, pick: Ints, abandoned: bool) -> tuple[Longs, Ints]:
+    """Return the missing causes (`given`) or awaited causes of the picked rows, as states."""
     first = np.zeros(len(pick) + 1, np.int64)
     cause = np.empty(len(rows.cause), np.int32)
     size = 0
     for index in range(len(pick)):
         row = pick[index]
-        for link in range(rows.first[row], rows.first[row + 1]):
-            without = rows.link[link] & GIVEN != 0
-            waited = rows.link[link] & WAITED != 0
-            if without if given else waited and not without:
-                cause[size] = rows.cause[link]
+        for edge in range(rows.first[row], rows.first[row + 1]):
+            without = rows.edge_flag[edge] & ABANDONED_CAUSE != 0
+            waited = rows.edge_flag[edge] & WAITED != 0
+            if without if abandoned else waited and not without:
+                cause[size] = rows.cause[edge]
                 size += 1
         first[index + 1] = size
     return first, cause[:size].copy()

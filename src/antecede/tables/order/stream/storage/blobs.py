@@ -30,10 +30,10 @@ from antecede.errors import InputError
 Arrays = dict[str, NDArray[Any]]
 Part = TypeVar("Part")
 
-_LARGE = 64 * 1024
+_MIN_MAPPED_BYTES = 64 * 1024
 """From so many bytes on a part is mapped from a file."""
-_IN_PROCESS = 256 * 2**20
-_IN_FILES = 16 * 2**30
+_MAX_PROCESS_BYTES = 256 * 2**20
+_MAX_FILE_BYTES = 16 * 2**30
 _MAGIC = b"antecede"
 _VERSION = 1
 _HEAD = struct.Struct("<8sII")
@@ -88,7 +88,7 @@ def opened(data: Any) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-class Blobs(Protocol):
+class BlobStore(Protocol):
     """Named bytes: Spark's state store, or a dictionary in tests."""
 
     def get(self, name: str) -> bytes | None:
@@ -116,17 +116,17 @@ class Memory(dict[str, bytes]):
 class ShardParts:
     """The parts of one shard: arrays by name and digest."""
 
-    def __init__(self, blobs: Blobs) -> None:
-        self.blobs = blobs
+    def __init__(self, blobs: BlobStore) -> None:
+        self.store = blobs
         self.written = 0
         """Bytes put into the store since this was made."""
 
     def save(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, int]:
         """Keep arrays under a name; return their digest (16 bytes) and size in bytes."""
         data = pack(arrays)
-        self.blobs.put(name, data)
+        self.store.put(name, data)
         self.written += len(data)
-        digest = _digest(data)
+        digest = _hash_bytes(data)
         _cache.put(digest, data)
         return digest, len(data)
 
@@ -135,8 +135,8 @@ class ShardParts:
         arrays = _cache.get(digest)
         if arrays is not None:
             return arrays
-        data = self.blobs.get(name)
-        if data is None or _digest(data) != digest:
+        data = self.store.get(name)
+        if data is None or _hash_bytes(data) != digest:
             what = "is missing" if data is None else "is damaged"
             raise InputError(
                 f"part {name} of a shard's state {what} in the checkpoint: go back to a copy of "
@@ -146,7 +146,7 @@ class ShardParts:
 
     def remove(self, name: str) -> None:
         """Forget a part."""
-        self.blobs.remove(name)
+        self.store.remove(name)
 
 
 class _Cache:
@@ -162,21 +162,21 @@ class _Cache:
             self.opened.move_to_end(digest)
             return self.opened[digest][0]
         mapped = self.files.get(digest)
-        return None if mapped is None else self._keep(digest, opened(mapped), 0)
+        return None if mapped is None else self._insert(digest, opened(mapped), 0)
 
     def put(self, digest: bytes, data: bytes) -> Arrays:
         if digest in self.opened:
             return self.opened[digest][0]
-        if len(data) >= _LARGE and self.files.put(digest, data):
+        if len(data) >= _MIN_MAPPED_BYTES and self.files.put(digest, data):
             mapped = self.files.get(digest)
             if mapped is not None:
-                return self._keep(digest, opened(mapped), 0)
-        return self._keep(digest, opened(bytearray(data)), len(data))
+                return self._insert(digest, opened(mapped), 0)
+        return self._insert(digest, opened(bytearray(data)), len(data))
 
-    def _keep(self, digest: bytes, arrays: Arrays, size: int) -> Arrays:
+    def _insert(self, digest: bytes, arrays: Arrays, size: int) -> Arrays:
         self.opened[digest] = (arrays, size)
         self.size += size
-        while self.size > _IN_PROCESS or len(self.opened) > 20_000:
+        while self.size > _MAX_PROCESS_BYTES or len(self.opened) > 20_000:
             _, (_, gone) = self.opened.popitem(last=False)
             self.size -= gone
         return arrays
@@ -187,9 +187,9 @@ class _Files:
 
     @functools.cached_property
     def folder(self) -> Path | None:
-        folder = _own_folder()
+        folder = _find_folder()
         if folder is not None:
-            _make_room(folder)
+            _delete_oldest(folder)
         return folder
 
     def get(self, digest: bytes) -> mmap.mmap | None:
@@ -202,7 +202,7 @@ class _Files:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         except (OSError, ValueError):
             return None
-        if _digest(mapped) != digest:
+        if _hash_bytes(mapped) != digest:
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
@@ -226,7 +226,7 @@ class _Files:
         return True
 
 
-def _own_folder() -> Path | None:
+def _find_folder() -> Path | None:
     """Return the folder of mapped parts: ANTECEDE_PARTS, else below the system's temporary one.
 
     None when it cannot be made, or when others may write there.
@@ -244,13 +244,13 @@ def _own_folder() -> Path | None:
     return None if foreign or shared or not stat.S_ISDIR(state.st_mode) else folder
 
 
-def _make_room(folder: Path) -> None:
+def _delete_oldest(folder: Path) -> None:
     """Remove the oldest files when there are too many bytes; who has one mapped keeps it."""
     try:
         files = [(entry.stat().st_mtime, entry.stat().st_size, entry) for entry in folder.iterdir()]
     except OSError:
         return
-    room = _IN_FILES
+    room = _MAX_FILE_BYTES
     for _, size, path in sorted(files, key=lambda file: -file[0]):
         room -= size
         if room < 0:
@@ -258,14 +258,14 @@ def _make_room(folder: Path) -> None:
                 path.unlink()
 
 
-def _digest(data: Any) -> bytes:
+def _hash_bytes(data: Any) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
 _cache = _Cache()
 
 
-def dump_parts(
+def dump_segments(
     numbers: str, seals: str, following: int, parts: Sequence[Any]
 ) -> dict[str, NDArray[Any]]:
     """Return, by two names, what the head of a shard keeps of parts.
@@ -279,10 +279,10 @@ def dump_parts(
     }
 
 
-def load_parts(
+def load_segments(
     kind: Callable[..., Part], numbers: NDArray[Any], seals: NDArray[Any]
 ) -> tuple[int, list[Part]]:
-    """Return the number of the next part, and the parts that `dump_parts` was given."""
+    """Return the number of the next part, and the parts that `dump_segments` was given."""
     following, *values = numbers.tolist()
     data = seals.tobytes()
     rows = [(values[4 * k : 4 * k + 4], 32 * k) for k in range(len(values) // 4)]
