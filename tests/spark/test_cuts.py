@@ -52,10 +52,10 @@ def test_refusals(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, other, said in (
-        ({"x": 1, "y": 1}, {}, "y has a position and no row in the table: its proc"),
+        ({"x": 1, "y": 1}, {}, "unknown process y: it has a position, but no row: its proc"),
         ({"x": "one"}, {}, "positions go from p, string, to n, int"),
         ({}, {"at": "m"}, "no column m"),
-        ({}, {"process": None}, "process= names the column"),
+        ({}, {"process": None}, "process= must name a column"),
     ):
         with pytest.raises(InputError, match=said):
             vocabulary.check_cut(frame, positions, **ways | other)

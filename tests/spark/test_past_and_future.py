@@ -74,7 +74,7 @@ def frame(spark: SparkSession) -> DataFrame:
 def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
     edges: dict[str, Any] = {"id": "id", "after": "after"}
     stamped = vocabulary.add_causal_labels(frame, **edges).localCheckpoint()
-    for event, said in (("x", "no row has the id x"), ("b", "the event b has no place")):
+    for event, said in (("x", "no row has the id x"), ("b", "the event b has no position")):
         with pytest.raises(InputError, match=said):
             walk(frame, ["a", event], **edges)
         with pytest.raises(Exception, match=said):  # Spark's, or Py4J's where it was broadcasting
@@ -85,7 +85,7 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
         (stamped, [1], {"id": "id"}, "events are no ids of column id, string"),
         (stamped, [None], {"id": "id"}, "null is no id"),
         (stamped, ["a"], {}, "id= names the column"),
-        (frame, ["a"], {"id": "id"}, r"no column stamp.*after="),
+        (frame, ["a"], {"id": "id"}, r"no column causal_label.*after="),
         (stamped, ["a"], {"id": "id", "causal_label": "id"}, "column id is no stamp"),
     ):
         with pytest.raises(InputError, match=said):
@@ -99,7 +99,7 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
 def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
     stamped = vocabulary.add_causal_labels(frame, id="id", after="after")
     other = vocabulary.add_causal_labels(frame.where("id = 'd'"), id="id", after="after")
-    with pytest.raises(PySparkException, match="not made by one call of add_causal_labels"):
+    with pytest.raises(PySparkException, match="from different calls of add_causal_labels"):
         walk(stamped, other).collect()
 
 

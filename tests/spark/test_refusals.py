@@ -36,7 +36,7 @@ AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
         ("id timestamp, after timestamp_ntz", "can never be equal"),
         ("id bigint, after array<timestamp>", "can never be equal"),
         ("id decimal(9,2), after string", "can never be equal"),
-        ("id interval day, after string", "column id is duration.*must be a number, text"),
+        ("id interval day, after string", "column id has type duration.*expected numbers, text"),
         ("id variant, after string", "column id"),
     ],
 )
@@ -52,7 +52,7 @@ def test_names_that_spark_takes_for_one(spark: SparkSession) -> None:
     made = order(id="id", after="after")
     twice = spark.createDataFrame([("a", "b", "c")], "id string, after string, x string")
     for name, said in (
-        ("id", "two columns are called id"),
+        ("id", "two columns have the name id"),
         ("ID", "the names ID, id differ in case alone|id, ID"),
         ("Position", "the names Position, position differ in case alone"),
         ("__antecede_shard", "__antecede_shard is a name that antecede needs"),
@@ -81,7 +81,7 @@ def test_columns_are_named_by_text(spark: SparkSession) -> None:
         {"id": "id", "after": F.col("after")},
     )
     for wrong in wrongs:
-        with pytest.raises(InputError, match="is the name of a column, as text; this is a Column"):
+        with pytest.raises(InputError, match=r"must be a column name \(text\), not Column"):
             order(**wrong)
 
 

@@ -136,7 +136,7 @@ def test_what_is_held_for_time_says_how_much_of_it(tmp_path: Path, said: Call) -
     group += ["--option", "bounds={'accuracy_s': 0.001, 'least_s': 0.004, 'most_s': 90}"]
     assert main(["deliver", str(path), "--example", "6", *group]) == 0
     assert "held" in said("deliver", str(path), *group, "--finish-s", "1", "-o", str(out))
-    assert "s too early for it to go" in out.read_text()
+    assert "s before its earliest release" in out.read_text()
     assert main(["deliver", str(path), *group, "--finish-s", "200", "-o", str(out), "--force"]) == 0
     assert "too early" not in out.read_text()
 

@@ -182,14 +182,14 @@ def test_refusals() -> None:
     table = pa.Table.from_pylist(rows).append_column("saved", pa.array([True, False]))
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, said in (
-        ({"y": 1}, "y has a position and no row"),
-        ({"x": "one"}, "positions go from p, string, to n, int64"),
-        ({"x": None}, "position that is null"),
+        ({"y": 1}, "unknown process y"),
+        ({"x": "one"}, r"positions must map p \(string\) to n \(int64\)"),
+        ({"x": None}, "positions contain null"),
         ([("x", 1)], "a dict"),
     ):
         with pytest.raises(InputError, match=said):
             check_cut(table, positions, **ways)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="process= names the column"):
+    with pytest.raises(InputError, match="process= must name a column"):
         check_cut(table, {}, at="n", id="id", after="after")
     with pytest.raises(InputError, match="no column m"):
         check_cut(table, {}, **{**ways, "at": "m"})

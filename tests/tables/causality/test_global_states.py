@@ -176,7 +176,7 @@ def test_what_events_say_is_part_of_predicates() -> None:
 def test_what_no_event_says_is_not_asked_for() -> None:
     states = States(Causality(table_of(moves("P!vote Q.vote"))))
     assert possibly(states, "'vo' in Q").holds  # by its id
-    with pytest.raises(InputError, match=r"no event .* tells a text, and no id of Q has 'paid'"):
+    with pytest.raises(InputError, match=r"no event .* has a text, and no id of Q contains 'paid'"):
         possibly(states, "P == 1 and 'paid' in Q")
     with pytest.raises(InputError, match="--text COLUMN"):
         definitely(states, "'paid' not in P")
@@ -191,7 +191,7 @@ def test_a_column_of_a_table_says_what_happened(tmp_path: Path, command: Command
     assert first.endswith("yes, at pay=1 shop=1 (3 global states looked at)")
     assert second == "Causality by declared causes"
     ask = ("ask", path, "--text", "what", "future")
-    assert "it is in what these say: o1" in command(*ask, "placed").refused
+    assert "the texts of these events contain it: o1" in command(*ask, "placed").refused
     assert "order paid" in command(*ask, "o1").out
     path.write_text(path.read_text().replace("what", "message"))  # known by its name
     assert "order placed" in command("ask", path, "past", "p1").out
@@ -244,8 +244,8 @@ def test_a_large_lattice_says_so() -> None:
 def test_members_and_positions_that_are_not_there() -> None:
     states = States(Causality(table_of(moves("P!a Q.a"))))
     for cut, why in (
-        ({"X": 1}, "no member is called X; there are P, Q"),
-        ({"P": 2}, "P=2: there is no such position; its last is 1"),
+        ({"X": 1}, "unknown member X; choose from P, Q"),
+        ({"P": 2}, "P=2: the last position is 1"),
         ({"P": -1}, "a whole number"),
     ):
         with pytest.raises(InputError, match=why):
@@ -257,16 +257,16 @@ def test_states_need_members_and_one_run() -> None:
         States(Causality(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
     rows = [Event(id="a", member="P", run=run) for run in "xy"]
     asked = Causality(table_of(rows), unproven=True)
-    with pytest.raises(InputError, match=r"2 runs: say which \(x, y\)"):
+    with pytest.raises(InputError, match=r"2 runs: choose one \(x, y\)"):
         States(asked)
     assert States(asked, "y").length == {"P": 1}
-    with pytest.raises(InputError, match="no run is called z"):
+    with pytest.raises(InputError, match="unknown run z"):
         States(asked, "z")
 
 
 def test_a_member_whose_rows_go_against_its_causes_has_no_states() -> None:
     rows = [Event(id="a", member="P", parents=("b",)), Event(id="b", member="P")]
-    with pytest.raises(InputError, match="comes after its own effect"):
+    with pytest.raises(InputError, match="is listed after its own effect"):
         States(Causality(table_of(rows)))
 
 
@@ -391,7 +391,7 @@ def test_what_clocks_count_and_nobody_wrote_down() -> None:
     states = States(Causality(table_of(rows)))
     verdict = states.cut({"P": 2, "Q": 2, "R": 1})
     told = [f"{one.effect} follows {one.cause}" for one in verdict.proof]
-    assert told == ["b (Q at 1) follows an event that the trace does not have (P at 3)"]
+    assert told == ["b (Q at 1) follows a phantom event (P at 3)"]
     assert verdict.greatest == {"P": 1, "Q": 0, "R": 0}
     assert verdict.least == {"P": 3, "Q": 2, "R": 1}
     assert states.cut({"P": 3, "Q": 1}).consistent
@@ -487,5 +487,5 @@ def test_a_mark_of_nobody_is_no_cut_of_somebody() -> None:
     ]
     states = States(Causality(table_of(rows)))
     assert states.marked("snapshot 1") == {"P": 1}
-    with pytest.raises(InputError, match="no event says"):
+    with pytest.raises(InputError, match="no event contains the text"):
         states.marked("snapshot \udcff")

@@ -181,7 +181,7 @@ def test_an_empty_table() -> None:
         ({"causal_label": "id"}, "a column id already.*causal_label="),
         ({"status": "after"}, "a column after already.*status="),
         ({"causal_label": "x", "status": "x"}, "distinct names"),
-        ({"causal_label": ""}, "name of a column"),
+        ({"causal_label": ""}, "must be a column name"),
         ({"max_entries": 0}, "max_entries must be a whole number of at least 1"),
         ({"max_entries": True}, "max_entries must be"),
         ({"clock": "c"}, "give exactly one of"),
@@ -198,9 +198,9 @@ def test_what_is_no_stamp_is_refused() -> None:
     stamps = add_causal_labels(pa.table({"id": [1, 2], "after": [2, 3]}), id="id", after="after")[
         "causal_label"
     ]
-    with pytest.raises(InputError, match=r"no stamp of add_causal_labels: int64"):
+    with pytest.raises(InputError, match=r"labels of add_causal_labels, got int64"):
         happened_before(stamps, pa.array([1, 2]))
-    with pytest.raises(InputError, match=r"no stamp of add_causal_labels: list"):
+    with pytest.raises(InputError, match=r"labels of add_causal_labels, got list"):
         concurrent([1], stamps)
-    with pytest.raises(InputError, match="2 stamps and 1"):
+    with pytest.raises(InputError, match="2 labels and 1"):
         happened_before(stamps, stamps.slice(1))

@@ -102,7 +102,7 @@ def test_an_order_of_nothing_is_an_error(
     path.write_text("\n".join(["id,after", *rows]) + "\n")
     assert main(["order", str(path), "-o", str(out), "--separator", ";"]) == 2
     shown = " ".join(capsys.readouterr().err.split())
-    assert "no event has a place in the order: all rows are set aside (" in shown
+    assert "no event has a position: all rows are quarantined (" in shown
     assert reason in shown
     assert not out.exists()
     assert len((tmp_path / "out.quarantine.csv").read_text().splitlines()) == 1 + len(rows)

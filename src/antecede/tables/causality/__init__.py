@@ -1,10 +1,12 @@
-"""A vocabulary of causality for Arrow tables; `antecede.spark` has the same words for DataFrames.
+"""Causality functions for Arrow tables; `antecede.spark` has the same functions for DataFrames.
 
-`add_causal_labels` stamps each row; `happened_before` and `concurrent` compare two stamps; `past`
-and `future` are the rows causally before and after given events; `check_cut` checks a global state,
-and `recovery_line` is the latest consistent one made of checkpoints. `Causality` answers questions
-about the events of one trace, `States` about its global states; the package itself, called with a
-table, gives a `Causality`.
+- `add_causal_labels` adds a causal label to each row; `happened_before`, `concurrent` and
+  `past_size` compare labels
+- `past` and `future` return the rows causally before and after given events
+- `check_cut` checks a global state; `recovery_line` is the latest consistent set of checkpoints
+- `Causality` answers queries about the events of one trace, `States` about its global states
+
+The package itself, called with a table, returns a `Causality`.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    # So that `antecede.tables.causality(table)` reads as a question.
+    # Makes `antecede.tables.causality(table)` callable.
     def __call__(self, trace: Any, *, by: str | None = None) -> Causality:
         return Causality(trace, by=by)
 

@@ -1,4 +1,4 @@
-"""A vector-clock log as a space-time diagram: its events, and the messages that clocks show."""
+"""Space-time diagram of a vector-clock log: its events, and the messages that clocks imply."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from antecede.tables.causality.global_states import States
 from antecede.tables.causality.queries import CLOCKS, Causality
 from antecede.tables.trace import Trace
 
-MAX_EVENTS = 300  # more are no picture but a page: `antecede view`
+MAX_EVENTS = 300  # for more there is `antecede view`
 
 
 def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagram:
-    """Return the diagram of a log, in logical time.
+    """Return the diagram of a log, in logical time; arrows are immediate causes.
 
-    An arrow is a member's event that a clock has first, and by no other event. Raises InputError
-    for a trace without clocks, LimitError for more than MOST_EVENTS events.
+    Raises InputError for a trace without clocks, LimitError for too many events.
     """
     queries = Causality(trace)
     if queries.by != CLOCKS:
-        raise InputError(f"no vector-clock log: it tells what came before what by {queries.by}")
+        raise InputError(f"not a vector-clock log: its source of causality is {queries.by}")
     states = States(queries, run)
     rows = sorted(row for rows_of_member in states.rows_by_member for row in rows_of_member)
     if len(rows) > MAX_EVENTS:
         raise LimitError(
-            f"{len(rows):,} events are no picture; up to {MAX_EVENTS} are. `antecede view` makes "
-            "a page of them"
+            f"{len(rows):,} events exceed the limit of a diagram, {MAX_EVENTS}: use `antecede view`"
         )
     timeline = {
         row: k for k, rows_of_member in enumerate(states.rows_by_member) for row in rows_of_member
@@ -63,5 +61,5 @@ def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagra
 
 
 def _to_single_line(text: str) -> str:
-    """Return a text as one line that terminals show and XML may hold."""
+    """Return a text as one line without characters that terminals or XML reject."""
     return harmless(" ".join(text.splitlines()))

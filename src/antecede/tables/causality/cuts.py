@@ -1,8 +1,8 @@
-"""Global states of a table of events: is a cut consistent, and what is in transit across it.
+"""Cuts of a table of events: consistency, and messages in transit.
 
-Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. A cut holds the
+Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. A cut contains the
 first events of each process, up to a position. It is consistent when every cause of an event inside
-is inside. What is caused inside by one process, and happens outside at another, is in transit.
+is inside. A message is in transit when it is sent inside and received outside by another process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from antecede.tables.trace import unsupported
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 ADDED = ("inside", "outside_causes", "in_transit", "unknown_causes")
-"""The columns that `cut` adds, before the status."""
 Positions = Mapping[Any, Any]
 
 
@@ -52,20 +51,18 @@ def check_cut(
     time: str | None = None,
     status: str = "antecede_status",
 ) -> pyarrow.Table:
-    """Return the rows, each with its side of a cut and with what contradicts the cut there.
+    """Return the rows, each with its side of a cut and the causes that contradict the cut.
 
-    `positions`: process -> the last value of the column `at` inside (a number, a time: whatever
-    orders a process's events), in every group. A process that is not named has nothing inside.
-    `process`: the column of processes (with `clock`: `member` unless given). Adds
+    `positions`: process -> the last value of the column `at` inside, in every group (a number or
+    time that orders the events of a process). Nothing of other processes is inside. `process`: the
+    column of processes (with `clock`: default `member`). Adds the status of `order` and
 
-    `inside`          boolean; null for a row without process or `at`, and without a place;
-    `outside_causes`  of a row inside, its causes that are outside: the cut is inconsistent;
-    `in_transit`      of a row outside, its causes inside at other processes: what is under way to
-                      it (with `clock`: those that no other cause implies);
-    `unknown_causes`  of a row inside, causes that are nowhere or on no side;
+    - `inside`: boolean; null for a row without process, `at` or position
+    - `outside_causes`: of a row inside, its causes outside: the cut is inconsistent
+    - `in_transit`: of a row outside, its causes inside at other processes (clocks: immediate ones)
+    - `unknown_causes`: of a row inside, causes that are nowhere or on no side
 
-    three arrays of text, and the status of `order`. See `summarize_cut`. Raises InputError for
-    positions of processes that have no rows, and as `add_causal_labels` does.
+    Raises InputError for positions of processes without rows, and as `add_causal_labels`.
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import check_cut
@@ -96,9 +93,8 @@ def check_cut(
 def summarize_cut(sides: pyarrow.Table, *, group: str | None = None) -> pyarrow.Table:
     """Return the verdict on the rows of `check_cut`: one row, or one a group.
 
-    `consistent` (true; false; null: nothing contradicts, but causes of events inside are unknown),
-    and how many events are `inside` and `outside`, how many inside contradict the cut
-    (`violations`), how many causes are `in_transit`, and how many are `unknown`.
+    `consistent` is null if nothing contradicts the cut, but causes of events inside are unknown.
+    `violations` is the number of events inside that contradict the cut.
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import check_cut, summarize_cut
@@ -125,7 +121,7 @@ def summarize_cut(sides: pyarrow.Table, *, group: str | None = None) -> pyarrow.
     for key in keys:
         table = table.append_column(key, sides[key])
     made = table.group_by(keys).aggregate([(name, "sum") for name in names])
-    sums = {name: pc.fill_null(made[f"{name}_sum"], 0) for name in names}  # null of no rows at all
+    sums = {name: pc.fill_null(made[f"{name}_sum"], 0) for name in names}  # null without rows
     sound = pc.equal(sums["violations"], 0)
     known = pc.or_(pc.invert(sound), pc.equal(sums["unknown"], 0))
     verdict = pc.if_else(known, sound, pa.scalar(None, pa.bool_()))
@@ -146,17 +142,14 @@ def cut_spec(
     process = process if process is not None else spec.member
     for what, name in (("process", process), ("at", at)):
         if not isinstance(name, str) or not name:
-            raise InputError(f"{what}= names the column: a cut goes by process and position there")
+            raise InputError(f"{what}= must name a column: a cut needs process and position")
     return spec, str(process)
 
 
 def judged(
     table: pyarrow.Table, spec: OrderSpec, side: Bytes, process: Ints, digest: Digests | None = None
 ) -> tuple[list[Array], bool]:
-    """Return the columns ADDED and the status, and whether the cells support an answer.
-
-    `side` is NO, YES or UNKNOWN for each row.
-    """
+    """Return the added columns and the status, and whether the cells support an answer."""
     if not table.num_rows:
         lists = [pa.array([], pa.list_(pa.string()))] * 3
         return [pa.array([], pa.bool_()), *lists, pa.array([], pa.string())], True
@@ -171,7 +164,7 @@ def judged(
 
 
 def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
-    """Number the processes of all groups; a null is a number of its own."""
+    """Number the processes of all groups; null has a number."""
     names = to_text(normalize_ids(read_column(table, process), f"column {process}"))
     names, code = encode_column(names)
     group = encode_column(read_group_names(table, spec.group))[1]
@@ -180,9 +173,9 @@ def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
 
 
 def find_immediate_edges(graph: RowGraph) -> Bools:
-    """Return the edges that no other cause implies, group by group of the stamps."""
+    """Return the edges that no other cause implies, by the causal labels of each group."""
     made = make_labels(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
-    # Edges stay within groups, and so do the chains that an edge can meet.
+    # Edges stay within groups, and so do their chains.
     return find_immediate(graph.keys.offsets, graph.causes, graph.alive, made)
 
 
@@ -198,7 +191,7 @@ def _format_causes(graph: RowGraph, which: Bools) -> Array:
 
 
 def check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
-    """Raise InputError for columns that are not there; a third of `more` marks checkpoints."""
+    """Raise InputError for absent columns, and for a third column that is not boolean."""
     spec.check_columns(table.column_names)
     absent = [name for name in more if name not in table.column_names]
     if absent:
@@ -211,7 +204,6 @@ def check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
 
 
 def _find_sides(table: pyarrow.Table, positions: Positions, process: str, at: str) -> Bytes:
-    """Return NO, YES or UNKNOWN for each row. Raises InputError for impossible positions."""
     check_positions(positions)
     processes, moments = read_column(table, process), read_column(table, at)
     try:
@@ -219,7 +211,7 @@ def _find_sides(table: pyarrow.Table, positions: Positions, process: str, at: st
         limits = pa.array(list(positions.values()), moments.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise InputError(
-            f"positions go from {process}, {processes.type}, to {at}, {moments.type}: {error}"
+            f"positions must map {process} ({processes.type}) to {at} ({moments.type}): {error}"
         ) from error
     strangers = names.filter(pc.invert(pc.is_in(names, processes)))
     if len(strangers):
@@ -235,14 +227,14 @@ def _find_sides(table: pyarrow.Table, positions: Positions, process: str, at: st
 def check_positions(positions: Positions) -> None:
     """Raise InputError unless positions are a mapping without nulls."""
     if not isinstance(positions, Mapping):
-        raise InputError(f"positions go from process to position: a dict, not {positions!r}")
+        raise InputError(f"positions must be a dict from process to position, not {positions!r}")
     if any(part is None for item in positions.items() for part in item):
-        raise InputError("a process or position that is null; leave out what has nothing inside")
+        raise InputError("positions contain null: leave out processes without events inside")
 
 
 def stranger(process: Any) -> str:
-    """Say that a process has no rows."""
-    return f"{process} has a position and no row in the table"
+    """Return the error text for a process without rows."""
+    return f"unknown process {process}: it has a position, but no row"
 
 
 def read_column(table: pyarrow.Table, name: str) -> Array:

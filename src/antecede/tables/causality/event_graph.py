@@ -1,7 +1,7 @@
-"""Graph of an execution with rows of sendings and receipts.
+"""Graph of an execution with rows of sends and receipts.
 
 Happened-before of Lamport 1978: a member's events follow each other as listed, and an arrival of a
-message follows its sending. Rows of several runs never follow each other.
+message follows its sending, within one run.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ NOWHERE = -1
 
 
 class ExecutionGraph(NamedTuple):
-    """Rows of an execution as a graph, and their oddities."""
+    """Rows of an execution as a graph, and counts of invalid rows."""
 
     graph: EventGraph
-    never_sent: int  # arrivals of messages without a sending
-    on_cycles: int  # rows without a place: they would have to come before themselves
+    never_sent: int  # arrivals of messages without a send row
+    on_cycles: int  # rows that precede themselves
 
 
 def tells_of_arrivals(events: pyarrow.Table) -> bool:
-    """Tell whether a table in the schema has rows of sendings and rows of arrivals."""
+    """Return whether a table in the schema has rows of sends and rows of arrivals."""
     kinds = set(events["kind"].unique().to_pylist())
     return SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
 
@@ -49,7 +49,7 @@ def build_execution(events: pyarrow.Table) -> ExecutionGraph:
     sent = np.where(named, sent, NOWHERE)
     never = int(np.count_nonzero(arrivals & (sent == NOWHERE)))
     sent = np.where(arrivals & _find_first_arrivals(copy, member, place, arrivals), sent, NOWHERE)
-    # A member that hands its own message to itself follows that by its own events already.
+    # A member's own message precedes its arrival there by the order of its events.
     both = np.stack([own, np.where(sent == own, NOWHERE, sent)], axis=1)
     present = both != NOWHERE
     offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int64)
@@ -61,7 +61,6 @@ def build_execution(events: pyarrow.Table) -> ExecutionGraph:
 
 
 def _find_first_arrivals(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:
-    """Mask a message's first arrival at each member: what comes later there follows that."""
     rows = np.flatnonzero(arrivals)
     rows = rows[np.lexsort((place[rows], member[rows], copy[rows]))]
     new = np.ones(len(rows), np.bool_)
@@ -73,7 +72,7 @@ def _find_first_arrivals(copy: Ints, member: Ints, place: Ints, arrivals: Bools)
 
 
 def find_predecessors(run: Ints, member: Ints, place: Ints) -> Ints:
-    """Return the row before each at its member, by place; -1: none. Member 0 is none."""
+    """Return the preceding row of each row at its member; -1: none. Member 0 is none."""
     line = run * (int(member.max(initial=0)) + 1) + member
     order = np.lexsort((place, line))
     before = np.full(len(line), NOWHERE, np.int64)

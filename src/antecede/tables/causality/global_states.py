@@ -1,13 +1,13 @@
 """Global states of one trace: consistency of cuts, channels, nearest consistent states, recovery.
 
 Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989; Randell 1975 (the
-domino effect). A cut holds the first events of each member, up to a position. A position is the
-number of the event among the member's, from 1; in logs of vector clocks the member's own entry.
-Members that a cut does not name have nothing inside. A cut is consistent when all that happened
-before an event inside is inside.
+domino effect). A position is the number of an event at its member, from 1; in logs of vector clocks
+it is the member's own entry. A cut contains the events of each member up to a position; members
+without one have no event inside. A cut is consistent when every event that happened before an event
+inside is inside.
 
-A vector clock counts all events of each member that came before (Fidge 1988; Mattern 1989), also
-those that the log lacks. So a cut below such a count does not hold all that came before.
+A vector clock counts all preceding events of each member (Fidge 1988; Mattern 1989), also those
+that the log lacks (*phantom events*). So a cut below such a count is not consistent.
 """
 
 from __future__ import annotations
@@ -36,15 +36,13 @@ from antecede.tables.trace import SEND
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-PHANTOM_ID: Final = "an event that the trace does not have"
-Cut = Mapping[str, int]  # member -> position: how many of its events are inside
+PHANTOM_ID: Final = "a phantom event"
+Cut = Mapping[str, int]  # member -> position of its last event inside
 MAX_NAMES: Final = 8
 
 
 class PhantomEvents(NamedTuple):
-    """Entries of clocks [entries]: `row` counts `number` events of `member`; the last is
-    missing.
-    """
+    """Clock entries [entries] whose last event is not logged: `row` counts `number` of `member`."""
 
     row: Ints
     member: Ints
@@ -52,7 +50,7 @@ class PhantomEvents(NamedTuple):
 
 
 class EventPosition(NamedTuple):
-    """An event as its member counts."""
+    """Event with its member and its position there."""
 
     member: str
     position: int
@@ -63,7 +61,7 @@ class EventPosition(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """A cause and its effect, on two sides of a cut or both inside a channel."""
+    """Cause and effect on two sides of a cut."""
 
     cause: EventPosition
     effect: EventPosition
@@ -78,25 +76,25 @@ class Channel(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Judgement of a cut."""
+    """Result of a check of a cut."""
 
     cut: dict[str, int]
     proof: tuple[Crossing, ...]
     """Direct causes outside of effects inside; empty for a consistent cut."""
     channels: tuple[Channel, ...]
     nowhere: int
-    """Messages sent inside that arrive nowhere but at their senders; 0 without rows of arrivals."""
+    """Messages sent inside that no other member receives; 0 without rows of arrivals."""
     greatest: dict[str, int]  # the greatest consistent cut at or below this one
     least: dict[str, int]  # the least consistent cut at or above it
 
     @property
     def consistent(self) -> bool:
-        """Whether the state is possible."""
+        """Return whether the cut is consistent."""
         return not self.proof
 
 
 class Rollback(NamedTuple):
-    """A member that falls back to an earlier checkpoint, and why."""
+    """Rollback of a member to an earlier checkpoint, and its reason."""
 
     member: str
     start: int
@@ -105,23 +103,20 @@ class Rollback(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """Line from which all members can go on, and the way to it."""
+    """Recovery line of all members, and the rollbacks that lead to it."""
 
-    begin: dict[str, int]  # the last checkpoints
+    begin: dict[str, int]  # last checkpoints
     line: dict[str, int]
     steps: tuple[Rollback, ...]
 
     @property
     def domino(self) -> dict[str, int]:
-        """Number of checkpoints that each member lost; members that lost none left out."""
+        """Number of checkpoints that each member lost; without members that lost none."""
         return dict(Counter(step.member for step in self.steps))
 
 
 class States:
-    """The global states of one run of a trace.
-
-    Raises InputError for a missing or ambiguous run, and for events without members.
-    """
+    """Global states of one run of a trace. Raises InputError for an unknown or ambiguous run."""
 
     def __init__(self, asked: Causality, run: str | None = None) -> None:
         self._trace = asked
@@ -141,7 +136,6 @@ class States:
         self._ids: Any = events["id"].combine_chunks()
         codes = pc.index_in(events["member"], pa.array(self.members, pa.string()))
         self._member: Ints = pc.fill_null(codes, -1).to_numpy().astype(np.int64)
-        """[events] number of the member; -1: none, the event only connects causes and effects."""
         self._kinds: Any = events["kind"].combine_chunks()
         self._offsets, self._causes = asked.edges_among(self._rows)
         self._effect = np.repeat(np.arange(len(self._rows)), np.diff(self._offsets))
@@ -150,13 +144,11 @@ class States:
             name: int(self._position[self._member == k].max())
             for k, name in enumerate(self.members)
         }
-        """Member -> its last position."""
         self._graph = self._build_graph()
         self._waits: dict[int, tuple[tuple[int, int], ...]] = {}
         self._phantoms = self._find_phantoms(events if asked.by == CLOCKS else events.slice(0, 0))
 
     def _find_positions(self, events: pyarrow.Table) -> Ints:
-        """Return the place of each event among those of its member, from 1."""
         if self._trace.by == CLOCKS:
             return self._trace.read_own_counts(self._rows)
         place = events["file_order"].to_numpy()
@@ -168,9 +160,9 @@ class States:
         return position
 
     def _find_phantoms(self, events: pyarrow.Table) -> PhantomEvents:
-        """Return the entries of the events' clocks whose last counted event is not there.
+        """Return the clock entries whose last counted event is not logged.
 
-        A count behind a member's last event is taken as that one: no cut goes further.
+        A count beyond a member's last event is taken as that one: no cut goes further.
         """
         lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
         names = pc.list_flatten(lists[0])
@@ -190,10 +182,6 @@ class States:
         return PhantomEvents(row[lacking], of[lacking], count[lacking])
 
     def _build_graph(self) -> EventGraph:
-        """Return the graph in which members' events follow each other.
-
-        Raises InputError for declared causes against the order of a member's rows.
-        """
         own = find_predecessors(np.zeros_like(self._member), self._member + 1, self._position)
         offsets, causes = add_predecessors(self._offsets, self._causes, own)
         alive = np.ones(len(own), np.bool_)
@@ -201,14 +189,13 @@ class States:
         if on_cycle.any():
             row = int(np.flatnonzero(on_cycle & (self._member >= 0))[0])
             raise InputError(
-                f"{self._locate(row)} comes after its own effect as its member's rows are listed: "
-                "such a member has no local states. `antecede order` first"
+                f"{self._locate(row)} is listed after its own effect at its member: sort the rows "
+                "by `antecede order` first"
             )
         return EventGraph(offsets, causes, alive, order)
 
     @cached_property
     def _direct_edges(self) -> Bools:
-        """Mask of the edges to causes that are there; by clocks, of those that no other implies."""
         present: Bools = self._causes >= 0
         return (
             present & self._trace.immediate_among(self._rows)
@@ -218,7 +205,6 @@ class States:
 
     @cached_property
     def _message_edges(self) -> Bools:
-        """Mask of the direct edges from one member to another."""
         source = self._member[np.maximum(self._causes, 0)]
         target = self._member[self._effect]
         found: Bools = self._direct_edges & (source != target) & (source >= 0) & (target >= 0)
@@ -227,7 +213,7 @@ class States:
     # -- cuts ----------------------------------------------------------------------------------
 
     def cut(self, positions: Cut) -> Verdict:
-        """Judge a cut. Raises InputError for members and positions that do not exist."""
+        """Check a cut. Raises InputError for members and positions that do not exist."""
         limit = self._parse_cut(positions)
         inside = self._find_inside(limit)
         channels, nowhere = self._find_channels(inside)
@@ -246,14 +232,11 @@ class States:
             if name not in self.length:
                 known = ", ".join(self.members[:MAX_NAMES])
                 more = ", ..." if len(self.members) > MAX_NAMES else ""
-                raise InputError(f"no member is called {name}; there are {known}{more}")
+                raise InputError(f"unknown member {name}; choose from {known}{more}")
             if isinstance(position, bool) or not isinstance(position, int) or position < 0:
                 raise InputError(f"{name}={position}: a position is a whole number, 0 or more")
             if position > self.length[name]:
-                raise InputError(
-                    f"{name}={position:,}: there is no such position; its last is "
-                    f"{self.length[name]:,}"
-                )
+                raise InputError(f"{name}={position:,}: the last position is {self.length[name]:,}")
             limit[self.members.index(name)] = position
         return limit
 
@@ -262,14 +245,13 @@ class States:
         return found
 
     def _find_outside(self, limit: Ints) -> Bools:
-        """Mask what is certainly not inside: behind its member's limit, or by its own clock."""
+        """Mask events after their member's limit, or whose own clock counts one."""
         found: Bools = (self._member >= 0) & (self._position > limit[self._member])
         phantoms = self._phantoms
         found[phantoms.row[phantoms.number > limit[phantoms.member]]] = True
         return found
 
     def _find_violations(self, limit: Ints) -> Iterable[Crossing]:
-        """Yield causes outside of effects inside, in the order of the effects' positions."""
         inside = self._find_inside(limit)
         via = self._trace_to_members((self._member >= 0) & ~inside)
         cause = self._causes
@@ -278,7 +260,7 @@ class States:
         unlogged = self._find_phantoms_outside(inside, limit)
         lacking = np.array([row for row, _ in unlogged], np.int64)
         found = np.concatenate([self._effect[edges], lacking])
-        # Named one by one: a line of recovery asks for the first alone, again and again.
+        # Lazy, because a recovery needs only the first one, repeatedly.
         for k in np.lexsort((self._position[found], self._member[found])).tolist():
             known = k < len(edges)
             source = (
@@ -287,9 +269,9 @@ class States:
             yield Crossing(source, self._locate(int(found[k])))
 
     def _find_phantoms_outside(self, inside: Bools, limit: Ints) -> list[tuple[int, EventPosition]]:
-        """Return events inside with clocks that count an unlogged event outside, and that event.
+        """Return events inside whose clocks count a phantom event outside, and that phantom event.
 
-        Events that know it from another such event are left out.
+        An event is left out if one of its causes counts the same phantom event.
         """
         phantoms = self._phantoms
         wrong = np.flatnonzero(inside[phantoms.row] & (phantoms.number > limit[phantoms.member]))
@@ -316,7 +298,6 @@ class States:
         return channels, self._count_never_received(inside)
 
     def _count_never_received(self, inside: Bools) -> int:
-        """Count messages sent inside that arrive nowhere but at their senders."""
         if self._trace.by != EVENTS:
             return 0
         away = (self._causes >= 0) & (self._member[self._effect] != self._member[self._causes])
@@ -327,20 +308,19 @@ class States:
         return int(len(sent) - (pc.sum(pc.is_in(sent, arrived)).as_py() or 0))
 
     def _find_greatest(self, limit: Ints) -> Ints:
-        """Return the greatest consistent cut at or below: what follows anything outside goes."""
+        """Return the greatest consistent cut at or below: without the future of events outside."""
         outside = self._find_outside(limit)
         return self._find_tops(~(outside | mark_future(self._graph, outside)))
 
     def _find_least(self, limit: Ints) -> Ints:
-        """Return the least consistent cut at or above: all that is before anything inside."""
+        """Return the least consistent cut at or above: with the past of events inside."""
         inside = self._find_inside(limit)
         found = inside | mark_past(self._graph, inside)
-        # A position between two that are logged has nothing of its own, and stays.
+        # A position between two logged events has no event and is kept.
         at_least: Ints = np.maximum(limit, self._find_tops(found))
         return at_least
 
     def _find_tops(self, inside: Bools) -> Ints:
-        """Return the least positions that hold these events and what their clocks count."""
         top = np.zeros(len(self.members), np.int64)
         inside = inside & (self._member >= 0)
         np.maximum.at(top, self._member[inside], self._position[inside])
@@ -350,10 +330,9 @@ class States:
         return top
 
     def marked(self, text: str) -> dict[str, int]:
-        """Return the cut behind each member's first event whose `text` is this.
+        """Return the cut after each member's first event with this text, or else containing it.
 
-        Without such an event those that contain it count; a note says so. Members without one are
-        left out. Raises InputError where no member has one.
+        Members without one are left out. Raises InputError where no member has one.
         """
         texts: Any = self._trace.events["text"].take(pa.array(self._rows))
         there = np.zeros(len(texts), np.bool_)
@@ -363,22 +342,21 @@ class States:
                 there = pc.fill_null(pc.match_substring(texts, text), False).to_numpy()
                 if there.any():
                     what = "the first that contains it counts"
-                    self.notes.append(f"no event says exactly {text!r}: {what}")
+                    self.notes.append(f"no event has exactly the text {text!r}: {what}")
         found: dict[str, int] = {}
         for row in np.flatnonzero(there & (self._member >= 0)).tolist():
             member, position = self.members[int(self._member[row])], int(self._position[row])
             found[member] = min(position, found.get(member, position))
         if not found:
-            raise InputError(f"no event says {text!r}")
+            raise InputError(f"no event contains the text {text!r}")
         return dict(sorted(found.items()))
 
     # -- recovery ------------------------------------------------------------------------------
 
     def recovery(self, checkpoints: Mapping[str, Sequence[int]]) -> Recovery:
-        """Return the line that members reach who lost all behind their last checkpoints.
+        """Return the recovery line after all members lost the events after their last checkpoints.
 
-        `checkpoints`: member -> positions behind which it saved its state; 0 is always among them.
-        Raises InputError for members and positions that do not exist.
+        `checkpoints`: member -> positions after which it saved its state, also 0. Raises as `cut`.
         """
         saved = {name: {0} for name in self.members}
         for name, positions in checkpoints.items():
@@ -417,14 +395,13 @@ class States:
 
     @cached_property
     def _event_index(self) -> Ints:
-        """Number of each event among its member's, counted as in `lines`."""
         count = np.zeros(len(self._member), np.int64)
         for rows in self.rows_by_member:
             count[rows] = np.arange(1, len(rows) + 1)
         return count
 
     def find_awaited(self, row: int) -> tuple[tuple[int, int], ...]:
-        """Return the direct causes of an event at other members: (member, number as in `lines`)."""
+        """Return the direct causes of an event at other members: (member, 1-based index there)."""
         if row in self._waits:
             return self._waits[row]
         offsets, causes = self._graph.offsets, self._graph.causes
@@ -437,7 +414,7 @@ class States:
                 if cause < 0 or cause in seen:
                     continue
                 seen.add(cause)
-                if member < 0:  # stands for what is before it
+                if member < 0:  # replaced by its own causes
                     left.append(cause)
                 else:
                     most[member] = max(most.get(member, 0), int(self._event_index[cause]))
@@ -445,25 +422,25 @@ class States:
         return self._waits.setdefault(row, tuple(most.items()))
 
     def count_to_position(self, member: int, count: int) -> int:
-        """Return a member's position when so many of its events have happened."""
+        """Return a member's position after this number of its events."""
         return int(self._position[self.rows_by_member[member][count - 1]]) if count else 0
 
     def compute_depths(self) -> Ints:
-        """Return the number of steps in the longest past of each event, itself included."""
+        """Return the number of events in the longest chain that ends with each event."""
         return measure_longest_chains(self._graph) + 1
 
     def list_messages(self) -> list[tuple[int, int]]:
-        """Return (cause, effect) of what went from member to member, by rows."""
+        """Return (cause, effect) of the messages between members, by rows."""
         ends = self._causes[self._message_edges], self._effect[self._message_edges]
         return list(zip(*(of.tolist() for of in ends), strict=True))
 
     def list_labels(self) -> list[str]:
-        """Return the name of each event in a picture: its member's number for it."""
+        """Return the label of each event in a diagram: its position at its member."""
         return [str(position) for position in self._position.tolist()]
 
     @property
     def has_texts(self) -> bool:
-        """Whether any event has a text."""
+        """Return whether any event has a text."""
         texts = self._trace.events["text"]
         return bool(texts.null_count < len(texts))
 
@@ -475,8 +452,9 @@ class States:
         return texts
 
     def _trace_to_members(self, outside: Bools) -> Ints:
-        """Return an outside event for each event, or -1: itself, or for an event without a member
-        one that comes before it by way of such events alone.
+        """Return for each event itself or a past one in `outside`, or -1.
+
+        Events without a member lead to such events through others without a member.
         """
         via = np.where(outside, np.arange(len(outside)), -1)
         offsets, causes, _, order = self._graph
@@ -492,9 +470,9 @@ def _find_rows(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
     mask = alive.copy()
     if run is None and len(there) > 1:
         shown = ", ".join(there[:MAX_NAMES])
-        raise InputError(f"the trace has {len(there)} runs: say which ({shown})")
+        raise InputError(f"the trace has {len(there)} runs: choose one ({shown})")
     if run is not None:
         if run not in there:
-            raise InputError(f"no run is called {run}")
+            raise InputError(f"unknown run {run}")
         mask &= pc.fill_null(pc.equal(runs, run), False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(mask)

@@ -1,8 +1,6 @@
-"""Stamps that answer what happened before what: worked out of an Arrow table, here and in Spark.
+"""Causal labels of the rows of an Arrow table, also for Spark's workers.
 
-Rows, causes, repeats, cycles and the statuses are those of `antecede.tables.order.table`: a row
-without a place in the order has no stamp. What a stamp is:
-`antecede.tables.causality.kernels.chain_decomposition`.
+Theory: `antecede.tables.causality.kernels.chain_decomposition`.
 """
 
 from __future__ import annotations
@@ -41,10 +39,9 @@ LABEL_TYPE: Any = pa.struct(
         ("complete", pa.bool_()),
     ]
 )
-"""The type of a stamp, the same whatever the columns that it was made of."""
 _MAX_TABLE_ENTRIES = 2**27
-"""Entries of all stamps of one table or partition, those in common counted once: 1 GiB."""
-_MAX_ARRAY_ENTRIES = 2**26  # entries in a piece of a local table at most
+"""Entries of all labels of one table or partition, shared ones counted once: 1 GiB."""
+_MAX_ARRAY_ENTRIES = 2**26  # entries of one array
 
 
 def add_causal_labels(
@@ -64,18 +61,19 @@ def add_causal_labels(
     status: str = "antecede_status",
     max_entries: int = MAX_ENTRIES,
 ) -> pyarrow.Table:
-    """Return the table, rows as they came, with a stamp and a status for each row.
+    """Return the table, rows in their order, with a causal label and a status for each row.
 
-    The stamp answers `happened_before` and `concurrent` exactly and by itself. Causes are told in
-    one of the ways of `antecede.tables.order.spec.OrderSpec`, whose arguments these are; `time`
-    decides only which of repeated rows takes part. The status is that of `order`; a row that has no
-    place there (a repeat, on a cycle, without a key) has a null stamp. Stamps compare with those of
-    the same call alone. `max_entries`: entries of a stamp at most. Raises InputError when a column
-    is absent or cannot serve, and when a row's past meets more chains than `max_entries`. Warns as
-    `antecede.tables.order.table.order_table` does.
+    The label answers `happened_before` and `concurrent` exactly, without the table. The arguments
+    are those of `antecede.tables.order.spec.OrderSpec`; `time` only decides which of repeated rows
+    takes part. The status is that of `order`; a row without a position (a repeat, on a cycle,
+    without a key) has a null label. Labels are comparable only within one call.
+
+    `max_entries` limits the entries of a label. Raises InputError when a column is absent or of an
+    unusable type, and when a row's past has more chains than `max_entries`. Warns as
+    `antecede.tables.order.table.order_table`.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import concurrent, happened_before, add_causal_labels
+    >>> from antecede.tables.causality import add_causal_labels, concurrent, happened_before
     >>> events = pa.table({"id": ["a", "b", "c"], "after": [None, "a", "a"]})
     >>> made = add_causal_labels(events, id="id", after="after")
     >>> a, b, c = made["causal_label"]
@@ -105,7 +103,7 @@ def add_causal_labels(
 
 
 class Stamped:
-    """The stamps of a table, to be had in pieces: rows that share entries share them until then."""
+    """Labels of a table, as arrays on demand; until then rows share common entries."""
 
     def __init__(
         self, table: pyarrow.Table, spec: LabelSpec, digest: Digests | None = None
@@ -119,7 +117,7 @@ class Stamped:
         self._version = self._labels.version.view(np.int64)[self._graph.keys.group]
 
     def is_supported(self) -> bool:
-        """Return whether a cell tells what came before what; True of no rows."""
+        """Return whether a cell supports an order; True without rows."""
         return not self._rows or self._graph.is_supported(self._spec)
 
     def statuses(self) -> Array:
@@ -127,7 +125,7 @@ class Stamped:
         return self._graph.format_statuses() if self._rows else pa.array([], pa.string())
 
     def pieces(self, sizes: Sequence[int] | None = None) -> Iterator[Array]:
-        """Yield the stamps in arrays of these lengths, which add up to the number of rows."""
+        """Yield the labels in arrays of these lengths, which add up to the number of rows."""
         if sizes is None:
             sizes = self._choose_sizes() if self._rows else []
         first = 0
@@ -136,7 +134,7 @@ class Stamped:
             first += size
 
     def _choose_sizes(self) -> list[int]:
-        """Cut the rows so that no piece has more than _ENTRIES entries, but for single rows."""
+        """Split the rows into arrays within the limit of entries; a single row may exceed it."""
         ends = np.cumsum(self._labels.size, dtype=np.int64)
         sizes, first = [], 0
         while first < self._rows:
@@ -153,9 +151,8 @@ class Stamped:
         entries = int(made.size[first:end].sum(dtype=np.int64))
         if entries >= 2**31:  # the offsets of an Arrow list
             raise InputError(
-                f"{end - first} stamps have {entries} entries together, more than a batch can "
-                "hold: set spark.sql.execution.arrow.maxRecordsPerBatch lower, or a lower "
-                "max_entries="
+                f"{end - first} labels have {entries} entries, more than fit a batch: lower "
+                "spark.sql.execution.arrow.maxRecordsPerBatch or max_entries="
             )
         alive = made.position[first:end] > 0
         offsets, chains, positions = gather_entries(made, first, end)
@@ -176,7 +173,7 @@ class Stamped:
 
 
 def read_group_names(table: pyarrow.Table, group: str | None) -> Array:
-    """Return the group of each row as text; null without groups. Equal just for equal groups."""
+    """Return the group of each row as text, null without groups; equal only for equal groups."""
     if group is None:
         return pa.nulls(table.num_rows, pa.string())
     column = table.column(group)
@@ -185,19 +182,19 @@ def read_group_names(table: pyarrow.Table, group: str | None) -> Array:
 
 
 def read_numbers(stamps: Array, name: str) -> Any:
-    """Return a number of each stamp; 0 for null."""
+    """Return a number of each label; 0 for null."""
     return pc.fill_null(pc.struct_field(stamps, name), 0).to_numpy(zero_copy_only=False)
 
 
 def to_text(column: Array) -> Array:
-    """Return values in their one form as text; moments as they are in UTC."""
+    """Return values in their common form as text; timestamps in UTC."""
     if pa.types.is_timestamp(column.type) and column.type.tz:
         column = column.cast(pa.timestamp(column.type.unit))
     return column.cast(pa.string())
 
 
 def make_labels(graph: RowGraph, max_entries: int, groups: Array) -> Labels:
-    """Stamp the rows of a graph; raises InputError where a past is too wide."""
+    """Return the labels of a graph's rows. Raises InputError for a past with too many chains."""
     keys = graph.keys
     order = graph.order[np.argsort(keys.group[graph.order], kind="stable")]
     favourite = choose_preferred_causes(order, keys.offsets, graph.causes, graph.alive, keys.actor)
@@ -222,15 +219,14 @@ def make_labels(graph: RowGraph, max_entries: int, groups: Array) -> Labels:
         raise _make_width_error(graph, groups, made.stopped_at, max_entries)
     if made.stopped_at == -2:
         raise InputError(
-            f"the stamps of {len(order)} rows in one task need more than {_MAX_TABLE_ENTRIES} entries "
+            f"the labels of {len(order)} rows in one task exceed {_MAX_TABLE_ENTRIES} entries "
             f"({_MAX_TABLE_ENTRIES >> 27} GiB): give a group= that causes never cross, or a lower "
-            "max_entries= to see which rows have so many"
+            "max_entries= to find rows with so many"
         )
     return made
 
 
 def _hash_ids(graph: RowGraph) -> Any:
-    """Return 64 bits of each row's identity, the same whatever rows stand beside it."""
     keys = graph.keys
     labels = max(len(keys.labels), 1)
     names = np.append(digests(pa.table([to_text(keys.labels)], ["label"])).view(np.uint64), 0)

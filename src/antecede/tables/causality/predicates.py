@@ -1,18 +1,15 @@
 """Predicates on global states: possibly and definitely.
 
-Source: Cooper and Marzullo 1991. The consistent global states of a run are a lattice. *Possibly* p:
-some state on it has p. *Definitely* p: every way through it, from the first state to the last,
-passes a state that has p. Both visit states level by level (a level: the number of events that have
-happened). The number of states is up to the product of the members' events, so this is for small
-lattices, and the answer has the cost.
+Source: Cooper and Marzullo 1991. The consistent global states of a run form a lattice. *Possibly*
+p: p holds in some state. *Definitely* p: every path from the first state to the last one passes a
+state in which p holds. States are visited level by level. Their number is up to the product of the
+members' events, so this is for small lattices.
 
-A predicate is written as in Python, of members' names and these terms:
+A predicate is written as in Python, of these terms, `and`, `or`, `not` and brackets. Names that are
+not identifiers are quoted: 'kv-node-70' >= 3.
 
-    A >= 3              how many events of A have happened (any comparison with a whole number)
-    "granted" in B      the latest event of B says that (its text, or its id where it has none)
-
-joined by `and`, `or`, `not` and brackets. A name that is no word is put in quotes:
-'kv-node-70' >= 3.
+    A >= 3              number of events of A so far (any comparison with a whole number)
+    "granted" in B      the latest event of B contains this text (in its text, or its id)
 """
 
 from __future__ import annotations
@@ -39,19 +36,18 @@ _COMPARISONS: Final[Mapping[type, Callable[[int, int], bool]]] = {
 
 
 class Found(NamedTuple):
-    """An answer and what it took."""
+    """Answer with its example and the number of visited states."""
 
     holds: bool
     witness: dict[str, int] | None
-    """Possibly: the first state that has it. Definitely: None where it holds, else the last state
-    of a way that avoids it."""
-    states: int  # how many states were looked at
+    """Possibly: the first state where it holds. Definitely: the end of a path that avoids it."""
+    states: int  # number of visited states
 
 
 def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
-    """Return whether some consistent state has the predicate.
+    """Return whether the predicate holds in some consistent state.
 
-    Raises InputError for an unreadable predicate, LimitError beyond `most` states.
+    Raises InputError for an unreadable predicate, LimitError beyond the limit of states.
     """
     holds, looked = parse_predicate(states, predicate), 0
     level = {(0,) * len(states.members)}
@@ -65,10 +61,7 @@ def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Foun
 
 
 def definitely(states: States, predicate: str, *, max_states: int = MOST_STATES) -> Found:
-    """Return whether every way from the first state to the last passes one with the predicate.
-
-    Raises as `possibly` does.
-    """
+    """Return whether every path of states passes one with the predicate. Raises as `possibly`."""
     holds, looked = parse_predicate(states, predicate), 0
     last = tuple(len(rows) for rows in states.rows_by_member)
     level = {(0,) * len(states.members)}
@@ -83,19 +76,19 @@ def definitely(states: States, predicate: str, *, max_states: int = MOST_STATES)
 
 
 def _advance_level(states: States, level: set[State], looked: int, max_states: int) -> set[State]:
-    """Return the consistent states that are one event further than one of these."""
     found: set[State] = set()
     for state in level:
         for k, rows in enumerate(states.rows_by_member):
             if state[k] == len(rows):
                 continue
-            # What is before an event is before what it waits for: a consistent state has it.
+            # Direct causes suffice, because the state is consistent.
             waits = states.find_awaited(rows[state[k]])
             if all(count <= state[member] for member, count in waits):
                 found.add((*state[:k], state[k] + 1, *state[k + 1 :]))
         if looked + len(found) > max_states:
             raise LimitError(
-                f"more than {max_states:,} global states; fewer members or events, or a higher limit"
+                f"more than {max_states:,} global states: use fewer members or events, or raise "
+                "the limit"
             )
     return found
 
@@ -111,22 +104,20 @@ def _name_positions(states: States, state: State) -> dict[str, int]:
 
 
 def parse_predicate(states: States, text: str) -> Predicate:
-    """Return the predicate that a text matches. Raises InputError, which says what cannot be read."""
+    """Return the predicate of a text. Raises InputError with the part that cannot be read."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(
-            f"no predicate: {text!r:.80} ({error.__class__.__name__}). {_SYNTAX}"
+            f"cannot read predicate {text!r:.80} ({error.__class__.__name__}); {_SYNTAX}"
         ) from error
     return _PredicateParser(states).parse(tree)
 
 
-_SYNTAX = "Write e.g.  A >= 3 and not ('b-1' < 2 or \"granted\" in C)"
+_SYNTAX = "write for instance A >= 3 and not ('b-1' < 2 or \"granted\" in C)"
 
 
 class _PredicateParser:
-    """Turns a tree of Python's into a predicate; knows nothing but what is contains above."""
-
     def __init__(self, states: States) -> None:
         self._states = states
         self._texts = states.texts
@@ -141,7 +132,7 @@ class _PredicateParser:
             return lambda state: not inner(state)
         if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
             return self._parse_term(tree.left, tree.ops[0], tree.comparators[0])
-        raise InputError(f"no part of a predicate: {ast.unparse(tree)[:80]}. {_SYNTAX}")
+        raise InputError(f"unsupported expression: {ast.unparse(tree)[:80]}; {_SYNTAX}")
 
     def _parse_term(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Predicate:
         if isinstance(how, ast.In | ast.NotIn):
@@ -149,7 +140,7 @@ class _PredicateParser:
             return matches if isinstance(how, ast.In) else lambda state: not matches(state)
         compare = _COMPARISONS.get(type(how))
         if compare is None:
-            raise InputError(f"members are not compared by {type(how).__name__}. {_SYNTAX}")
+            raise InputError(f"unsupported comparison {type(how).__name__} of a member; {_SYNTAX}")
         member, number = self._parse_member(left), _parse_number(right)
         position = self._states.count_to_position
         return lambda state: compare(position(member, state[member]), number)
@@ -159,9 +150,9 @@ class _PredicateParser:
         contains = [False, *(text in (texts[row] or "") for row in rows)]
         if not any(contains) and not self._states.has_texts:
             raise InputError(
-                f"no event of this trace tells a text, and no id of "
-                f"{self._states.members[member]} has {text!r:.80} in it: name the column that says "
-                "what happened (--text COLUMN; in a table of the schema it is `text`)"
+                "no event of this trace has a text, and no id of "
+                f"{self._states.members[member]} contains {text!r:.80}: name the column with the "
+                "text (--text COLUMN; `text` in a table of the schema)"
             )
         return lambda state: contains[state[member]]
 
@@ -173,17 +164,19 @@ class _PredicateParser:
             name = tree.value
         if name not in self._states.members:
             known = ", ".join(self._states.members[:8])
-            raise InputError(f"{ast.unparse(tree)[:80]} is no member; there are {known}. {_SYNTAX}")
+            raise InputError(
+                f"unknown member {ast.unparse(tree)[:80]}; choose from {known}; {_SYNTAX}"
+            )
         return self._states.members.index(name)
 
 
 def _parse_text(tree: ast.expr) -> str:
     if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
         return tree.value
-    raise InputError(f"{ast.unparse(tree)[:80]} is no text in quotes. {_SYNTAX}")
+    raise InputError(f"expected text in quotes, got {ast.unparse(tree)[:80]}; {_SYNTAX}")
 
 
 def _parse_number(tree: ast.expr) -> int:
     if isinstance(tree, ast.Constant) and type(tree.value) is int:
         return tree.value
-    raise InputError(f"{ast.unparse(tree)[:80]} is no whole number. {_SYNTAX}")
+    raise InputError(f"expected a whole number, got {ast.unparse(tree)[:80]}; {_SYNTAX}")

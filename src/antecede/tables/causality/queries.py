@@ -1,15 +1,15 @@
-"""Questions about events of one trace: past, future, concurrency and chains of causes.
+"""Queries about events of one trace: past, future, concurrency and chains of causes.
 
 Events are the rows of a table in the trace schema, or of `antecede.tables.trace.arrow.read`. One of
-three ways defines happened-before (Lamport 1978; Fidge 1988 and Mattern 1989):
+three sources defines happened-before (Lamport 1978; Fidge 1988 and Mattern 1989):
 
-    "events"    rows of sendings and of receipts or deliveries: a member's events follow each other
+    "events"    rows of sends and of receipts or deliveries: a member's events follow each other
                 as listed, an arrival follows its sending
     "clocks"    vector clocks
     "causes"    the causes that events declare
 
-All answers are exact for the rows that are there. A missing cause hides what came before it;
-`notes` counts such causes.
+All answers are exact for the given rows. A missing cause hides the events before it; `notes` counts
+such causes.
 """
 
 from __future__ import annotations
@@ -57,24 +57,25 @@ pa: Any = pyarrow
 pc: Any = pyarrow.compute
 EVENTS, CLOCKS, CAUSES = "events", "clocks", "causes"
 EVIDENCE_NAMES: Final = {EVENTS: RECEIPTS, CLOCKS: CLOCKS, CAUSES: CAUSES}
-"""Way -> the source of causality that reports name."""
 WAYS: Final = (EVENTS, CLOCKS, CAUSES)
-NO_EVENTS: Final = "set aside: unreadable, or different from an earlier row of their id"
-LOOK_ALIKE: Final = 5  # ids at most in a message
+NO_EVENTS: Final = "excluded: unreadable, or in conflict with an earlier row of their id"
+LOOK_ALIKE: Final = 5  # ids in a message
 CAUSALITY_COLUMNS: Final = (
     "parents",
     "clock_members",
     "kind",
-)  # columns of which a table needs one
+)  # a table needs one of these
 MAX_ID_LENGTH: Final = 80  # characters of an id in a message
 
 
 class Event(NamedTuple):
-    """Name of an event: ids repeat in runs, and a message's arrivals have the id of its sending."""
+    """Reference to an event: ids repeat in runs, and a message's arrivals share the id of its
+    sending.
+    """
 
     id: str
     member: str | None = None
-    """Where it arrived; None: the event itself (of a message: its sending)."""
+    """Member of the arrival; None: the event itself, of a message its sending."""
     run: str | None = None
 
     def __str__(self) -> str:
@@ -89,27 +90,27 @@ Named = str | Event
 def check_not_blank(id: str) -> None:
     """Raise InputError for an id that names no event."""
     if is_blank(id):
-        raise InputError(f"the id {id!r} is blank: it names no event")
+        raise InputError(f"the id {id!r} is blank and names no event")
 
 
 def is_valid_text(part: object) -> bool:
-    """Return whether something is Unicode; undecodable bytes of a terminal are in no trace."""
+    """Return whether an object is valid Unicode text; undecodable bytes occur in no trace."""
     return isinstance(part, str) and not any("\ud800" <= one <= "\udfff" for one in part)
 
 
 def _check_table(table: Any) -> None:
-    """Raise InputError for what is no table of events, or does not tell what came before what."""
+    """Raise InputError unless this is a table of events with a source of causality."""
     if not isinstance(table, pa.Table):
         raise InputError(
-            f"a table of Arrow or a Trace is asked, not {type(table).__name__}: "
+            f"expected an Arrow table or a Trace, got {type(table).__name__}: use "
             "pyarrow.Table.from_pandas(df), pyarrow.table(columns) or "
-            "antecede.tables.trace.arrow.read(paths) makes one"
+            "antecede.tables.trace.arrow.read(paths)"
         )
     if "id" in table.column_names and not set(CAUSALITY_COLUMNS) & set(table.column_names):
         there = ", ".join(table.column_names)
         raise InputError(
-            f"no column tells what came before what: call the one that lists causes `parents`; "
-            f"or clock_members and clock_counts, or kind (send, receive, deliver). There are "
+            "no source of causality: name the column of causes `parents`, or give clock_members "
+            "and clock_counts, or kind (send, receive, deliver); the columns are "
             f"{there:.200}"
         )
 
@@ -119,30 +120,27 @@ def _shorten(name: str) -> str:
 
 
 class Whole(NamedTuple):
-    """Properties of a whole trace that decide for a part of it."""
+    """Facts about the whole trace that a query over a part of it needs."""
 
-    clocked: bool  # vector clocks, and not declared causes, define happened-before
-    filled_columns: frozenset[str]  # columns in which any event has a value
+    clocked: bool  # vector clocks, not declared causes, define happened-before
+    filled_columns: frozenset[str]  # columns with any value
 
 
 class Causality:
-    """Answers questions about the events of one trace.
+    """Queries about the events of one trace.
 
-    `trace`: a `Trace`, or a table in the schema (columns may be absent but for `id`). `by`: one of
-    `WAYS`; None: by events where rows tell of sendings and arrivals, else by clocks where these are
-    the only thing that tells, else by declared causes. `part`: of a trace, which may have rows of
-    one kind alone and still goes by events where `by` says so; `whole`: the same of a part that may
-    lack clocks, causes or times that the trace has. `source` names the evidence
-    (`antecede.tables.trace.evidence`). Raises InputError for a table that does not tell what `by`
-    asks for, and without evidence; `unproven`: note that instead.
+    `trace`: a `Trace`, or a table in the schema (all columns but `id` are optional). `by`: source
+    of causality (default: events if there are sends and arrivals, else clocks without declared
+    causes, else causes). For a part of a trace, give the facts of the whole trace. Raises
+    InputError for a table without that source, and without evidence unless a note is enough.
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import Causality
     >>> log = pa.table({"id": ["a", "b", "c", "d"], "parents": [[], ["a"], ["a"], ["c"]]})
-    >>> asked = Causality(log)
-    >>> asked.precedes("a", "d"), asked.concurrent("b")["id"].to_pylist()
+    >>> queries = Causality(log)
+    >>> queries.precedes("a", "d"), queries.concurrent("b")["id"].to_pylist()
     (True, ['c', 'd'])
-    >>> asked.path("a", "d")["id"].to_pylist()
+    >>> queries.path("a", "d")["id"].to_pylist()
     ['a', 'c', 'd']
     """
 
@@ -156,7 +154,7 @@ class Causality:
         unproven: bool = False,
     ) -> None:
         if by is not None and by not in WAYS:
-            raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
+            raise InputError(f"by={by!r:.40}: choose from {', '.join(WAYS)}")
         if not isinstance(trace, Trace):
             _check_table(trace)
             columns: dict[str, int | str] = {CAUSE_COLUMNS: ", ".join(trace.column_names)[:300]}
@@ -167,13 +165,11 @@ class Causality:
             by = EVENTS
         self._same_number: dict[int, Ints] = {}
         self.notes: list[str] = []
-        """Sentences on rows that were set aside, and on causes that hide answers."""
         if by == EVENTS:
             self._use_events(table, part or self._is_part)
         else:
             self._use_table(trace, by, whole)
         self.source = str(trace.details.get(SOURCE, EVIDENCE_NAMES[self.by]))
-        """The source of causality: a constant of `antecede.tables.trace.evidence`."""
         if self.source == SEQUENCE:
             self.notes += sequence.notes(trace.details)
         elif not (part or self._is_part or self._is_supported(trace.format)):
@@ -183,7 +179,6 @@ class Causality:
             self.notes.append(evidence.describe_none(table, trace.details))
 
     def _is_supported(self, format: str) -> bool:
-        """Return whether a cell, or the format, supports the way in use."""
         if self.by == EVENTS:
             return evidence.has_receipts(self.events)
         has = evidence.has_clocks if self.by == CLOCKS else evidence.has_causes
@@ -202,24 +197,24 @@ class Causality:
     def _use_events(self, table: pyarrow.Table, part: bool) -> None:
         if not (part or tells_of_arrivals(table)):
             raise InputError(
-                "by events: no rows of both sendings and receipts or deliveries are there"
+                "by events: the trace lacks rows of sends, or of receipts and deliveries"
             )
         self.by, self.events = EVENTS, table
         execution = build_execution(table)
         self._event_graph = execution.graph
         if execution.never_sent:
             self.notes.append(
-                f"{counted(execution.never_sent, 'arrival')} of messages that no row says to be sent: "
-                "what came before these there is not known"
+                f"{counted(execution.never_sent, 'arrival')} of messages without a send row: "
+                "events before these are unknown"
             )
         if execution.on_cycles:
-            self.notes.append(f"{counted(execution.on_cycles, 'row')} before themselves: set aside")
+            self.notes.append(f"{counted(execution.on_cycles, 'row')} on cycles: excluded")
 
     def _use_table(self, trace: Trace, by: str | None, whole: Whole | None) -> None:
         prepared = prepare(trace) if whole is None else prepare(trace, None, *whole)
         found = CAUSES if prepared.spec.clock is None else CLOCKS
         if by is not None and by != found:
-            raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
+            raise InputError(f"by {by}: the source of causality of this trace is {found}")
         self.by, self.events = found, prepared.events
         self._row_graph = graph = graph_of(prepared.events, prepared.spec)
         if found == CLOCKS:
@@ -229,7 +224,7 @@ class Causality:
         if lacking:
             self._note_missing_causes(lacking)
         if aside := len(graph.alive) - int(graph.alive.sum()):
-            self.notes.append(f"{counted(aside, 'row')} without a place in any order: set aside")
+            self.notes.append(f"{counted(aside, 'row')} without a position: excluded")
         if refused := len(prepared.quarantine):
             self.notes.append(f"{counted(refused, 'row')} {NO_EVENTS}")
 
@@ -252,7 +247,6 @@ class Causality:
         self.notes.append(f"{shown}{more}; an answer that names the first may be of any of them")
 
     def _describe_same_number(self, rows: Ints) -> str:
-        """Return the names of events that clocks cannot distinguish, and of their number."""
         records = self.events.take(pa.array(rows)).to_pylist()
         number = int(self._row_graph.keys.count[rows[0]])
         names = [_shorten(row["id"]) for row in records]
@@ -267,7 +261,6 @@ class Causality:
         return f"{what}: they cannot be distinguished"
 
     def _note_missing_causes(self, count: int) -> None:
-        """Say which causes are nowhere, and which of them may be several written as one."""
         ids: Any = self.events["id"]
         lists: Any = self.events["parents"].combine_chunks()
         named = pc.list_flatten(lists)
@@ -284,8 +277,8 @@ class Causality:
             if pc.any(pc.is_in(nowhere, ids.combine_chunks())).as_py():
                 where = "the run of their effect"
         self.notes.append(
-            f"{counted(count, 'cause')}{which} that {where} does not have: what came before "
-            "these is not known"
+            f"{counted(count, 'cause')}{which} missing from {where}: events before "
+            "these are unknown"
         )
         if hint := several_in_one(nowhere.to_pylist(), set(ids.to_pylist())):
             self.notes.append("; ".join(list_separators.words(hint)))
@@ -298,7 +291,7 @@ class Causality:
         return found if self.by == EVENTS else np.zeros(len(found), np.bool_)
 
     def has(self, id: str) -> bool:
-        """Tell whether an event has this id; a blank names none."""
+        """Return whether an event has this id; a blank names none."""
         if not is_valid_text(id) or is_blank(id):
             return False
         found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
@@ -306,12 +299,12 @@ class Causality:
 
     @property
     def alive(self) -> Bools:
-        """Mask of the rows that have a place in the order."""
+        """Mask of the rows that have a position in the order."""
         return self._event_graph.alive
 
     @property
     def placed(self) -> int:
-        """Number of events with a place in the order."""
+        """Number of events with a position in the order."""
         return int(np.count_nonzero(self._event_graph.alive))
 
     def row(self, event: Named) -> int:
@@ -319,7 +312,7 @@ class Causality:
         reference = Event(event) if isinstance(event, str) else event
         for part in reference:
             if part is not None and not is_valid_text(part):
-                raise InputError(f"{part!r:.80} is no text: no event is called that")
+                raise InputError(f"invalid event reference {part!r:.80}: expected text")
         check_not_blank(reference.id)
         if not self.has(reference.id):
             raise InputError(self._describe_unknown_id(reference.id))
@@ -333,20 +326,21 @@ class Causality:
             rows = rows[~self._is_arrival[rows]]
         if alike := [self._same_number[row] for row in rows.tolist() if row in self._same_number]:
             raise InputError(
-                f"{self._describe_same_number(alike[0])}; give each event of a member its own number, "
-                "and each restart a run or member name of its own"
+                f"{self._describe_same_number(alike[0])}; give each event of a member its own "
+                "number, and each restart its own run or member name"
             )
         if not len(rows):
             raise InputError(
-                f"{reference} is not in the trace; the id {reference.id} is{self._describe_uses(reference.id)}"
+                f"{reference} is not in the trace; the id {reference.id} is"
+                f"{self._describe_uses(reference.id)}"
             )
         placed = rows[self._event_graph.alive[rows]]
         if not len(placed):
-            raise InputError(f"{reference} has no place in the order: its row was set aside")
+            raise InputError(f"{reference} has no position: its row is excluded")
         runs = pc.unique(self.events["run"].take(pa.array(placed))).to_pylist()
         if len(runs) > 1:
             shown = ", ".join(str(run) for run in runs[:LOOK_ALIKE])
-            raise InputError(f"{reference} is in {len(runs)} runs: say which ({shown})")
+            raise InputError(f"{reference} is in {len(runs)} runs: choose one ({shown})")
         return int(placed[0])
 
     def _find_equal(self, name: str, value: Any) -> Bools:
@@ -355,7 +349,6 @@ class Causality:
         return found
 
     def _describe_uses(self, id: str) -> str:
-        """List the members and runs of an id; nothing for a part of a trace."""
         if self._is_part:
             return ""
         there: Any = self.events.filter(pc.equal(self.events["id"], id))
@@ -368,7 +361,6 @@ class Causality:
         return f", {', '.join(found)}" if found else ""
 
     def _describe_unknown_id(self, name: str) -> str:
-        """Say that an id is not there, and name similar ones."""
         ids: Any = self.events["id"]
 
         def shown(some: Any) -> str:
@@ -382,20 +374,20 @@ class Causality:
         if alike := having(ids):
             hint = f"; there are {alike}"
         elif saying := having(self.events["text"]):
-            hint = f"; it is in what these say: {saying}"
+            hint = f"; the texts of these events contain it: {saying}"
         else:
-            hint = f"; ids here are like {shown(ids)}" if len(ids) else ""
+            hint = f"; ids are for instance {shown(ids)}" if len(ids) else ""
         return f"no event has the id {name}{hint}"
 
     # -- answers -------------------------------------------------------------------------------
 
     def precedes(self, a: Named, b: Named) -> bool:
-        """Tell whether a happened before b. Raises InputError as `row` does."""
+        """Return whether a happened before b. Raises InputError as `row`."""
         start, end = self.row(a), self.row(b)
         return bool(self._mask([end], backwards=True)[start])
 
     def past(self, *events: Named) -> pyarrow.Table:
-        """Return the rows that happened before any of the events, as `events` lists them."""
+        """Return the rows that happened before any of the events, in the order of `events`."""
         return self._select_rows(self._mask([self.row(one) for one in events], backwards=True))
 
     def future(self, *events: Named) -> pyarrow.Table:
@@ -403,17 +395,17 @@ class Causality:
         return self._select_rows(self._mask([self.row(one) for one in events], backwards=False))
 
     def around(self, row: int) -> tuple[Bools, Bools]:
-        """Return masks of the rows before and after a row of `events`; empty if it has no place."""
+        """Return masks of the rows before and after a row of `events`; empty without a position."""
         placed = [row] if self._event_graph.alive[row] else []
         return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
 
     @cached_property
     def depths(self) -> Ints:
-        """Causes in the longest chain before each row of `events` [n]; -1 without a place."""
+        """Causes in the longest chain before each row of `events` [n]; -1 without a position."""
         return measure_longest_chains(self._event_graph)
 
     def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
-        """Return rows of an answer in an order in which causes come first; `nearest`: last."""
+        """Return rows of an answer with causes first, or with causes last."""
         places = self._order_index[
             pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()
         ]
@@ -435,10 +427,7 @@ class Causality:
         )
 
     def path(self, a: Named, b: Named) -> pyarrow.Table:
-        """Return a shortest chain of causes from a to b, both in it; empty if a is not before b.
-
-        By clocks, of immediate causes.
-        """
+        """Return a shortest chain of causes from a to b, with both; empty if a is not before b."""
         start, end = self.row(a), self.row(b)
         steps = self._event_graph
         found: Ints = np.empty(0, np.int64)
@@ -467,14 +456,13 @@ class Causality:
         return offsets, found
 
     def _list_edges(self, rows: Ints) -> Ints:
-        """Return the edges of some rows, row by row."""
         start, size = self._event_graph.offsets[rows], np.diff(self._event_graph.offsets)[rows]
         within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
         edges: Ints = np.repeat(start, size) + within
         return edges
 
     def immediate_among(self, rows: Ints) -> Bools:
-        """Mask the edges of `edges_among` that no other cause implies; by clocks alone."""
+        """Mask the immediate causes among the edges of the given rows; by clocks alone."""
         found: Bools = self._immediate[self._list_edges(rows)]
         return found
 

@@ -1,7 +1,7 @@
-"""The past and the future of events: rows of a table that are causally before or after them.
+"""Past and future of events: rows of a table that are causally before or after them.
 
-By stamps alone, or by declared causes where there are no stamps. Both say the same. Strictly: an
-event is in its own past never, and in that of another event given if it happened before that.
+Causal labels and declared causes give the same rows. An event is in its own past only if another
+given event follows it.
 """
 
 from __future__ import annotations
@@ -38,19 +38,18 @@ def past(
 ) -> pyarrow.Table:
     """Return the rows that happened before any of the given events.
 
-    `events`: their ids, as values of the column `id` (in whatever group), or a table of rows with
-    the column `causal_label`. The table needs the column `causal_label` of `add_causal_labels`;
-    with `after` it needs none, and causes are followed as they are declared (`id`, `after`,
-    `group`, `time` as there). Raises InputError when an event is not in the table or has no place
-    in its order, when stamps were not made together, and when a column is absent.
+    `events`: their ids, as values of the column `id` (in any group), or a table of rows with a
+    causal label. With `after`, declared causes are followed instead of labels. Raises InputError
+    when an event is not in the table or has no position, when labels are of several calls, and when
+    a column is absent.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import past, add_causal_labels
+    >>> from antecede.tables.causality import add_causal_labels, past
     >>> log = pa.table({"id": ["a", "b", "c", "d"], "after": [None, "a", "a", "c"]})
     >>> past(log, ["d"], id="id", after="after")["id"].to_pylist()
     ['a', 'c']
-    >>> stamped = add_causal_labels(log, id="id", after="after")
-    >>> past(stamped, ["b", "d"], id="id")["id"].to_pylist()
+    >>> labelled = add_causal_labels(log, id="id", after="after")
+    >>> past(labelled, ["b", "d"], id="id")["id"].to_pylist()
     ['a', 'c']
     """
     if after:
@@ -75,7 +74,7 @@ def future(
     group: str | None = None,
     time: str | None = None,
 ) -> pyarrow.Table:
-    """Return the rows that happened after any of the given events; all else as for `past`.
+    """Return the rows that happened after any of the given events; otherwise as `past`.
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import future
@@ -103,13 +102,13 @@ def marked(graph: Any, events: Bools, *, backwards: bool) -> Bools:
 
 
 def not_there(name: Any) -> str:
-    """Say that an event is not in the table."""
+    """Return the error text for an unknown event."""
     return f"no row has the id {name}"
 
 
-NO_PLACE = "has no place in the order: its rows were set aside"
-"""Error of an event with a null stamp; its status has the reason."""
-UNLIKE = "stamps of the events and of the rows were not made by one call of add_causal_labels"
+NO_PLACE = "has no position: its rows are excluded"
+"""Error of an event with a null label; its status has the reason."""
+UNLIKE = "labels of the events and of the rows are from different calls of add_causal_labels"
 
 
 def _follow_edges(
@@ -118,7 +117,7 @@ def _follow_edges(
     spec = order_spec(**ways)
     spec.check_columns(table.column_names)
     if isinstance(events, pyarrow.Table):
-        raise InputError("with after=, events are ids: give the values of the column id")
+        raise InputError("with after=, events must be ids: give values of the column id")
     name = str(spec.id)
     given = _find_matching(table, events, name)
     if not table.num_rows:
@@ -131,12 +130,11 @@ def _follow_edges(
 
 
 def _find_matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
-    """Return the mask of rows whose id is among the given; raises InputError for one nowhere."""
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
         raise InputError(f"events must be a list of ids or a table, not {type(events).__name__}")
     column, wanted = _read_ids(table, name), _parse_ids(table, events, name)
     if wanted.null_count:
-        raise InputError("an event without an id: null is no id")
+        raise InputError("events contain null: give ids")
     absent = wanted.filter(pc.invert(pc.is_in(wanted, column)))
     if len(absent):
         raise InputError(not_there(absent[0].as_py()))
@@ -147,7 +145,6 @@ def _find_matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bo
 def _check_ordered(
     table: pyarrow.Table, events: Sequence[Any], name: str, given: Bools, alive: Bools
 ) -> None:
-    """Raise InputError where no row of an event has a place."""
     placed = _read_ids(table, name).filter(pa.array(given & alive))
     wanted = _parse_ids(table, events, name)
     absent = wanted.filter(pc.invert(pc.is_in(wanted, placed)))
@@ -156,7 +153,6 @@ def _check_ordered(
 
 
 def _read_ids(table: pyarrow.Table, name: str) -> Array:
-    """Return a column of ids so that equal ones are found: floats know two zeros."""
     column: Any = table.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -168,7 +164,7 @@ def _parse_ids(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
     try:
         wanted = pa.array(list(events), kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise InputError(f"the events are no ids of column {name}, {kind}: {error}") from error
+        raise InputError(f"events do not match column {name} ({kind}): {error}") from error
     return plain(wanted, name) if pa.types.is_floating(kind) else wanted
 
 
@@ -180,21 +176,22 @@ def _read_labels(table: pyarrow.Table, causal_label: str) -> Array:
         )
     column: Any = table.column(causal_label)
     if column.type != LABEL_TYPE:
-        raise InputError(f"column {causal_label} is no stamp of add_causal_labels: {column.type}")
+        raise InputError(
+            f"column {causal_label} has type {column.type}; expected labels of add_causal_labels"
+        )
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], LABEL_TYPE)
 
 
 def _find_labels(table: pyarrow.Table, events: Events, id: str | None, causal_label: str) -> Array:
-    """Return the stamps of the given events. Raises InputError where one has none."""
     if isinstance(events, pyarrow.Table):
         stamps = _read_labels(events, causal_label)
         if stamps.null_count:
             raise InputError(
-                f"{stamps.null_count} of the events: an event without a stamp {NO_PLACE}"
+                f"{stamps.null_count} of the events: an event without a label {NO_PLACE}"
             )
         return stamps
     if id is None:
-        raise InputError("events given by their ids: id= names the column")
+        raise InputError("events are ids: name their column by id=")
     if id not in table.column_names:
         raise InputError(f"no column {id}; there are {', '.join(table.column_names)}")
     stamps, given = _read_labels(table, causal_label), _find_matching(table, events, id)
@@ -204,8 +201,6 @@ def _find_labels(table: pyarrow.Table, events: Events, id: str | None, causal_la
 
 
 class _LabelEntries:
-    """Stamps as numbers: what they know of each chain; a chain of a group is one code."""
-
     def __init__(self, stamps: Array, groups: Ints, chains: int, width: int) -> None:
         self.width = width
         self.there = stamps.is_valid().to_numpy(zero_copy_only=False)
@@ -221,7 +216,6 @@ class _LabelEntries:
 
 
 def _encode_labels(stamps: Array, given: Array) -> tuple[_LabelEntries, _LabelEntries]:
-    """Number groups and chains of rows and events alike. Raises InputError for unlike stamps."""
     both = pa.concat_arrays([stamps, given])
     names, groups = encode_column(pc.struct_field(both, "group"), nulls=True)
     _check_same_call(both, groups, len(stamps))

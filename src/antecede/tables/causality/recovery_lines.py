@@ -1,4 +1,4 @@
-"""The latest consistent set of checkpoints of a table of events."""
+"""Recovery line: the latest consistent set of checkpoints of a table of events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-LINE = ("line", "kept", "undone", "discarded")  # the columns of `recovery_line`, after the process
+LINE = ("line", "kept", "undone", "discarded")  # columns of `recovery_line`
 
 
 def recovery_line(
@@ -35,17 +35,17 @@ def recovery_line(
     group: str | None = None,
     time: str | None = None,
 ) -> pyarrow.Table:
-    """Return the latest consistent set of checkpoints: where each process can go on from.
+    """Return the latest consistent set of checkpoints, from which each process can continue.
 
-    `checkpoints`: the boolean column that marks them; a checkpoint holds its process's events up
-    to its own value of `at`, itself too. The line is the greatest consistent cut made of
-    checkpoints alone: what lies after the last checkpoints is lost, and so is every checkpoint
-    that knows of something lost (the domino effect, Randell 1975). One row a process (and group):
-    `line` (the checkpoint's `at`; null: back to the beginning), `kept` and `undone` (events), and
-    `discarded` (checkpoints that are lost). Causes that are nowhere hold nothing up.
+    `checkpoints`: the boolean column that marks them. A checkpoint contains its process's events up
+    to its own value of `at`, including itself. The line is the greatest consistent cut made of
+    checkpoints alone. Events after the last checkpoints are lost, and so is every checkpoint with a
+    lost event in its past (the domino effect, Randell 1975). Missing causes do not affect the line.
 
-    Other arguments as for `cut`. Raises InputError as there, for a process or `at` that is null in
-    an event, and for a column of checkpoints that is not boolean.
+    The result has one row a process (and group): `line` (the checkpoint's `at`; null: the
+    beginning), `kept` and `undone` (events), and `discarded` (lost checkpoints). Other arguments as
+    for `check_cut`. Raises InputError as there, for a null process or `at` of an event, and for a
+    column of checkpoints that is not boolean.
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import recovery_line
@@ -90,10 +90,7 @@ def held(
     digest: Digests | None = None,
     column_names: tuple[str, str] | None = None,
 ) -> tuple[Array, bool]:
-    """Return whether the recovery line holds each row (null without a place), and whether the
-    cells support an answer. `said`: names of the columns of processes and positions in
-    messages.
-    """
+    """Return whether each row is within the recovery line, and whether cells support an answer."""
     if not table.num_rows:
         return pa.array([], pa.bool_()), True
     graph = graph_of(table, spec, digest)
@@ -107,9 +104,8 @@ def held(
 
 
 def _count_levels(process: Ints, rank: Ints, marks: Bools) -> tuple[Ints, Ints]:
-    """Return the number of checkpoints before each row, and of each process."""
     width = int(rank.max(initial=0)) + 1
-    of_marks = np.unique(process[marks] * width + rank[marks])  # checkpoints at one point are one
+    of_marks = np.unique(process[marks] * width + rank[marks])  # equal points are one checkpoint
     first = np.searchsorted(of_marks, process * width)
     level = np.searchsorted(of_marks, process * width + rank) - first
     counts = np.bincount(of_marks // width, minlength=int(process.max(initial=0)) + 1)
@@ -125,6 +121,6 @@ def _check_no_nulls(
         lacking = np.flatnonzero(column.is_null().to_numpy(False) & graph.alive)
         if len(lacking):
             raise InputError(
-                f"{len(lacking)} events have no {name}: they are in no local state, and a line "
-                "without them would be none; give it, or leave them out"
+                f"{len(lacking)} events have no {name} and so no local state: set it, or leave "
+                "them out"
             )

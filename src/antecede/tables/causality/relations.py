@@ -1,9 +1,8 @@
-"""Comparison of two stamps: before, concurrent, or null.
+"""Comparison of two causal labels: before, concurrent, or null.
 
-a happened before b when a chain of causes leads from a to b. Two distinct events are concurrent
-when neither happened before the other (Lamport 1978); an event is not concurrent with itself.
-Events of different groups are concurrent: causes never cross groups. Null: a stamp is null, or the
-two were not made together (`version` differs, or one has a group and the other has none).
+Two distinct events are concurrent when neither happened before the other (Lamport 1978). Events of
+different groups are concurrent, because causes never cross groups. The result is null if a label is
+null, or if the labels are of several calls (`version` differs, or only one has a group).
 """
 
 from __future__ import annotations
@@ -29,17 +28,16 @@ def happened_before(a: pyarrow.Scalar, b: pyarrow.Scalar) -> bool | None: ...  #
 @overload
 def happened_before(a: Array, b: Array) -> Any: ...
 def happened_before(a: Any, b: Any) -> Any:
-    """Tell whether event a is among the causes, direct or indirect, of event b.
+    """Return whether event a is a direct or indirect cause of event b.
 
-    `a` and `b` are stamps of one call of `add_causal_labels`: two arrays of equal length give a
-    boolean array, two scalars give True, False or None. Null: see above. Raises InputError for
-    other types.
+    `a` and `b` are labels of one call of `add_causal_labels`: two arrays of equal length give a
+    boolean array, two scalars give True, False or None. Raises InputError for other types.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import happened_before, add_causal_labels
+    >>> from antecede.tables.causality import add_causal_labels, happened_before
     >>> events = pa.table({"id": [1, 2, 3], "after": [[], [1], [2]]})
-    >>> stamps = add_causal_labels(events, id="id", after="after")["causal_label"]
-    >>> happened_before(stamps.slice(0, 2), stamps.slice(1, 2)).to_pylist()
+    >>> labels = add_causal_labels(events, id="id", after="after")["causal_label"]
+    >>> happened_before(labels.slice(0, 2), labels.slice(1, 2)).to_pylist()
     [True, True]
     """
     left, right, single = _read_pair(a, b)
@@ -49,12 +47,12 @@ def happened_before(a: Any, b: Any) -> Any:
 
 
 def concurrent(a: Any, b: Any) -> Any:
-    """Tell whether neither of two distinct events happened before the other.
+    """Return whether neither of two distinct events happened before the other.
 
     Arguments, result and errors as for `happened_before`.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import concurrent, add_causal_labels
+    >>> from antecede.tables.causality import add_causal_labels, concurrent
     >>> events = pa.table({"id": [1, 2, 3], "after": [[], [1], [1]]})
     >>> one, two, three = add_causal_labels(events, id="id", after="after")["causal_label"]
     >>> concurrent(two, three), concurrent(one, two), concurrent(one, one)
@@ -69,13 +67,13 @@ def concurrent(a: Any, b: Any) -> Any:
 
 
 def past_size(labels: Any) -> Any:
-    """Return how many events happened before each: positions count the rows of a chain.
+    """Return the number of events that happened before each.
 
     An array of labels gives an array of numbers, a scalar gives a number; null for null. The sum
     over all events is the number of ordered pairs. Raises InputError for other types.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import past_size, add_causal_labels
+    >>> from antecede.tables.causality import add_causal_labels, past_size
     >>> events = pa.table({"id": [1, 2, 3, 4], "after": [[], [1], [1], [2, 3]]})
     >>> past_size(add_causal_labels(events, id="id", after="after")["causal_label"]).to_pylist()
     [0, 1, 1, 3]
@@ -95,7 +93,7 @@ def _read_pair(a: Any, b: Any) -> tuple[Array, Array, bool]:
         kind = getattr(stamp, "type", None)
         if kind != LABEL_TYPE:
             what = type(stamp).__name__ if kind is None else str(kind)
-            raise InputError(f"this is no stamp of add_causal_labels: {what}")
+            raise InputError(f"expected labels of add_causal_labels, got {what}")
         if isinstance(stamp, pyarrow.Scalar):
             stamp = pa.array([stamp.as_py()], LABEL_TYPE)
         if isinstance(stamp, pyarrow.ChunkedArray):
@@ -103,12 +101,11 @@ def _read_pair(a: Any, b: Any) -> tuple[Array, Array, bool]:
         arrays.append(stamp)
     left, right = arrays
     if len(left) != len(right):
-        raise InputError(f"{len(left)} stamps and {len(right)}: pairs need as many of each")
+        raise InputError(f"{len(left)} labels and {len(right)}: expected equal numbers")
     return left, right, single
 
 
 def _find_comparable(left: Array, right: Array) -> tuple[Bools, Bools]:
-    """Tell of each pair whether its stamps say anything, and whether its groups are the same."""
     there = pc.and_(left.is_valid(), right.is_valid())
     groups = [pc.struct_field(side, "group") for side in (left, right)]
     nulls = [group.is_null().to_numpy(zero_copy_only=False) for group in groups]

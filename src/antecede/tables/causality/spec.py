@@ -1,4 +1,4 @@
-"""Columns with causes and names of added columns: one frozen value for every engine."""
+"""Specifications of causal labels: key columns and names of added columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from antecede.errors import InputError
 from antecede.tables.order import OrderSpec
 
-MAX_ENTRIES = 1024  # entries of a stamp at most, unless the caller says otherwise: 8 KiB
+MAX_ENTRIES = 1024  # of a label, by default: 8 KiB
 _HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms", "released_at")
 
 
@@ -23,7 +23,7 @@ class LabelSpec:
 
     @property
     def added(self) -> tuple[str, str]:
-        """Names of the added columns: the stamp and the status."""
+        """Names of the added columns: the causal label and the status."""
         return self.causal_label, self.order.status
 
 
@@ -34,9 +34,9 @@ def make_label_spec(
     max_entries: int = MAX_ENTRIES,
     **ways: Any,
 ) -> LabelSpec:
-    """Make a spec of the arguments of `add_causal_labels`. Raises InputError."""
+    """Return a spec from the arguments of `add_causal_labels`. Raises InputError."""
     if not isinstance(causal_label, str) or not causal_label:
-        raise InputError(f"causal_label is the name of a column, as text; this is {causal_label!r}")
+        raise InputError(f"causal_label must be a column name (text), not {causal_label!r}")
     if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
         raise InputError(f"max_entries must be a whole number of at least 1, not {max_entries!r}")
     if causal_label == status:
@@ -45,7 +45,7 @@ def make_label_spec(
 
 
 def order_spec(**ways: Any) -> OrderSpec:
-    """Make an `OrderSpec` that reads columns by these ways, and adds nothing but a status."""
+    """Return an `OrderSpec` that reads these columns, and adds only a status."""
     several = {name: _to_names(ways[name]) for name in ("after", "content") if ways.get(name)}
     hidden = {name: f"__antecede_{name}" for name in _HIDDEN}
     return OrderSpec(**{**ways, **several, **hidden})
@@ -57,9 +57,9 @@ def _to_names(given: Any) -> tuple[Any, ...]:
 
 
 def refuse_taken(columns: Sequence[str], added: Mapping[str, str], *, fold: bool = False) -> None:
-    """Raise InputError when a column to add is there already.
+    """Raise InputError if the table already has a column to add.
 
-    `added`: the argument that renames a column -> its name. `fold`: case is ignored, as in Spark.
+    `added`: the argument that renames a column -> its name. `fold`: ignore case, as Spark.
     """
     there = {name.lower() if fold else name for name in columns}
     folded = {option: name.lower() if fold else name for option, name in added.items()}
@@ -73,11 +73,11 @@ def refuse_taken(columns: Sequence[str], added: Mapping[str, str], *, fold: bool
 
 
 def refuse_fixed(columns: Sequence[str], added: Sequence[str], *, fold: bool = False) -> None:
-    """Raise InputError when a column is called like one that is added under no other name."""
+    """Raise InputError if the table already has an added column that cannot be renamed."""
     there = {name.lower() if fold else name for name in columns}
     taken = [name for name in added if name in there]
     if taken:
         raise InputError(
-            f"the input has a column {', '.join(taken)} already, and so is one called that is "
-            "added: rename it"
+            f"the input has a column {', '.join(taken)} already, a name that is added "
+            "here: rename it"
         )

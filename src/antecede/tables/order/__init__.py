@@ -1,4 +1,4 @@
-"""Causal order of tables: specification (`spec`) and the local engine of `antecede order`."""
+"""Causal order of tables: `OrderSpec` and the local engine of `antecede order`."""
 
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,8 @@ else:
                 "LargeGroupPolicy MissingPolicy OrderSpec OverflowPolicy POSITIONED Status TimeUnit"
             ),
             "table": (
-                "Digests RowGraph added graph_of kind_of order_rows order_table released_at times_of"
+                "Digests RowGraph added graph_of kind_of order_rows order_table released_at "
+                "times_of"
             ),
             "trace_order": (
                 "Ordered Prepared RUN TIMES VECTOR order_trace prepare reason_of refuse_empty "

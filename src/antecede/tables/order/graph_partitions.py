@@ -1,7 +1,7 @@
-"""Parts of a graph that is too large for a process, each settled by the compiled kernels.
+"""Partitions of a graph that is too large for one process, settled by compiled kernels.
 
-A part is record batches of edges between rows, which are numbered from 0 over the whole data.
-Results of other parts come between the edges: see `release_of` and `depths_of`.
+A partition is record batches of edges between rows, numbered from 0 over the whole data. Results of
+other partitions come as further rows of the batches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pa: Any = pyarrow
 
 @dataclass(frozen=True)
 class PartNodes:
-    """Rows of a part as numbers from 0: all of a range, or those of a list."""
+    """Rows of a partition as node numbers from 0: a full range, or a list."""
 
     base: int
     size: int
@@ -48,10 +48,10 @@ class PartNodes:
 
 
 def release_of(batches: Iterable[Any]) -> Any:
-    """Return (row, released) for the rows of a part that go later than their own time.
+    """Return (row, released) for the rows of a partition released later than their own time.
 
     Columns: `c`, `e` (rows), `tc`, `te` (their times, BEFORE_ALL where unknown). With `c` below 0
-    the row `e` is known to go at `tc` or later. Memory: some 70 bytes an edge.
+    the row `e` is known to be released at `tc` or later. Memory: about 70 bytes an edge.
     """
     c, e, tc, te = _read_columns(batches, ("c", "e", "tc", "te"))
     is_bound = c < 0
@@ -71,11 +71,11 @@ def release_of(batches: Iterable[Any]) -> Any:
 
 
 def depths_of(batches: Iterable[Any], *, whole: bool) -> Any:
-    """Return (row, depth, cycle) for the rows of a part that come after others of one release.
+    """Return (row, depth, cycle) for the rows of a partition that have causes of the same release.
 
-    Columns: `c`, `e` (rows), `v`. With `c` KNOWN the cause of `e` is in another part and gives it
-    the depth `v`; with OPEN it is not known yet. Unsettled rows are left out; in the `whole` graph
-    those on a cycle have depth -1. Memory: some 70 bytes an edge.
+    Columns: `c`, `e` (rows), `v`. With `c` KNOWN the cause of `e` is in another partition and gives
+    `e` the depth `v`. With OPEN that depth is not known yet. Unsettled rows are left out. With the
+    whole graph, rows on a cycle have depth -1. Memory: about 70 bytes an edge.
     """
     c, e, v = _read_columns(batches, ("c", "e", "v"))
     nodes = _number_nodes(c, e)
@@ -94,10 +94,6 @@ def depths_of(batches: Iterable[Any], *, whole: bool) -> Any:
 
 
 def _find_cycles(cause: Ints, effect: Ints, stuck: NDArray[np.bool_]) -> Longs:
-    """Return the stuck nodes on a cycle; the others come after one.
-
-    Nodes behind all cycles are trimmed first, as they may be most.
-    """
     inside, cause, effect = _induce_subgraph(cause, effect, stuck)
     start, effects = build_out_edges(len(inside), effect, cause)
     after = propagate_depths(start, effects, effect, cause, np.zeros(len(cause), np.int32)) >= 0
@@ -112,7 +108,6 @@ def _find_cycles(cause: Ints, effect: Ints, stuck: NDArray[np.bool_]) -> Longs:
 def _induce_subgraph(
     cause: Ints, effect: Ints, some: NDArray[np.bool_]
 ) -> tuple[Longs, Ints, Ints]:
-    """Return some of the nodes, and the edges between them by their places there."""
     place = np.where(some, np.cumsum(some, dtype=np.int32) - 1, -1).astype(np.int32)
     both = (cause >= 0) & some[cause] & some[effect]
     return np.flatnonzero(some), place[cause[both]], place[effect[both]]
@@ -122,13 +117,13 @@ def _read_columns(batches: Iterable[Any], names: tuple[str, ...]) -> list[Longs]
     chunks: list[list[Longs]] = [[] for _ in names]
     for batch in batches:
         for chunk, name in zip(chunks, names, strict=True):
-            # A copy: a view of one column would keep the whole batch.
+            # Copied, because a view of one column would keep the whole batch.
             chunk.append(np.array(batch.column(name).to_numpy(zero_copy_only=False), np.int64))
     return [np.concatenate([np.zeros(0, np.int64), *chunks.pop(0)]) for _ in names]
 
 
 def _number_nodes(c: Longs, e: Longs) -> PartNodes:
-    """Return a range of rows where most of it is named, else the list of the named ones."""
+    """Return a range of rows if most of them occur, else the list of rows that occur."""
     if not len(e):
         return PartNodes(0, 0)
     inside = c[c >= 0]

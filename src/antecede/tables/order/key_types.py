@@ -1,18 +1,14 @@
-"""One form for identities and causes of columns of any type.
+"""Common form of ids and causes from columns of any type.
 
-An identity and its mention as a cause must be equal as values and as text, because a stream
-compares text. Columns without a common form are refused: they would never match, and every cause
-would count as missing.
+An id and its mention as a cause must be equal as values and as text, because a stream compares
+text. Columns without a common form are rejected. `tables.trace.identities` defines blanks.
 
-whole numbers, any width       as they are                "7"
-decimals                       the largest scale of all   "7.00"
-floats                         whole numbers below 2**53  "7"
-text, dictionaries             as they are
-whole numbers beside text      their digits               "7"
-bytes                          hexadecimal digits         "ff00"
-timestamps of one kind         the finest unit of all
-
-`tables.trace.identities` defines blanks and the floats that are ids.
+- whole numbers of any width: unchanged ("7"); beside text, their digits
+- decimals: the largest scale of all ("7.00")
+- floats: whole numbers below 2**53 ("7")
+- text and dictionaries: unchanged
+- bytes: hexadecimal digits ("ff00")
+- timestamps of one kind: the finest unit of all
 """
 
 from __future__ import annotations
@@ -31,11 +27,10 @@ pc: Any = pyarrow.compute
 _UNITS = ("s", "ms", "us", "ns")
 _WIDEST = 38
 _LONGEST = 2**31 - 1
-"""Bytes of text that fit the type with offsets of 32 bits."""
 
 
 def plain(column: Array, what: str) -> Array:
-    """Return a column of keys in its one form. Raises InputError where its type has none."""
+    """Return a column of keys in its common form. Raises InputError for other types."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         return plain(column.dictionary_decode(), what)
@@ -47,12 +42,12 @@ def plain(column: Array, what: str) -> Array:
         values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
         return pc.add(values, 0.0)  # -0.0 + 0.0 is 0.0
     if _find_family(kind) is None:
-        raise InputError(f"{what} is {kind}: an identity must be a number, text, bytes or a time")
+        raise InputError(f"{what} has type {kind}: expected numbers, text, bytes or times")
     return column
 
 
 def normalize_ids(column: Array, what: str) -> Array:
-    """Return ids in their one form, null where there is none. Raises InputError as `plain`."""
+    """Return ids in their common form, null for blanks. Raises InputError as `plain`."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         return normalize_ids(column.dictionary_decode(), what)
@@ -69,9 +64,9 @@ def normalize_ids(column: Array, what: str) -> Array:
 
 
 def normalize_causes(column: Array, what: str) -> Array:
-    """Return causes in the form of `normalize_ids`; floats that are no id become text.
+    """Return causes in the common form of ids. Raises InputError as `plain`.
 
-    `common` then compares all as text. Raises InputError as `plain`.
+    Floats that are no id become text, so that all are compared as text.
     """
     if pa.types.is_dictionary(column.type):
         return normalize_causes(column.dictionary_decode(), what)
@@ -82,11 +77,7 @@ def normalize_causes(column: Array, what: str) -> Array:
 
 
 def cast_to_common(columns: list[Array], names: list[str], types: list[Array]) -> list[Array]:
-    """Cast identities and causes, each in its one form, to one type.
-
-    Raises InputError for types without a common form, with the column names and their types
-    `given`.
-    """
+    """Cast ids and causes, each in its common form, to one type; else raise InputError."""
     kinds = [column.type for column in columns]
     known = [kind for kind in kinds if not pa.types.is_null(kind)]
     if all(kind == kinds[0] for kind in kinds):
@@ -112,7 +103,6 @@ def cast_to_common(columns: list[Array], names: list[str], types: list[Array]) -
 
 
 def _find_decimal_type(known: list[Array], kinds: list[Array], names: list[str]) -> Array:
-    """Return the decimal type that holds all of these; raises InputError when none can."""
     scale, whole = 0, 0
     for kind in known:
         if pa.types.is_decimal(kind):

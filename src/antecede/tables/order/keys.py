@@ -1,8 +1,8 @@
-"""Identities and causes of the user's columns as numbers.
+"""Ids and causes of the user's columns as integers.
 
-In each of the three ways of `OrderSpec` a row has an identity (actor, count), and its causes are
-such pairs. Declared ids are actors with the count 1; otherwise the actor is the member or sender.
-The actor includes the group, so rows of different groups never meet.
+A row has an identity (actor, count), and its causes are such pairs. A declared id is an actor with
+the count 1; otherwise the member or the sender is the actor. The actor includes the group, so rows
+of different groups never match.
 """
 
 from __future__ import annotations
@@ -20,27 +20,25 @@ from antecede.tables.order.key_types import cast_to_common, normalize_causes, no
 from antecede.tables.order.spec import OrderSpec, Status
 
 Array: TypeAlias = Any
-"""An Arrow array: pyarrow's stubs know too few of the types that meet here."""
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
 _LONGEST = 2**31 - 1
-"""Bytes that Arrow's offsets of 32 bits reach: longer columns get offsets of 64."""
 STATUSES = tuple(Status)
 _CODE = {status: np.int8(code) for code, status in enumerate(STATUSES)}
 
 
 def code(status: Status) -> np.int8:
-    """Return the number that stands for a status in arrays."""
+    """Return the integer that represents a status in arrays."""
     return _CODE[status]
 
 
 @dataclass(slots=True)
 class RowKeys:
-    """Rows and their causes as numbers; edges are sorted by row.
+    """Rows and their causes as integers; edges are sorted by row.
 
     `required` is false for an edge whose cause need not exist (the number before a sender's first).
-    `label` and `labels` give an edge's name in `waited_for`; with `numbered` the count follows it.
+    `label` and `labels` give a cause's name, to which the count may be added.
     """
 
     status: Bytes
@@ -66,27 +64,23 @@ class RowKeys:
             return pc.binary_join_element_wise(text, counts, ":")
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
             raise InputError(
-                f"the names of {len(edges):,} causes that came late or are nowhere are more text "
-                "than one Arrow array holds (2 GiB): take shorter ids, or let a task have fewer "
-                "rows (Spark: a higher shards=, or a lower max_rows_per_task=)"
+                f"the names of {len(edges):,} late or missing causes exceed 2 GiB, the limit of an "
+                "Arrow array: use shorter ids, or fewer rows a task (Spark: a higher shards=, or a "
+                "lower max_rows_per_task=)"
             ) from error
 
 
 def goes_by_value(kind: Array) -> bool:
-    """Return whether ties between identities of an Arrow type go by value, in batches and streams.
+    """Return whether ties between ids of an Arrow type are broken by value.
 
-    Numbers of any type do (2 before 10); other types go by the code points of their text. The
-    stream's kernel `tables.order.stream.kernels.tie_break` follows this rule.
+    Numbers of any type are (2 before 10); other types go by the code points of their text.
     """
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def read_tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
-    """Return the columns that break ties: id, or member, or sender and seq.
-
-    Ascending order of each is the rule of `goes_by_value`.
-    """
+    """Return the columns that break ties: id, or member, or sender and seq."""
     columns = []
     for name in (spec.id, spec.member, spec.sender, spec.seq):
         if name is None:
@@ -99,7 +93,7 @@ def read_tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
 
 
 class _Edges(NamedTuple):
-    """Identities of rows, and their causes; a name is a number of `labels`."""
+    """Identities of rows, and their causes; a name is an index into `labels`."""
 
     name: Ints
     number: Ints
@@ -111,7 +105,7 @@ class _Edges(NamedTuple):
 
 
 def keys_of(table: pyarrow.Table, spec: OrderSpec) -> RowKeys:
-    """Read identities and causes of a table; InputError for columns of types that cannot serve."""
+    """Read ids and causes of a table. Raises InputError for columns of unusable types."""
     status = np.full(table.num_rows, code(Status.ORDERED), np.int8)
     group, groups = _read_groups(table, spec, status)
     read = (
@@ -211,7 +205,7 @@ def _read_groups(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> tuple[
 
 
 def _read_entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
-    """Return (row, member, count) of all entries of a vector column, and misshapen rows."""
+    """Return (row, member, count) of all entries of a clock column, and malformed rows."""
     kind = clock.type
     if pa.types.is_map(kind):
         pair = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
@@ -244,7 +238,7 @@ def _read_column(table: pyarrow.Table, name: str) -> Array:
         column = pa.array([], column.type)
     else:
         column = column.combine_chunks()
-        if isinstance(column, pyarrow.ChunkedArray):  # too long for one
+        if isinstance(column, pyarrow.ChunkedArray):  # too long for one array
             column = pa.concat_arrays(column.chunks)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
@@ -263,7 +257,6 @@ def _to_large_type(kind: Array) -> Array:
 
 
 def _read_ids(table: pyarrow.Table, name: str) -> Array:
-    """Return a column of ids, null where there is none. Raises InputError."""
     return normalize_ids(_read_column(table, name), f"column {name}")
 
 
@@ -276,7 +269,6 @@ def _is_list(kind: Array) -> bool:
 
 
 def _flatten(column: Array) -> tuple[Ints, Array]:
-    """Return row number and value of each element; a plain column has one element a row."""
     if not _is_list(column.type):
         return np.arange(len(column), dtype=np.int64), column
     rows = pc.list_parent_indices(column).cast(pa.int64())
@@ -284,19 +276,20 @@ def _flatten(column: Array) -> tuple[Ints, Array]:
 
 
 def _encode(column: Array) -> tuple[Ints, Array]:
-    """Number the distinct values of a column; -1 for null."""
     if column.nbytes > _LONGEST:
         column = column.cast(_to_large_type(column.type))
     try:
         encoded = column.combine_chunks().dictionary_encode()
     except pa.ArrowNotImplementedError as error:
-        raise InputError(f"a column of type {column.type} cannot serve as a key") from error
+        raise InputError(
+            f"unsupported type {column.type} of a key column: cast it to text or numbers"
+        ) from error
     codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
     return codes.to_numpy(zero_copy_only=False).copy(), encoded.dictionary
 
 
 def _read_counts(counts: Array) -> Ints:
-    """Return the counters of vectors; -1, which no vector holds, for null."""
+    """Return the counts of clock entries; -1 for null, which no clock holds."""
     return _to_int64(counts, "a clock's numbers", null=-1)
 
 
@@ -312,7 +305,6 @@ def _to_int64(array: Array, what: str, null: int = 0) -> Ints:
 
 
 def _compute_offsets(rows: Ints, n: int) -> Ints:
-    """Return where each row's edges begin, for edges sorted by row."""
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=n), out=offsets[1:])
     return offsets

@@ -1,7 +1,6 @@
-"""Output of `antecede order`: the user's own columns and the added ones.
+"""Output of `antecede order`: the user's columns and the added ones.
 
-A trace from a table keeps all of its columns, names and types; other formats come out in the
-schema. An added column whose name is taken becomes `antecede_NAME`.
+A trace from a table keeps its columns; other formats come out in the schema.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from antecede.errors import InputError
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.trace import NAMES
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack some of the types used here
 pc: Any = pyarrow.compute
 
 TOPIC = "order_topic"
-"""Column made for numbering within topics, dropped afterwards."""
 
 
 class Result(NamedTuple):
@@ -34,8 +32,7 @@ class Result(NamedTuple):
 def result_of(ordered: pyarrow.Table, user_table: pyarrow.Table | None, spec: OrderSpec) -> Result:
     """Return events in causal order with the columns that a user expects.
 
-    `ordered` has the schema's columns and those of `spec.added`; `own` the user's columns by
-    `file_order`. Raises InputError as `free_names`.
+    The user's table is by `file_order`. Raises InputError as `free_names`.
     """
     if user_table is None:
         return Result(ordered.select([*NAMES, *spec.written]), {})
@@ -47,9 +44,9 @@ def result_of(ordered: pyarrow.Table, user_table: pyarrow.Table | None, spec: Or
 
 
 def free_names(user_columns: Sequence[str], spec: OrderSpec) -> dict[str, str]:
-    """Return the name under which each added column is written beside the user's.
+    """Return the name of each added column beside the user's: its own, or `antecede_NAME`.
 
-    Raises InputError when both names of an added column are taken.
+    Raises InputError when both are taken.
     """
     names = {}
     for name in spec.written:
@@ -61,17 +58,17 @@ def free_names(user_columns: Sequence[str], spec: OrderSpec) -> dict[str, str]:
 
 
 def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Table, int]:
-    """Return the rows numbered within each topic of each run, by topic, and the number of topics.
+    """Return the rows numbered within each topic of each run, and the number of topics.
 
-    Causes hold across topics. Raises InputError where an event has several topics.
+    Causes hold across topics. Raises InputError for an event with several topics.
     """
     table: Any = ordered
     several = table.filter(pc.greater(pc.list_value_length(table["topics"]), 1))
     if several.num_rows:
         row = several.select(["id", "topics", "source", "line"]).slice(0, 1).to_pylist()[0]
         raise InputError(
-            f"has {len(row['topics'])} topics, so no one position within a topic; leave out "
-            "--topic, or name the one column that tells an event's topic",
+            f"has {len(row['topics'])} topics, but positions within a topic need one: leave out "
+            "--topic, or name one column with the topic",
             path=row["source"],
             line=row["line"],
             record_id=row["id"],

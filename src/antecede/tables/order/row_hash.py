@@ -1,13 +1,12 @@
-"""64-bit digests of rows, the same as in Spark, which tell repeats from conflicts.
+"""64-bit digests of rows, equal to Spark's, which distinguish repeats from conflicts.
 
 Spark computes `xxhash64` over the columns (seed 42) in the JVM, so contents need not travel to
-Python. Unequal contents have equal digests once in 2**64 pairs and would count as a repeat. Spark's
-hash passes over nulls: (null, "a") and ("a", null) have one digest, as [] and [null]. Content
-digests therefore also cover what is null (`marks` there, `_fold_nulls` here). Plain digests are for
-keys, and for streams that began with them.
+Python. Unequal contents have equal digests once in 2**64 pairs and would count as a repeat.
 
-Maps, which Spark does not hash, go by their entries as they stand. Variants go by their text in
-Spark and by their parts here, so which of two conflicting rows of one time comes first may differ.
+Spark's hash skips nulls: (null, "a") and ("a", null) have one digest, as have [] and [null]. So
+content digests also cover nulls. Maps, which Spark does not hash, are hashed by their entries.
+Variants are hashed as text in Spark and by their parts here, so the first of two conflicting rows
+of one time may differ.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def digests(table: pyarrow.Table) -> Longs:
 
 
 def content_digests(table: pyarrow.Table) -> Longs:
-    """Return the digest of each row over all columns and over what is null, shape (rows,)."""
+    """Return the digest of each row over all columns and their nulls, shape (rows,)."""
     found: Hashes = digests(table).view(np.uint64)
     for column in table.columns:
         _fold_nulls(found, _unwrap(whole(column)))
@@ -52,7 +51,6 @@ def whole(column: Any) -> Any:
 
 
 def _fold(h: Hashes, array: Any) -> None:
-    """Fold one column into the digests, row by row; `h` is changed."""
     array = _unwrap(array)
     kind = array.type
     if pa.types.is_null(kind):
@@ -68,14 +66,12 @@ def _fold(h: Hashes, array: Any) -> None:
 
 
 def _unwrap(array: Any) -> Any:
-    """Return the values of a dictionary or of an extension type."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return array.storage if isinstance(array, pyarrow.ExtensionArray) else array
 
 
 def _fold_nulls(h: Hashes, array: Any) -> None:
-    """Fold whether each value is null, then the same of what it consists of."""
     array = _unwrap(array)
     kind = array.type
     null = array.is_null().to_numpy(zero_copy_only=False)
@@ -101,7 +97,6 @@ def _fold_struct(h: Hashes, array: Any) -> None:
 
 
 def _fold_elements(h: Hashes, array: Any, fold: Callable[[Hashes, Any], None]) -> None:
-    """Fold the first elements of all rows, then the second ones, and so on."""
     sizes = pc.fill_null(pc.cast(pc.list_value_length(_to_list(array)), pa.int64()), 0).to_numpy()
     values = pc.list_flatten(_to_list(array))
     starts = np.cumsum(sizes) - sizes
@@ -120,13 +115,12 @@ def _to_list(array: Any) -> Any:
 
 
 def _fold_decimal(h: Hashes, array: Any) -> None:
-    """Decimals of up to 18 digits go by their whole number, longer ones by its bytes."""
     valid, scale = _find_valid(array), array.type.scale
     whole = [0 if v is None else int(v.scaleb(scale, _EXACT)) for v in array.to_pylist()]
     if array.type.precision <= 18:
         hash_longs(h, np.array(whole, np.int64).view(np.uint64), valid)
         return
-    # As java.math.BigInteger.toByteArray: the fewest bytes that also hold the sign.
+    # As java.math.BigInteger.toByteArray: the fewest bytes with the sign.
     sizes = [(w if w >= 0 else ~w).bit_length() // 8 + 1 for w in whole]
     texts = [w.to_bytes(n, "big", signed=True) for w, n in zip(whole, sizes, strict=True)]
     hash_bytes(h, *_read_bytes(pa.array(texts, pa.binary())), valid)
@@ -165,7 +159,7 @@ def _fold_integer(h: Hashes, array: Any) -> None:
 
 
 def _fold_float(h: Hashes, array: Any) -> None:
-    """Floats go by their bits; both zeros are one, and all that is no number is one."""
+    """Fold floats by their bits; both zeros are equal, and so are all NaNs."""
     kind, valid = array.type, _find_valid(array)
     short = kind.bit_width <= 32
     values = pc.fill_null(array.cast(pa.float32() if short else pa.float64()), 0.0).to_numpy()
@@ -177,7 +171,7 @@ def _fold_float(h: Hashes, array: Any) -> None:
 
 
 def _to_bytes(array: Any) -> Any:
-    """Return texts and bytes as they are, and what Spark has no type for as its text."""
+    """Return text and bytes unchanged, and values of types that Spark lacks as text."""
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return array.cast(pa.large_string()).cast(pa.large_binary())
@@ -190,7 +184,6 @@ def _to_bytes(array: Any) -> Any:
 
 
 def _read_bytes(array: Any) -> tuple[ByteArray, Longs]:
-    """Return the bytes of an array of bytes and where each begins; null is empty."""
     array = pc.fill_null(array.cast(pa.large_binary()), b"")
     _, ends, data = array.buffers()
     where = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]

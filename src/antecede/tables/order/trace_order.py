@@ -1,9 +1,8 @@
-"""A trace in causal order: the work of `antecede order` between reading and writing.
+"""Traces in causal order: the steps of `antecede order` between reading and writing.
 
 Events and causes are those of an audit (`tables.trace.rows`). Vector-clock logs are ordered by
-their clocks, other traces by declared parents, each `run` by itself. Ties are broken by the first
-known of the trace's times (`TIMES`, else file order), then by identity. Either engine gets the same
-events and gives the same table. Rows without a position go to the quarantine, with a reason.
+their clocks, other traces by declared causes, each `run` by itself. Both engines return the same
+table. Rows without a position go to the quarantine, with a reason.
 """
 
 from __future__ import annotations
@@ -35,15 +34,13 @@ from antecede.tables.trace import (
     refuse,
 )
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack some of the types used here
 pc: Any = pyarrow.compute
 
 TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "ingest")
-"""Columns that may break ties, best first; after them `file_order`."""
+"""Columns that may break ties, best first; `file_order` is the last resort."""
 UNTIMED = ("ingest", "file_order")
-"""Columns that give an order but no duration."""
 RUN, VECTOR = "order_run", "order_vector"
-"""Columns made for ordering and dropped afterwards."""
 
 REASONS = {
     Status.DUPLICATE: "the same identity came before",
@@ -63,16 +60,16 @@ SEQ_REASONS = {
 
 
 def reason_of(status: str, spec: OrderSpec) -> str:
-    """Return why a row without a position has none."""
+    """Return why a row has no position."""
     return (REASONS if spec.sender is None else SEQ_REASONS)[Status(status)]
 
 
 Engine = Callable[[pyarrow.Table, OrderSpec], tuple[pyarrow.Table, bool]]
-"""Adds the columns of a spec to a table, rows in any order; see `order_rows`."""
+"""Function that adds the columns of a spec to a table; see `order_rows`."""
 
 
 class Prepared(NamedTuple):
-    """Distinct events with the spec that orders them, and the rows that are none."""
+    """Distinct events with the spec that orders them, and the rows that are no events."""
 
     events: pyarrow.Table
     spec: OrderSpec
@@ -81,13 +78,13 @@ class Prepared(NamedTuple):
     receipts: int
     deliveries: int
     causes: Causes
-    """What events declared beside causes, and what is left out of these."""
+    """Counts of names among the causes that are left out."""
     source: str
     """Source of causality of the order: a constant of `antecede.tables.trace.evidence`."""
 
 
 class Ordered(NamedTuple):
-    """Events in causal order, by (run, position), and rows set aside with reasons."""
+    """Events in causal order, by (run, position), and excluded rows with reasons."""
 
     events: pyarrow.Table
     quarantine: pyarrow.Table
@@ -99,11 +96,10 @@ def prepare(
     use_clocks: bool | None = None,
     filled_columns: Collection[str] | None = None,
 ) -> Prepared:
-    """Choose events, the way to tell causes, and the column that breaks ties (`by`).
+    """Choose events, the source of causality, and the column that breaks ties (`by`).
 
-    `by` may also be "seq": then each member's own numbers tell its program order. `clocked`,
-    `known` (columns with any value): of the whole, where this is a part of a trace. Raises
-    InputError when the trace knows no value of `by`.
+    With `by="seq"` each member's own numbers define its program order. Raises InputError when no
+    event has a value of `by`.
     """
     table = conform(trace.events)
     if by == SEQ:
@@ -163,17 +159,16 @@ def order_trace(prepared: Prepared, engine: Engine = order_rows) -> Ordered:
 
 
 def refuse_empty(ordered: int, reasons: Mapping[str, int], aside: Path) -> None:
-    """Raise InputError where no event has a place in the order; `aside` holds them all."""
+    """Raise InputError if no event has a position."""
     if not ordered:
         named = "; ".join(f"{count:,} x {reason}" for reason, count in reasons.items())
         raise InputError(
-            f"no event has a place in the order: all rows are set aside ({named}); see them in "
-            f"{aside}"
+            f"no event has a position: all rows are quarantined ({named}); see {aside}"
         )
 
 
 def _has_clocks(table: Any, format: str) -> bool:
-    """Return whether clocks, not parents, tell causes; the rule of audits."""
+    """Return whether clocks, not declared causes, are the source of causality, as in audits."""
     if format == "shiviz":
         return True
     clocks = table["clock_members"].null_count < len(table)
@@ -181,10 +176,10 @@ def _has_clocks(table: Any, format: str) -> bool:
 
 
 def spec_of(use_clocks: bool, filled_columns: Collection[str], by: str | None) -> OrderSpec:
-    """Return the specification of a trace's order; `known` are the columns with any value.
+    """Return the specification of a trace's order, given the columns with any value.
 
-    The engine makes the columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists)
-    where the spec names them. Raises InputError when no event has a value of `by`.
+    The engine makes the columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists).
+    Raises InputError when no event has a value of `by`.
     """
     times = [name for name in (*TIMES, "file_order") if name in filled_columns]
     if by == SEQ:
@@ -195,7 +190,7 @@ def spec_of(use_clocks: bool, filled_columns: Collection[str], by: str | None) -
     else:
         columns = {"id": "id", "after": ("parents",), "content": CONTENT}
     if by is not None and by not in times:
-        raise InputError(f"no event has a value of {by}; known are {', '.join(times)}")
+        raise InputError(f"no event has a value of {by}; choose from {', '.join(times)}")
     time = by or (times[0] if times else "file_order")
     unit: Any = None if time in UNTIMED else "ns"
     return OrderSpec(

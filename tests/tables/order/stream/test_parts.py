@@ -48,7 +48,7 @@ def test_a_missing_or_damaged_part_is_refused_by_name(
     monkeypatch.setattr(blobs, "_cache", blobs._Cache())  # another process
     later = Packed(PLAN)
     later.state, later.rows = state, [None] * 9
-    with pytest.raises(InputError, match=rf"part {part} of a shard's state is {how}"):
+    with pytest.raises(InputError, match=rf"blob {part} of a shard's state is {how}"):
         later.step([one(b"b", time=3), one(b"a", time=1)], 3)
 
 
@@ -64,7 +64,7 @@ def test_another_stream_is_refused_by_name() -> None:
     state = held_state()
     with pytest.raises(InputError, match="shards was 4, is 8"):
         Shard(PLAN._replace(about='{"shards": 8}'), state)
-    with pytest.raises(InputError, match="another way of naming causes"):
+    with pytest.raises(InputError, match="other key columns"):
         Shard(PLAN._replace(counted=True), state)
 
 

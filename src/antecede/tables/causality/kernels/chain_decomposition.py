@@ -1,21 +1,19 @@
-"""Stamps over chains: each row's place in a chain, and the last row of each chain in its past.
+"""Causal labels by chain decomposition.
 
 Theory of operation
 -------------------
-The rows of a group are cut into chains, each totally ordered by causality; a row's stamp is its
-chain, its position there (from 1), and for every other chain that its past meets the last position
-in it. a happened before b exactly when b knows a's chain at least up to a: this is the vector
-clock of Fidge 1988 and Mattern 1989 with chains in the place of processes (chain clocks: Agarwal
-and Garg 2005; the same compression of a transitive closure: Jagadish 1990), exact for every graph.
+The rows of a group are split into chains, each totally ordered by causality. A row's label is its
+chain, its position there (from 1), and for every other chain in its past the last position in it.
 
-Which chain a row goes on with is decided causes first. A row prefers one of its causes: the row
-before it of its own actor, else the one that was released last. Of the rows that prefer the same
-cause the one with most rows behind it goes on with its chain: on a tree of one cause each no
-past then meets more than log2(rows) chains (heavy paths: Sleator and Tarjan 1983). Any other row
-takes a chain whose last row is in its past and which nobody goes on with, else a new one. So
-branches that merged, and members that ended, give their chains back.
+a happened before b exactly when b's entry of a's chain is at least a's position. This is the vector
+clock of Fidge 1988 and Mattern 1989 with chains instead of processes, exact for every graph. Chain
+clocks: Agarwal and Garg 2005. The same compression of a transitive closure: Jagadish 1990.
 
-Entries are kept sorted by chain and stored once for all rows that share them.
+A row prefers one of its causes: the preceding row of its own actor, else the one released last. Of
+the rows that prefer the same cause, the one with the most rows after it continues its chain. On a
+tree of one cause each, no past then has more than log2(rows) chains (heavy paths: Sleator and
+Tarjan 1983). Any other row takes a chain whose last row is in its past and has no successor, else a
+new chain.
 """
 
 from __future__ import annotations
@@ -31,32 +29,30 @@ Smalls = NDArray[np.int32]
 
 
 class Labels(NamedTuple):
-    """Stamps of numbered rows.
+    """Labels of numbered rows; chains count from 0 within a group.
 
-    The entries of row r are `chains[start[r]:start[r] + size[r]]`, ascending, and `positions` in
-    the same places; its own chain is not among them. Chains count from 0 within a group.
+    The entries of row r are `chains[start[r]:start[r] + size[r]]`, ascending, and `positions` at
+    the same indexes, without its own chain. Rows share common entries.
     """
 
     chain: Smalls
-    position: Smalls  # 0: a row without a stamp
+    position: Smalls  # 0: a row without a label
     start: Ints
     size: Smalls
     chains: Smalls
     positions: Smalls
     is_complete: Bools  # no cause is missing in the row's past
-    version: Hashes  # [groups] digest of all stamps of a group, and of the identities
-    stopped_at: (
-        int  # the row whose past meets too many chains; -1: none; -2: too many entries in all
-    )
+    version: Hashes  # [groups] digest of all labels and identities of a group
+    stopped_at: int  # row whose past has too many chains; -1: none; -2: too many entries in all
 
 
 @njit
 def choose_preferred_causes(
     order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: Ints
 ) -> Ints:
-    """Return for each row the cause whose chain it prefers, or -1; `order` has causes first.
+    """Return for each row the cause whose chain it prefers, or -1.
 
-    The cause of the same actor, else the last in `order`.
+    It is the cause of the same actor, else the last in `order`, which has causes first.
     """
     place = np.empty(len(alive), np.int64)
     for k in range(len(order)):
@@ -80,10 +76,7 @@ def choose_preferred_causes(
 
 @njit
 def choose_successors(order: Ints, favourite: Ints, actor: Ints) -> Ints:
-    """Return for each row the one of those that prefer it that continues its chain, or -1.
-
-    A row of the same actor, else with most rows behind it along preferences, else the first.
-    """
+    """Return for each row the one, of those that prefer it, that continues its chain, or -1."""
     n = len(favourite)
     behind = np.ones(n, np.int64)
     heir = np.full(n, -1, np.int64)
@@ -99,14 +92,13 @@ def choose_successors(order: Ints, favourite: Ints, actor: Ints) -> Ints:
         elif (actor[row] == actor[cause]) != (actor[rival] == actor[cause]):
             if actor[row] == actor[cause]:
                 heir[cause] = row
-        elif behind[row] >= behind[rival]:  # from last to first: of equal ones the first stays
+        elif behind[row] >= behind[rival]:  # from last to first: of equal ones the first is kept
             heir[cause] = row
     return heir
 
 
 @njit
 def _mix(h: np.uint64, value: np.uint64) -> np.uint64:
-    """Fold a number into a digest (the finaliser of splitmix64)."""
     h = (h ^ value) + np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -128,10 +120,9 @@ def build_labels(
     max_entries: int,
     max_total: int,
 ) -> Labels:
-    """Stamp the rows of `order`, which has causes first and each group in one piece.
+    """Label the rows of `order`, which has causes first and each group contiguous.
 
-    `lacks`: a cause of the row is nowhere; `identity`: a digest. At most `widest` entries a row and
-    `room` entries in all: beyond that it stops. O(entries of all causes) time.
+    `identity` is a digest. Labels stop at the limits. O(entries of all causes) time.
     """
     n = len(alive)
     chain, position = np.zeros(n, np.int32), np.zeros(n, np.int32)
@@ -139,8 +130,8 @@ def build_labels(
     whole = np.zeros(n, np.bool_)
     version = np.zeros(groups, np.uint64)
     chains, positions = np.empty(1024, np.int32), np.empty(1024, np.int32)
-    last = np.empty(len(order) + 1, np.int64)  # of each chain of this group: its last row
-    top = np.zeros(len(order) + 1, np.int32)  # scratch: highest position known of a chain
+    last = np.empty(len(order) + 1, np.int64)  # last row of each chain of this group
+    top = np.zeros(len(order) + 1, np.int32)  # highest position seen of a chain
     seen = np.full(len(order) + 1, -1, np.int64)  # the row for which `top` was written
     met = np.empty(len(order) + 1, np.int32)
     filled, used, current = 0, 0, -1
@@ -158,7 +149,9 @@ def build_labels(
             count_of_causes += 1
             only = cause
         whole[row] = complete
-        if count_of_causes == 1 and heir[only] == row:  # the chain goes on, and nothing is new
+        if (
+            count_of_causes == 1 and heir[only] == row
+        ):  # the row continues the chain, with the same entries
             chain[row], position[row] = chain[only], position[only] + 1
             start[row], size[row] = start[only], size[only]
         else:
@@ -246,7 +239,7 @@ def gather_entries(stamps: Labels, first: int, end: int) -> tuple[Smalls, Smalls
 def find_known(
     offsets: Ints, chains: Smalls, positions: Smalls, chain: Smalls, position: Smalls
 ) -> Bools:
-    """Tell of each row whether its entries hold the given chain up to the given position."""
+    """Return of each row whether its entries contain the given chain up to the given position."""
     found = np.zeros(len(chain), np.bool_)
     for row in range(len(chain)):
         low, high = offsets[row], offsets[row + 1]

@@ -1,4 +1,4 @@
-"""Rows before and after some rows of a graph of causes, by one walk along an order."""
+"""Rows before and after some rows of a graph of causes, in one pass along an order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antecede.tables.kernels import Bools, Ints, njit
 
 
 class EventGraph(NamedTuple):
-    """A graph of events in compressed form; see `antecede.tables.kernels.topological`."""
+    """Graph of events in compressed form; see `antecede.tables.kernels.topological`."""
 
     offsets: Ints  # [rows + 1] cuts `causes`
     causes: Ints  # [edges] row numbers, or -1
@@ -48,7 +48,7 @@ def mark_future(steps: EventGraph, events: Bools) -> Bools:
 
 @njit
 def find_shortest_chain(steps_of: EventGraph, start: int, end: int) -> Ints:
-    """Return the rows of a shortest chain from `start` to `end`, both in it; none where none is."""
+    """Return the rows of a shortest chain from `start` to `end`, with both; empty if none."""
     offsets, causes, alive, order = steps_of
     far = np.int64(len(alive))
     steps = np.full(len(alive), far, np.int64)
@@ -75,7 +75,7 @@ def find_shortest_chain(steps_of: EventGraph, start: int, end: int) -> Ints:
 
 @njit
 def measure_longest_chains(steps: EventGraph) -> Ints:
-    """Return the number of causes in the longest chain before each row [n]; -1 without a place."""
+    """Return the number of causes in the longest chain before each row [n]; -1 if not alive."""
     offsets, causes, alive, order = steps
     depth = np.full(len(alive), np.int64(-1), np.int64)
     for row in order:

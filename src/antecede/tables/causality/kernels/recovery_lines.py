@@ -1,7 +1,4 @@
-"""Which edges a cut crosses, and the latest consistent line of checkpoints.
-
-Rows, edges and `alive` as in `antecede.tables.kernels.topological`.
-"""
+"""Edges that cross a cut, and the recovery line."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from antecede.tables.causality.kernels.chain_decomposition import Labels
 from antecede.tables.kernels import MISSING, Bools, Bytes, Ints, inlined, njit
 
 NO, YES, UNKNOWN = 0, 1, 2  # whether a row is inside a cut
-CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # what `classify_edges` says of an edge; 0: nothing to say
+CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # classes of an edge; 0: none
 
 
 @njit
@@ -57,9 +54,9 @@ def classify_edges(
     process: Ints,
     message: Bools,
 ) -> Bytes:
-    """Classify each edge: contradicted by the cut (CROSSED), or under way (TRANSIT).
+    """Classify each edge: contradicted by the cut (CROSSED), or in transit (TRANSIT).
 
-    UNCLEAR: the row is inside, and its cause is unknown. `message`: edges that can be under way,
+    UNCLEAR: the row is inside, and its cause is unknown. `message`: edges that can be in transit,
     from a process inside to another one outside.
     """
     classes = np.zeros(len(causes), np.int8)
@@ -83,12 +80,12 @@ def classify_edges(
 def find_recovery_line(
     offsets: Ints, causes: Ints, alive: Bools, process: Ints, level: Ints, checkpoints: Ints
 ) -> Ints:
-    """Return the number of checkpoints of each process in the latest consistent line.
+    """Return the number of checkpoints of each process in the recovery line.
 
-    `level` of a row: the number of its process's checkpoints before it; checkpoint k, from 1, holds
-    the rows of levels below k. Consistent: no held row has a cause that is not held. The lines are
-    closed under union, so one is the latest; a process falls back only as far as a lost row forces
-    it to (rollback propagation: Randell 1975). O(rows log rows + edges).
+    `level` of a row: the number of its process's checkpoints before it. Checkpoint k, from 1,
+    contains the rows of levels below k. Consistent lines are closed under union, so there is a
+    latest one. A process rolls back only as far as a lost row requires (rollback propagation:
+    Randell 1975). O(rows log rows + edges).
     """
     row = np.repeat(np.arange(len(alive)), np.diff(offsets))
     used = (causes >= 0) & alive[row] & alive[np.maximum(causes, 0)]
@@ -110,10 +107,7 @@ def _roll_back(
     level: Ints,
     checkpoints: Ints,
 ) -> Ints:
-    """Lower the line until no held row has a lost cause.
-
-    `effects[start[r]:start[r + 1]]` follow row r; `rows[first[p]:first[p + 1]]` are of process p.
-    """
+    """Lower the line until no row in it has a lost cause."""
     line, end = checkpoints.copy(), first[1:].copy()
     lost = np.empty(len(rows), np.int64)
     found = 0
@@ -133,7 +127,6 @@ def _roll_back(
 
 @inlined
 def _mark_lost(p, line, end, rows, first, level, lost, found):  # type: ignore[no-untyped-def]
-    """Append the rows of a process that its line no longer holds; return how many are lost."""
     while end[p] > first[p] and level[rows[end[p] - 1]] >= line[p]:
         end[p] -= 1
         lost[found] = rows[end[p]]

@@ -2,23 +2,22 @@
 
 Theory of operation
 -------------------
-`take` gets the rows of one (group, observer) in order of arrival. Time passes up to the row
-(`advance`), then `Group.receive` gets its bytes. Each of `Group.effects` is assigned to the row of
-its message: a held row, or the row that has just come.
+The rows of one (group, observer) come in order of arrival. Time passes up to each row; then
+`Group.receive` gets its bytes. Each of `Group.effects` is assigned to the row of its message: a
+held row, or the current one.
 
-**Own messages.** A row marked as sent is sent again by `Group.post` with its payload. Protocols are
-deterministic, so other bytes mean an incomplete log, and the row's reason says so. Rows with
-further copies of the last sending are not sent again. Messages of the protocol itself
-(acknowledgements, heartbeats) arise here again.
+**Own messages.** A row marked as sent is sent again by `Group.post`. Protocols are deterministic,
+so other bytes mean an incomplete log, and the row's reason says so. Further copies of the last sent
+message are not sent again. Control messages (acknowledgements, heartbeats) are generated here.
 
-**Time** is in whole nanoseconds and never goes back: earlier rows are taken at the clock. Protocols
-that need ticks get them at the multiples of `tick_s`. A gap may hold millions of them:
-`Group.pass_time` finds the first with an effect. Of ticks that only send heartbeats, the first
-`MAX_IDLE_TICKS` of a gap count.
+**Time** is in whole nanoseconds and never goes back: earlier rows are taken at the current clock.
+Protocols that need ticks get them at the multiples of `tick_s`; `Group.pass_time` finds the first
+with an effect. Of ticks that only send heartbeats, the first `MAX_IDLE_TICKS` of a gap are
+replayed.
 
-**Total order.** An observer's own messages are delivered in their turn. So the row of a sending
-waits like a received one and leaves, as sent, with the position of that delivery: a message has the
-same position at every observer. In other orders such a row leaves at once, without a position.
+**Total order.** An observer's own messages are delivered in the total order. So the row of a
+sending is held like a received one and leaves, as sent, with the position of that delivery. In
+other orders such a row leaves at once, without a position.
 
 **Patience.** A row whose patience is over leaves, but the protocol still holds its message. A later
 delivery gives no row, and positions stay without gaps.
@@ -49,10 +48,10 @@ from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
 
 Key: TypeAlias = tuple[int, int]
-"""Names a message at its member, as `Group.effects` and `Group.blocked_by_id` do."""
+"""Name of a message at its member, as in `Group.effects` and `Group.blocked_by_id`."""
 NS_PER_MS = 10**6
 MAX_IDLE_TICKS = 1000
-"""After so many ticks in a row that only sent heartbeats, heartbeats are no longer searched for."""
+"""Number of ticks in a row with heartbeats only, after which heartbeats are not replayed."""
 _FIELDS = 9
 _SCHEMA: Shape = (
     *(BYTES, OneOf(None, TIME), SIGNED, NUMBER, NUMBER),
@@ -60,22 +59,21 @@ _SCHEMA: Shape = (
     Many((NUMBER, NUMBER)),
     *(Many(BYTES), Many(BYTES)),
 )
-"""Group, clock, last tick, delivered, tickets; held rows, expired ones, own bytes."""
 
 
 class LoggedRow(NamedTuple):
-    """One row of an observer; `at` is its time (see `ReplayedMember`), `arrival_number` its own number."""
+    """Row of an observer; `to` and `topics` are arguments that the bytes do not contain."""
 
     ticket: int
     time_ns: int
     wire: bytes | None
     sent: bool = False
-    to: tuple[str, ...] | None = None  # Whom an own message was for, where its bytes do not say
-    topics: tuple[str, ...] | None = None  # Topics of an own message of which there are no bytes
+    to: tuple[str, ...] | None = None  # recipients, where the bytes lack them
+    topics: tuple[str, ...] | None = None  # topics of an own message without bytes
 
 
 class RowOutcome(NamedTuple):
-    """What became of a row; None where there is nothing to say."""
+    """Outcome of a row; None where a field does not apply."""
 
     ticket: int
     status: DeliverStatus
@@ -89,7 +87,7 @@ class RowOutcome(NamedTuple):
 
 
 class HeldRow(NamedTuple):
-    """A held row: arrival_number, arrival, missing messages then; `reason` is kept for its outcome."""
+    """Held row with its missing messages at arrival; `reason` is kept for its outcome."""
 
     arrival_number: int
     since_ns: int
@@ -98,40 +96,35 @@ class HeldRow(NamedTuple):
 
 
 class ReplayedMember:
-    """One observer's group and the rows that it holds back.
-
-    Times are whole nanoseconds. Raises LocalError for an observer without a group.
-    """
+    """Group of one observer, and the rows that it holds back. Raises LocalError without a group."""
 
     def __init__(self, spec: DeliverSpec, name: str, group: Any = None) -> None:
         self.group = spec.group_of(name, group)
         self._needs_ticks = self.group.heeds_time
         self._is_total_order = self.group.guarantee.relation is Relation.TOTAL
-        """Whether one's own messages are delivered in their turn, so that their rows wait."""
+        """Own messages are delivered in their total order, so that their rows wait."""
         self._tick_ns = span_ns(spec.tick_s, "tick_s")
         self._patience_ns = (
             None if spec.patience_s is None else up_ns(spec.patience_s, "patience_s")
         )
         self._now_ns: int | None = None
         self._last_tick = 0
-        """The last multiple of the tick that the protocol was told."""
         self._next_position = 0
         self._held: dict[Key, HeldRow] = {}
         self._expired: set[Key] = set()
         self._sent_wires: tuple[bytes, ...] = ()
         self._unlogged_wires: tuple[bytes, ...] = ()
         self.tickets = 0
-        """Tickets given out so far, for a caller that keeps no count of its own."""
 
     @property
     def waiting(self) -> frozenset[int]:
-        """Tickets of the rows that are held back."""
+        """Arrival numbers of the held rows."""
         return frozenset(waiting.arrival_number for waiting in self._held.values())
 
     # -- rows and time ----------------------------------------------------------------------
 
     def process_row(self, row: LoggedRow) -> list[RowOutcome]:
-        """Let time pass up to a row and take it in; return all rows that leave."""
+        """Let time pass up to a row and process it; return all rows that leave."""
         left = self.advance(row.time_ns)
         now = self._now_ns or 0
         try:
@@ -143,14 +136,14 @@ class ReplayedMember:
             ahead = self.group.stats().ahead
             self.group.receive(row.wire, now_ns=now)
             if self.group.stats().ahead > ahead:
-                raise DecodeError("its sender knows of a member that the list here does not have")
+                raise DecodeError("its sender knows a member that members= lacks")
         except ProtocolError as error:
             return [*left, RowOutcome(row.ticket, DeliverStatus.REFUSED, reason=str(error))]
         self.group.outgoing()
         return [*left, *self._collect_received(row.ticket)]
 
     def advance(self, until_ns: int) -> list[RowOutcome]:
-        """Let time pass up to `until`; return the rows that leave."""
+        """Let time pass up to an instant; return the rows that leave."""
         if self._now_ns is None:
             self._now_ns, self._last_tick = until_ns, until_ns // self._tick_ns
         left: list[RowOutcome] = []
@@ -163,7 +156,7 @@ class ReplayedMember:
         return left
 
     def finish(self, finish_s: Seconds) -> list[RowOutcome]:
-        """Let time go on for so long, then return the held rows, as held."""
+        """Let this time pass, then return the held rows as HELD."""
         left = []
         if self._now_ns is not None:
             left += self.advance(self._now_ns + up_ns(finish_s, "finish_s"))
@@ -174,7 +167,7 @@ class ReplayedMember:
         return left
 
     def due(self) -> int | None:
-        """Return a time before which the passing of time changes nothing; None: there is none."""
+        """Return a time before which time alone changes nothing; None: there is none."""
         if not self._held or self._now_ns is None:
             return None
         if self._needs_ticks:
@@ -232,14 +225,13 @@ class ReplayedMember:
         return left
 
     def _assign_effects(self, arrival_number: int | None) -> list[RowOutcome]:
-        """Return what the last call's effects say of held rows and of the row that has come."""
         left = []
         for effect in self.group.effects():
             key = effect.id
             if effect.kind == "sent" or key is None:
                 continue
             if effect.kind == "held":
-                # Roles that only forward say when they hold a message, not when they send it on.
+                # Roles that only forward report holding a message, not its release.
                 if arrival_number is not None and self.group.application:
                     self._held[key] = HeldRow(
                         arrival_number, self._now_ns or 0, _format_ids(effect.waits_for)
@@ -280,7 +272,6 @@ class ReplayedMember:
     def _make_held_outcome(
         self, waiting: HeldRow, held: Blocked | None, status: DeliverStatus
     ) -> RowOutcome:
-        """Return the outcome of a held row that leaves while its message stays held."""
         waited_ms = ((self._now_ns or 0) - waiting.since_ns) / NS_PER_MS
         arrival_number, waits_for, reason = (
             waiting.arrival_number,
@@ -303,10 +294,6 @@ class ReplayedMember:
     # -- own messages -----------------------------------------------------------------------
 
     def _resend(self, arrival: LoggedRow, now: int) -> list[RowOutcome]:
-        """Send an own message again; return the rows that leave.
-
-        Raises DecodeError and LocalError.
-        """
         arrival_number, wire = arrival.arrival_number, arrival.wire
         if wire is not None and wire in self._sent_wires:
             if wire not in self._unlogged_wires:
@@ -318,7 +305,7 @@ class ReplayedMember:
         chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
         if wire is not None:
             said = self.group.said(wire)
-            if said is None:  # the protocol sends it by itself, when it is told the same
+            if said is None:  # a control message, which the protocol generates again
                 return [RowOutcome(arrival_number, DeliverStatus.CONTROL)]
             payload, chosen = said.payload, {**said._asdict(), **chosen}
             del chosen["payload"]
@@ -328,13 +315,12 @@ class ReplayedMember:
         self._sent_wires = tuple(packet.wire for packet in packets)
         self._unlogged_wires = tuple(other for other in self._sent_wires if other != wire)
         same = wire in self._sent_wires if wire is not None else not packets
-        reason = None if same else "the protocol sends other bytes here: is the log whole?"
+        reason = None if same else "the protocol sends other bytes here: the log may be incomplete"
         return self._collect_sent(arrival_number, reason, payload)
 
     def _collect_sent(
         self, arrival_number: int, reason: str | None, payload: bytes
     ) -> list[RowOutcome]:
-        """Return the row of what has just been sent, unless it waits, and what else leaves."""
         sent = [effect for effect in self.group.effects() if effect.kind == "sent" and effect.id]
         if self._is_total_order and sent:
             assert sent[0].id is not None
@@ -363,10 +349,10 @@ class ReplayedMember:
         return pack_state(state)
 
     def restore(self, state: bytes) -> None:
-        """Become what `snapshot` returned, in an observer made with the same arguments."""
+        """Restore a snapshot in an observer made with the same arguments."""
         parts = unpack_state(state, _FIELDS)
         if where := misfit(parts, _SCHEMA):
-            raise DecodeError(f"a stored state that is no observer's: {where}")
+            raise DecodeError(f"invalid stored state of an observer: {where}")
         group, *counts, held, expired, posted, unclaimed = parts
         self.group.restore(group, resume=True)
         self._sent_wires, self._unlogged_wires = posted, unclaimed
@@ -384,12 +370,10 @@ def _format_ids(ids: Iterable[Id]) -> tuple[str, ...]:
 
 
 def _describe_early(held: Blocked, now_ns: int) -> str | None:
-    """Return the time that must still pass, in words."""
     left_ns = 0 if held.until_ns is None else held.until_ns - now_ns
-    return f"{seconds_text(left_ns)} s too early for it to go" if left_ns > 0 else None
+    return f"{seconds_text(left_ns)} s before its earliest release" if left_ns > 0 else None
 
 
 def _describe_silent(held: Blocked) -> str | None:
-    """Return the members that must still be heard of, in words."""
     names = ", ".join(held.silent)
-    return f"nothing heard yet of {names} that lets it go" if names else None
+    return f"waits for a message of {names}" if names else None

@@ -1,10 +1,8 @@
 """Replay of an Arrow table of logged bytes: the engine of local runs and of every Spark task.
 
 Rows are split by (group, observer) and sorted by (time, tiebreak, bytes, the whole row), so the
-result does not depend on the order of rows, chunks or partitions. Each observer's rows go through
-one `ReplayedMember`. Rows without observer or time are refused and change nothing.
-
-The protocols' own readable classes run, no compiled kernel. Costs: docs/design/deliver.md.
+result does not depend on their order. Each observer's rows go through one `ReplayedMember`. Rows
+without observer or time are rejected. Costs: docs/design/deliver.md.
 """
 
 from __future__ import annotations
@@ -26,38 +24,37 @@ from antecede.tables.order.replay.member import LoggedRow, ReplayedMember, RowOu
 from antecede.tables.order.replay.spec import ADDED_COLUMNS, PER_S, DeliverSpec, DeliverStatus
 from antecede.tables.trace import is_blank
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack some of the types used here
 pc: Any = pyarrow.compute
 
 MAX_TIME_NS = 2**62
-"""Nanoseconds from the epoch beyond which a time is taken for an error (the year 2116)."""
+"""Limit of times, ns from the epoch (the year 2116)."""
 
 ROW_COLUMN = "__antecede_row"
-"""Hidden column: number of the row in a table that an engine sees only a part of."""
+"""Hidden column: number of the row."""
 
 Engine = Callable[[pyarrow.Table, DeliverSpec], pyarrow.Table]
-"""Adds the columns of a spec to a table; rows in any order."""
+"""Function that adds the columns of a spec to a table, rows in any order."""
 
 
 class Key(NamedTuple):
-    """Owner of a log; the group as text, None without one."""
+    """Group (as text, None without one) and observer that own a log."""
 
     group: str | None
     observer: str
 
 
 class ReplayLog(NamedTuple):
-    """Rows of a table by observer, each in order of arrival, and refused ones."""
+    """Rows of a table by observer, each in order of arrival, and rejected ones."""
 
     rows: dict[Key, list[LoggedRow]]
     refused: list[RowOutcome]
 
 
 def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
-    """Return the table, rows as they came, with the columns of `spec.added`.
+    """Return the table, rows in their order, with the added columns of the spec.
 
-    Raises InputError when a column is absent or has a type that cannot serve; rows with bad values
-    or bytes are `refused`.
+    Raises InputError for absent columns and unusable types; rows with bad values are rejected.
     """
     spec.check_columns(table.column_names)
     log = read_log(table, spec)
@@ -77,7 +74,7 @@ def _replay_log(key: Key, rows: list[LoggedRow], spec: DeliverSpec) -> list[RowO
 
 
 def take_all(observer: ReplayedMember, rows: Iterable[LoggedRow]) -> list[RowOutcome]:
-    """Return the rows that leave while an observer takes in others."""
+    """Return the rows that leave while an observer processes others."""
     return [outcome for row in rows for outcome in observer.process_row(row)]
 
 
@@ -90,10 +87,7 @@ def refused(rows: Iterable[LoggedRow], error: LocalError) -> list[RowOutcome]:
 
 
 def read_log(table: pyarrow.Table, spec: DeliverSpec) -> ReplayLog:
-    """Return rows by observer in order of arrival; tickets are row numbers.
-
-    Raises InputError for a column whose type cannot serve.
-    """
+    """Return rows by observer in order of arrival. Raises InputError for unusable types."""
     names, groups = _read_texts(table, spec.observer), _read_texts(table, spec.group)
     observers = [None if is_blank(name) else name for name in names]
     times = times_of_rows(table, spec)
@@ -107,7 +101,7 @@ def read_log(table: pyarrow.Table, spec: DeliverSpec) -> ReplayLog:
     ranked: dict[Key, list[tuple[Any, LoggedRow]]] = {}
     for row, (observer, at) in enumerate(zip(observers, times, strict=True)):
         if observer is None or at is None:
-            lack = f"no {spec.observer}" if observer is None else f"no {spec.time} that can be"
+            lack = f"no {spec.observer}" if observer is None else f"no valid {spec.time}"
             log.refused.append(RowOutcome(row, DeliverStatus.REFUSED, reason=lack))
             continue
         arrival = LoggedRow(row, at, wires[row], bool(sent[row]), to[row], topics[row])
@@ -140,10 +134,7 @@ def check_time_type(kind: Any, spec: DeliverSpec) -> None:
 
 
 def times_of_rows(table: pyarrow.Table, spec: DeliverSpec) -> list[Any]:
-    """Return times as whole nanoseconds, None where out of range.
-
-    A float is read as the decimal that names it, and rounded down.
-    """
+    """Return times as whole ns, None where out of range; floats as their shortest decimal."""
     column: Any = table.column(spec.time)
     check_time_type(column.type, spec)
     if pa.types.is_floating(column.type):
@@ -217,14 +208,14 @@ def added(spec: DeliverSpec) -> tuple[Any, ...]:
 def with_outcomes(
     table: pyarrow.Table, outcomes: Sequence[RowOutcome], spec: DeliverSpec
 ) -> pyarrow.Table:
-    """Append the added columns; the outcomes' tickets are all row numbers, each once."""
+    """Append the added columns; there is one outcome for each row number."""
     by_row = sorted(outcomes)
     assert [outcome.ticket for outcome in by_row] == list(range(table.num_rows))
     for name, field in zip(ADDED_COLUMNS, added(spec), strict=True):
         values = [getattr(outcome, name) for outcome in by_row]
         if name == "status":
             values = [str(status) for status in values]
-        elif name == "seq":  # a relayed message may claim any number as that of its origin
+        elif name == "seq":  # a relayed message may contain any number
             values = [seq if seq is None or seq < MAX_TIME_NS else None for seq in values]
         table = table.append_column(field, pa.array(values, field.type))
     return table
@@ -236,9 +227,9 @@ def with_outcomes(
 def deliver_wide(
     table: pyarrow.Table, spec: DeliverSpec, engine: Engine = deliver_table
 ) -> pyarrow.Table:
-    """Return the table of `deliver_table` by any engine, which gets only the columns it needs.
+    """Return the table of the local engine by any engine, which gets only the columns it needs.
 
-    Columns of any type stay. Without a `tiebreak` rows of equal time go by their place.
+    Without a `tiebreak` rows of equal time keep their order.
     """
     spec.check_columns(table.column_names)
     narrow, inner = _narrow_table(table, spec)
@@ -250,13 +241,12 @@ def deliver_wide(
 
 
 def _narrow_table(table: pyarrow.Table, spec: DeliverSpec) -> tuple[pyarrow.Table, DeliverSpec]:
-    """Return the columns that are read, in types that every engine takes, and their spec."""
     chosen: dict[str, Any] = {}
     for name in spec.used:
         column: Any = table.column(name)
         if name in (spec.observer, spec.group):
             column = _cast(_read_plain(table, name), pa.string(), name)
-        elif pa.types.is_timestamp(column.type):  # Spark knows microseconds only
+        elif pa.types.is_timestamp(column.type):  # Spark has only microseconds
             if name == spec.time:
                 spec = replace(spec, time_unit=column.type.unit)
             column = column.cast(pa.int64())

@@ -1,8 +1,7 @@
-"""Trace of a replayed log: sendings, arrivals, holds and deliveries.
+"""Trace of a replayed log: sends, arrivals, holds and deliveries.
 
-Rows of an observer keep the order of the replay. A held message is delivered right behind the row
-that ended its wait, or the last row before time released it; deliveries keep the order of their
-positions.
+Rows of an observer keep the order of the replay, and deliveries that of their positions. A held
+message is delivered directly after the row that ended its wait.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ARRIVED = (
 
 
 class ExportedTrace(NamedTuple):
-    """The trace, in the schema, and the number of rows without a lane."""
+    """Trace in the schema, and the number of rows without an observer."""
 
     events: pyarrow.Table
     left_out: int
@@ -39,7 +38,6 @@ class ExportedTrace(NamedTuple):
 class _TraceRow(NamedTuple):
     at: int
     behind: int
-    """Row of the observer, in its order, at or behind which this happened."""
     phase: int
     place: int
     event: dict[str, Any]
@@ -74,7 +72,7 @@ def _sort_events(
     for k, arrival in enumerate(arrivals):
         outcome = outcomes[arrival.ticket]
         rows.append(_TraceRow(arrival.time_ns, k, 0, 0, _make_arrival(arrival, outcome)))
-        # Only in total order are own messages delivered, each in its turn.
+        # Own messages have positions only in total order.
         if outcome["position"] is not None:
             delivered.append(_make_delivery(arrival, k, times, outcome))
     delivered.sort(key=lambda row: row.place)
@@ -114,7 +112,6 @@ def _read_message(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _decode_text(payload: bytes | None) -> str | None:
-    """Return a payload as text, where it is printable."""
     if not payload:
         return None
     try:

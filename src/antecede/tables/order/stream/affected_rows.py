@@ -1,11 +1,9 @@
-"""Held rows that a micro-batch can touch, found without reading the others.
+"""Held rows that a micro-batch can affect, found without reading the others.
 
-Held rows lie in segments (`held`), each with indexes of awaited causes and of own identities. The
-kernels follow these from the new rows on: forward, to rows that wait for one that may go, and for
-cycles also backward. They take a table of addresses, one line a segment (`SEGMENT_VIEW` names the columns);
-the last line is the new rows. Keys are compared byte by byte: a hash only finds the place.
-
-The result may hold too many rows, never too few: `tables.order.stream.kernels.drain` decides.
+Each segment of held rows (`held`) has indexes of awaited causes and of own ids. The kernels follow
+these from the new rows: forward, to rows that wait for a releasable one, and for cycles also
+backward. They get a table of addresses, one line a segment; the last line is the new rows. The
+result may contain too many rows, never too few: `kernels.drain` decides.
 """
 
 from __future__ import annotations
@@ -39,14 +37,12 @@ SEGMENT_VIEW = np.dtype(
         )
     ]
 )
-"""A line of the table of segments: seven sizes, then addresses of arrays."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 @inlined
 def _find_slot(slots: Ints, ids: Longs, name: int) -> int:
-    """Return the place in `slots` where that id stands, or where it would."""
     mask = len(slots) - 1
     at = np.int64((np.uint64(name) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
     while slots[at] >= 0 and ids[slots[at]] != name:
@@ -82,7 +78,7 @@ def _count_open_edges(view: Any, row: int) -> int:
 
 @njit
 def _find_dependents(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
-    """Fill `out` with the live rows that wait for a row, in any segment; return how many."""
+    """Fill `out` with the live rows that wait for a row, in any segment; return their number."""
     view = views[name >> 32]
     row = name & 0xFFFFFFFF
     serial = longs_at(view["serial"], view["rows"])[row]
@@ -124,7 +120,7 @@ def _find_dependents(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
 
 @njit
 def _find_awaited(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
-    """Fill `out` with the live rows that a row waits for; return how many."""
+    """Fill `out` with the live rows that a row waits for; return their number."""
     view = views[name >> 32]
     row = name & 0xFFFFFFFF
     serial = longs_at(view["serial"], view["rows"])[row]
@@ -185,7 +181,9 @@ def _find_row(views: Views, serial: int, data: Bits, start: int, stop: int, numb
 def find_held(
     views: Views, serial: Longs, data: Bits, ends: Longs, number: Longs, out: Longs
 ) -> Longs:
-    """Return the live row of each identity (segment << 32 | row), or -1; `out` gets dependent digest."""
+    """Return the live row of each identity (segment << 32 | row), or -1; fill `out` with its
+    digest.
+    """
     rows = np.full(len(serial), -1, np.int64)
     for key in range(len(serial)):
         found = _find_row(views, serial[key], data, ends[key], ends[key + 1], number[key])
@@ -198,7 +196,7 @@ def find_held(
 
 @njit
 def find_lowest(views: Views, serial: Longs, data: Bits, ends: Longs) -> Longs:
-    """Return, by member, the least number among dependent live rows; the greatest integer: none."""
+    """Return, by member, the least number of its live rows; the greatest integer: none."""
     lowest = np.full(len(serial), 2**63 - 1, np.int64)
     for key in range(len(serial)):
         start, stop = ends[key], ends[key + 1]
@@ -256,10 +254,10 @@ def find_next_arrival(views: Views, after: int) -> int:
 
 @njit
 def find_affected(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bool_]]:
-    """Return the rows that may go, or lose a cause to wait for, when the seeds go; and which go.
+    """Return the rows that the release of the seeds affects, and the mask of those released.
 
-    A row that waits for nothing else goes, too, and so on; with `eager` every row that waits for
-    one of them goes. The seeds come first.
+    A row is affected if it can be released, or loses a cause to wait for. With `eager` every row
+    that waits for a released one is released. The seeds come first.
     """
     slots = np.full(1024, -1, np.int32)
     ids = np.empty(1024, np.int64)
@@ -308,15 +306,15 @@ def find_affected(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArr
 
 @njit
 def find_on_cycles(views: Views, new: Longs, joined: Longs) -> Longs:
-    """Return held rows, among them all on a cycle with one of the new rows.
+    """Return held rows that include all on a cycle with a new row.
 
-    `joined` are the new rows that name a held one that stays. A row on a cycle is both behind a new
-    row and before one of these. Both ways are followed in turn, and the shorter one is the answer:
-    where new rows come at the end, or at the beginning, of the held ones, that is at once.
+    `joined` are the new rows that name a held one that stays. A row on a cycle is after a new row
+    and before one of these; both directions are followed alternately, and the shorter one is the
+    result.
     """
     behind, before = _make_empty_set(), _make_empty_set()
     near = np.empty(64, np.int64)
-    step = 0  # how far each list, and the rows in front of it, is followed
+    step = 0  # rows followed in each list
     while True:
         if step == len(joined) + before[2]:
             return before[1][: before[2]].copy()
@@ -333,13 +331,11 @@ def find_on_cycles(views: Views, new: Longs, joined: Longs) -> Longs:
 
 @njit
 def _make_empty_set() -> tuple[Ints, Longs, int]:
-    """Return an empty set of rows: hash table, rows, size."""
     return np.full(1024, -1, np.int32), np.empty(1024, np.int64), 0
 
 
 @njit
 def _add_rows(known: tuple[Ints, Longs, int], near: Longs, last: int) -> tuple[Ints, Longs, int]:
-    """Return the set with the given rows, without those of the last segment."""
     slots, seen, size = known
     for name in near:
         if name >> 32 == last:

@@ -1,12 +1,11 @@
-"""Identities of one micro-batch, numbered, and the shard's knowledge of them.
+"""Ids of one micro-batch, numbered, and what the shard knows of them.
 
-Groups, members and identities get numbers for one step (`kernels.interning`), so that
-`kernels.drain` decides on integers. Three id_tables hold what is known:
+The numbers are valid for one step (`kernels.interning`). Three id tables hold the knowledge:
 
-`g`  groups: serial number, next position, rows held; marked when they began anew
-`i`  ids: release and digest of their content; marked with `IdStates.flag`
-`m`  members (clocks and FIFO): rows held, and ranges of numbers that are out, each with the
-     release and digest of its last one; `i` has single numbers outside of ranges
+- `g`: groups, with serial number, next position, rows held
+- `i`: ids, with release and content digest, and the mark `IdStates.flag`
+- `m`: members (clocks and FIFO), with rows held and ranges of released numbers, each with the
+  release and digest of its last number; single numbers outside of ranges are in `i`
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from antecede.tables.order.stream.storage.id_table import IdEntries, IdTable
 from antecede.tables.order.stream.types import ShardPlan
 
 RESTARTED = 1
-"""Mark of a group that was forgotten and begins anew: its next row with a position is the first."""
+"""Mark of a forgotten group: its next row with a position is the first."""
 
 
 class BatchIds:
-    """The numbering of one step; tables grow as rows are taken in."""
+    """Numbering of one step; tables grow as rows are added."""
 
     def __init__(self, plan: ShardPlan, id_tables: dict[str, IdTable], before: int) -> None:
         self.plan = plan
@@ -36,13 +35,13 @@ class BatchIds:
         self.ranges = ReleasedRanges(np.zeros(0, np.int32), none, none, none, none)
         self.mark, self.flag = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
         self.released, self.digest = none, none
-        self.held_row = none  # by identity: its held row (`affected_rows`), or -1
+        self.held_row = none  # by id: its held row (`affected_rows`), or -1
         forgets = plan.state_ttl >= 0 and before != shape.NO_TIME
         self.limit = before - plan.state_ttl if forgets else shape.NO_TIME
 
     @property
     def size(self) -> int:
-        """Number of identities."""
+        """Number of ids."""
         return self.events.size
 
     def number_groups(self, text: Text, serials: int) -> tuple[Ints, int]:
@@ -68,7 +67,7 @@ class BatchIds:
         return numbers, serials + len(unknown)
 
     def identify(self, group: Ints, text: Text, count: Longs) -> tuple[Ints, Ints]:
-        """Return the number of the name that breaks ties, and the number of the identity."""
+        """Return the index of the name that breaks ties, and the index of the id."""
         if not self.plan.counted:
             id_index = self.events.intern(group, text)
             return id_index, id_index
@@ -78,7 +77,7 @@ class BatchIds:
         return member, self.events.intern(member, Text(numbers.view(np.uint8), ends))
 
     def look_up(self) -> None:
-        """Look up what the id_tables know of the identities that came since the last call."""
+        """Look up the ids that were added since the last call."""
         begin = len(self.flag)
         new = np.arange(begin, self.size, dtype=np.int32)
         owner, text = self.get_keys(new)
@@ -115,12 +114,12 @@ class BatchIds:
         )
 
     def get_numbers(self) -> tuple[Ints, Longs]:
-        """Return member and number of every identity (clocks and FIFO)."""
+        """Return member and number of every id (clocks and FIFO)."""
         text = self.events.get_all()
         return self.events.namespace[: self.size], text.data.view(np.int64)
 
     def get_keys(self, id_index: Ints) -> tuple[Longs, Text]:
-        """Return the keys of identities in the table `i`: serial, and id or member and number."""
+        """Return the keys of ids in the table `i`: serial, and id or member and number."""
         own = self.events.take(id_index)
         if not self.plan.counted:
             return self.serial[self.events.namespace[id_index]], own
@@ -129,7 +128,7 @@ class BatchIds:
         return self.serial[self.members.namespace[member]], _append_numbers(name, own)
 
     def get_names(self, id_index: Ints) -> tuple[Longs, Text, Longs]:
-        """Return serial, name and number of identities, as `affected_rows` compares them."""
+        """Return serial, name and number of ids, as `affected_rows` compares them."""
         if not self.plan.counted:
             owner, text = self.get_keys(id_index)
             return owner, text, np.zeros(len(id_index), np.int64)
@@ -172,18 +171,17 @@ def make_member_entries(
 def make_id_entries(
     known: BatchIds, pick: Ints, states: shape.IdStates, timestamp: Longs
 ) -> IdEntries:
-    """Return the entries of identities for the table `i`."""
+    """Return the entries of ids for the table `i`."""
     owner, text = known.get_keys(pick)
     values = np.stack([states.released[pick], states.digest[pick]], axis=1)
     mark = states.flag[pick]
-    if known.plan.counted:  # that a number is out is told by its member's ranges
+    if known.plan.counted:  # the member's ranges have the released numbers
         mark &= shape.EXCLUDED | shape.ABANDONED
     first = np.arange(len(pick) + 1, dtype=np.int64) * 2
     return IdEntries(owner, text, mark, timestamp, first, values.ravel())
 
 
 def _append_numbers(left: Text, right: Text) -> Text:
-    """Return each string of `left` with that of `right` (of eight bytes) behind it."""
     size = left.size
     width = np.diff(left.ends)
     ends = np.zeros(size + 1, np.int64)

@@ -1,14 +1,9 @@
-"""Columns of a stream over its restarts: additions, refusals, digests of earlier contents.
+"""Columns of a stream over its restarts: additions, rejections, digests of earlier contents.
 
 A restart may add columns, or fields inside structs, and change their order and nullability. A
-column that is gone or has another type is refused, before any row of the micro-batch is kept.
-
-Rows held from before get null in added columns (`joined`). A row's digest covers the content
-columns of its own time. A row that would be a conflict is therefore compared once more, by the
-columns of each earlier time (`compute_earlier_digests`): those that both rows have.
-
-Types are compared without the time zone of timestamps, which is the session's, and without the
-width of offsets.
+removed or retyped column is rejected; time zones of timestamps and widths of offsets do not count.
+Rows held from before get null in added columns. A row's digest covers the content columns of its
+own time, so an apparent conflict is compared again, by the columns that both rows have.
 """
 
 from __future__ import annotations
@@ -41,11 +36,7 @@ _SQL_NAMES = {
 
 
 class StreamColumns(NamedTuple):
-    """Columns of the rows of a stream, as it is started now.
-
-    `content` names those that tell a repeat from a conflict, in the order of the digest.
-    `has_null_marks`: digests cover nulls (`tables.order.row_hash.content_digests`).
-    """
+    """Columns of the rows of a stream, as started now; `content` in the order of the digest."""
 
     rows: pyarrow.Schema
     content: tuple[str, ...]
@@ -53,7 +44,7 @@ class StreamColumns(NamedTuple):
 
 
 class ColumnHistory:
-    """Columns of the last start of a stream, and of each time by which digests were made."""
+    """Columns of the last start of a stream, and of each time at which digests were computed."""
 
     def __init__(self, now: StreamColumns | None) -> None:
         self.now = now
@@ -64,11 +55,7 @@ class ColumnHistory:
     def load(
         self, parts: ShardParts, head: Arrays, held: Callable[[], pyarrow.Schema | None]
     ) -> None:
-        """Take the history from the state of a shard, and compare the columns of now.
-
-        `held` returns the schema of its held rows: states of earlier versions keep no other. Raises
-        InputError when a column is gone or has another type.
-        """
+        """Read the history, and compare the current columns. Raises InputError for removed ones."""
         if PART in head:
             self._digest = head[PART].tobytes()
             self.last, *self.contents = unpacked(parts.open(PART, self._digest))
@@ -82,11 +69,11 @@ class ColumnHistory:
 
     @property
     def has_changed(self) -> bool:
-        """Tell whether the state lacks the columns of now."""
+        """Return whether the state lacks the current columns."""
         return self.now is not None and self.last != self.now.rows
 
     def dump(self, parts: ShardParts) -> dict[str, NDArray[Any]]:
-        """Write the history if it changed; return what the head of the shard keeps of it."""
+        """Write the history if it changed; return its entry for the head of the shard."""
         if self.now is not None:
             content = _normalize_schema(self.now.rows, self.now.content)
             is_new = content not in self.contents
@@ -101,7 +88,7 @@ class ColumnHistory:
         return {PART: np.frombuffer(self._digest, np.uint8)} if self._digest else {}
 
     def compute_earlier_digests(self, rows: pyarrow.Table) -> list[NDArray[np.int64]]:
-        """Return the digests of rows by the content of each earlier time."""
+        """Return the digests of rows by the content columns of each earlier time."""
         if self.now is None:
             return []
         present = _normalize_schema(self.now.rows, self.now.content)
@@ -114,16 +101,12 @@ class ColumnHistory:
 
 
 def unpacked(arrays: Arrays) -> list[pyarrow.Schema]:
-    """Return the schemas in the part `PART`: all columns, then the contents."""
+    """Return the schemas in the blob of columns: all columns, then the contents."""
     return [pa.ipc.read_schema(pa.py_buffer(arrays[str(k)])) for k in range(len(arrays))]
 
 
 def joined(tables: list[pyarrow.Table], now: StreamColumns | None) -> pyarrow.Table:
-    """Return the rows of tables as one, null in absent columns.
-
-    The columns are those of now, else those of the last table. Raises InputError when a table has a
-    column that is gone or has another type.
-    """
+    """Return the rows of tables as one, null in absent columns; raise as `check_columns`."""
     wanted = tables[-1].schema if now is None else now.rows
     is_same = all(table.schema == tables[0].schema for table in tables)
     if not (is_same and _has_same_columns(tables[0].schema, wanted)):
@@ -139,7 +122,7 @@ def _has_same_columns(one: pyarrow.Schema, other: pyarrow.Schema) -> bool:
 
 
 def check_columns(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
-    """Raise InputError that names each column and field that is gone or has another type."""
+    """Raise InputError that names each removed or retyped column and field."""
     found = _find_changes(_get_fields(before), _get_fields(now), "")
     if found:
         raise InputError(
@@ -149,7 +132,7 @@ def check_columns(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
 
 
 def check_nulls(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
-    """Raise InputError where rows from before may have null and the stream has NOT NULL."""
+    """Raise InputError where earlier rows may have null and the stream has NOT NULL."""
     found = _find_not_null(pa.struct(list(before)), pa.struct(list(now)), "")
     if found:
         raise InputError(
@@ -198,7 +181,6 @@ def _normalize_schema(schema: pyarrow.Schema, names: Any = None) -> pyarrow.Sche
 
 
 def _cast_table(table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
-    """Return the columns of a schema; casts add null fields to structs, and drop fields."""
     columns = []
     for field in schema:
         if field.name not in table.column_names:
@@ -215,7 +197,6 @@ def _get_fields(schema: Any) -> dict[str, Any]:
 
 
 def _find_changes(before: dict[str, Any], now: dict[str, Any], inside: str) -> list[str]:
-    """Return what is gone and what has another type, each with its remedy."""
     found = []
     alike = {name.lower(): name for name in now if name not in before}
     for name, kind in before.items():

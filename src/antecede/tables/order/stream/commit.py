@@ -1,4 +1,4 @@
-"""Changes of a step written to the state: held rows, identities, knowledge."""
+"""Commit of a step: changed held rows, ids, and knowledge of ids."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def commit_step(
     split: tuple[Ints, Ints],
     rows: Any,
 ) -> ShardOutput:
-    """Write what changed; return the outcome with the rows that leave."""
+    """Write the changes; return the outcome with the rows that leave."""
     staying, leaving = split
     candidates, old = working.rows, working.held.size
     flag, released = _settle_edges(candidates, working.states, step.plan.timed)
@@ -64,7 +64,6 @@ def commit_step(
 def _collect_rows(
     step: ShardStep, picked: Longs, away: Ints, rows: Any, candidates: int
 ) -> tuple[Any, Longs]:
-    """Return the user's rows that leave or move and the new ones; and where each stands."""
     place = np.full(candidates, -1, np.int64)
     tables = step.held.read_payload(picked[away]) if len(away) else []
     tables = [table for table in tables if table.num_columns]
@@ -112,10 +111,7 @@ def _update_counts(step: ShardStep, working: ReleaseState, leaving: Ints, fresh:
 
 
 def _write_ids(step: ShardStep, working: ReleaseState, settled: Ints) -> None:
-    """Write what is known now of groups, ids and members, and forget what is too old.
-
-    `settled` are the candidates that leave, and the new ones that stay.
-    """
+    """Write the knowledge of `settled` candidates: those that leave, and new ones that stay."""
     known = step.ids
     states, order = working.states, working.order
     if not step.plan.timed:
@@ -150,7 +146,6 @@ def _write_ids(step: ShardStep, working: ReleaseState, settled: Ints) -> None:
 def _settle_edges(
     rows: shape.Candidates, states: shape.IdStates, timed: bool
 ) -> tuple[Bits, Longs]:
-    """Return edges and lifts with what came of the causes in this step."""
     flag = rows.edge_flag.copy()
     done = (states.flag[rows.cause] & shape.DONE) != 0
     done &= (flag & (shape.ABANDONED_CAUSE | shape.SETTLED)) == 0
@@ -167,22 +162,18 @@ def _settle_edges(
 
 
 def _find_changed(first: Longs, before: Bits, after: Bits, pick: Ints) -> NDArray[np.bool_]:
-    """Return which of the picked rows, all held before, have a flag that changed."""
     different = np.concatenate([[0], np.cumsum(before != after[: len(before)])])
     changed: NDArray[np.bool_] = different[first[pick + 1]] != different[first[pick]]
     return changed
 
 
 def _find_numbers(given: Ints, size: int) -> Ints:
-    """Return which of the numbers 0 to size - 1 are given, sorted; -1 is none."""
     found = np.zeros(size + 1, np.bool_)
     found[given] = True
     return np.flatnonzero(found[:size]).astype(np.int32)
 
 
 def _make_holds_rows_test(column: int) -> Any:
-    """Return the test of table entries whose count of held rows is not 0."""
-
     def test(entries: IdEntries) -> NDArray[np.bool_]:
         holds: NDArray[np.bool_] = entries.values[entries.first[:-1] + column] > 0
         return holds

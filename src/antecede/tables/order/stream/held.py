@@ -1,9 +1,8 @@
 """Held rows of a shard: immutable segments, indexed by awaited causes.
 
-A micro-batch adds one segment; afterwards only the bits of its departed rows are written again. A row
-whose cause has come moves to a new segment, with the kept facts of that cause. Pieces of about one
-size are merged, segments nearly empty are written anew. The user's rows lie in the segment as mapped
-Arrow IPC.
+A micro-batch adds one segment; afterwards only the bits of its released rows are rewritten. A row
+whose cause has come moves to a new segment. Segments of about one size are merged; nearly empty
+segments are rewritten. The user's rows are in the segment as mapped Arrow IPC.
 """
 
 from __future__ import annotations
@@ -44,11 +43,7 @@ _BYTES = 128 * 2**20
 
 
 class HeldRows(NamedTuple):
-    """n rows by their control columns; edges of row r: first[r]:first[r + 1].
-
-    `serial` is the number of the group, `lift` the latest release of a cause that is out already,
-    `mark` a flag of the row's outcome, `link` the bits of `kernels.rows`.
-    """
+    """Control columns of n rows; edges of row r: first[r]:first[r + 1]."""
 
     serial: Longs
     group: Text
@@ -81,7 +76,7 @@ class HeldRows(NamedTuple):
 
 
 def concatenate_rows(parts: list[HeldRows]) -> HeldRows:
-    """Return the rows of several parts, one behind the other."""
+    """Return the rows of several parts, in their order."""
     join: dict[str, Any] = dict.fromkeys(("group", "name", "cause"), concatenate_strings)
     join["first"] = concatenate_offsets
     columns = zip(HeldRows._fields, zip(*parts, strict=True), strict=True)
@@ -90,7 +85,7 @@ def concatenate_rows(parts: list[HeldRows]) -> HeldRows:
 
 @dataclass(frozen=True, slots=True)
 class HeldSegment:
-    """A sealed segment: number, rows, live rows, bytes, digests of both parts."""
+    """Immutable segment: number, rows, live rows, bytes, digests of both blobs."""
 
     number: int
     count: int
@@ -101,7 +96,7 @@ class HeldSegment:
 
 
 class HeldSegments:
-    """The held rows of one shard, in segments from old to new."""
+    """Held rows of one shard, in segments from old to new."""
 
     def __init__(self, parts: ShardParts, columns: StreamColumns | None = None) -> None:
         self.blobs = parts
@@ -123,8 +118,8 @@ class HeldSegments:
     def make_views(self, new: Arrays, without: Longs | None = None) -> tuple[Views, list[Arrays]]:
         """Return the table of segments, `new` the last, and the arrays that it points to.
 
-        Rows of `without` (segment << 32 | row) count as gone. The views are addresses in the arrays:
-        keep the arrays as long as the views.
+        Rows of `without` (segment << 32 | row) count as removed. Keep the arrays as long as the
+        views.
         """
         opened = [self._open(segment) for segment in self.segments] + [new]
         for number, rows in _split_by_segment(without) if without is not None else ():
@@ -133,7 +128,7 @@ class HeldSegments:
         return np.array([_make_view(arrays) for arrays in opened], SEGMENT_VIEW), opened
 
     def read_rows(self, picked: Longs) -> HeldRows:
-        """Return rows by segment and row (segment << 32 | row), sorted."""
+        """Return rows, given as segment << 32 | row, sorted."""
         parts = [
             _read_rows(self._open(self.segments[number])).take(rows)
             for number, rows in _split_by_segment(picked)
@@ -141,7 +136,7 @@ class HeldSegments:
         return concatenate_rows(parts) if parts else make_empty_rows()
 
     def read_payload(self, picked: Longs) -> list[pyarrow.Table]:
-        """Return the user's rows of those, in the same order, as one table a segment."""
+        """Return the user's columns of those rows, in the same order, as one table a segment."""
         tables = []
         for number, rows in _split_by_segment(picked):
             table: Any = read_payload(self._open(self.segments[number]))
@@ -149,14 +144,14 @@ class HeldSegments:
         return tables
 
     def read_schema(self) -> pyarrow.Schema | None:
-        """Return the columns of the user's rows in the newest segment; None where there are none."""
+        """Return the columns of the user's rows in the newest segment; None without rows."""
         if not self.segments:
             return None
         rows = read_payload(self._open(self.segments[-1]))
         return rows.schema if rows.num_columns else None
 
     def remove(self, picked: Longs) -> None:
-        """Mark rows as gone."""
+        """Mark rows as removed."""
         for number, rows in _split_by_segment(picked):
             segment = self.segments[number]
             dead = self._read_dead(segment)
@@ -165,7 +160,7 @@ class HeldSegments:
             self._dead[segment.number] = dead
 
     def add(self, rows: HeldRows, payload: pyarrow.Table | None) -> None:
-        """Hold rows, write what `remove` changed, and merge where there are many segments."""
+        """Add rows, write removals, and merge segments."""
         for at, segment in reversed(list(enumerate(self.segments))):
             if segment.live == 0:
                 self._delete(segment)
@@ -184,11 +179,11 @@ class HeldSegments:
                 self.segments[at] = replace(segment, dead=digest)
 
     def list_rows(self) -> Longs:
-        """Return all held rows, by segment and row."""
+        """Return all held rows, as segment << 32 | row."""
         return self._list_live(0, len(self.segments))
 
     def read_all(self) -> tuple[HeldRows, list[pyarrow.Table]]:
-        """Return all held rows, and the user's rows as one table a segment."""
+        """Return all held rows, and the user's columns as one table a segment."""
         every = self.list_rows()
         return self.read_rows(every), self.read_payload(every)
 
@@ -247,14 +242,14 @@ class HeldSegments:
         return dump_segments("held.pieces", "held.digests", self.next, self.segments)
 
     def load(self, head: Arrays) -> None:
-        """Take the segments from the head of the shard."""
+        """Read the segments from the head of the shard."""
         self.next, self.segments = load_segments(
             HeldSegment, head["held.pieces"], head["held.digests"]
         )
 
 
 def make_empty_rows() -> HeldRows:
-    """Return no rows at all."""
+    """Return zero rows."""
     none = np.zeros(0, np.int64)
     bits = np.zeros(0, np.uint8)
     text = Text(bits, np.zeros(1, np.int64))
@@ -305,7 +300,7 @@ def make_segment_arrays(rows: HeldRows, dead: Bits | None = None) -> Arrays:
 
 
 def read_payload(arrays: Arrays) -> pyarrow.Table:
-    """Return the user's rows of a segment; a table of no columns where none were given."""
+    """Return the user's rows of a segment; a table without columns if it has none."""
     if "payload" not in arrays:
         nothing: pyarrow.Table = pa.table({}).select([])
         return nothing
@@ -351,7 +346,6 @@ def _read_rows(arrays: Arrays) -> HeldRows:
 
 
 def _split_by_segment(picked: Longs) -> list[tuple[int, Ints]]:
-    """Return (segment, rows) for sorted rows given as segment << 32 | row."""
     if not len(picked):
         return []
     segments = picked >> 32
@@ -364,8 +358,8 @@ def _split_by_segment(picked: Longs) -> list[tuple[int, Ints]]:
 def _to_int32_ends(text: Text) -> Ints:
     if text.ends[-1] >= 2**31:
         raise InputError(
-            "the ids of the rows that one shard holds in one micro-batch come to 2 GiB of text: "
-            "take smaller micro-batches (maxOffsetsPerTrigger, maxFilesPerTrigger) or more shards"
+            "the ids of the rows that one shard holds of a micro-batch exceed 2 GiB: use smaller "
+            "micro-batches (maxOffsetsPerTrigger, maxFilesPerTrigger) or more shards"
         )
     return text.ends.astype(np.int32)
 

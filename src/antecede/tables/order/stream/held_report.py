@@ -12,22 +12,15 @@ from antecede.tables.order.stream.kernels.rows import ABANDONED_CAUSE, SETTLED
 from antecede.tables.order.stream.storage.blobs import BlobStore, ShardParts, opened
 
 Key = tuple[int, bytes, int]
-"""Serial of the group, name, number: the identity of a row in one shard."""
 
 MAX_ROOTS = 20
-"""So many missing causes at most are named for one row."""
 MAX_COUNTED_ROWS = 50_000
-"""Up to so many rows in a shard the number of rows behind each is counted."""
+"""Rows in a shard up to which dependents are counted."""
 _BLOCK = 4096
 
 
 class WaitingRow(NamedTuple):
-    """A held row: identity, start of its wait, awaited identities.
-
-    `causes` are its own; `missing_causes` are those at the root, which are absent, `more` if not
-    all are named; `behind` is the number of rows that wait for it, also indirectly (None where more
-    than `COUNTED` rows are held).
-    """
+    """Held row; `missing_causes` are the absent causes at the root of its wait."""
 
     group: str
     name: str
@@ -40,7 +33,7 @@ class WaitingRow(NamedTuple):
 
 
 def held_by(blobs: BlobStore) -> list[WaitingRow]:
-    """Return the rows that a shard holds, the longest waiting first."""
+    """Return the rows that a shard holds, the longest wait first."""
     head = blobs.get("head")
     if head is None:
         return []
@@ -95,7 +88,6 @@ def _make_keys(serial: Any, name: Text, number: Any) -> list[Key]:
 
 
 def _sort_causes_first(needs: list[list[Key]], place: dict[Key, int]) -> list[int]:
-    """Return the rows, each behind those that it waits for."""
     left = [sum(cause in place for cause in causes) for causes in needs]
     after: list[list[int]] = [[] for _ in needs]
     for row, causes in enumerate(needs):
@@ -132,7 +124,6 @@ def _find_roots(
 def _count_dependents(
     needs: list[list[Key]], place: dict[Key, int], order: list[int]
 ) -> list[int | None]:
-    """Return how many rows wait for each row, directly or by way of others."""
     behind: list[int | None] = [0] * len(needs)
     for start in range(0, len(order), _BLOCK):
         block = {row: bit for bit, row in enumerate(order[start : start + _BLOCK])}

@@ -18,22 +18,18 @@ from antecede.tables.order.stream.step import EMPTY_SEGMENT, LATE_MARK, ReleaseS
 from antecede.tables.order.stream.types import Links, ShardOutput
 
 _SHARED_COLUMNS = ("time", "arrived", "digest", "number", "first", "edge_flag", "cause_release")
-"""Columns that held rows and candidates share."""
 POLICIES = {"hold": shape.HOLD, "release": shape.RELEASE, "drop": shape.DROP}
 
 
 class AppliedPolicy(NamedTuple):
-    """A policy, and the arrival up to which it applies."""
+    """Policy, and the arrival up to which it applies."""
 
     policy: str
     cutoff: int
 
 
 def release_rows(step: ShardStep, new: shape.Candidates) -> ReleaseState:
-    """Release rows; beyond `max_held_rows` also the oldest that wait.
-
-    Raises InputError where none of those may go.
-    """
+    """Release rows; beyond `max_held_rows` also the oldest held ones, or raise InputError."""
     cutoff = NO_TIME if step.clock == NO_TIME else step.clock - step.plan.patience
     turns = [AppliedPolicy(step.plan.policy, cutoff)]
     while True:
@@ -45,7 +41,6 @@ def release_rows(step: ShardStep, new: shape.Candidates) -> ReleaseState:
 
 
 def _settle(step: ShardStep, new: shape.Candidates, turns: list[AppliedPolicy]) -> ReleaseState:
-    """Release what can go: the new rows and the held ones that they can touch."""
     known = step.ids
     picked = _find_affected(step, new, turns)
     held = step.held.read_rows(picked)
@@ -73,14 +68,14 @@ def _settle(step: ShardStep, new: shape.Candidates, turns: list[AppliedPolicy]) 
 
 
 def _find_affected(step: ShardStep, new: shape.Candidates, turns: list[AppliedPolicy]) -> Longs:
-    """Return the held rows (segment << 32 | row, sorted) that this step may touch."""
+    """Return the held rows (segment << 32 | row, sorted) that this step may affect."""
     known = step.ids
     if not step.held.count:
         return np.zeros(0, np.int64)
     if len(turns) > 1:
         return step.held.list_rows()
     new_rows = step.to_held_rows(new)
-    # Of rows that have no identity at all nothing can be held: then `new_rows` has none of them.
+    # Without any id `new_rows` is empty.
     dead = (new.status != shape.PENDING).astype(np.uint8)[: new_rows.size]
     views, _opened = step.held.make_views(make_segment_arrays(new_rows, dead))
     last = np.int64(len(views) - 1) << 32
@@ -94,7 +89,7 @@ def _find_affected(step: ShardStep, new: shape.Candidates, turns: list[AppliedPo
     alive[reached[gone & ~old] & 0xFFFFFFFF] = False
     if turns[-1].policy != "hold" and step.clock != NO_TIME:
         overdue = affected_rows.find_overdue(views, turns[-1].cutoff)
-        if len(overdue):  # whether these leave is not sure: one on a cycle does not
+        if len(overdue):  # rows on a cycle stay
             reached, _ = affected_rows.find_affected(views, np.concatenate([seeds, overdue]), eager)
             touched = reached[reached < last]
     if not eager and alive.any():
@@ -108,7 +103,6 @@ def _find_affected(step: ShardStep, new: shape.Candidates, turns: list[AppliedPo
 
 
 def _join_candidates(step: ShardStep, held: HeldRows, new: shape.Candidates) -> shape.Candidates:
-    """Return held rows and new ones as candidates, the identities of all numbered."""
     known = step.ids
     if not held.size:
         return new._replace(edge_flag=new.edge_flag.copy(), status=new.status.copy())
@@ -133,7 +127,6 @@ def _join_candidates(step: ShardStep, held: HeldRows, new: shape.Candidates) -> 
 
 
 def _find_lowest(step: ShardStep, states: shape.IdStates, picked: Longs) -> None:
-    """Learn the least number that each member has among held rows that are no candidates."""
     known = step.ids
     if not step.held.count:
         return
@@ -154,14 +147,14 @@ def _count_overflow(step: ShardStep, working: ReleaseState) -> int:
 def _make_overflow_policy(
     step: ShardStep, working: ReleaseState, over: int, cutoff: int
 ) -> AppliedPolicy:
-    """Return the turn that ends the wait of at least `over` more of the oldest rows."""
+    """Return the policy that ends the wait of at least `over` more of the oldest rows."""
     if step.plan.on_overflow == "fail" or step.clock == NO_TIME:
-        untimed = "" if step.plan.on_overflow == "fail" else " (there is no clock to go by)"
+        untimed = "" if step.plan.on_overflow == "fail" else " (without a clock)"
         raise InputError(
-            f"{step.plan.max_held_rows + over} rows of one shard would wait for causes that have "
-            f"not come; it may hold {step.plan.max_held_rows}{untimed}: give max_held_rows= a "
-            'greater number, on_overflow="release" or "drop" to let the oldest go, or on_missing= '
-            "and patience= so that rows do not wait for good"
+            f"{step.plan.max_held_rows + over} rows of one shard wait for causes, and its limit is "
+            f"{step.plan.max_held_rows}{untimed}: raise max_held_rows=, set "
+            'on_overflow="release" or "drop" for the oldest rows, or limit waits by on_missing= '
+            "and patience="
         )
     pending = working.rows.arrived[working.rows.status == shape.PENDING]
     others = step.held.read_rows(np.setdiff1d(step.held.list_rows(), working.picked))
@@ -169,14 +162,14 @@ def _make_overflow_policy(
     later = times[times > cutoff]
     if not len(later):
         raise InputError(
-            f"{over} rows more than max_held_rows={step.plan.max_held_rows} wait in one shard, for "
-            "rows that wait as well: give a greater number"
+            f"{over} rows more than max_held_rows={step.plan.max_held_rows} wait in one shard, and "
+            "none can be released: raise it"
         )
     return AppliedPolicy(step.plan.on_overflow, int(later[min(over, len(later)) - 1]))
 
 
 def make_output(step: ShardStep, working: ReleaseState) -> tuple[ShardOutput, Ints, Ints]:
-    """Return what leaves, with the candidates that stay and those that leave, in order."""
+    """Return the output, the candidates that stay, and those that leave, in order."""
     rows, order = working.rows, working.order
     positioned = order.row[: working.count]
     aside = np.flatnonzero((rows.status != shape.PENDING) & (order.position < 0))
@@ -218,14 +211,13 @@ def _list_causes(
 
 
 def _assign_rows(rows: shape.Candidates, states: shape.IdStates) -> None:
-    """Set the candidate that stands for each identity."""
     pending = np.flatnonzero(rows.status == shape.PENDING)
     states.row[rows.id_index[pending]] = pending
     states.digest[rows.id_index[pending]] = rows.digest[pending]
 
 
 def _has_staying_cause(rows: shape.Candidates, place: Longs, gone: Longs) -> NDArray[np.bool_]:
-    """Return which rows name a held row (`place`, by identity) that is none of `gone` (sorted)."""
+    """Return which rows name a held row (`place`, by id) that is not in `gone` (sorted)."""
     named = place[rows.cause]
     at = np.searchsorted(gone, named)
     stays = named >= 0

@@ -1,15 +1,10 @@
 """Causal release for one shard of a stream: rows in, rows out in causal order.
 
-A shard holds many groups. Its state is a head of a few kilobytes and many immutable parts
-(`storage.blobs`), so that a micro-batch reads and writes only the new:
-
-`batch_ids`  groups, ids and members, in three id_tables of sealed segments
-`held`       the rows that wait, in segments, found by awaited causes (`affected_rows`)
-
-A step (`step`) numbers the identities of the new rows, wakes the held rows that these can touch,
-hands both to `kernels.drain`, which decides on integers (`release`), and writes the changes
-(`commit`). Other held rows are not read. `tests/tables/order/stream/reference.py` is the same with
-dictionaries and sets; tests compare both, batch by batch.
+The state is a head of a few kilobytes and many immutable blobs (`storage.blobs`), so that a
+micro-batch reads and writes only what is new: `batch_ids` (id tables) and `held` (rows that wait).
+A step numbers the ids of the new rows and finds the held rows that these can affect. Then
+`kernels.drain` decides on integers (`release`), and `commit` writes the changes. Tests compare it
+with `tests/tables/order/stream/reference.py`, batch by batch.
 """
 
 from __future__ import annotations
@@ -44,7 +39,7 @@ from antecede.tables.order.stream.types import (
 
 
 def number_rows(step: ShardStep, batch: Batch) -> shape.Candidates:
-    """Number the new rows and settle which of them stand for their identity."""
+    """Number the new rows and choose which of them represent their id."""
     known = step.ids
     valid = np.flatnonzero(batch.status == 0).astype(np.int32)
     whole = len(valid) == len(batch.status)
@@ -83,10 +78,7 @@ def number_rows(step: ShardStep, batch: Batch) -> shape.Candidates:
 def compare_common_columns(
     rows: shape.Candidates, step: ShardStep, columns: ColumnHistory, table: pyarrow.Table
 ) -> None:
-    """Mark a conflict as a duplicate where it is one by the columns that both rows have.
-
-    `table` has the user's rows of the batch. Sets `rows.status`.
-    """
+    """Mark a conflict in `rows.status` as a duplicate if it is one by the common columns."""
     at = np.flatnonzero(rows.status == shape.CONFLICT)
     if len(at):
         given: Any = table
@@ -96,19 +88,18 @@ def compare_common_columns(
 
 
 def _find_arrivals(step: ShardStep, time: Longs) -> Longs:
-    """Patience runs from a row's time, or from the clock when the row came after it."""
+    """Return the start of patience: the row's time, or the clock when the row came later."""
     if not step.plan.timed:
         return np.full(len(time), step.clock, np.int64)
     return np.maximum(np.where(time == NO_TIME, step.clock, time), step.previous_clock)
 
 
 FORMAT = 2
-"""Of the head."""
 _MAX_MERGED_IDS = 524_288
 
 
 class Shard:
-    """One shard; `step` takes a micro-batch and keeps the state in `store`."""
+    """Shard of a stream, with its state in `blobs`."""
 
     def __init__(self, plan: ShardPlan, blobs: BlobStore) -> None:
         self.plan = plan
@@ -128,16 +119,16 @@ class Shard:
 
     @property
     def held_rows(self) -> int:
-        """Number of rows held back."""
+        """Number of rows held."""
         return self.held.count
 
     @property
     def size(self) -> int:
-        """Bytes of the state, the head aside."""
+        """Bytes of the state, without the head."""
         return self.held.size + sum(table.size for table in self.id_tables.values())
 
     def keep(self) -> None:
-        """Write the head: without it nothing of a step is kept."""
+        """Write the head, which makes the last step permanent."""
         facts = [FORMAT, self.plan.counted, self.clock, self.serials]
         arrays: dict[str, NDArray[Any]] = {"head": np.array(facts, np.int64)}
         for table in self.id_tables.values():
@@ -153,13 +144,16 @@ class Shard:
         form, counted, self.clock, self.serials = (int(fact) for fact in head["head"][:4])
         if form != FORMAT:
             raise InputError(
-                f"this checkpoint was written by another version of antecede (format {form}, "
-                f"this one writes {FORMAT}): go on with that version, or start from a new one"
+                f"this checkpoint was written by another version of antecede (format {form}, this "
+                f"one writes {FORMAT}): continue with that version, or start from a new checkpoint"
             )
         if self.plan.about:
             check_same_stream(head["about"].tobytes().decode(), self.plan.about)
         if bool(counted) != self.plan.counted:
-            raise InputError("this checkpoint was written with another way of naming causes")
+            raise InputError(
+                "this checkpoint has other key columns (ids, or members and numbers): use "
+                "those, or start from a new checkpoint"
+            )
         for table in self.id_tables.values():
             table.load(head)
         self.held.load(head)
@@ -168,11 +162,10 @@ class Shard:
     # -- a step -----------------------------------------------------------------------------
 
     def step(self, batch: Batch, now: int = NO_TIME, rows: Any = None) -> ShardOutput:
-        """Take in a micro-batch; `now` is the clock (timed: the greatest time seen anywhere).
+        """Process a micro-batch; `now` is the clock (timed: the greatest time seen anywhere).
 
-        `rows` are the user's rows of the batch, an Arrow table, or None. Writes the changes to
-        `store`, the head included. Raises InputError, and keeps nothing, when more rows would be
-        held than the plan allows and none may go.
+        `rows` are the user's rows of the batch, an Arrow table, or None. Raises InputError, and
+        writes nothing, when more rows would be held than the plan allows and none may be released.
         """
         batch, before = make_writable(batch), self.clock
         self.clock = max(before, now)
@@ -191,7 +184,7 @@ class Shard:
         return outcome
 
     def pass_time(self, now: int) -> None:
-        """Let the clock go on where no row comes and none is held; writes the head if it does."""
+        """Advance the clock where no row comes and none is held; write the head if it moves."""
         if now > self.clock:
             self.clock = now
             self.keep()
@@ -205,7 +198,7 @@ class Shard:
         return None if least == 2**63 - 1 else max(self.clock - int(least), 0)
 
     def deadline(self) -> int | None:
-        """Return the next end of a held row's patience after the present; None: there is none."""
+        """Return the next time at which a held row's patience ends; None: never."""
         if self.plan.policy == "hold" or not self.held.count:
             return None
         views, _opened = self.held.make_views(EMPTY_SEGMENT)

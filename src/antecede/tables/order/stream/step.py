@@ -1,4 +1,4 @@
-"""State shared by the parts of a shard's step: known identities, candidates."""
+"""State of one step of a shard: known ids, candidates, and the rows under release."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from antecede.tables.order.stream.storage.id_table import IdTable
 from antecede.tables.order.stream.types import ShardPlan
 
 LATE_MARK = 1
-"""Mark of a held row: a row that needs it went without it before it came."""
+"""Mark of a held row: a dependent was released without it before it came."""
 EMPTY_SEGMENT = make_segment_arrays(make_empty_rows(), np.zeros(0, np.uint8))
-"""In place of rows that are no segment yet, where the segments alone are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseState:
-    """The candidates of a step: held rows by segment and row, the new ones behind them."""
+    """Candidates of a step: held rows by segment and row, followed by the new ones."""
 
     picked: Longs
     held: HeldRows
@@ -40,23 +39,23 @@ class ReleaseState:
 
 @dataclass(slots=True)
 class ShardStep:
-    """One micro-batch of a shard under way."""
+    """Micro-batch of a shard in progress."""
 
     plan: ShardPlan
     held: HeldSegments
     id_tables: Mapping[str, IdTable]
     ids: BatchIds
-    previous_clock: int  # The clock until this step
+    previous_clock: int  # clock until this step
     clock: int
-    serials: int  # Groups that were ever numbered
+    serials: int  # number of groups so far
 
     def make_tie_names(self) -> shape.TieNames:
-        """Return the names by which rows of the same release go in order."""
+        """Return the names that order rows of the same release."""
         names = self.ids.members if self.plan.counted else self.ids.events
         return shape.TieNames(names.pool, names.ends, self.plan.numbers)
 
     def make_states(self) -> shape.IdStates:
-        """Return a fresh copy of what is known of each identity."""
+        """Return a fresh copy of the state of each id."""
         known = self.ids
         member, number = np.empty(0, np.int32), np.empty(0, np.int64)
         if self.plan.counted:
@@ -72,7 +71,7 @@ class ShardStep:
         )
 
     def mark_held_ids(self, states: shape.IdStates) -> None:
-        """Mark the identities that a held row has; each is looked up once a step."""
+        """Mark the ids of held rows; each is looked up once a step."""
         known = self.ids
         begin = len(known.held_row)
         known.held_row = np.concatenate([known.held_row, np.full(known.size - begin, -1, np.int64)])
@@ -89,7 +88,7 @@ class ShardStep:
         states.row[known.held_row >= 0] = shape.ELSEWHERE
 
     def to_held_rows(self, new: shape.Candidates) -> HeldRows:
-        """Return the new rows as they would be held; what has no identity has no name."""
+        """Return the new rows as held rows; rows without an id have no name."""
         known = self.ids
         valid = new.id_index >= 0
         id_index = np.where(valid, new.id_index, 0)

@@ -12,17 +12,16 @@ from antecede.tables.order.stream.types import Batch, ShardPlan
 
 
 def warm_up_once(has_counts: bool) -> None:
-    """Do `warm_up` in one of a machine's processes that share a cache, while the others wait."""
+    """Run `warm_up` in one process of those on a machine that share a cache; the others wait."""
     with first_on_machine(f"stream-{'counts' if has_counts else 'ids'}") as first:
         if first:
             warm_up(has_counts)
 
 
 def warm_up(has_counts: bool) -> None:
-    """Compile the kernels of a stream by ids (`counted`: by member and number), or load them.
+    """Compile the kernels of a stream by ids, or by member and number, or load them.
 
-    A shard takes an effect before its cause, and reads its own state back. Spark's workers find the
-    code in the cache.
+    A shard gets an effect before its cause, and reads its own state back.
     """
     state = Memory()
     for policy in ("release", "drop"):

@@ -1,14 +1,13 @@
-"""Causal release, compiled: the held and new rows that may go now, in order.
+"""Causal release of the held and new rows that are deliverable, in order.
 
-Every row has a id_index (the number of its identity) and links to the states of its causes.
-`flag[id_index]` is the identity's fate: DONE (it has a position), ASIDE (it will never have one),
-GIVEN_UP (a row was released without it), FORGOTTEN (DONE, content unknown). Rows whose last open
-cause gets DONE follow in a queue, each with its r (release) and d (depth among the rows of this
-step with the same r). Sorting by (r, d, time, identity), the definition of
-`tables.kernels.topological`, makes the order independent of the batch's.
+Every row has an id index and edges to the id indexes of its causes. `flag[id_index]` is the id's
+state: DONE (it has a position), EXCLUDED (it never gets one), ABANDONED (a row was released without
+it), FORGOTTEN (DONE, content unknown). A row enters a queue when its last open cause is DONE. Rows
+are sorted by (r, d, time, identity), the definition of `tables.kernels.topological`, so their order
+does not depend on that of the batch.
 
-`wait` counts a row's open links; `dependents` is the reverse of the links, by counting sort.
-Everything is O((rows + links) log rows); nothing is recursive.
+`wait` counts a row's open edges; `dependents` is the reverse of the edges, by counting sort. The
+time is O((rows + edges) log rows); nothing is recursive.
 """
 
 from __future__ import annotations
@@ -52,11 +51,10 @@ def _is_before(rows: Candidates, names: TieNames, a: int, b: int) -> bool:
 
 @njit
 def admit(rows: Candidates, states: IdStates, names: TieNames, held: int) -> None:
-    """Choose the new rows that stand for their identity; mark the others as repeats.
+    """Choose the new rows that represent their id; mark the others as repeats.
 
-    Of several new rows with one identity the first by the tie rule wins. A row that names itself
-    stands for nothing, as in a batch. `states.row` must name the held rows. Sets status and
-    `states.row`, `digest`.
+    Of several new rows with one id the first by the tie rule is chosen. A row that names itself
+    represents nothing, as in a batch. `states.row` must name the held rows.
     """
     for row in range(held, len(rows.id_index)):
         id_index = rows.id_index[row]
@@ -97,7 +95,6 @@ def _has_self_cause(rows: Candidates, row: int) -> bool:
 
 @njit
 def _count_open_edges(rows: Candidates, states: IdStates) -> tuple[Ints, Longs, Ints]:
-    """Return each row's number of open links, and the dependents of each id_index."""
     wait = np.zeros(len(rows.id_index), np.int32)
     start = np.zeros(len(states.flag) + 1, np.int64)
     for row in range(len(wait)):
@@ -129,7 +126,6 @@ def _count_open_edges(rows: Candidates, states: IdStates) -> tuple[Ints, Longs, 
 def _compute_release(
     rows: Candidates, states: IdStates, rule: ReleaseRule, order: ReleaseOrder, row: int
 ) -> None:
-    """Compute the row's release and depth, once its causes are released."""
     at = max(rows.time[row], rows.cause_release[row])
     depth = 0
     for edge in range(rows.first[row], rows.first[row + 1]):
@@ -192,7 +188,6 @@ def _exclude_cycles(rows: Candidates, states: IdStates, start: Longs, dependents
 def _drop_rows(
     rows: Candidates, states: IdStates, rule: ReleaseRule, start: Longs, dependents: Ints
 ) -> None:
-    """Policy drop: set hopeless rows aside, and rows that need them."""
     doomed = np.empty(len(rows.id_index), np.int32)
     size = 0
     for row in range(len(rows.id_index)):
@@ -215,7 +210,6 @@ def _drop_rows(
 
 @njit
 def _is_hopeless(rows: Candidates, states: IdStates, rule: ReleaseRule, row: int) -> bool:
-    """Policy drop: a cause was set aside, or has not come in time."""
     late = rule.now != shape.NO_TIME and rows.arrived[row] <= rule.cutoff
     for edge in range(rows.first[row], rows.first[row + 1]):
         cause = rows.cause[edge]
@@ -240,10 +234,9 @@ def _find_lowest(rows: Candidates, states: IdStates) -> Longs:
 
 @njit
 def _abandon_causes(rows: Candidates, states: IdStates, rule: ReleaseRule, wait: Ints) -> bool:
-    """Policy release: stop waiting for causes that did not come within patience.
+    """Abandon causes that did not come within patience; return whether there are any.
 
-    An earlier number of the same member that is held stands in for one that never came: it goes
-    first. Returns whether any cause was given up.
+    A held earlier number of the same member takes precedence over one that never came.
     """
     counted = len(states.member) > 0 and len(rows.id_index) > 0
     lowest = _find_lowest(rows, states) if counted else np.empty(0, np.int64)
@@ -266,8 +259,6 @@ def _abandon_causes(rows: Candidates, states: IdStates, rule: ReleaseRule, wait:
 
 
 class _OpenEdges(NamedTuple):
-    """Number of open links of each row, and the rows that wait for each id_index."""
-
     wait: Ints
     start: Longs
     dependents: Ints
@@ -283,8 +274,7 @@ def settle(
 ) -> int:
     """Release rows, then apply the policy; return how many rows got a position.
 
-    `order.row` begins with the numbers of the `released` ones before. Rows set aside have their
-    status set; rows still PENDING are to be held back.
+    `order.row` begins with the `released` rows of earlier calls. PENDING rows remain held.
     """
     opened = _OpenEdges(*_count_open_edges(rows, states))
     released = _drain(rows, states, names, rule, order, opened, released)
@@ -305,7 +295,6 @@ def _drain(
     opened: _OpenEdges,
     begin: int,
 ) -> int:
-    """Release every row that waits for nothing, in order; return how many have gone in all."""
     end = _release_in_causal_order(rows, states, rule, order, *opened, begin)
     gone = order.row[begin:end]
     time = rows.time[gone]
@@ -328,7 +317,6 @@ def _release_in_causal_order(
     dependents: Ints,
     begin: int,
 ) -> int:
-    """Release every row that waits for nothing, causes before effects."""
     end = begin
     for row in range(len(wait)):
         if rows.status[row] == shape.PENDING and wait[row] == 0:
@@ -355,7 +343,6 @@ def _release_in_causal_order(
 def _assign_positions(
     rows: Candidates, names: TieNames, order: ReleaseOrder, begin: int, end: int
 ) -> None:
-    """Sort rows of equal (r, d, time) by identity, and give all their positions."""
     at = begin
     while at < end:
         stop = at + 1
@@ -381,7 +368,6 @@ def _is_tied(rows: Candidates, order: ReleaseOrder, a: int, b: int) -> bool:
 
 @njit
 def _sort_by_identity(rows: Candidates, names: TieNames, part: Ints) -> None:
-    """Sort rows of one time in place, by merging ever longer runs."""
     other = np.empty_like(part)
     width = 1
     while width < len(part):

@@ -1,8 +1,7 @@
-"""Exact numbering of names: a hash table from (namespace, bytes) to 0, 1, 2, ... in flat arrays.
+"""Interning of names: a hash table from (namespace, bytes) to 0, 1, 2, ... in flat arrays.
 
-Names stand one behind the other in `pool`; `ends[i]` is where name i ends. `namespace[i]` tells apart
-equal names of different namespaces (ids of different groups). Open addressing over `slots`, never more
-than half full; a hit counts only after comparing the bytes. The table grows once a batch.
+The names are concatenated in `pool`; `ends[i]` is the end of name i. `namespace[i]` distinguishes
+equal names (ids of different groups). `slots` is an open-addressing table, at most half full.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from antecede.tables.order.stream.kernels.rows import Bits, Ints, Longs
 
 
 class Text(NamedTuple):
-    """n byte strings: string i is `data[ends[i]:ends[i + 1]]`."""
+    """Sequence of n byte strings: string i is `data[ends[i]:ends[i + 1]]`."""
 
     data: Bits
     ends: Longs
@@ -38,10 +37,7 @@ class Text(NamedTuple):
 
 @inlined
 def hash_bytes(data: Bits, start: int, stop: int, namespace: int) -> np.uint64:
-    """Return 64 bits of an namespace and some bytes: eight at a time, multiply and fold.
-
-    Indexes by this hash are stored in checkpoints, so it never changes.
-    """
+    """Return a 64-bit hash of a namespace and some bytes; checkpoints store it, so it is fixed."""
     prime = np.uint64(0x9E3779B97F4A7C15)
     shift = np.uint64(29)
     value = (np.uint64(namespace) + np.uint64(stop - start)) * prime
@@ -136,7 +132,7 @@ def _take(data: Bits, ends: Longs, pick: Ints) -> tuple[Bits, Longs]:
 
 
 class NameTable:
-    """A growing set of names, each with its number."""
+    """Growing set of numbered names."""
 
     def __init__(self) -> None:
         self.size = 0

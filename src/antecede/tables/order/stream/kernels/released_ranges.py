@@ -12,10 +12,7 @@ from antecede.tables.order.stream.kernels.rows import DONE, FORGOTTEN, Bits, Int
 
 
 class ReleasedRanges(NamedTuple):
-    """Sorted ranges: numbers low..high of that member have all been released.
-
-    `released` and `digest` are those of the last number.
-    """
+    """Sorted ranges of released numbers low..high, with release and digest of the last one."""
 
     member: Ints
     low: Longs
@@ -26,7 +23,7 @@ class ReleasedRanges(NamedTuple):
     def extend(
         self, member: Ints, count: Longs, flag: Bits, released: Longs, digest: Longs
     ) -> ReleasedRanges:
-        """Take in the numbers that are out by `flag`."""
+        """Return the ranges with the numbers that are released by `flag`."""
         pick = np.flatnonzero((flag & DONE != 0) & (flag & FORGOTTEN == 0))
         more: Any = (member, count, count, released, digest)
         ranges = ReleasedRanges(
@@ -48,7 +45,7 @@ def _merge(ranges: ReleasedRanges, by: NDArray[np.intp]) -> ReleasedRanges:
     for index in by:
         last = size - 1
         low, high = ranges.low[index], ranges.high[index]
-        # high + 1 would overflow at the greatest number; low - 1 can not, as high >= low > min.
+        # high + 1 overflows at the greatest number; low - 1 does not, as high >= low > min.
         if (
             size
             and out.member[last] == ranges.member[index]
@@ -73,7 +70,6 @@ def _merge(ranges: ReleasedRanges, by: NDArray[np.intp]) -> ReleasedRanges:
 
 @njit
 def _find_range(ranges: ReleasedRanges, member: int, count: int) -> int:
-    """Return the index of the run that holds this number, or -1."""
     low, high = 0, len(ranges.member)
     while low < high:
         middle = (low + high) >> 1
@@ -98,9 +94,9 @@ def mark_released(
     released: Longs,
     digest: Longs,
 ) -> None:
-    """Mark the identities from `begin` on that lie in a run as out.
+    """Mark the ids from `begin` on that lie in a range as released.
 
-    Of the last number of a run its release and content are known, of the others nothing.
+    The release and content are known of the last number of a range only.
     """
     for id_index in range(begin, len(flag)):
         at = _find_range(ranges, member[id_index], number[id_index])

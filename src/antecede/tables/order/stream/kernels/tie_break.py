@@ -1,7 +1,7 @@
-"""Comparison of two names: the rule of `tables.order.keys.goes_by_value`, on bytes.
+"""Comparison of two names by the rule of `tables.order.keys.goes_by_value`, on bytes.
 
-A stream has only the text of ids. Numbers in text (-17, 3.50, 1e+20, inf, nan) are compared by
-value without being parsed, so no size and no number of digits is too large.
+Numbers in text (-17, 3.50, 1e+20, inf, nan) are compared by value without parsing, so neither their
+size nor their number of digits is limited.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LARGEST = 1 << 40
 
 @njit
 def compare_names(names: TieNames, x: int, y: int) -> int:
-    """Return -1, 0 or 1: whether name x comes before y, is the same, or comes after it."""
+    """Return -1, 0 or 1: name x is before y, equal, or after it."""
     pool = names.pool
     start, stop = names.ends[x], names.ends[x + 1]
     other, end = names.ends[y], names.ends[y + 1]
@@ -52,7 +52,7 @@ def _compare_values(pool: Bits, start: int, stop: int, other: int, end: int) -> 
 
 @njit
 def _read_number(pool: Bits, start: int, stop: int) -> tuple[int, int, int]:
-    """Return the sign (-1, 0, 1; 2: not a number), the power of ten and where digits begin.
+    """Return the sign (-1, 0, 1; 2: not a number), the power of ten, and where digits begin.
 
     The value is 0.d1d2d3... times ten to that power; d1 is not 0.
     """
@@ -99,7 +99,6 @@ def _read_exponent(pool: Bits, at: int, stop: int) -> int:
 
 @njit
 def _read_digit(pool: Bits, at: int, stop: int) -> tuple[int, int]:
-    """Return the next digit, 0 after the last one, and where to go on."""
     while at < stop:
         byte = pool[at]
         if byte in (_E, _CAPITAL_E):

@@ -1,13 +1,10 @@
-"""Long-term tables of a shard: keys with values, in sealed segments, the newest one right.
+"""Table of known ids: log-structured, immutable segments, newest value wins.
 
-Each micro-batch adds one segment. `fan` segments of about one size are merged into one, so an entry
-is written again as often as the logarithm of their number; segments of `cap` entries stay as they
-are. A key that is written again stands in a newer segment, which is query first; merging drops the
-older entry. Every entry has a timestamp, the clock when it was written. Entries older than a limit are
-not found; a segment of nothing else is deleted.
-
-A segment is two parts: `index` (5 bytes an entry) and `data`, which is read only where the index
-has a match.
+Each micro-batch adds one segment; `fan` segments of about one size are merged, unless they have
+`cap` entries. Newer segments are searched first; merging drops the older entry of a key. Every
+entry has a timestamp, the clock when it was written. Entries older than a limit are not found, and
+a segment of such entries is deleted. A segment is two blobs: `index` (5 bytes an entry), and
+`data`, which is read only after a match in the index.
 """
 
 from __future__ import annotations
@@ -40,14 +37,10 @@ from antecede.tables.order.stream.storage.index import (
 
 _SMALL = 64
 _BYTES = 256 * 2**20
-"""Segments with so much text are not merged any more: ends are 32 bits."""
 
 
 class IdEntries(NamedTuple):
-    """n keys (namespace and text), each with a mark, a timestamp and its part of `values`.
-
-    The values of entry i are `values[first[i]:first[i + 1]]`.
-    """
+    """Keys (namespace and text), each with mark, timestamp and `values[first[i]:first[i + 1]]`."""
 
     namespace: Longs
     text: Text
@@ -58,7 +51,7 @@ class IdEntries(NamedTuple):
 
 
 class LookupResult(NamedTuple):
-    """What a look-up of n keys found: marks and values as in `IdEntries`; `known[i]` is 0 or 1."""
+    """Marks and values of n looked-up keys, as in entries; `known[i]` is 0 or 1."""
 
     known: NDArray[np.bool_]
     mark: Bits
@@ -75,8 +68,6 @@ class LookupResult(NamedTuple):
 
 
 class _Query(NamedTuple):
-    """Keys to be looked up; those not `pending` are entry `entry` of segment `where`."""
-
     value: Hashes
     namespace: Longs
     text: Text
@@ -87,7 +78,7 @@ class _Query(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IdSegment:
-    """A sealed segment: its number, entries, bytes, greatest timestamp, and digests of its parts."""
+    """Immutable segment: number, entries, bytes, greatest timestamp, digests of its blobs."""
 
     number: int
     count: int
@@ -98,7 +89,7 @@ class IdSegment:
 
 
 class IdTable:
-    """A table of one shard; `segments` go from old to new."""
+    """Table of one shard; `segments` are from old to new."""
 
     def __init__(self, name: str, parts: ShardParts, fan: int, cap: int) -> None:
         self.name = name
@@ -140,10 +131,9 @@ class IdTable:
         return _gather(query.segment, query.entry, opened, limit)
 
     def add(self, entries: IdEntries, limit: int = NO_TIME, keep: Any = None) -> None:
-        """Write entries, no key twice, as a new segment, and merge where there are many.
+        """Write entries, no key twice, as a new segment, and merge segments.
 
-        Merging drops entries with a timestamp below `limit`, except those that `keep(entries)` (an
-        array of bools) marks as needed.
+        Merging drops entries with a timestamp below `limit`, except those that `keep` marks.
         """
         if len(entries.namespace):
             self.segments.append(self._write(entries))
@@ -151,7 +141,7 @@ class IdTable:
             self._merge(begin, limit, keep)
 
     def forget(self, limit: int) -> None:
-        """Delete the segments that hold nothing with a timestamp from `limit` on."""
+        """Delete the segments without a timestamp from `limit` on."""
         kept = []
         for segment in self.segments:
             if NO_TIME != segment.newest < limit:
@@ -191,7 +181,7 @@ class IdTable:
                 **values,
             },
         )
-        # An entry without a timestamp is never forgotten, so neither is its segment as a whole.
+        # An entry without a timestamp never expires, so neither does its segment.
         timestamp = sorted_.timestamp
         newest = (
             NO_TIME if (timestamp == NO_TIME).any() else int(timestamp.max(initial=NO_TIME + 1))
@@ -218,7 +208,7 @@ class IdTable:
         whole = _take(whole, pick)
         stale = (whole.timestamp < limit) & (whole.timestamp != NO_TIME)
         if keep is not None and begin:
-            stale[:] = False  # an older entry of the key, with other values, would come to light
+            stale[:] = False  # else an older entry of the key would become visible
         elif keep is not None and stale.any():
             stale[stale] = ~keep(_take(whole, np.flatnonzero(stale).astype(np.int32)))
         if stale.any():
@@ -237,21 +227,18 @@ class IdTable:
         return dump_segments(*names, self.next, self.segments)
 
     def load(self, head: Arrays) -> None:
-        """Take the segments from the head of the shard."""
+        """Read the segments from the head of the shard."""
         numbers, seals = head[f"{self.name}.segments"], head[f"{self.name}.digests"]
         self.next, self.segments = load_segments(IdSegment, numbers, seals)
 
 
 def find_tier(count: int, fan: int) -> int:
-    """Return the size of a part of so many entries, as a power of `fan`; small ones are alike."""
+    """Return the tier of a segment by its number of entries: a power of `fan`."""
     return int(math.log(max(count, _SMALL) / _SMALL) / math.log(fan) + 1e-9)
 
 
 def find_merge_begin(tiers: list[int], fan: int, top: int) -> int | None:
-    """Return from where on parts, from old to new, are merged; None: too few of one size.
-
-    Parts of the tier `top` or above stay as they are.
-    """
+    """Return the first of the segments, from old to new, to merge; None: too few of one size."""
     begin = len(tiers)
     while begin and tiers[begin - 1] <= tiers[-1]:
         begin -= 1
@@ -283,7 +270,7 @@ def _concatenate(parts: list[IdEntries]) -> IdEntries:
 
 
 def concatenate_strings(parts: Sequence[Text]) -> Text:
-    """Return the strings of several texts, one behind the other."""
+    """Return the strings of several sequences, in their order."""
     data = [part.data[part.ends[0] : part.ends[-1]] for part in parts]
     return Text(
         np.concatenate(data), concatenate_offsets([part.ends - part.ends[0] for part in parts])
@@ -291,7 +278,7 @@ def concatenate_strings(parts: Sequence[Text]) -> Text:
 
 
 def concatenate_offsets(parts: Sequence[Longs]) -> Longs:
-    """Return where each of several joined runs begins; each part begins with 0."""
+    """Return the offsets of concatenated parts; each part begins with 0."""
     shifted = [np.zeros(1, np.int64)]
     base = 0
     for ends in parts:
@@ -354,7 +341,6 @@ def take_values(first: Longs, values: Longs, pick: Ints) -> tuple[Longs, Longs]:
 def _look_up(
     bucket: Ints, finger: Words, namespace: Longs, end: Ints, pool: Bits, query: _Query, number: int
 ) -> int:
-    """Settle the pending keys that are in this segment; return how many."""
     found = 0
     buckets = len(bucket) - 1
     data, ends = query.text
@@ -378,7 +364,6 @@ def _look_up(
 
 @njit
 def _find_first_entries(value: Hashes, namespace: Longs, data: Bits, ends: Longs) -> Ints:
-    """Return the first entry of each key, in order."""
     slots = np.full(1 << max(3, int(np.ceil(np.log2(2.0 * len(value) + 1)))), -1, np.int32)
     mask = np.uint64(len(slots) - 1)
     out = np.empty(len(value), np.int32)

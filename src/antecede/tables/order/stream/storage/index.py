@@ -1,7 +1,4 @@
-"""Index of n entries by key: buckets by the top bits of a hash, 32 bits an entry.
-
-Keys are (namespace, text): a 64-bit hash finds the place, the bytes decide.
-"""
+"""Index of n entries by key: buckets by the top bits of a hash, 32 bits an entry."""
 
 from __future__ import annotations
 
@@ -18,14 +15,10 @@ Hashes = NDArray[np.uint64]
 Words = NDArray[np.uint32]
 
 ENTRIES_PER_BUCKET = 4
-"""Entries a bucket, on average between this and half of it."""
 
 
 class HashIndex(NamedTuple):
-    """n entries by hash: those of bucket b are `item[bucket[b]:bucket[b + 1]]`.
-
-    `finger`: the low 32 bits of their hashes, in the same order.
-    """
+    """Entries by hash: those of bucket b are `item[bucket[b]:bucket[b + 1]]`, with low 32 bits."""
 
     bucket: Ints
     finger: Words
@@ -90,7 +83,7 @@ def build_index(value: Hashes) -> HashIndex:
 
 @njit
 def count_candidates(bucket: Ints, finger: Words, value: Hashes, pending: Bits) -> int:
-    """Return for how many pending keys some entry has the same finger (few by chance)."""
+    """Return the number of pending keys with an entry of the same finger (few by chance)."""
     found = 0
     buckets = len(bucket) - 1
     for key in range(len(value)):
