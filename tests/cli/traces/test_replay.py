@@ -47,11 +47,11 @@ def test_writes_every_row_and_says_what_never_came(
     assert made.equals(deliver_table(table, SPEC))
     printed = capsys.readouterr().out
     statuses = made["status"].to_pylist()
-    for status in ("delivered", "held", "duplicate", "sent", "refused"):
+    for status in ("delivered", "held", "duplicate", "sent", "rejected"):
         assert f"{status:<11} {statuses.count(status)}\n" in printed
     assert "lacking     ann:1 never came to dan; " in printed
     assert printed.count("lacking") == 1
-    assert "refused     1: 5 bytes that are not a message of an antecede group" in printed
+    assert "rejected    1: 5 bytes that are not a message of an antecede group" in printed
     assert "note " not in printed
 
 

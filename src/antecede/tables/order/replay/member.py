@@ -138,7 +138,7 @@ class ReplayedMember:
             if self.group.stats().ahead > ahead:
                 raise DecodeError("its sender knows a member that members= lacks")
         except ProtocolError as error:
-            return [*left, RowOutcome(row.ticket, DeliverStatus.REFUSED, reason=str(error))]
+            return [*left, RowOutcome(row.ticket, DeliverStatus.REJECTED, reason=str(error))]
         self.group.outgoing()
         return [*left, *self._collect_received(row.ticket)]
 

@@ -47,7 +47,7 @@ class DeliverStatus(StrEnum):
     """A copy of a message that had arrived or been sent before."""
     DISCARDED = "discarded"
     """Never delivered by the protocol, for the given `reason`."""
-    REFUSED = "refused"
+    REJECTED = "rejected"
     """Malformed or impossible, for the given `reason`; it changed nothing."""
     SENT = "sent"
     """The observer's own; in total order it has a position, and is held like a received row."""
@@ -61,7 +61,7 @@ class DeliverSpec:
 
     `order`, `members`, `options` are those of `Group`: an alias or a protocol's name, the closed
     list (None: an open group), the protocol's options. For other starts (an invitation, a snapshot,
-    a hierarchical role) give a group factory instead, a picklable function (observer, group as text
+    a hierarchical role) give `make` instead, a picklable function (observer, group as text
     or None) -> Group. If it raises LocalError, LookupError or ValueError, the observer's rows are
     rejected.
 
@@ -120,9 +120,7 @@ class DeliverSpec:
         if self.make is None:
             self._check_group()
         elif self.members is not None or self.options:
-            raise InputError(
-                "members= and options= are for groups without a factory: leave them out"
-            )
+            raise InputError("members= and options= have no effect with make=: leave them out")
 
     def _check_group(self) -> None:
         """Create one group now, so that a general error does not repeat in every row."""
@@ -154,9 +152,7 @@ class DeliverSpec:
             try:
                 return self.make(observer, group)
             except (LookupError, ValueError) as error:  # an unknown name
-                raise LocalError(
-                    f"the group factory has no group for {observer!r}: {error!r}"
-                ) from error
+                raise LocalError(f"make= has no group for {observer!r}: {error!r}") from error
         return Group(observer, self.members, order=self.order, **self.options)
 
     @property

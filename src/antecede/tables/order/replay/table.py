@@ -80,7 +80,7 @@ def take_all(observer: ReplayedMember, rows: Iterable[LoggedRow]) -> list[RowOut
 
 def refused(rows: Iterable[LoggedRow], error: LocalError) -> list[RowOutcome]:
     """Return the outcomes of the rows of an observer that can have no group."""
-    return [RowOutcome(row.ticket, DeliverStatus.REFUSED, reason=str(error)) for row in rows]
+    return [RowOutcome(row.ticket, DeliverStatus.REJECTED, reason=str(error)) for row in rows]
 
 
 # -- columns in -----------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def read_log(table: pyarrow.Table, spec: DeliverSpec) -> ReplayLog:
     for row, (observer, at) in enumerate(zip(observers, times, strict=True)):
         if observer is None or at is None:
             lack = f"no {spec.observer}" if observer is None else f"no valid {spec.time}"
-            log.refused.append(RowOutcome(row, DeliverStatus.REFUSED, reason=lack))
+            log.refused.append(RowOutcome(row, DeliverStatus.REJECTED, reason=lack))
             continue
         arrival = LoggedRow(row, at, wires[row], bool(sent[row]), to[row], topics[row])
         tie = ties[row]
