@@ -42,7 +42,7 @@ def oracle_of(rows: list[Row]) -> Cuts:
 
 
 def positions_of(rng: random.Random, rows: list[Row]) -> dict[str, int]:
-    """Somewhere in the middle, so that cuts of either kind are among them."""
+    """Return positions in the middle, so that both kinds of cuts occur."""
     lengths = {row["member"]: 0 for row in rows}
     for row in rows:
         lengths[row["member"]] = max(lengths[row["member"]], row["seq"])
@@ -92,7 +92,6 @@ def test_edges_across_a_cut_by_hand() -> None:
 
 
 def test_clocks_show_what_no_other_cause_implies() -> None:
-    """a1 reaches c by way of b: only b's message is on its way to c."""
     rows: list[dict[str, Any]] = [
         {"m": "a", "n": 1, "v": [("a", 1)]},
         {"m": "b", "n": 1, "v": [("a", 1), ("b", 1)]},
@@ -116,7 +115,7 @@ def test_a_cause_that_is_nowhere_leaves_the_verdict_open() -> None:
 
 
 def latest(rows: list[Row], marks: dict[str, list[int]]) -> dict[str, int]:
-    """The greatest consistent choice of checkpoints, by trying every one; 0: the beginning."""
+    """Return the greatest consistent choice of checkpoints; 0: the beginning."""
     table = table_of(rows).to_pylist()
     names: Any = type("Spec", (), {"id": "id", "after": ("after",), "group": None, "clock": None})
     before = pasts(direct(table, ["ordered"] * len(table), names))

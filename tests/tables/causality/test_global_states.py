@@ -1,4 +1,4 @@
-"""Global states of a trace, against the oracle's cuts and against all states there are."""
+"""Global states of a trace, against the oracle's cuts and against all states."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_recovery_ends_at_the_greatest_state_made_of_checkpoints(
     ]
     assert found.line == max(lines, key=lambda line: sum(line.values()))
     line = dict(found.begin)
-    for step in found.steps:  # each step is forced, and told in order
+    for step in found.steps:  # each step is forced, and in order
         assert line[step.member] == step.start >= step.why.effect.position > step.end
         assert line[step.why.cause.member] < step.why.cause.position
         line[step.member] = step.end
@@ -113,7 +113,7 @@ def test_recovery_ends_at_the_greatest_state_made_of_checkpoints(
 
 
 def ways_avoid(rows: Sequence[Event], lengths: Cut, oracle: Cuts, text: str) -> bool:
-    """Whether some way from the first to the last state avoids a predicate, by walking them all."""
+    """Return whether some path to the last state avoids a predicate, by trying all paths."""
     names = list(lengths)
     last = tuple(lengths.values())
 
@@ -292,18 +292,18 @@ def test_what_each_event_waits_for(rows: list[Event]) -> None:
     for k in range(len(rows)):
         past[k] = {k}.union(*(past[j] for j in direct[k]))
         needs = [sum(rows[j].member == m for j in past[k]) for m in states.members]
-        # What is before those that it waits for, itself and its member's events, is all there is.
+        # These pasts, the event and its member's events are all.
         own = states.members.index(str(rows[k].member))
         waits = [(own, needs[own] - 1), *states.find_awaited(k)]
         heads = [states.rows_by_member[member][count - 1] for member, count in waits if count]
         assert {k}.union(*(past[row] for row in heads)) == past[k]
 
 
-# -- events without a member, and events that nobody wrote down ------------------------------------
+# -- events without a member, and phantom events ------------------------------------------------
 
 
 def judged_by_sets(rows: Sequence[Event], cut: Cut) -> bool:
-    """Tell whether a cut of events with declared causes is consistent, from plain sets."""
+    """Return whether a cut of events with declared causes is consistent, from plain sets."""
     number: Cut = {}
     position, direct = [], []
     last: Cut = {}
@@ -328,7 +328,7 @@ def judged_by_sets(rows: Sequence[Event], cut: Cut) -> bool:
 
 @st.composite
 def declared(draw: st.DrawFn) -> list[Event]:
-    """Draw events of members and of none, each with causes among those before it."""
+    """Draw events of members and of none, each with causes among earlier ones."""
     rows: list[Event] = []
     for k in range(draw(st.integers(2, 9))):
         parents = draw(st.sets(st.sampled_from(range(k)), max_size=3)) if k else set[int]()
@@ -396,7 +396,7 @@ def test_what_clocks_count_and_nobody_wrote_down() -> None:
     assert verdict.least == {"P": 3, "Q": 2, "R": 1}
     assert states.cut({"P": 3, "Q": 1}).consistent
     assert states.cut({"P": 4, "Q": 1, "R": 0}).greatest == {"P": 3, "Q": 1, "R": 0}
-    assert states.cut({"P": 5, "Q": 2, "R": 2}).consistent  # behind the last one nothing can be
+    assert states.cut({"P": 5, "Q": 2, "R": 2}).consistent  # nothing follows the last one
     line = states.recovery({"P": [2], "Q": [1, 2]}).line
     assert line == {"P": 2, "Q": 0, "R": 0}
 
@@ -436,7 +436,7 @@ def test_words_are_paths_and_positions(tmp_path: Path) -> None:
         ("P=2", 0, "sent inside, and no arrival at another member is told: 1 message"),
         ("", 2, ""),
         ("Q=7", 2, ""),
-        ("Q=1 --most-states 5", 2, ""),  # does nothing without a predicate
+        ("Q=1 --most-states 5", 2, ""),  # no effect without a predicate
         ("--possibly P==2_and_Q==0", 0, ""),
         ("--definitely Q==0_and_P==2", 0, ""),
         ("--possibly P==1_and_Q==1", 1, ""),
@@ -462,9 +462,9 @@ def test_the_command_reads_checkpoints_and_prints_json(tmp_path: Path, command: 
     found = command("cut", path, "--checkpoints", points)
     assert found.code == 2
     assert "points.csv" in found.err
-    points.write_bytes(b"\xef\xbb\xbfP,1\r\n")  # begins with a mark of order
+    points.write_bytes(b"\xef\xbb\xbfP,1\r\n")  # begins with a byte order mark
     assert "The last checkpoints: P=1" in command("cut", path, "--checkpoints", points).out
-    for option in ("--possibly", "--definitely", "--checkpoints"):  # given, so not passed over
+    for option in ("--possibly", "--definitely", "--checkpoints"):  # empty, but given
         found = command("cut", path, "P=1", option, "")
         assert found.code == 2
     assert "cannot be read" in found.err

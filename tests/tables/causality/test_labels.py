@@ -1,4 +1,4 @@
-"""Stamps say exactly what sets of rows say; and what they cannot say is null."""
+"""Causal labels against sets of rows; null where labels are not comparable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def judge(table: pa.Table, spec: OrderSpec, made: pa.Table) -> Past:
-    """Compare the stamps of a table with sets, pair by pair; return the sets."""
+    """Compare the labels of a table with sets, pair by pair; return the sets."""
     statuses: Any = made["antecede_status"].to_pylist()
     assert statuses == order_table(table, spec)["antecede_status"].to_pylist()
     rows: list[dict[str, Any]] = table.to_pylist()
@@ -85,7 +85,6 @@ def test_stamps_are_exact_over_odd_values(case: str) -> None:
 
 
 def test_clocks_that_contradict_each_other() -> None:
-    """Cycles among numbered events: those behind them lose what was before."""
     rows = log(3, 40)
     for row in rows[::7]:
         row["clock"] = {**row["clock"], "abcd"[row["at"] % 4]: 9}
@@ -108,7 +107,6 @@ def chain_of(made: pa.Table) -> dict[str, int]:
 
 
 def test_branches_that_merged_give_their_chains_back() -> None:
-    """A thousand branches, one after the other: two chains, and one entry a stamp at most."""
     rows = []
     for k in range(1000):
         after = [f"m{k - 1}"] if k else []
@@ -119,7 +117,6 @@ def test_branches_that_merged_give_their_chains_back() -> None:
 
 
 def test_a_tree_has_short_stamps() -> None:
-    """No past of a tree of n rows meets more than log2(n) chains beside its own."""
     rows: list[dict[str, Any]] = [
         {"id": k, "after": (k * 7919 % k) if k else None} for k in range(5000)
     ]

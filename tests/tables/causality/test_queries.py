@@ -1,4 +1,4 @@
-"""Questions about the events of a trace, against sets worked out the slow and obvious way."""
+"""Queries about the events of a trace, against sets computed naively."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def places(table: pa.Table) -> list[int]:
 
 
 def follows(rows: Sequence[Event]) -> dict[int, set[int]]:
-    """What each row of an execution directly follows: its member's row before, and its sending."""
+    """Return the rows that each row directly follows: at its member, and its send."""
     sent: dict[str, int] = {}
     for k, row in enumerate(rows):
         if row.kind == SEND:
@@ -51,7 +51,7 @@ def follows(rows: Sequence[Event]) -> dict[int, set[int]]:
 
 
 def name_of(rows: Sequence[Event], k: int) -> Named | None:
-    """What names a row, where it is the first that is called so."""
+    """Return the reference of a row, if it is the first one with it."""
     row = rows[k]
     named = Named(row.id, None if row.kind == SEND else row.member)
     alike = [
@@ -87,7 +87,7 @@ def test_an_execution_is_asked_by_its_rows(rows: list[Event]) -> None:
 
 
 def immediate(graph: Graph[int]) -> dict[int, set[int]]:
-    """The causes of each row that are in the past of none of its other causes."""
+    """Return the causes of each row that no other of its causes has in its past."""
     return {
         row: {one for one in above if not any(one in graph.ancestors(other) for other in above)}
         for row in graph.parents
@@ -126,7 +126,7 @@ def declared(draw: st.DrawFn) -> dict[str, list[str]]:
 
 
 def steps(parents: Mapping[Any, Collection[Any]], a: Any, b: Any) -> int | None:
-    """How many steps a shortest chain from a to b has."""
+    """Return the length of a shortest chain from a to b."""
     far, todo = {b: 0}, deque([b])
     while todo:
         name = todo.popleft()
@@ -161,7 +161,7 @@ def test_declared_causes_are_asked_in_whatever_order_rows_come(
 
 
 def logged(rows: Sequence[Event]) -> list[Event]:
-    """The same execution as a log of vector clocks."""
+    """Return the same execution as a log of vector clocks."""
     sent: dict[str, dict[str, int]] = {}
     now: dict[str, dict[str, int]] = {}
     found = []
@@ -195,7 +195,6 @@ def test_vector_clocks_say_what_the_rows_say(rows: list[Event]) -> None:
 
 
 def test_a_chain_of_a_clock_log_is_a_shortest_one_of_immediate_causes() -> None:
-    """From q:1 to p:4: r:1 is one step from both, and p:2 and p:3 a detour."""
     log = [
         *(("q", "q1"), ("p", "p1q1"), ("p", "p2q1"), ("r", "q1r1")),
         *(("p", "p3q1"), ("p", "p4q1r1")),
@@ -305,7 +304,7 @@ def test_an_id_of_several_runs_needs_one() -> None:
     assert asked.past(Named("b", run="y")).select(["id", "run"]).to_pylist() == [
         {"id": "a", "run": "y"}
     ]
-    assert not len(asked.concurrent(Named("b", run="y")))  # other runs are other worlds
+    assert not len(asked.concurrent(Named("b", run="y")))  # events of other runs are not concurrent
 
 
 def test_the_package_is_asked_by_its_name() -> None:

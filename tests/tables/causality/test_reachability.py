@@ -1,4 +1,4 @@
-"""Past and future by stamps and along declared causes: what sets of rows say."""
+"""Past and future by labels and along declared causes, against sets of rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def numbered(table: pa.Table) -> pa.Table:
 
 
 def expected(before: Past, events: set[int]) -> tuple[list[int], list[int]]:
-    """Rows before and rows after any of the events."""
+    """Return the rows before and the rows after any of the events."""
     earlier = {row for k in events & before.keys() for row in before[k]}
     later = {row for row, some in before.items() if some & events}
     return sorted(earlier), sorted(later)

@@ -1,4 +1,4 @@
-"""Pairs counted from stamps are those of GROUND_TRUTH.json, counted by others."""
+"""Pairs counted from labels, against GROUND_TRUTH.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causal order of declared causes, written a second time: sets and plain loops, no kernel."""
+"""Causal order of declared causes in sets and plain loops, without kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Row:
-    """One event: id, its causes as declared, its time (None: unknown)."""
+    """Event: id, causes as declared, time (None: unknown)."""
 
     id: str
     after: Sequence[str | None]
@@ -19,7 +19,7 @@ class Row:
 
 @dataclass
 class Expected:
-    """What a row should get."""
+    """Expected result of a row."""
 
     status: str
     position: int | None = None
@@ -41,7 +41,7 @@ def reaches(start: str, goal: str, parents: dict[str, set[str]]) -> bool:
 
 
 def lifted(alive: dict[str, Row]) -> dict[str, float]:
-    """Raise each row's time to those of its causes until nothing changes: the least fixpoint."""
+    """Raise each row's time to those of its causes: the least fixpoint."""
     released = {i: -math.inf if row.time is None else row.time for i, row in alive.items()}
     while True:
         raised = {
@@ -54,7 +54,7 @@ def lifted(alive: dict[str, Row]) -> dict[str, float]:
 
 
 def depth(i: str, alive: dict[str, Row], released: dict[str, float]) -> int:
-    """The longest chain of causes with the same time of release."""
+    """Return the longest chain of causes with the same time of release."""
     level, deep = {i}, -1
     while level:
         deep += 1
@@ -68,7 +68,7 @@ def depth(i: str, alive: dict[str, Row], released: dict[str, float]) -> int:
 
 
 def expected(rows: Sequence[Row]) -> dict[str, Expected]:
-    """Order rows of distinct ids by the rules of the documentation."""
+    """Order rows of distinct ids by the documented rules."""
     by_id = {row.id: row for row in rows}
     parents = {row.id: {p for p in row.after if p is not None} for row in rows}
     answer: dict[str, Expected] = {}
@@ -98,7 +98,7 @@ def expected(rows: Sequence[Row]) -> dict[str, Expected]:
 
 
 def random_rows(seed: int, n: int, *, backward: float = 0.1) -> list[Row]:
-    """Make rows with several causes: some missing, some null, some against the grain."""
+    """Return rows with several causes: some missing, some null, some later in time."""
     rng = random.Random(seed)
     rows = []
     for k in range(n):

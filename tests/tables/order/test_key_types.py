@@ -1,4 +1,4 @@
-"""Identities and causes from columns of odd types: one form, or a refusal, never no match."""
+"""Ids and causes from columns of unusual types: a common form, or a rejection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = dt.timedelta(days=1)
 
 
 def pair(ids: list[Any], cause: Any, kind: Any = None, other: Any = None) -> tuple[Any, Any]:
-    """Two ids, and a column of causes in which the second row names `cause`."""
+    """Return two ids, and a column of causes in which the second row names `cause`."""
     nothing: Any = [] if isinstance(cause, list) else None
     return pa.array(ids, kind), pa.array([nothing, cause], other or kind)
 
@@ -131,7 +131,7 @@ def test_a_length_of_time_without_unit_is_refused_at_once(patience: Any) -> None
 
 
 class Column:
-    """Like Spark's: no truth value."""
+    """Column without a truth value, like Spark's."""
 
     def __bool__(self) -> bool:
         raise ValueError("a column has no truth value")

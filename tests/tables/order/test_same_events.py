@@ -1,4 +1,4 @@
-"""`audit`, `meter` and `order` count the same events and the same causes, whatever is declared."""
+"""Equal counts of events and causes by `audit`, `meter` and `order`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROW = st.tuples(
 
 
 def expected(given: list[Event]) -> tuple[int, int, int, int, int]:
-    """Return events, references that lead nowhere, selfish events, repeats, blanks; naively."""
+    """Return events, missing references, self-references, repeats and blanks; naively."""
     first: dict[Any, Event] = {}
     for second_hand in (False, True):
         for row in given:

@@ -181,9 +181,9 @@ def read_group_names(table: pyarrow.Table, group: str | None) -> Array:
     return to_text(plain(array, f"column {group}"))
 
 
-def read_numbers(stamps: Array, name: str) -> Any:
+def read_numbers(labels: Array, name: str) -> Any:
     """Return a number of each label; 0 for null."""
-    return pc.fill_null(pc.struct_field(stamps, name), 0).to_numpy(zero_copy_only=False)
+    return pc.fill_null(pc.struct_field(labels, name), 0).to_numpy(zero_copy_only=False)
 
 
 def to_text(column: Array) -> Array:

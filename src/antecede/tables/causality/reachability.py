@@ -184,46 +184,46 @@ def _read_labels(table: pyarrow.Table, causal_label: str) -> Array:
 
 def _find_labels(table: pyarrow.Table, events: Events, id: str | None, causal_label: str) -> Array:
     if isinstance(events, pyarrow.Table):
-        stamps = _read_labels(events, causal_label)
-        if stamps.null_count:
+        labels = _read_labels(events, causal_label)
+        if labels.null_count:
             raise InputError(
-                f"{stamps.null_count} of the events: an event without a label {NO_PLACE}"
+                f"{labels.null_count} of the events: an event without a label {NO_PLACE}"
             )
-        return stamps
+        return labels
     if id is None:
         raise InputError("events are ids: name their column by id=")
     if id not in table.column_names:
         raise InputError(f"no column {id}; there are {', '.join(table.column_names)}")
-    stamps, given = _read_labels(table, causal_label), _find_matching(table, events, id)
-    placed = stamps.is_valid().to_numpy(zero_copy_only=False)
+    labels, given = _read_labels(table, causal_label), _find_matching(table, events, id)
+    placed = labels.is_valid().to_numpy(zero_copy_only=False)
     _check_ordered(table, events, id, given, placed)
-    return stamps.filter(pa.array(given & placed))
+    return labels.filter(pa.array(given & placed))
 
 
 class _LabelEntries:
-    def __init__(self, stamps: Array, groups: Ints, chains: int, width: int) -> None:
+    def __init__(self, labels: Array, groups: Ints, chains: int, width: int) -> None:
         self.width = width
-        self.there = stamps.is_valid().to_numpy(zero_copy_only=False)
-        numbers = [read_numbers(stamps, name) for name in ("chain", "position")]
+        self.there = labels.is_valid().to_numpy(zero_copy_only=False)
+        numbers = [read_numbers(labels, name) for name in ("chain", "position")]
         base = groups * chains
         self.own, self.own_position = base + numbers[0], numbers[1].astype(np.int64)
-        lists = pc.struct_field(stamps, "chains")
+        lists = pc.struct_field(labels, "chains")
         sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-        self.row = np.repeat(np.arange(len(stamps)), sizes)
-        entries = (pc.list_flatten(pc.struct_field(stamps, f)) for f in ("chains", "positions"))
+        self.row = np.repeat(np.arange(len(labels)), sizes)
+        entries = (pc.list_flatten(pc.struct_field(labels, f)) for f in ("chains", "positions"))
         chain, position = (part.to_numpy(zero_copy_only=False) for part in entries)
         self.code, self.position = base[self.row] + chain, position.astype(np.int64)
 
 
-def _encode_labels(stamps: Array, given: Array) -> tuple[_LabelEntries, _LabelEntries]:
-    both = pa.concat_arrays([stamps, given])
+def _encode_labels(labels: Array, given: Array) -> tuple[_LabelEntries, _LabelEntries]:
+    both = pa.concat_arrays([labels, given])
     names, groups = encode_column(pc.struct_field(both, "group"), nulls=True)
-    _check_same_call(both, groups, len(stamps))
+    _check_same_call(both, groups, len(labels))
     chains = (pc.max(pc.struct_field(both, "chain")).as_py() or 0) + 1
     width = len(names) * chains
     return (
-        _LabelEntries(stamps, groups[: len(stamps)], chains, width),
-        _LabelEntries(given, groups[len(stamps) :], chains, width),
+        _LabelEntries(labels, groups[: len(labels)], chains, width),
+        _LabelEntries(given, groups[len(labels) :], chains, width),
     )
 
 

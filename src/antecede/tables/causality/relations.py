@@ -89,16 +89,16 @@ def past_size(labels: Any) -> Any:
 def _read_pair(a: Any, b: Any) -> tuple[Array, Array, bool]:
     single = isinstance(a, pyarrow.Scalar) and isinstance(b, pyarrow.Scalar)
     arrays = []
-    for stamp in (a, b):
-        kind = getattr(stamp, "type", None)
+    for label in (a, b):
+        kind = getattr(label, "type", None)
         if kind != LABEL_TYPE:
-            what = type(stamp).__name__ if kind is None else str(kind)
+            what = type(label).__name__ if kind is None else str(kind)
             raise InputError(f"expected labels of add_causal_labels, got {what}")
-        if isinstance(stamp, pyarrow.Scalar):
-            stamp = pa.array([stamp.as_py()], LABEL_TYPE)
-        if isinstance(stamp, pyarrow.ChunkedArray):
-            stamp = pa.concat_arrays(stamp.chunks) if stamp.num_chunks else pa.array([], LABEL_TYPE)
-        arrays.append(stamp)
+        if isinstance(label, pyarrow.Scalar):
+            label = pa.array([label.as_py()], LABEL_TYPE)
+        if isinstance(label, pyarrow.ChunkedArray):
+            label = pa.concat_arrays(label.chunks) if label.num_chunks else pa.array([], LABEL_TYPE)
+        arrays.append(label)
     left, right = arrays
     if len(left) != len(right):
         raise InputError(f"{len(left)} labels and {len(right)}: expected equal numbers")

@@ -1,4 +1,4 @@
-"""`deliver_table` against a plain loop over `Group`, for every protocol of the registry."""
+"""Replay against a plain loop over `Group`, for every protocol of the registry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SB = {"several_parents": True, "missing_parent": "release", "patience_s": 0.15}
 
 
 class Slow(Unordered):
-    """Hands every message over a fixed time after its arrival, by (sender, number)."""
+    """Protocol that delivers every message a fixed time after its arrival, by (sender, number)."""
 
     delay_ns = 50_000_000
 
@@ -69,7 +69,7 @@ def hierarchical(observer: str, group: Any) -> Group:
 
 
 def flat_specs() -> list[Any]:
-    """One spec a protocol and kind of group, also of protocols that are yet to be registered."""
+    """Return one spec a protocol and kind of group, also of protocols registered later."""
     found = []
     for name, entry in ENTRIES.items():
         if not entry.flat:
@@ -99,7 +99,7 @@ def flat_specs() -> list[Any]:
 
 
 def shuffled(table: pa.Table, seed: int) -> pa.Table:
-    """The same rows in another order and in chunks."""
+    """Return the same rows in another order and in chunks."""
     order = random.Random(seed).sample(range(len(table)), len(table))
     half = len(order) // 2
     return pa.concat_tables([table.take(order[:half]), table.take(order[half:])])
@@ -111,7 +111,7 @@ def by_number(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def delivered(table: pa.Table) -> dict[str, list[tuple[str, int, bytes]]]:
-    """Deliveries of each observer in the order of their positions, which have no gaps."""
+    """Return the deliveries of each observer in the order of their positions, without gaps."""
     found: dict[str, list[tuple[str, int, bytes]]] = {}
     rows = table.sort_by("position").to_pylist()
     for row in rows:
@@ -203,7 +203,6 @@ def test_ticks_found_by_bisection_are_those_of_every_multiple(spec: DeliverSpec,
 
 @pytest.mark.parametrize("spec", [spec for spec in flat_specs() if spec.values[0].told_time])
 def test_ticks_that_are_taken_back_are_not_counted(spec: DeliverSpec) -> None:
-    """Each try of the bisection added what it delivered to the counters of the group."""
     table = log_of(spec, 3, messages=12, pause_us=300_000, tick_us=4_000)
     handed = 0
     for key, rows in read_log(table, spec).rows.items():

@@ -1,7 +1,7 @@
-"""The rule of causal release in plain Python: dictionaries and sets, one row after the other.
+"""Rules of causal release in plain Python, row by row.
 
-What `antecede.tables.order.stream.shard.Shard` does in compiled code over packed arrays, written to
-be read. Tests feed both the same batches and compare every row, status, position and wait.
+Tests feed `antecede.tables.order.stream.shard.Shard` and this reference the same batches, and
+compare every row, status, position and wait.
 """
 
 from __future__ import annotations
@@ -25,14 +25,11 @@ from antecede.tables.order.stream.kernels.rows import (
 from antecede.tables.order.stream.types import ShardPlan
 
 Key = tuple[bytes, bytes, int]
-"""Group, name (id or member) and number (0 for ids): the identity of a row."""
+"""Identity of a row: group, name (id or member) and number (0 for ids)."""
 
 
 class Item(NamedTuple):
-    """One new row: its identity, causes (name, number), time and content; `row` is the caller's.
-
-    `invalid` is 0, or the status of a row that has no identity.
-    """
+    """New row; `invalid` is 0, or the status of a row without an identity."""
 
     row: Any
     group: bytes
@@ -52,13 +49,13 @@ class Item(NamedTuple):
         return tuple((self.group, name, count) for name, count in dict.fromkeys(self.causes))
 
     def tie(self, numbers: bool) -> tuple[Any, ...]:
-        """The rule for rows that may go at the same time; `numbers`: names go by their value."""
+        """Return the key that orders rows of one release; `numbers`: names go by their value."""
         value = Decimal(self.name.decode()) if numbers else 0
         return (self.time == NO_TIME, self.time, value, self.name, self.number, self.digest)
 
 
 class Left(NamedTuple):
-    """A row that leaves: its status, position (or -1), wait (or -1) and what it waited for."""
+    """Row that leaves: status, position (or -1), wait (or -1) and awaited causes."""
 
     row: Any
     status: int
@@ -67,11 +64,11 @@ class Left(NamedTuple):
     waited_for: tuple[tuple[bytes, int], ...]
     missing: tuple[tuple[bytes, int], ...] = ()
     released: int = NO_TIME
-    """The clock at the release; NO_TIME for rows set aside."""
+    """Clock at the release; NO_TIME for excluded rows."""
 
 
 class _Waiting:
-    """A row that is held back: its place in the step, and what it waited for or gave up."""
+    """Held row: its place in the step, its awaited and its abandoned causes."""
 
     def __init__(self, item: Item, arrived: int, place: int) -> None:
         self.item = item
@@ -80,7 +77,7 @@ class _Waiting:
         self.waited: set[Key] = set()
         self.given: set[Key] = set()
         self.settled: dict[Key, int] = {}
-        """Causes that were out before this step, and when they were released."""
+        """Causes that were released before this step, and their releases."""
         self.late = False
 
     @property
@@ -89,7 +86,7 @@ class _Waiting:
 
 
 class Reference:
-    """The same interface as `Shard`, over Python objects; nothing is ever packed."""
+    """Reference with the interface of `Shard`, over Python objects."""
 
     def __init__(self, plan: ShardPlan) -> None:
         self.plan = plan
@@ -100,7 +97,7 @@ class Reference:
         self.given_up: set[Key] = set()
         self.content: dict[Key, int] = {}
         self.stamp: dict[Key, int] = {}
-        """When something was last learnt of an identity (a group, a member): what ages."""
+        """Time of the last change of an identity, a group or a member, for its expiry."""
         self.next: dict[bytes, int] = {}
         self.group_stamp: dict[bytes, int] = {}
         self.anew: set[bytes] = set()
@@ -112,9 +109,9 @@ class Reference:
         self._cutoff = NO_TIME
 
     def step(self, items: list[Item], now: int = NO_TIME) -> list[Left]:
-        """Take in a micro-batch; return the rows with a position in order, then the others.
+        """Process a micro-batch; return the rows with a position in order, then the others.
 
-        Raises InputError when more rows would be held than may be; the step is undone then.
+        Raises InputError, and undoes the step, when too many rows would be held.
         """
         self.before, self.clock = self.clock, max(self.clock, now)
         self._gone, self._depth, self._now = {}, {}, {}
@@ -143,7 +140,7 @@ class Reference:
         return out
 
     def _make_room(self) -> list[Left]:
-        """Let patience end for the oldest rows, as many as are too many."""
+        """End the patience of the oldest rows beyond the limit."""
         if self.plan.on_overflow == "fail" or self.clock == NO_TIME:
             raise InputError("too many rows held")
         over = len(self.held) - self.plan.max_held_rows
@@ -154,7 +151,7 @@ class Reference:
         return self._by_policy(self.plan.on_overflow)
 
     def _forget(self, items: list[Item]) -> None:
-        """Forget what is older than `state_ttl` at the clock before this step."""
+        """Delete entries older than `state_ttl` at the clock before this step."""
         if self.plan.state_ttl < 0 or self.before == NO_TIME:
             return
         limit = self.before - self.plan.state_ttl
@@ -180,7 +177,7 @@ class Reference:
                     self.anew.add(group)
 
     def _settle(self) -> None:
-        """Keep of causes that are out what rows held back need of them."""
+        """Keep the facts of released causes that held rows need."""
         for waiting in self.held.values():
             for cause in waiting.open:
                 if cause in self.released:
@@ -192,14 +189,14 @@ class Reference:
             self._fold()
 
     def _fold(self) -> None:
-        """Of a run of numbers only the last one's release and content are known."""
+        """Keep only the last number's release and content of each range."""
         for group, name, number in self.released:
             if (group, name, number + 1) in self.released:
                 self.released[group, name, number] = NO_TIME
                 self.content.pop((group, name, number), None)
 
     def _admit(self, items: list[Item], before: int) -> set[Key]:
-        """Hold every row that stands for a new identity; the first by the tie rule does."""
+        """Hold every row that represents a new identity, by the tie rule."""
         for place, waiting in enumerate(self.held.values()):
             waiting.place = place
         old = len(self.held)
@@ -249,7 +246,7 @@ class Reference:
         self._gone[waiting.place] = Left(waiting.item.row, status, -1, -1, ())
 
     def _drain(self) -> list[Left]:
-        """Release, again and again, the first by (r, d, tie rule) of all rows that may go."""
+        """Release, repeatedly, the first deliverable row by (r, d, tie rule)."""
         out: list[Left] = []
         while True:
             free = [
@@ -265,7 +262,7 @@ class Reference:
         return (*self._lifted(waiting), *waiting.item.tie(self.plan.numbers), waiting.place)
 
     def _lifted(self, waiting: _Waiting) -> tuple[int, int]:
-        """Return when a row is released, and its depth among those of that time in this step."""
+        """Return the release of a row, and its depth among those of that time in this step."""
         item = waiting.item
         causes = {c: self._released_at(c) for c in waiting.open}
         given = [min(waiting.arrived + self.plan.patience, self.clock) for _ in waiting.given]
@@ -302,7 +299,7 @@ class Reference:
         return Left(item.row, status, position, wait, waited_for, lacking, left)
 
     def _cycles(self) -> None:
-        """Set aside every held row that can be reached from itself over held causes."""
+        """Exclude every held row that reaches itself over held causes."""
         cyclic = []
         for key in self.held:
             seen: set[Key] = set()
@@ -327,7 +324,7 @@ class Reference:
         return cause not in self.released and cause not in self.held
 
     def _drop(self) -> None:
-        """Set aside rows whose cause never came, then whatever needs a row set aside."""
+        """Exclude rows whose cause never came, then all that need an excluded row."""
         doomed = [
             key
             for key, waiting in self.held.items()
@@ -347,7 +344,7 @@ class Reference:
                 self._set_aside(key, DROPPED)
 
     def _give_up(self) -> bool:
-        """Give up causes of overdue rows, but not where an earlier number is still held."""
+        """Abandon causes of overdue rows, unless an earlier number is still held."""
         lowest: dict[tuple[bytes, bytes], int] = {}
         for group, name, count in self.held:
             lowest[group, name] = min(count, lowest.get((group, name), count))

@@ -1,4 +1,4 @@
-"""Columns of a stream that change between two starts: held rows, digests, refusals."""
+"""Columns of a stream that change between two starts: held rows, digests, rejections."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_rows_of_several_times_have_the_columns_of_now() -> None:
 
 
 class Rows:
-    """A stream in one shard, started anew for each micro-batch; ids are single letters."""
+    """Stream in one shard, restarted for each micro-batch; ids are single letters."""
 
     def __init__(self) -> None:
         self.state = Memory()
@@ -111,7 +111,7 @@ class Rows:
     def step(
         self, rows: list[dict[str, Any]], kinds: pa.Schema, content: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Take rows in; return those that leave, each with its status."""
+        """Process rows; return those that leave, each with its status."""
         names = kinds.names if content is None else content
         table = pa.Table.from_pylist(rows, kinds)
         digest = content_digests(table.select(names)).tolist()
@@ -147,7 +147,7 @@ def row(name: str, n: int | None = 1, **more: Any) -> dict[str, Any]:
 
 def test_held_rows_get_null_in_added_columns_also_after_pieces_were_merged() -> None:
     stream = Rows()
-    for number in range(12):  # eight pieces of one size become one
+    for number in range(12):  # eight segments of one size are merged
         assert stream.step([{"id": f"w{number}", "after": ["a"], "n": number}], V1) == []
     for number in range(12, 24):
         part = [{"id": f"w{number}", "after": ["a"], "n": number, "color": "red"}]

@@ -1,4 +1,4 @@
-"""What a shard says of the rows that it holds, against sets."""
+"""Report of held rows, against sets."""
 
 from __future__ import annotations
 

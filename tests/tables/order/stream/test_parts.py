@@ -1,4 +1,4 @@
-"""Parts of a shard: what is damaged or missing is refused, what is cached is checked."""
+"""Blobs of a shard: damaged and missing ones are rejected, cached ones are checked."""
 
 from __future__ import annotations
 

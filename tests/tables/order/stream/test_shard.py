@@ -1,4 +1,4 @@
-"""The compiled kernel against the naive reference, step by step, and by hand."""
+"""Compiled kernel against the reference, step by step, and by hand."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def batch(items: list[Item]) -> Batch:
 
 
 class Packed:
-    """Drives a Shard as the stream does: through bytes after every step."""
+    """Driver of a Shard as in a stream: through bytes after every step."""
 
     def __init__(self, plan: ShardPlan) -> None:
         self.plan = plan
@@ -75,7 +75,7 @@ class Packed:
         try:
             out = Shard(self.plan, self.state).step(batch(items), now, table)
         except InputError:
-            self.state = before  # as Spark does: nothing of a failed micro-batch is kept
+            self.state = before  # as Spark: a failed micro-batch changes nothing
             raise
         return [
             Left(
@@ -102,7 +102,7 @@ def causes_of(links: Links, row: int) -> tuple[tuple[bytes, int], ...]:
 
 
 def in_order(lefts: list[Left]) -> tuple[list[Left], set[Left]]:
-    """The rows with a position in order; those set aside have none."""
+    """Return the rows with a position in order, without excluded ones."""
     return [left for left in lefts if left.position >= 0], {
         left for left in lefts if left.position < 0
     }
@@ -129,7 +129,7 @@ def plans(draw: st.DrawFn) -> ShardPlan:
 
 @st.composite
 def streams(draw: st.DrawFn, plan: ShardPlan) -> list[tuple[list[Item], int]]:
-    """Anything at all: repeats, cycles, absent causes, rows without identity."""
+    """Draw any stream: repeats, cycles, absent causes, rows without identity."""
     numbers = st.integers(1, 5) if plan.counted else st.just(0)
     names = st.sampled_from([b"a", b"b"] if plan.counted else [b"a", b"ab", b"b", b"c", b"d", b""])
     if plan.numbers:
@@ -163,7 +163,7 @@ def streams(draw: st.DrawFn, plan: ShardPlan) -> list[tuple[list[Item], int]]:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merge parts after two or three rows, so that every step does."""
+    """Merge segments after two or three rows, so that every step does."""
     for name, value in {"_FAN": 2, "_SMALL": 1, "_CAP": 8}.items():
         monkeypatch.setattr(held, name, value)
     monkeypatch.setattr(id_table, "_SMALL", 1)
@@ -220,7 +220,7 @@ def test_numbers_are_compared_by_value_whatever_their_size(one: str, other: str)
 
 
 def history(seed: int, size: int, *, timed: bool = True) -> list[Item]:
-    """A complete history in causal order, two groups, causes among earlier rows."""
+    """Draw a complete history in causal order, two groups, causes among earlier rows."""
     rng = random.Random(seed)
     past: dict[bytes, list[bytes]] = {b"g": [], b"h": []}
     items = []
@@ -306,7 +306,7 @@ class TestPolicies:
         shard = make(ShardPlan(False, True, "release", 10))
         assert shard.step([one(b"c", b"b", b"x")], 0) == []
         assert shard.step([one(b"b", b"a", time=9)], 9) == []
-        assert shard.step([], 15) == []  # c is overdue, but b is here and still has hope
+        assert shard.step([], 15) == []  # c is overdue, but b may still come
         assert [left.row for left in shard.step([], 19)] == [b"b", b"c"]
 
     def test_drop_takes_what_follows_along(self, make: type[Packed]) -> None:
@@ -406,7 +406,7 @@ def test_a_group_that_was_idle_for_too_long_begins_anew() -> None:
         (1, shape.ORDERED),
     ]
     stream.step([other._replace(row="later", name=b"later", time=90)], 90)
-    much_later = stream.step([one(b"e", time=91)], 91)  # nothing is left to tell it by
+    much_later = stream.step([one(b"e", time=91)], 91)  # all is forgotten
     assert [(left.position, left.status) for left in much_later] == [(0, shape.ORDERED)]
 
 

@@ -219,9 +219,9 @@ def build_labels(
 
 
 @njit
-def gather_entries(stamps: Labels, first: int, end: int) -> tuple[Smalls, Smalls, Smalls]:
+def gather_entries(labels: Labels, first: int, end: int) -> tuple[Smalls, Smalls, Smalls]:
     """Return offsets, chains and positions of the entries of rows `first` to `end`, row by row."""
-    start, size = stamps.start, stamps.size
+    start, size = labels.start, labels.size
     offsets = np.zeros(end - first + 1, np.int32)
     for row in range(first, end):
         offsets[row - first + 1] = offsets[row - first] + size[row]
@@ -230,7 +230,7 @@ def gather_entries(stamps: Labels, first: int, end: int) -> tuple[Smalls, Smalls
     at = 0
     for row in range(first, end):
         for k in range(start[row], start[row] + size[row]):
-            made[at], places[at] = stamps.chains[k], stamps.positions[k]
+            made[at], places[at] = labels.chains[k], labels.positions[k]
             at += 1
     return offsets, made, places
 

@@ -12,10 +12,10 @@ CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # classes of an edge; 0: none
 
 
 @njit
-def find_immediate(offsets: Ints, causes: Ints, alive: Bools, stamps: Labels) -> Bools:
+def find_immediate(offsets: Ints, causes: Ints, alive: Bools, labels: Labels) -> Bools:
     """Return the mask of edges whose cause no other cause of the row has in its past."""
-    chain, position, start, size = stamps.chain, stamps.position, stamps.start, stamps.size
-    chains, positions = stamps.chains, stamps.positions
+    chain, position, start, size = labels.chain, labels.position, labels.start, labels.size
+    chains, positions = labels.chains, labels.positions
     found = np.zeros(len(causes), np.bool_)
     width = 1
     for row in range(len(alive)):
