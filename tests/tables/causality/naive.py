@@ -17,7 +17,7 @@ def key(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
 
 
-def listed(value: Any) -> list[Any]:
+def to_list(value: Any) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
@@ -33,7 +33,7 @@ def causes(row: Row, spec: OrderSpec) -> list[tuple[Any, int]]:
     """Return the identities that a row names as its causes."""
     actor, count = identity(row, spec)
     if spec.id:
-        named = [key(one) for column in spec.after for one in listed(row[column])]
+        named = [key(one) for column in spec.after for one in to_list(row[column])]
         return [(one, 1) for one in named if one is not None]
     if spec.clock:
         entries = dict(row[spec.clock])

@@ -18,7 +18,7 @@ from antecede.tables.causality.predicates import definitely, possibly
 from antecede.tables.causality.queries import Causality
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
-from tests.tables.causality.test_queries import follows, logged, written
+from tests.tables.causality.test_queries import follows, add_clocks, write_table
 from tests.tables.conftest import Command
 from tests.tables.events import clocked, moves, table_of
 
@@ -76,7 +76,7 @@ def test_channels_hold_what_arrives_outside(rows: list[Event], data: st.DataObje
 @given(executions(steps=14), st.data())
 def test_clocks_make_the_same_states(rows: list[Event], data: st.DataObject) -> None:
     assume(tells(rows))
-    told, by_clocks = (States(Causality(table_of(some))) for some in (rows, logged(rows)))
+    told, by_clocks = (States(Causality(table_of(some))) for some in (rows, add_clocks(rows)))
     assert told.length == by_clocks.length
     cut = {name: data.draw(st.integers(0, last)) for name, last in told.length.items()}
     one, other = told.cut(cut), by_clocks.cut(cut)
@@ -302,7 +302,7 @@ def test_what_each_event_waits_for(rows: list[Event]) -> None:
 # -- events without a member, and phantom events ------------------------------------------------
 
 
-def judged_by_sets(rows: Sequence[Event], cut: Cut) -> bool:
+def is_consistent(rows: Sequence[Event], cut: Cut) -> bool:
     """Return whether a cut of events with declared causes is consistent, from plain sets."""
     number: Cut = {}
     position, direct = [], []
@@ -327,7 +327,7 @@ def judged_by_sets(rows: Sequence[Event], cut: Cut) -> bool:
 
 
 @st.composite
-def declared(draw: st.DrawFn) -> list[Event]:
+def draw_events(draw: st.DrawFn) -> list[Event]:
     """Draw events of members and of none, each with causes among earlier ones."""
     rows: list[Event] = []
     for k in range(draw(st.integers(2, 9))):
@@ -337,13 +337,13 @@ def declared(draw: st.DrawFn) -> list[Event]:
     return rows
 
 
-@given(declared(), st.data())
+@given(draw_events(), st.data())
 def test_what_goes_by_way_of_events_without_a_member_counts(
     rows: list[Event], data: st.DataObject
 ) -> None:
     assume(any(row.member for row in rows))
     states = States(Causality(table_of(rows), by="causes", unproven=True))
-    consistent = [one for one in cuts_of(states.length) if judged_by_sets(rows, one)]
+    consistent = [one for one in cuts_of(states.length) if is_consistent(rows, one)]
     cut = {name: data.draw(st.integers(0, last)) for name, last in states.length.items()}
     verdict = states.cut(cut)
     assert verdict.consistent == (cut in consistent)
@@ -443,14 +443,14 @@ def test_words_are_paths_and_positions(tmp_path: Path) -> None:
     ],
 )
 def test_the_command(words: str, code: int, said: str, tmp_path: Path, command: Command) -> None:
-    path = written(tmp_path, moves("P!a P!b Q.b"))
+    path = write_table(tmp_path, moves("P!a P!b Q.b"))
     found = command("cut", path, *(word.replace("_", " ") for word in words.split()))
     assert found.code == code
     assert said in found.out
 
 
 def test_the_command_reads_checkpoints_and_prints_json(tmp_path: Path, command: Command) -> None:
-    path, points = written(tmp_path, moves("P!a P!b Q.b")), tmp_path / "points.csv"
+    path, points = write_table(tmp_path, moves("P!a P!b Q.b")), tmp_path / "points.csv"
     cut = command("cut", path, "P=1", "Q=1", "--json").json["cut"]
     assert cut["proof"][0]["cause"] == {"member": "P", "position": 2, "id": "b"}
     assert cut["consistent"] is False

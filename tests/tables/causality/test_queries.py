@@ -117,7 +117,7 @@ def check_pair(
 
 
 @st.composite
-def declared(draw: st.DrawFn) -> dict[str, list[str]]:
+def draw_events(draw: st.DrawFn) -> dict[str, list[str]]:
     names = [f"e{k}" for k in range(draw(st.integers(2, 9)))]
     return {
         name: draw(st.lists(st.sampled_from([*names[:k], "nowhere"]), max_size=3, unique=True))
@@ -137,7 +137,7 @@ def steps(parents: Mapping[Any, Collection[Any]], a: Any, b: Any) -> int | None:
     return far.get(a)
 
 
-@given(declared(), st.randoms())
+@given(draw_events(), st.randoms())
 def test_declared_causes_are_asked_in_whatever_order_rows_come(
     parents: dict[str, list[str]], random: Any
 ) -> None:
@@ -160,7 +160,7 @@ def test_declared_causes_are_asked_in_whatever_order_rows_come(
             assert all(x in parents[y] for x, y in pairwise(chain))
 
 
-def logged(rows: Sequence[Event]) -> list[Event]:
+def add_clocks(rows: Sequence[Event]) -> list[Event]:
     """Return the same execution as a log of vector clocks."""
     sent: dict[str, dict[str, int]] = {}
     now: dict[str, dict[str, int]] = {}
@@ -183,7 +183,7 @@ def logged(rows: Sequence[Event]) -> list[Event]:
 def test_vector_clocks_say_what_the_rows_say(rows: list[Event]) -> None:
     if not rows:
         return
-    log = logged(rows)
+    log = add_clocks(rows)
     asked, graph = Causality(table_of(log)), Graph(follows(rows))
     assert asked.by == CLOCKS
     named = {k: Named(row.id) for k, row in enumerate(log)}
@@ -216,7 +216,7 @@ def test_depths_are_the_longest_chains(rows: list[Event]) -> None:
     for k in sorted(graph.parents, key=lambda row: len(graph.ancestors(row))):
         naive[k] = max((naive[one] + 1 for one in graph.parents[k]), default=0)
     want = [naive[k] for k in range(len(rows))]
-    assert Causality(table_of(logged(rows))).depths.tolist() == want
+    assert Causality(table_of(add_clocks(rows))).depths.tolist() == want
     kinds = {row.kind for row in rows}
     if SEND in kinds and kinds & {RECEIVE, DELIVER}:
         assert Causality(table_of(rows)).depths.tolist() == want
@@ -346,7 +346,7 @@ def test_words_are_paths_a_question_and_ids() -> None:
             split_words(words)
 
 
-def written(folder: Path, rows: Sequence[Event]) -> Path:
+def write_table(folder: Path, rows: Sequence[Event]) -> Path:
     path = folder / "log.parquet"
     write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
     return path
@@ -368,13 +368,13 @@ def written(folder: Path, rows: Sequence[Event]) -> Path:
 def test_the_command_answers(
     words: str, code: int, said: str, tmp_path: Path, command: Command
 ) -> None:
-    found = command("ask", written(tmp_path, FORK), *words.split())
+    found = command("ask", write_table(tmp_path, FORK), *words.split())
     assert found.code == code
     assert said in found.out
 
 
 def test_the_command_writes_its_answer(tmp_path: Path, command: Command) -> None:
-    path, out = written(tmp_path, FORK), tmp_path / "out.csv"
+    path, out = write_table(tmp_path, FORK), tmp_path / "out.csv"
     plain = command("ask", path, "future", "a", "--json").json
     assert (plain["answer"], [row["id"] for row in plain["rows"]]) == (2, ["b", "c"])
     assert "2 rows -> " in command("ask", path, "future", "a", "-o", out).out
@@ -383,7 +383,7 @@ def test_the_command_writes_its_answer(tmp_path: Path, command: Command) -> None
 
 
 def test_arrivals_are_named_by_member(tmp_path: Path, command: Command) -> None:
-    path = written(tmp_path, moves("P!a@x Q.a@x Q!b"))
+    path = write_table(tmp_path, moves("P!a@x Q.a@x Q!b"))
     said = "1 of 3 events happened before a@x at Q, by rows of sendings and arrivals"
     assert command("ask", path, "past", "a@x@Q").out.startswith(said)
     assert command("ask", path, "past", "a@x").out.startswith("0 of 3 events happened before a@x,")
@@ -392,7 +392,7 @@ def test_arrivals_are_named_by_member(tmp_path: Path, command: Command) -> None:
 
 def test_cells_hold_no_control_characters(tmp_path: Path, command: Command) -> None:
     rows = [Event(id="a", member="\x1b[2Jm", text="x\ny\x07" + "z" * 99), Event(id="b")]
-    path = written(tmp_path, [*rows, Event(id="c", parents=("b",))])
+    path = write_table(tmp_path, [*rows, Event(id="c", parents=("b",))])
     said = command("ask", path, "concurrent", "b", "--table").out
     assert not {"\x1b", "\x07"} & set(said)
     assert len(said.splitlines()) == 2

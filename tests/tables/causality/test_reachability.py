@@ -20,7 +20,7 @@ def numbered(table: pa.Table) -> pa.Table:
     return table.append_column("k", pa.array(range(table.num_rows)))
 
 
-def expected(before: Past, events: set[int]) -> tuple[list[int], list[int]]:
+def compute_expected(before: Past, events: set[int]) -> tuple[list[int], list[int]]:
     """Return the rows before and the rows after any of the events."""
     earlier = {row for k in events & before.keys() for row in before[k]}
     later = {row for row, some in before.items() if some & events}
@@ -47,7 +47,7 @@ def test_stamps_of_any_way(way: str) -> None:
             events = set(rng.sample(sorted(before), count))
             given = made.take(pa.array(sorted(events)))
             found = ks(past(made, given)), ks(future(made, given))
-            assert found == expected(before, events)
+            assert found == compute_expected(before, events)
 
 
 @pytest.mark.few(1)
@@ -63,7 +63,7 @@ def test_stamps_and_edges_over_odd_values(case: str) -> None:
         ids = {repr(rows[k]["id"] or 0): rows[k]["id"] for k in before}
         for name in sorted(ids):
             events = {k for k in before if rows[k]["id"] == ids[name]}
-            want = expected(before, events)
+            want = compute_expected(before, events)
             found += sum(map(len, want))
             by_stamps = [ks(f(made, [ids[name]], id="id")) for f in (past, future)]
             assert by_stamps == list(want)

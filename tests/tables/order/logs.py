@@ -71,12 +71,12 @@ def pieces(table: pa.Table, count: int) -> list[pa.Table]:
     return [table.slice(k, size) for k in range(0, table.num_rows, size)]
 
 
-def kept(table: pa.Table, statuses: set[str]) -> pa.Table:
+def filter_status(table: pa.Table, statuses: set[str]) -> pa.Table:
     """Return the rows with one of these statuses."""
     return table.filter(pc.is_in(table["status"], pa.array(sorted(statuses))))
 
 
-def plain_loop(table: pa.Table, spec: DeliverSpec) -> dict[str, list[tuple[str, int, bytes]]]:
+def replay_in_loop(table: pa.Table, spec: DeliverSpec) -> dict[str, list[tuple[str, int, bytes]]]:
     """Return the deliveries of every observer's own group, with a tick at every multiple."""
     delivered: dict[str, list[tuple[str, int, bytes]]] = {}
     rows: list[dict[str, Any]] = table.sort_by("number").to_pylist()

@@ -40,7 +40,7 @@ def reaches(start: str, goal: str, parents: dict[str, set[str]]) -> bool:
     return False
 
 
-def lifted(alive: dict[str, Row]) -> dict[str, float]:
+def propagate_times(alive: dict[str, Row]) -> dict[str, float]:
     """Raise each row's time to those of its causes: the least fixpoint."""
     released = {i: -math.inf if row.time is None else row.time for i, row in alive.items()}
     while True:
@@ -67,7 +67,7 @@ def depth(i: str, alive: dict[str, Row], released: dict[str, float]) -> int:
     return deep
 
 
-def expected(rows: Sequence[Row]) -> dict[str, Expected]:
+def compute_expected(rows: Sequence[Row]) -> dict[str, Expected]:
     """Order rows of distinct ids by the documented rules."""
     by_id = {row.id: row for row in rows}
     parents = {row.id: {p for p in row.after if p is not None} for row in rows}
@@ -80,7 +80,7 @@ def expected(rows: Sequence[Row]) -> dict[str, Expected]:
         if reaches(i, i, good):
             answer[i] = Expected("cycle")
     alive = {row.id: row for row in rows if row.id not in answer}
-    released = lifted(alive)
+    released = propagate_times(alive)
     deep = {i: depth(i, alive, released) for i in alive}
     order = sorted(
         alive.values(),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antecede.errors import InputError
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
-from tests.tables.order.reference import expected, random_rows
+from tests.tables.order.reference import compute_expected, random_rows
 
 DECLARED = OrderSpec(id="id", after=("after",))
 TIMED = dataclasses.replace(DECLARED, time="time", time_unit="ms")
@@ -41,7 +41,7 @@ def test_agrees_with_sets_and_loops(seed: int, n: int, backward: float) -> None:
             "time": pa.array([r.time for r in rows], pa.int64()),
         }
     )
-    want = expected(rows)
+    want = compute_expected(rows)
     for row in run(table, TIMED):
         answer = want[row["id"]]
         got = (row["antecede_status"], row["position"], row["waited_for"], row["waited_ms"])

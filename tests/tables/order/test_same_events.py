@@ -31,7 +31,7 @@ ROW = st.tuples(
 )
 
 
-def expected(given: list[Event]) -> tuple[int, int, int, int, int]:
+def count_expected(given: list[Event]) -> tuple[int, int, int, int, int]:
     """Return events, missing references, self-references, repeats and blanks; naively."""
     first: dict[Any, Event] = {}
     for second_hand in (False, True):
@@ -65,7 +65,7 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
         for k, (run, kind, name, causes) in enumerate(given)
     ]
     table = pa.Table.from_batches([to_batch(rows)])
-    wanted = expected(rows)
+    wanted = count_expected(rows)
 
     audit = audit_events(table)
     details = audit.details

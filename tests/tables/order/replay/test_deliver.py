@@ -27,7 +27,7 @@ from antecede.tables.order.replay.spec import DeliverSpec
 from antecede.tables.order.replay.table import deliver_table, deliver_wide, read_log, take_all
 from tests.core.group.test_hierarchical import NAMES as ADDRESSES
 from tests.core.group.test_hierarchical import SUPER_PEERS, role
-from tests.tables.order.logs import NAMES, kept, log_of, plain_loop, with_defects
+from tests.tables.order.logs import NAMES, filter_status, log_of, replay_in_loop, with_defects
 
 BSS = DeliverSpec(order="bss", members=NAMES, tiebreak="number", sent="sent")
 SB = {"several_parents": True, "missing_parent": "release", "patience_s": 0.15}
@@ -98,7 +98,7 @@ def flat_specs() -> list[Any]:
     ]
 
 
-def shuffled(table: pa.Table, seed: int) -> pa.Table:
+def shuffle_rows(table: pa.Table, seed: int) -> pa.Table:
     """Return the same rows in another order and in chunks."""
     order = random.Random(seed).sample(range(len(table)), len(table))
     half = len(order) // 2
@@ -110,7 +110,7 @@ def by_number(table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def delivered(table: pa.Table) -> dict[str, list[tuple[str, int, bytes]]]:
+def list_deliveries(table: pa.Table) -> dict[str, list[tuple[str, int, bytes]]]:
     """Return the deliveries of each observer in the order of their positions, without gaps."""
     found: dict[str, list[tuple[str, int, bytes]]] = {}
     rows = table.sort_by("position").to_pylist()
@@ -126,7 +126,7 @@ def delivered(table: pa.Table) -> dict[str, list[tuple[str, int, bytes]]]:
 @pytest.mark.parametrize("spec", flat_specs())
 def test_deliveries_are_those_of_a_plain_loop_over_group(spec: DeliverSpec) -> None:
     table = log_of(spec, 7, messages=60, lost=0.03)
-    made = deliver_table(shuffled(table, 1), spec)
+    made = deliver_table(shuffle_rows(table, 1), spec)
     rows = by_number(made)
     assert [row["number"] for row in rows] == list(range(len(table)))
     assert {row["reason"] for row in rows if row["status"] == "sent"} == {None}
@@ -137,11 +137,11 @@ def test_deliveries_are_those_of_a_plain_loop_over_group(spec: DeliverSpec) -> N
         if row["status"] in ("sent", "delivered") or (row["sent"] and row["payload"] is not None)
     }
     loop = pa.Table.from_pylist([{**row, "payload": payloads.get(row["wire"])} for row in rows])
-    expected = {name: got for name, got in plain_loop(loop, spec).items() if got}
+    expected = {name: got for name, got in replay_in_loop(loop, spec).items() if got}
     assert expected
-    assert delivered(made) == expected
+    assert list_deliveries(made) == expected
     for seed in (2, 3):
-        assert by_number(deliver_table(shuffled(table, seed), spec)) == rows
+        assert by_number(deliver_table(shuffle_rows(table, seed), spec)) == rows
     for row in rows:
         if row["status"] == "delivered" and row["waits_for"]:
             assert row["waited_ms"] > 0
@@ -152,7 +152,7 @@ def test_deliveries_are_those_of_a_plain_loop_over_group(spec: DeliverSpec) -> N
 def test_bad_rows_are_refused_and_change_nothing(spec: DeliverSpec) -> None:
     table = log_of(spec, 3, messages=60)
     spoilt = with_defects(table)
-    made = by_number(deliver_table(shuffled(spoilt, 1), spec))
+    made = by_number(deliver_table(shuffle_rows(spoilt, 1), spec))
     good = by_number(deliver_table(table, spec))
     assert made[: len(good)] == good
     bad = made[len(good) :]
@@ -197,8 +197,8 @@ def test_ticks_found_by_bisection_are_those_of_every_multiple(spec: DeliverSpec,
     assert sent == {None}, "heartbeats that went out in between are in the bytes"
     payloads = {row["wire"]: row["payload"] for row in rows if row["payload"] is not None}
     loop = pa.Table.from_pylist([{**row, "payload": payloads.get(row["wire"])} for row in rows])
-    expected = {name: got for name, got in plain_loop(loop, coarse).items() if got}
-    assert delivered(made) == expected
+    expected = {name: got for name, got in replay_in_loop(loop, coarse).items() if got}
+    assert list_deliveries(made) == expected
 
 
 @pytest.mark.parametrize("spec", [spec for spec in flat_specs() if spec.values[0].told_time])
@@ -255,7 +255,7 @@ def test_a_time_bound_protocol_delivers_at_the_tick_after_the_bound() -> None:
     assert all(50 <= wait < 60 for wait in waits)
     assert {row["status"] for row in rows} == {"delivered", "sent", "duplicate"}
     cut = deliver_table(log_of(spec, messages=30), dataclasses.replace(spec, finish_s=0.0))
-    assert kept(cut, {"held"}).num_rows > 0, "without time after the last row, some stay held"
+    assert filter_status(cut, {"held"}).num_rows > 0, "without time after the last row, some stay held"
 
 
 @pytest.mark.slow
@@ -323,7 +323,7 @@ def test_roles_of_the_hierarchical_protocol_deliver_through_make() -> None:
     spec = DeliverSpec(make=hierarchical, sent="sent", tiebreak="number")
     groups = {name: hierarchical(name, None) for name in ADDRESSES.values()}
     table = recorded(groups, Talk(messages=40), seed=5)
-    rows = by_number(deliver_table(shuffled(table, 1), spec))
+    rows = by_number(deliver_table(shuffle_rows(table, 1), spec))
     peers = len(ADDRESSES) - len(SUPER_PEERS)
     got = [row for row in rows if row["status"] == "delivered"]
     assert len(got) == 40 * (peers - 1)
@@ -374,8 +374,8 @@ def test_several_copies_of_a_sending_are_sent_once() -> None:
     table = log_of(BSS, messages=30)
     sent = table.filter(table["sent"])
     made = deliver_table(pa.concat_tables([table, sent]), BSS)
-    assert kept(made, {"sent"}).num_rows == sent.num_rows
-    assert delivered(made) == delivered(deliver_table(table, BSS))
+    assert filter_status(made, {"sent"}).num_rows == sent.num_rows
+    assert list_deliveries(made) == list_deliveries(deliver_table(table, BSS))
 
 
 @pytest.mark.parametrize(

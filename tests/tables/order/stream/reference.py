@@ -122,7 +122,7 @@ class Reference:
         self._cycles()
         out += self._by_policy(self.plan.policy)
         while 0 <= self.plan.max_held_rows < len(self.held):
-            out += self._make_room()
+            out += self._end_patience()
         if not self.plan.timed:
             for key in new & self.held.keys():
                 waiting = self.held[key]
@@ -139,7 +139,7 @@ class Reference:
                 out += self._drain()
         return out
 
-    def _make_room(self) -> list[Left]:
+    def _end_patience(self) -> list[Left]:
         """End the patience of the oldest rows beyond the limit."""
         if self.plan.on_overflow == "fail" or self.clock == NO_TIME:
             raise InputError("too many rows held")
@@ -181,7 +181,7 @@ class Reference:
         for waiting in self.held.values():
             for cause in waiting.open:
                 if cause in self.released:
-                    at = self._released_at(cause) if self.plan.timed else NO_TIME
+                    at = self._find_release(cause) if self.plan.timed else NO_TIME
                     waiting.settled[cause] = at
                     if self.plan.timed and at > waiting.item.time > NO_TIME:
                         waiting.waited.add(cause)
@@ -216,7 +216,7 @@ class Reference:
                 arrived = self._arrival(item, before)
                 waiting = self.held[item.key] = _Waiting(item, arrived, old + index)
                 waiting.late = item.key in self.given_up
-                self._seen(item)
+                self._is_known(item)
                 continue
             status = item.invalid
             if not status:
@@ -229,7 +229,7 @@ class Reference:
             self._gone[old + index] = Left(item.row, status, -1, -1, ())
         return set(best)
 
-    def _seen(self, item: Item) -> None:
+    def _is_known(self, item: Item) -> None:
         self.group_stamp[item.group] = self.clock
         self.member_stamp[item.group, item.name] = self.clock
 
@@ -240,7 +240,7 @@ class Reference:
 
     def _set_aside(self, key: Key, status: int) -> None:
         waiting = self.held.pop(key)
-        self._seen(waiting.item)
+        self._is_known(waiting.item)
         self.aside.add(key)
         self.stamp[key] = self.clock
         self._gone[waiting.place] = Left(waiting.item.row, status, -1, -1, ())
@@ -259,33 +259,33 @@ class Reference:
             out.append(self._release(min(free, key=self._rank)))
 
     def _rank(self, waiting: _Waiting) -> tuple[Any, ...]:
-        return (*self._lifted(waiting), *waiting.item.tie(self.plan.numbers), waiting.place)
+        return (*self._compute_release(waiting), *waiting.item.tie(self.plan.numbers), waiting.place)
 
-    def _lifted(self, waiting: _Waiting) -> tuple[int, int]:
+    def _compute_release(self, waiting: _Waiting) -> tuple[int, int]:
         """Return the release of a row, and its depth among those of that time in this step."""
         item = waiting.item
-        causes = {c: self._released_at(c) for c in waiting.open}
+        causes = {c: self._find_release(c) for c in waiting.open}
         given = [min(waiting.arrived + self.plan.patience, self.clock) for _ in waiting.given]
         at = max([item.time, *causes.values(), *waiting.settled.values(), *given])
         return at, max([0, *(self._depth.get(c, -1) + 1 for c in causes if causes[c] == at)])
 
-    def _released_at(self, key: Key) -> int:
+    def _find_release(self, key: Key) -> int:
         return self.released[key] if self.plan.timed else self._now.get(key, NO_TIME)
 
     def _release(self, waiting: _Waiting) -> Left:
         item, key = waiting.item, waiting.item.key
         del self.held[key]
-        at, self._depth[key] = self._lifted(waiting)
+        at, self._depth[key] = self._compute_release(waiting)
         self._now[key] = at
         for cause in waiting.open:
-            later = self._released_at(cause) > item.time
+            later = self._find_release(cause) > item.time
             if self.plan.timed and later and item.time != NO_TIME:
                 waiting.waited.add(cause)
         status = MISSING if waiting.given else ORDERED
         status = LATE if waiting.late else status
         self.released[key] = at if self.plan.timed else self.clock
         self.stamp[key] = max(self.released[key], self.before)
-        self._seen(item)
+        self._is_known(item)
         position = self.next.get(item.group, 0)
         self.next[item.group] = position + 1
         if item.group in self.anew:
