@@ -18,7 +18,7 @@ from antecede.tables.causality.predicates import definitely, possibly
 from antecede.tables.causality.queries import Causality
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
-from tests.tables.causality.test_queries import follows, add_clocks, write_table
+from tests.tables.causality.test_queries import add_clocks, follows, write_table
 from tests.tables.conftest import Command
 from tests.tables.events import clocked, moves, table_of
 
@@ -235,7 +235,7 @@ def test_a_large_lattice_says_so() -> None:
     rows = [Event(kind=SEND, id=f"{m}{k}", member=m) for m in "abcdef" for k in range(9)]
     rows.append(Event(kind=DELIVER, id="a0", member="b"))
     with pytest.raises(LimitError, match="more than 1,000 global states"):
-        possibly(States(Causality(table_of(rows))), "a > 99", most=1000)
+        possibly(States(Causality(table_of(rows))), "a > 99", max_states=1000)
 
 
 # -- what is refused -------------------------------------------------------------------------------

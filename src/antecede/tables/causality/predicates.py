@@ -44,7 +44,7 @@ class Found(NamedTuple):
     states: int  # number of visited states
 
 
-def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
+def possibly(states: States, predicate: str, *, max_states: int = MOST_STATES) -> Found:
     """Return whether the predicate holds in some consistent state.
 
     Raises InputError for an unreadable predicate, LimitError beyond the limit of states.
@@ -56,7 +56,7 @@ def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Foun
             looked += 1
             if holds(state):
                 return Found(True, _name_positions(states, state), looked)
-        level = _advance_level(states, level, looked, most)
+        level = _advance_level(states, level, looked, max_states)
     return Found(False, None, looked)
 
 

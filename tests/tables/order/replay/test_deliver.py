@@ -255,7 +255,9 @@ def test_a_time_bound_protocol_delivers_at_the_tick_after_the_bound() -> None:
     assert all(50 <= wait < 60 for wait in waits)
     assert {row["status"] for row in rows} == {"delivered", "sent", "duplicate"}
     cut = deliver_table(log_of(spec, messages=30), dataclasses.replace(spec, finish_s=0.0))
-    assert filter_status(cut, {"held"}).num_rows > 0, "without time after the last row, some stay held"
+    assert filter_status(cut, {"held"}).num_rows > 0, (
+        "without time after the last row, some stay held"
+    )
 
 
 @pytest.mark.slow

@@ -259,7 +259,11 @@ class Reference:
             out.append(self._release(min(free, key=self._rank)))
 
     def _rank(self, waiting: _Waiting) -> tuple[Any, ...]:
-        return (*self._compute_release(waiting), *waiting.item.tie(self.plan.numbers), waiting.place)
+        return (
+            *self._compute_release(waiting),
+            *waiting.item.tie(self.plan.numbers),
+            waiting.place,
+        )
 
     def _compute_release(self, waiting: _Waiting) -> tuple[int, int]:
         """Return the release of a row, and its depth among those of that time in this step."""

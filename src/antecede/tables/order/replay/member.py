@@ -294,7 +294,7 @@ class ReplayedMember:
     # -- own messages -----------------------------------------------------------------------
 
     def _resend(self, arrival: LoggedRow, now: int) -> list[RowOutcome]:
-        arrival_number, wire = arrival.arrival_number, arrival.wire
+        arrival_number, wire = arrival.ticket, arrival.wire
         if wire is not None and wire in self._sent_wires:
             if wire not in self._unlogged_wires:
                 return [RowOutcome(arrival_number, DeliverStatus.DUPLICATE, reason=DUPLICATE)]

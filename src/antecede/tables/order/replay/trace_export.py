@@ -47,8 +47,8 @@ def trace_of(table: pyarrow.Table, done: pyarrow.Table, spec: DeliverSpec) -> Ex
     """Return the trace of a log `table` and its replay `done` (`deliver_wide`)."""
     log = read_log(table, spec)
     names = ("status", "sender", "seq", "position", "waited_ms", "reason", "payload")
-    columns = [done[spec.prefix + name].to_pylist() for name in names]
-    outcomes = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    cells = [done[spec.prefix + name].to_pylist() for name in names]
+    outcomes = [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
     rows: list[tuple[int, int, int, dict[str, Any]]] = []
     for observer, (key, arrivals) in enumerate(log.rows.items()):
         common = {"run": key.group, "member": key.observer}

@@ -31,24 +31,24 @@ class AppliedPolicy(NamedTuple):
 def release_rows(step: ShardStep, new: shape.Candidates) -> ReleaseState:
     """Release rows; beyond `max_held_rows` also the oldest held ones, or raise InputError."""
     cutoff = NO_TIME if step.clock == NO_TIME else step.clock - step.plan.patience
-    turns = [AppliedPolicy(step.plan.policy, cutoff)]
+    applied = [AppliedPolicy(step.plan.policy, cutoff)]
     while True:
-        working = _settle(step, new, turns)
+        working = _settle(step, new, applied)
         over = _count_overflow(step, working)
         if over <= 0:
             return working
-        turns.append(_make_overflow_policy(step, working, over, turns[-1].cutoff))
+        applied.append(_make_overflow_policy(step, working, over, applied[-1].cutoff))
 
 
-def _settle(step: ShardStep, new: shape.Candidates, turns: list[AppliedPolicy]) -> ReleaseState:
+def _settle(step: ShardStep, new: shape.Candidates, applied: list[AppliedPolicy]) -> ReleaseState:
     known = step.ids
-    picked = _find_affected(step, new, turns)
+    picked = _find_affected(step, new, applied)
     held = step.held.read_rows(picked)
     rows = _join_candidates(step, held, new)
     states = step.make_states()
     step.mark_held_ids(states)
     _assign_rows(rows, states)
-    if step.plan.counted and any(turn.policy == "release" for turn in turns):
+    if step.plan.counted and any(entry.policy == "release" for entry in applied):
         _find_lowest(step, states, picked)
     order = shape.ReleaseOrder(
         np.empty(len(rows.id_index), np.int32),
@@ -58,21 +58,21 @@ def _settle(step: ShardStep, new: shape.Candidates, turns: list[AppliedPolicy]) 
         np.full(len(states.flag), -1, np.int32),
     )
     plan, count = step.plan, 0
-    for turn in turns:
-        policy = POLICIES[turn.policy]
-        rule = shape.ReleaseRule(policy, plan.patience, step.clock, plan.timed, turn.cutoff)
+    for entry in applied:
+        policy = POLICIES[entry.policy]
+        rule = shape.ReleaseRule(policy, plan.patience, step.clock, plan.timed, entry.cutoff)
         count = drain.settle(rows, states, step.make_tie_names(), rule, order, count)
     if not plan.timed:
         shape.mark_waiting(rows, states, held.size)
     return ReleaseState(picked, held, rows, states, order, count)
 
 
-def _find_affected(step: ShardStep, new: shape.Candidates, turns: list[AppliedPolicy]) -> Longs:
+def _find_affected(step: ShardStep, new: shape.Candidates, applied: list[AppliedPolicy]) -> Longs:
     """Return the held rows (segment << 32 | row, sorted) that this step may affect."""
     known = step.ids
     if not step.held.count:
         return np.zeros(0, np.int64)
-    if len(turns) > 1:
+    if len(applied) > 1:
         return step.held.list_rows()
     new_rows = step.to_held_rows(new)
     # Without any id `new_rows` is empty.
@@ -80,15 +80,15 @@ def _find_affected(step: ShardStep, new: shape.Candidates, turns: list[AppliedPo
     views, _opened = step.held.make_views(make_segment_arrays(new_rows, dead))
     last = np.int64(len(views) - 1) << 32
     alive = dead == 0
-    eager = any(turn.policy == "drop" for turn in turns)
+    eager = any(entry.policy == "drop" for entry in applied)
     free = alive if eager else alive & _has_no_open_edge(new_rows)
     seeds = last | np.flatnonzero(free)
     reached, gone = affected_rows.find_affected(views, seeds, eager)
     old = reached < last
     touched, leaving = reached[old], np.sort(reached[gone & old])
     alive[reached[gone & ~old] & 0xFFFFFFFF] = False
-    if turns[-1].policy != "hold" and step.clock != NO_TIME:
-        overdue = affected_rows.find_overdue(views, turns[-1].cutoff)
+    if applied[-1].policy != "hold" and step.clock != NO_TIME:
+        overdue = affected_rows.find_overdue(views, applied[-1].cutoff)
         if len(overdue):  # rows on a cycle stay
             reached, _ = affected_rows.find_affected(views, np.concatenate([seeds, overdue]), eager)
             touched = reached[reached < last]
