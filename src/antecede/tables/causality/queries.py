@@ -363,20 +363,20 @@ class Causality:
     def _describe_unknown_id(self, name: str) -> str:
         ids: Any = self.events["id"]
 
-        def shown(some: Any) -> str:
+        def format_ids(some: Any) -> str:
             first = some.slice(0, 1000).unique().to_pylist()[:LOOK_ALIKE]
             return ", ".join(map(_shorten, first))
 
-        def having(texts: Any) -> str:
+        def find_ids(texts: Any) -> str:
             mask = pc.match_substring(texts, name, ignore_case=True)
-            return shown(ids.filter(pc.fill_null(mask, False)))
+            return format_ids(ids.filter(pc.fill_null(mask, False)))
 
-        if alike := having(ids):
+        if alike := find_ids(ids):
             hint = f"; there are {alike}"
-        elif saying := having(self.events["text"]):
+        elif saying := find_ids(self.events["text"]):
             hint = f"; the texts of these events contain it: {saying}"
         else:
-            hint = f"; ids are for instance {shown(ids)}" if len(ids) else ""
+            hint = f"; ids are for instance {format_ids(ids)}" if len(ids) else ""
         return f"no event has the id {name}{hint}"
 
     # -- answers -------------------------------------------------------------------------------

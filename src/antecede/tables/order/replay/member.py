@@ -7,7 +7,7 @@ The rows of one (group, observer) come in order of arrival. Time passes up to ea
 held row, or the current one.
 
 **Own messages.** A row marked as sent is sent again by `Group.post`. Protocols are deterministic,
-so other bytes mean an incomplete log, and the row's reason says so. Further copies of the last sent
+so other bytes mean an incomplete log, which the row's reason notes. Further copies of the last sent
 message are not sent again. Control messages (acknowledgements, heartbeats) are generated here.
 
 **Time** is in whole nanoseconds and never goes back: earlier rows are taken at the current clock.

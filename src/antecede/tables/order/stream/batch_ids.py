@@ -1,4 +1,4 @@
-"""Ids of one micro-batch, numbered, and what the shard knows of them.
+"""Ids of one micro-batch, numbered, with the shard's knowledge of them.
 
 The numbers are valid for one step (`kernels.interning`). Three id tables hold the knowledge:
 
