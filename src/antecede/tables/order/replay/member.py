@@ -304,10 +304,10 @@ class ReplayedMember:
         logged = {"to": arrival.to, "topics": arrival.topics}
         chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
         if wire is not None:
-            said = self.group.said(wire)
-            if said is None:  # a control message, which the protocol generates again
+            arguments = self.group.said(wire)
+            if arguments is None:  # a control message, which the protocol generates again
                 return [RowOutcome(arrival_number, DeliverStatus.CONTROL)]
-            payload, chosen = said.payload, {**said._asdict(), **chosen}
+            payload, chosen = arguments.payload, {**arguments._asdict(), **chosen}
             del chosen["payload"]
             self.group.speak_as(wire)
         packets = self.group.post(payload, now_ns=now, **chosen)
