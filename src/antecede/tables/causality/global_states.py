@@ -370,7 +370,7 @@ class States:
             if wrong is None:
                 return Recovery(begin, line, tuple(steps))
             member, position = wrong.effect.member, wrong.effect.position
-            back = max(one for one in saved[member] if one < position)
+            back = max(at for at in saved[member] if at < position)
             steps.append(Rollback(member, line[member], back, wrong))
             line[member] = back
 
@@ -408,8 +408,8 @@ class States:
         most: dict[int, int] = {}
         left, seen = [row], {row}
         while left:
-            one = left.pop()
-            for cause in causes[offsets[one] : offsets[one + 1]].tolist():
+            current = left.pop()
+            for cause in causes[offsets[current] : offsets[current + 1]].tolist():
                 member = int(self._member[cause])
                 if cause < 0 or cause in seen:
                     continue
@@ -466,7 +466,7 @@ class States:
 
 def _find_rows(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
     runs: Any = table["run"]
-    there = [one for one in runs.unique().to_pylist() if one is not None]
+    there = [name for name in runs.unique().to_pylist() if name is not None]
     mask = alive.copy()
     if run is None and len(there) > 1:
         shown = ", ".join(there[:MAX_NAMES])

@@ -124,7 +124,7 @@ class _PredicateParser:
 
     def parse(self, tree: ast.expr) -> Predicate:
         if isinstance(tree, ast.BoolOp):
-            parts = [self.parse(one) for one in tree.values]
+            parts = [self.parse(value) for value in tree.values]
             every = isinstance(tree.op, ast.And)
             return lambda state: (all if every else any)(part(state) for part in parts)
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):

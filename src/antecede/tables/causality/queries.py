@@ -95,7 +95,7 @@ def check_not_blank(id: str) -> None:
 
 def is_valid_text(part: object) -> bool:
     """Return whether an object is valid Unicode text; undecodable bytes occur in no trace."""
-    return isinstance(part, str) and not any("\ud800" <= one <= "\udfff" for one in part)
+    return isinstance(part, str) and not any("\ud800" <= char <= "\udfff" for char in part)
 
 
 def _check_table(table: Any) -> None:
@@ -270,7 +270,7 @@ class Causality:
         nowhere: Any = named.filter(pc.invert(there)).unique()
         which, where = "", "the trace"
         if len(nowhere) and self.by == CAUSES:
-            shown = [_shorten(one) for one in nowhere.slice(0, LOOK_ALIKE).to_pylist()]
+            shown = [_shorten(name) for name in nowhere.slice(0, LOOK_ALIKE).to_pylist()]
             more = ", ..." if len(nowhere) > LOOK_ALIKE else ""
             which = "" if len(nowhere) == count else f" of {counted(len(nowhere), 'id')}"
             which += f" ({', '.join(shown)}{more})"
@@ -354,7 +354,7 @@ class Causality:
         there: Any = self.events.filter(pc.equal(self.events["id"], id))
         found = []
         for word, name in (("at", "member"), ("in run", "run")):
-            names = [one for one in pc.unique(there[name]).to_pylist() if one is not None]
+            names = [value for value in pc.unique(there[name]).to_pylist() if value is not None]
             more = ", ..." if len(names) > LOOK_ALIKE else ""
             if names:
                 found.append(f"{word} {', '.join(map(_shorten, names[:LOOK_ALIKE]))}{more}")
@@ -388,11 +388,11 @@ class Causality:
 
     def past(self, *events: Named) -> pyarrow.Table:
         """Return the rows that happened before any of the events, in the order of `events`."""
-        return self._select_rows(self._mask([self.row(one) for one in events], backwards=True))
+        return self._select_rows(self._mask([self.row(event) for event in events], backwards=True))
 
     def future(self, *events: Named) -> pyarrow.Table:
         """Return the rows that happened after any of the events."""
-        return self._select_rows(self._mask([self.row(one) for one in events], backwards=False))
+        return self._select_rows(self._mask([self.row(event) for event in events], backwards=False))
 
     def around(self, row: int) -> tuple[Bools, Bools]:
         """Return masks of the rows before and after a row of `events`; empty without a position."""

@@ -143,8 +143,8 @@ class OrderSpec:
 
     def _check_types(self) -> None:
         """Raise InputError for column names and values of other types or sets."""
-        one = ("id", "group", "clock", "member", "sender", "seq", "time")
-        given = [(f, getattr(self, f)) for f in one if getattr(self, f) is not None]
+        single = ("id", "group", "clock", "member", "sender", "seq", "time")
+        given = [(f, getattr(self, f)) for f in single if getattr(self, f) is not None]
         given += [("after", name) for name in self.after]
         given += [("content", name) for name in self.content or ()]
         names = ("position", "waited_for", "missing_causes", "waited_ms", "released_at", "status")

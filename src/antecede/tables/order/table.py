@@ -229,7 +229,7 @@ def _mark_repeated(
     actor, count = keys.actor[suspects], keys.count[suspects]
     ranks = (whole, content, time[suspects], ~timed[suspects], count, actor)
     order = np.lexsort(ranks)
-    suspects, content, actor, count = (one[order] for one in (suspects, content, actor, count))
+    suspects, content, actor, count = (array[order] for array in (suspects, content, actor, count))
     begins = np.ones(len(order), np.bool_)
     begins[1:] = (actor[1:] != actor[:-1]) | (count[1:] != count[:-1])
     kept = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))

@@ -108,8 +108,8 @@ class BatchIds:
         self.ranges = ReleasedRanges(
             np.concatenate([self.ranges.member, new[owner]]),
             *(
-                np.concatenate([old, one])
-                for old, one in zip(self.ranges[1:], columns, strict=True)
+                np.concatenate([old, more])
+                for old, more in zip(self.ranges[1:], columns, strict=True)
             ),
         )
 

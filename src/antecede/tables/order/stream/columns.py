@@ -117,8 +117,8 @@ def joined(tables: list[pyarrow.Table], now: StreamColumns | None) -> pyarrow.Ta
     return whole
 
 
-def _has_same_columns(one: pyarrow.Schema, other: pyarrow.Schema) -> bool:
-    return one.names == other.names and _normalize_schema(one) == _normalize_schema(other)
+def _has_same_columns(left: pyarrow.Schema, right: pyarrow.Schema) -> bool:
+    return left.names == right.names and _normalize_schema(left) == _normalize_schema(right)
 
 
 def check_columns(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
