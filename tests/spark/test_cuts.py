@@ -53,7 +53,7 @@ def test_refusals(spark: SparkSession) -> None:
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, other, said in (
         ({"x": 1, "y": 1}, {}, "unknown process y: it has a position, but no row: its proc"),
-        ({"x": "one"}, {}, "positions go from p, string, to n, int"),
+        ({"x": "one"}, {}, r"positions must map p \(string\) to n \(int\)"),
         ({}, {"at": "m"}, "no column m"),
         ({}, {"process": None}, "process= must name a column"),
     ):

@@ -79,14 +79,19 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
             walk(frame, ["a", event], **edges)
         with pytest.raises(Exception, match=said):  # Spark's, or Py4J's where it was broadcasting
             walk(stamped, ["a", event], id="id").collect()
-    with pytest.raises(PySparkException, match="one of the events: an event without a stamp"):
+    with pytest.raises(PySparkException, match="one of the events: an event without a label"):
         walk(stamped, stamped.where("id = 'b'")).collect()
     for rows, events, ways, said in (
-        (stamped, [1], {"id": "id"}, "events are no ids of column id, string"),
-        (stamped, [None], {"id": "id"}, "null is no id"),
-        (stamped, ["a"], {}, "id= names the column"),
+        (stamped, [1], {"id": "id"}, r"events do not match column id \(string\)"),
+        (stamped, [None], {"id": "id"}, "events contain null"),
+        (stamped, ["a"], {}, "name their column by id="),
         (frame, ["a"], {"id": "id"}, r"no column causal_label.*after="),
-        (stamped, ["a"], {"id": "id", "causal_label": "id"}, "column id is no stamp"),
+        (
+            stamped,
+            ["a"],
+            {"id": "id", "causal_label": "id"},
+            "expected labels of add_causal_labels",
+        ),
     ):
         with pytest.raises(InputError, match=said):
             walk(rows, events, **ways)

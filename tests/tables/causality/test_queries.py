@@ -237,7 +237,7 @@ def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
         asked.past("ab")
     with pytest.raises(InputError, match=r"b at m is not in the trace; the id b is, at n$"):
         asked.past(Named("b", "m"))
-    with pytest.raises(InputError, match="by= is one of"):
+    with pytest.raises(InputError, match="by='magic': choose from"):
         Causality(table_of(FORK), by="magic")
     with pytest.raises(InputError, match="the trace lacks rows of sends"):
         Causality(table_of(FORK), by=EVENTS)
@@ -356,7 +356,7 @@ def write_table(folder: Path, rows: Sequence[Event]) -> Path:
     ("words", "code", "said"),
     [
         ("past b", 0, "1 of 3 events happened before b, by declared causes:\n"),
-        ("past b", 0, "Note: 1 cause (lost) that the trace does not have"),
+        ("past b", 0, "Note: 1 cause (lost) missing from the trace"),
         ("before a b", 0, "yes: a happened before b; a chain of 1 step, by declared causes:"),
         ("before b a", 1, "no: a happened before b; a chain of 1 step"),
         ("before b c", 1, "no: b and c are concurrent"),
@@ -432,5 +432,5 @@ def test_causes_that_another_run_has_are_counted_and_named() -> None:
     }
     asked = Causality(pa.table(rows))
     assert asked.notes == [
-        "2 causes of 1 id (d) missing from the run of their effect: events before these are unknown"
+        "2 causes of 1 id (d) missing from the run of their effect, so earlier events are unknown"
     ]

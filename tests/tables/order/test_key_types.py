@@ -141,15 +141,15 @@ class Column:
     ("options", "said"),
     [
         ({"id": Column()}, r"id must be a column name \(text\), not Column"),
-        ({"after": (Column(),)}, "after is the name of a column"),
-        ({"group": ""}, "group is the name of a column"),
-        ({"content": ("a", 7)}, "content is the name of a column"),
-        ({"position": Column()}, "position is the name of a column"),
+        ({"after": (Column(),)}, "after must be a column name"),
+        ({"group": ""}, "group must be a column name"),
+        ({"content": ("a", 7)}, "content must be a column name"),
+        ({"position": Column()}, "position must be a column name"),
         ({"shards": "8"}, "shards must be a whole number, not '8'"),
         ({"shards": True}, "shards must be a whole number"),
         ({"time": "at", "time_unit": "m"}, "time_unit must be s, ms, us or ns, not 'm'"),
         ({"time_unit": "s"}, "give time, too"),
-        ({"first_seq": 0}, "give sender and seq"),
+        ({"first_seq": 0}, "without sender and seq"),
     ],
 )
 def test_options_that_would_be_ignored_or_misread_are_refused(

@@ -193,7 +193,7 @@ def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFr
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
         said = [kind.simpleString() for kind in kinds]
         raise InputError(
-            f"positions go from {process}, {said[0]}, to {at}, {said[1]}: {error}"
+            f"positions must map {process} ({said[0]}) to {at} ({said[1]}): {error}"
         ) from error
     known = df.select(column_of(process).alias("known")).distinct()
     unknown_process = limits.join(known, F.col(_PROCESS) == F.col("known"), "anti").first()

@@ -124,7 +124,7 @@ def _along_edges(
     df: DataFrame, events: Events, ways: dict[str, Any], rounds: int, *, backwards: bool
 ) -> DataFrame:
     if isinstance(events, DataFrame):
-        raise InputError("with after=, events are ids: give the values of the column id")
+        raise InputError("with after=, events must be ids: give values of the column id")
     return walk(df, events, order_spec(**ways), rounds, backwards=backwards)
 
 
@@ -137,10 +137,10 @@ def _events(df: DataFrame, events: Events, id: str | None, causal_label: str) ->
     if isinstance(events, DataFrame):
         _check_label(events, causal_label)
         given = events.select(column_of(causal_label).alias("s"))
-        wrong = F.lit(f"one of the events: an event without a stamp {NO_PLACE}")
+        wrong = F.lit(f"one of the events: an event without a label {NO_PLACE}")
         return given.select(F.coalesce("s", F.raise_error(wrong).cast(LABEL_TYPE)).alias("s"))
     if id is None:
-        raise InputError("events given by their ids: id= names the column")
+        raise InputError("events are ids: name their column by id=")
     if not analysed(df):
         raise InputError(
             "in a declarative pipeline ids cannot be looked up before it runs: give the events as "
@@ -179,7 +179,9 @@ def _check_label(df: DataFrame, causal_label: str) -> None:
         )
     kind = df.schema[causal_label].dataType.simpleString()
     if kind != LABEL_TYPE.simpleString():
-        raise InputError(f"column {causal_label} is no stamp of add_causal_labels: {kind}")
+        raise InputError(
+            f"column {causal_label} has type {kind}; expected labels of add_causal_labels"
+        )
 
 
 def _known(causal_label: str) -> Column:

@@ -277,8 +277,7 @@ class Causality:
             if pc.any(pc.is_in(nowhere, ids.combine_chunks())).as_py():
                 where = "the run of their effect"
         self.notes.append(
-            f"{counted(count, 'cause')}{which} missing from {where}: events before "
-            "these are unknown"
+            f"{counted(count, 'cause')}{which} missing from {where}, so earlier events are unknown"
         )
         if hint := several_in_one(nowhere.to_pylist(), set(ids.to_pylist())):
             self.notes.append("; ".join(list_separators.words(hint)))
