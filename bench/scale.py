@@ -143,8 +143,8 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
             after=("after",),
             group="g" if case.groups else None,
             time="at" if case.timed else None,
-            rows_a_task=max(int(4_000_000 * scale), 10_000),
-            giant="always" if case.chain else "auto",
+            max_rows_per_task=max(int(4_000_000 * scale), 10_000),
+            large_groups="always" if case.chain else "auto",
         )
         df = df.transform(order_with(spec))
     elif case.groups:

@@ -47,7 +47,7 @@ class Curves:
         self.feeds = list(dict.fromkeys(p.feed for p in points))
 
     def hold(self, feed: str) -> Figures:
-        """Return the figures of missing="hold"."""
+        """Return the figures of on_missing="hold"."""
         return self.at[feed, HOLD, ""]
 
     def all(self, feed: str, scheme: str) -> list[Figures]:
@@ -55,7 +55,7 @@ class Curves:
         return [self.at[feed, scheme, width] for width in WIDTHS]
 
     def widths(self, feed: str, worse: Callable[[Figures, Figures], bool]) -> list[str]:
-        """Return the widths at which missing="release" is worse than the better watermark."""
+        """Return the widths at which on_missing="release" is worse than the better watermark."""
         pairs = zip(self.all(feed, RELEASE), self.all(feed, CAPPED), strict=True)
         return [width for width, pair in zip(WIDTHS, pairs, strict=True) if worse(*pair)]
 
@@ -83,7 +83,7 @@ def worse(points: Sequence[Point]) -> list[str]:
         "Where causal release is worse:",
         claim(
             all(p.figures.remembered == 0 for p in points if p.scheme in (RAW, CAPPED)),
-            f"everywhere: it remembers every id ({known}) where remember= does not bound that, "
+            f"everywhere: it remembers every id ({known}) where state_ttl= does not bound that, "
             "a watermark none",
         ),
     ]

@@ -16,8 +16,8 @@ COLOURS = {RAW: None, CAPPED: 1, RELEASE: 0, HOLD: 2}
 WORDS = {
     RAW: "watermark on the date",
     CAPPED: "watermark on the earlier of date and arrival (capped)",
-    RELEASE: 'causal, missing="release", patience of this length',
-    HOLD: 'causal, missing="hold"',
+    RELEASE: 'causal, on_missing="release", patience of this length',
+    HOLD: 'causal, on_missing="hold"',
 }
 TIMES: dict[float, str] = {
     0: "0",

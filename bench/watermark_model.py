@@ -16,9 +16,9 @@ test_watermark_model.py` holds this model against Spark itself):
     a trigger without rows runs a micro-batch when the watermark has moved
 
 `causal` is `antecede.spark.order` with the arrival as `time`: a row leaves once its causes have
-left. Causes that never come: `patience` None holds the row for good (missing="hold"), else they are
-given up so long after the row came (missing="release"). `tests/bench/test_watermark_curve.py`
-holds it against the engine.
+left. Causes that never come: `patience` None holds the row for good (on_missing="hold"), else they
+are given up so long after the row came (on_missing="release"). The engine agrees with it:
+`tests/bench/test_watermark_curve.py`.
 
 Neither keeps what is idle: rows that leave in the micro-batch in which they came count as unheld.
 """
@@ -185,7 +185,7 @@ class Figures(NamedTuple):
     buffered_mean: float
     """Rows held after a micro-batch: at most, and over time."""
     remembered: int
-    """Identities that must be known when the data ends (causal release without `remember`)."""
+    """Identities that must be known when the data ends (causal release without `state_ttl`)."""
 
 
 def figures(

@@ -66,8 +66,8 @@ sorted by event time once the watermark has passed them. Spark (4.3;
 "Capped" is a watermark on `least(date, arrived)`, which a clock that runs ahead cannot move. It
 needs a trustworthy time of arrival in each row.
 
-**Causal release** is `antecede.spark.order` with the arrival as `time`: `missing="hold"` waits
-for ever for a cause that never comes, `missing="release"` gives it up after a `patience` as long
+**Causal release** is `antecede.spark.order` with the arrival as `time`: `on_missing="hold"` waits
+for ever for a cause that never comes, `on_missing="release"` gives it up after a `patience` as long
 as the watermark's delay, so both rules wait equally long for what is lost.
 
 The trigger is one minute for all. A *pair* is a row and one of the causes that it names, both in
@@ -76,7 +76,7 @@ the feed; it is judged when the effect left (*pairs left*). *Inverted*: the effe
 *Without need*: a row left later than its causes that ever came.
 Waits are of rows that came 14 days before the end or earlier; one that never ends counts as the
 longest.
-*Ids remembered* are those without `remember=`, which bounds them; a watermark remembers none.
+*Ids remembered* are those without `state_ttl=`, which bounds them; a watermark remembers none.
 """
 
 
@@ -167,7 +167,7 @@ def _findings(curves: Curves) -> str:
                 curves.hold(feed).inverted == 0 and curves.hold(feed).unnecessary == 0
                 for feed in curves.feeds
             ),
-            '`missing="hold"` inverts nothing and lets no row wait that could go, of those that '
+            '`on_missing="hold"` inverts nothing and lets no row wait that could go, of those that '
             "go at all",
         ),
         _patience(curves),
@@ -204,7 +204,7 @@ def _lost(curves: Curves) -> str:
     held = curves.hold("outages")
     return claim(
         held.stuck / held.settled > 0.9,
-        '**Where messages are lost for good, `missing="hold"` stops**: of one talk in which '
+        '**Where messages are lost for good, `on_missing="hold"` stops**: of one talk in which '
         f"everything follows from everything, {held.absent} lost causes hold back "
         f"{percent(held.stuck / held.settled)} of the rows for ever. "
         "Give `patience`, or groups that fail apart",

@@ -24,4 +24,6 @@ def run(spark: SparkSession) -> DataFrame:
         content=["degrees"],
     )  # fmt: skip
     done = df.transform(by).orderBy("sensor", F.col("position").asc_nulls_last(), "came")
-    return done.select("sensor", "number", "gateway", "position", "missing", "antecede_status")
+    return done.select(
+        "sensor", "number", "gateway", "position", "missing_causes", "antecede_status"
+    )

@@ -20,4 +20,6 @@ def run(spark: SparkSession) -> DataFrame:
     schema = "id string, room string, who string, text string, answers string, archived timestamp"
     df = spark.createDataFrame(MESSAGES, schema)
     done = df.transform(order(id="id", after="answers", group="room", time="archived"))
-    return done.orderBy("position").select("position", "who", "text", "missing", "antecede_status")
+    return done.orderBy("position").select(
+        "position", "who", "text", "missing_causes", "antecede_status"
+    )

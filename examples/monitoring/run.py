@@ -26,7 +26,7 @@ def start(spark: SparkSession, checkpoint: str) -> StreamingQuery:
         "timestamp at",
     )
     ordered = rows.transform(
-        order(id="id", after="after", time="at", missing="release", patience="20 s", shards=2)
+        order(id="id", after="after", time="at", on_missing="release", patience="20 s", shards=2)
     )
     writer = ordered.writeStream.queryName("example").format("noop")
     return writer.option("checkpointLocation", checkpoint).start()

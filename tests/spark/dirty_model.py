@@ -39,7 +39,7 @@ class Group:
         claims: dict[str, list[Row]] = defaultdict(list)
         for row in rows:
             if row["id"] in named_causes(row):
-                self.outcomes[row["row"]] = Outcome("self_parent")
+                self.outcomes[row["row"]] = Outcome("self_cause")
             else:
                 claims[row["id"]].append(row)
         for name, claimed in claims.items():
@@ -139,7 +139,7 @@ def outcomes_of(rows: list[Row], *, grouped: bool = True) -> dict[int, Outcome]:
 def outcomes_of_stream(
     rows: list[Row], taken: Set[int] = frozenset()
 ) -> tuple[dict[int, Outcome], set[int]]:
-    """Return what a stream gives out with missing="hold", and the rows that it holds for ever.
+    """Return what a stream gives out with on_missing="hold", and the rows that it holds for ever.
 
     The rows have a `file`, the micro-batch in which they come. Of rows with one id, one file and
     one time a stream may take any: `taken` are the rows that it took.
@@ -205,7 +205,7 @@ def told(rows: Iterable[Row], expected: dict[int, Outcome], twins: dict[int, int
 
 
 def outcome_of(row: Row) -> Outcome:
-    waited, missing, wait = row["waited_for"], row["missing"], row["waited_ms"]
+    waited, missing, wait = row["waited_for"], row["missing_causes"], row["waited_ms"]
     return Outcome(
         row["antecede_status"],
         row["position"],

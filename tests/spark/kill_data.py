@@ -1,7 +1,7 @@
 """Rows for streams that get killed: held over batches, repeated, in conflict, causes never sent.
 
 Rows come some seconds (of event time) after they were made, so that an effect often comes one to
-several micro-batches before its cause. `remember` is shorter than the whole and longer than any
+several micro-batches before its cause. `state_ttl` is shorter than the whole and longer than any
 row refers back, so the state forgets all the while and the answer stays that of a batch.
 """
 
@@ -25,9 +25,9 @@ SPEC = OrderSpec(
     group="group",
     time="at",
     content=("note",),
-    missing="release",
+    on_missing="release",
     patience="10 seconds",
-    remember="30 seconds",
+    state_ttl="30 seconds",
     shards=4,
 )
 SCHEMA = pa.schema(

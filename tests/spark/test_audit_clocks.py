@@ -117,7 +117,7 @@ def odd_log(seed: int) -> pa.Table:
 def test_each_run_as_locally_over_odd_logs(spark: SparkSession, seed: int) -> None:
     table = odd_log(seed)
     same(
-        as_reports(audit(spread(spark, table), by="clocks", giant="always")),
+        as_reports(audit(spread(spark, table), by="clocks", large_groups="always")),
         local(table, clocked=True),
     )
 
@@ -142,7 +142,7 @@ def test_the_odd_logs_have_whatever_can_be_wrong() -> None:
 def test_a_log_without_an_order_of_rows(spark: SparkSession) -> None:
     df = spread(spark, odd_log(11)).drop("file_order")
     rows = events_of(df).sort(PLACE).toArrow()
-    found = as_reports(audit(df, by="clocks", giant="always"))
+    found = as_reports(audit(df, by="clocks", large_groups="always"))
     assert len(found) > 2
     expected = {}
     for run in found:
@@ -158,15 +158,15 @@ def test_columns_that_are_not_there_and_pairs_that_nobody_wants(spark: SparkSess
         [(f"{k}", *row) for k, row in enumerate(log)],
         "id string, member string, clock_members array<string>, clock_counts array<long>",
     )
-    (row,) = audit(df, giant="always").collect()
+    (row,) = audit(df, large_groups="always").collect()
     assert (row.messages, row.members, row.edges, row.immediate_edges) == (3, 2, 1, 2)
     assert (row.ordered_pairs, row.concurrent_pairs, row.quarantined) == (3, 0, 1)
     assert row.quarantine == {"the clock has no entry of its own member 'c'": 1}
-    (row,) = audit(df, pairs=False, giant="always").collect()
+    (row,) = audit(df, pairs=False, large_groups="always").collect()
     assert (row.messages, row.edges, row.ordered_pairs, row.immediate_edges) == (3, 1, None, None)
-    (row,) = audit(df, pairs="estimate", pair_steps=0, giant="always").collect()
+    (row,) = audit(df, pairs="estimate", pair_steps=0, large_groups="always").collect()
     assert (row.ordered_pairs, row.ordered_pairs_estimated) == (3, None)
-    (row,) = audit(df.select("id"), by="clocks", giant="always").collect()
+    (row,) = audit(df.select("id"), by="clocks", large_groups="always").collect()
     assert (row.messages, row.rows, row.quarantine) == (0, 4, {"no clock": 4})
 
 
@@ -174,7 +174,7 @@ def test_columns_that_are_not_there_and_pairs_that_nobody_wants(spark: SparkSess
 def test_real_logs_as_locally(spark: SparkSession, shared_data: Path) -> None:
     table = read([shared_data / "shiviz/simpledb.log"]).events
     same(
-        as_reports(audit(spread(spark, table), by="clocks", giant="always")),
+        as_reports(audit(spread(spark, table), by="clocks", large_groups="always")),
         local(table, clocked=True),
     )
 

@@ -128,7 +128,7 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
     refused: dict[str, dict[str, Any]] = {
         "takes 5 edges at most": {"by": "causes", "graph_edges": 5},
         "pairs=False": {"by": "causes", "pair_steps": 5},
-        "takes 9 bytes": {"by": "clocks", "run_bytes": 9, "giant": "never"},
+        "takes 9 bytes": {"by": "clocks", "run_bytes": 9, "large_groups": "never"},
         "one task a run, and takes 9 bytes": {"format": "shiviz", "run_bytes": 9},
     }
     for said, options in refused.items():
@@ -144,9 +144,12 @@ def test_wrong_arguments(spark: SparkSession) -> None:
     declared = spark.createDataFrame([("a", ["b"])], "id string, parents array<string>")
     wrong: dict[str, dict[str, Any]] = {
         "none of auto, causes, clocks": {"by": "guess"},
-        "none of auto, always, never": {"giant": "big"},
-        "and these are declared causes: leave it out": {"giant": "always"},
-        "and these are of format shiviz: leave it out": {"format": "shiviz", "giant": "never"},
+        "none of auto, always, never": {"large_groups": "big"},
+        "and these are declared causes: leave it out": {"large_groups": "always"},
+        "and these are of format shiviz: leave it out": {
+            "format": "shiviz",
+            "large_groups": "never",
+        },
     }
     for said, options in wrong.items():
         with pytest.raises(InputError, match=said):

@@ -38,9 +38,11 @@ def rows_of(table: pa.Table) -> list[str]:
 def test_stamps_of_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
     table = history(case, seed=len(case))
     frame = frame_of(spark, table, tmp_path)
-    made = vocabulary.with_clocks(frame, **ODD, partitions=3).toArrow()
-    columns = ["group", "id", "stamp", "antecede_status"]
-    assert rows_of(made.select(columns)) == rows_of(local.with_clocks(table, **ODD).select(columns))
+    made = vocabulary.add_causal_labels(frame, **ODD, partitions=3).toArrow()
+    columns = ["group", "id", "causal_label", "antecede_status"]
+    assert rows_of(made.select(columns)) == rows_of(
+        local.add_causal_labels(table, **ODD).select(columns)
+    )
 
 
 @pytest.mark.few(1)
@@ -49,9 +51,9 @@ def test_pairs_in_three_ways(spark: SparkSession, tmp_path: Path, way: str) -> N
     rows = log(7, 50, lost=0.1)
     rows += [dict(rows[0]), {**rows[1], "run": "s" if rows[1]["run"] == "r" else "r"}]
     table = table_of(rows).append_column("k", pa.array(range(len(rows))))
-    made = frame_of(spark, table, tmp_path).transform(vocabulary.with_clocks, **WAYS[way])
-    made = made.select("k", "stamp").localCheckpoint()
-    x, y = (made.select(F.col("k").alias(n), F.col("stamp").alias(f"s{n}")) for n in "xy")
+    made = frame_of(spark, table, tmp_path).transform(vocabulary.add_causal_labels, **WAYS[way])
+    made = made.select("k", "causal_label").localCheckpoint()
+    x, y = (made.select(F.col("k").alias(n), F.col("causal_label").alias(f"s{n}")) for n in "xy")
     pairs = x.crossJoin(y)
     vocabulary.register(spark)
     told = pairs.select(
@@ -62,14 +64,16 @@ def test_pairs_in_three_ways(spark: SparkSession, tmp_path: Path, way: str) -> N
         F.expr("happened_before(sx, sy)"),
         F.expr("concurrent(sx, sy)"),
     ).collect()
-    stamps: Any = local.with_clocks(table, **WAYS[way])["stamp"].combine_chunks()
+    stamps: Any = local.add_causal_labels(table, **WAYS[way])["causal_label"].combine_chunks()
     assert len(told) == len(rows) ** 2
     xs, ys = (stamps.take(pa.array([row[k] for row in told])) for k in (0, 1))
     before, apart = local.happened_before(xs, ys), local.concurrent(xs, ys)
     assert {True, False, None} <= set(before.to_pylist())
     for row, b, c in zip(told, before.to_pylist(), apart.to_pylist(), strict=True):
         assert list(row)[2:] == [b, c, b, c], row
-    sizes = made.select("k", vocabulary.past_size("stamp"), F.expr("past_size(stamp)")).collect()
+    sizes = made.select(
+        "k", vocabulary.past_size("causal_label"), F.expr("past_size(causal_label)")
+    ).collect()
     known = local.past_size(stamps).to_pylist()
     assert all((row[1], row[2]) == (known[row[0]], known[row[0]]) for row in sizes)
 
@@ -77,20 +81,24 @@ def test_pairs_in_three_ways(spark: SparkSession, tmp_path: Path, way: str) -> N
 @pytest.mark.slow
 def test_no_python_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
     made = frame_of(spark, table_of(log(1)), tmp_path).transform(
-        vocabulary.with_clocks, **WAYS["declared"]
+        vocabulary.add_causal_labels, **WAYS["declared"]
     )
     made.write.parquet(str(tmp_path / "stamped"))
     kept = spark.read.parquet(str(tmp_path / "stamped"))
     kept.createOrReplaceTempView("stamped")
     vocabulary.register(spark)
     a, b = kept.alias("a"), kept.alias("b")
-    same = F.col("a.stamp.group") == F.col("b.stamp.group")
-    joined = a.join(b, same & vocabulary.happened_before("a.stamp", "b.stamp"))
+    same = F.col("a.causal_label.group") == F.col("b.causal_label.group")
+    joined = a.join(b, same & vocabulary.happened_before("a.causal_label", "b.causal_label"))
     in_sql = spark.sql(
-        "SELECT a.id FROM stamped a JOIN stamped b ON a.stamp.group = b.stamp.group "
-        "AND happened_before(a.stamp, b.stamp)"
+        "SELECT a.id FROM stamped a JOIN stamped b ON a.causal_label.group = b.causal_label.group "
+        "AND happened_before(a.causal_label, b.causal_label)"
     )
-    for query in (joined, in_sql, kept.select(vocabulary.concurrent("stamp", "stamp"))):
+    for query in (
+        joined,
+        in_sql,
+        kept.select(vocabulary.concurrent("causal_label", "causal_label")),
+    ):
         plan = query._jdf.queryExecution().executedPlan().toString()
         assert "Python" not in plan
         assert "Cartesian" not in plan
@@ -103,14 +111,19 @@ def test_stamps_of_two_calls_are_null_to_each_other(spark: SparkSession) -> None
     rows = [(1, None), (2, 1), (3, 1)]
     whole = spark.createDataFrame(rows, "id int, after int")
     both = [
-        df.transform(vocabulary.with_clocks, id="id", after="after").select("id", "stamp")
+        df.transform(vocabulary.add_causal_labels, id="id", after="after").select(
+            "id", "causal_label"
+        )
         for df in (whole, whole.where("id > 1"))
     ]
-    old = both[1].select(F.col("stamp").alias("old"))
+    old = both[1].select(F.col("causal_label").alias("old"))
     told = (
         both[0]
         .crossJoin(old)
-        .select(vocabulary.happened_before("stamp", "old"), vocabulary.concurrent("old", "stamp"))
+        .select(
+            vocabulary.happened_before("causal_label", "old"),
+            vocabulary.concurrent("old", "causal_label"),
+        )
     )
     assert {tuple(row) for row in told.collect()} == {(None, None)}
 
@@ -118,19 +131,19 @@ def test_stamps_of_two_calls_are_null_to_each_other(spark: SparkSession) -> None
 def test_refusals(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, 2)], "id int, After int")
     ways: dict[str, Any] = {"id": "id", "after": "After"}
-    with pytest.raises(InputError, match=r"a column AFTER already.*stamp="):
-        vocabulary.with_clocks(frame, **ways, stamp="AFTER")
+    with pytest.raises(InputError, match=r"a column AFTER already.*causal_label="):
+        vocabulary.add_causal_labels(frame, **ways, causal_label="AFTER")
     with pytest.raises(InputError, match="give exactly one of"):
-        vocabulary.with_clocks(frame, id="id")
+        vocabulary.add_causal_labels(frame, id="id")
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(InputError, match="with_clocks needs all rows of a group"):
-        vocabulary.with_clocks(stream, id="value", after="value")
+    with pytest.raises(InputError, match="add_causal_labels needs all rows of a group"):
+        vocabulary.add_causal_labels(stream, id="value", after="value")
 
 
 def test_a_past_too_wide_fails_with_the_sentence(spark: SparkSession) -> None:
     rows: list[tuple[str, list[str]]] = [(f"s{k}", []) for k in range(5)]
     rows.append(("all", [name for name, _ in rows]))
     frame = spark.createDataFrame(rows, "id string, after array<string>")
-    made = vocabulary.with_clocks(frame, id="id", after="after", widest=3)
+    made = vocabulary.add_causal_labels(frame, id="id", after="after", max_entries=3)
     with pytest.raises(PythonException, match="InputError: id all: the past of this event meets"):
         made.collect()

@@ -37,13 +37,13 @@ def events():
 
 @dp.materialized_view
 def stamped():
-    return a.with_clocks(spark.read.table("events"), id="id", after="after")
+    return a.add_causal_labels(spark.read.table("events"), id="id", after="after")
 
 
 @dp.materialized_view
 def pairs():
     x, y = (spark.read.table("stamped").alias(name) for name in "xy")
-    pairs = x.join(y, a.happened_before("x.stamp", "y.stamp"))
+    pairs = x.join(y, a.happened_before("x.causal_label", "y.causal_label"))
     return pairs.select(F.col("x.id").alias("first"), F.col("y.id").alias("second"))
 
 

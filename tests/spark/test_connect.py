@@ -49,7 +49,7 @@ ORDERED = """
 how = dict(id="id", after="after", group="group", time="at")
 rows = spark.read.parquet(folder + "/in")
 pq.write_table(a.order(rows, **how).toArrow(), f"{folder}/batch.parquet")
-for name, more in {"always": {"giant": "always"}, "auto": {"rows_a_task": 20}}.items():
+for name, more in {"always": {"large_groups": "always"}, "auto": {"max_rows_per_task": 20}}.items():
     try:
         a.order(rows, **how, **more)
     except AntecedeError as error:
@@ -78,12 +78,16 @@ pq.write_table(a.audit(events).toArrow(), folder + "/audit.parquet")
 pq.write_table(a.meter(events).toArrow(), folder + "/meter.parquet")
 edges = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
 chain = spark.createDataFrame(edges, "id string, after string")
-stamped = a.with_clocks(chain, id="id", after="after")
+stamped = a.add_causal_labels(chain, id="id", after="after")
 stamped.createOrReplaceTempView("events")
 a.register(spark)
-sql = "SELECT x.id, y.id FROM events x JOIN events y ON {0}(x.stamp, y.stamp) ORDER BY 1, 2"
+sql = (
+    "SELECT x.id, y.id FROM events x JOIN events y ON {0}(x.causal_label, y.causal_label) "
+    "ORDER BY 1, 2"
+)
 for name in ("happened_before", "concurrent"):
-    pairs = stamped.alias("x").join(stamped.alias("y"), getattr(a, name)("x.stamp", "y.stamp"))
+    before = getattr(a, name)("x.causal_label", "y.causal_label")
+    pairs = stamped.alias("x").join(stamped.alias("y"), before)
     said[name] = sorted(x + y for x, y in pairs.select("x.id", "y.id").collect())
     assert said[name] == [x + y for x, y in spark.sql(sql.format(name)).collect()]
 said["past"] = sorted(r.id for r in a.past(stamped, stamped.where("id = 'd'")).collect())
@@ -145,8 +149,12 @@ def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
     assert sorted(map(repr, batch.to_pylist())) == sorted(map(repr, want.to_pylist()))
     check_as_batch(pq.read_table(tmp_path / "stream.parquet"), table)
     assert said["held"] == 0
-    assert said["always"].startswith('InputError: giant="always": such groups go to a fixpoint')
-    assert said["auto"].startswith("InputError: 90 rows are in groups of more than rows_a_task=20")
+    assert said["always"].startswith(
+        'InputError: large_groups="always": such groups go to a fixpoint'
+    )
+    assert said["auto"].startswith(
+        "InputError: 90 rows are in groups of more than max_rows_per_task=20"
+    )
     assert said["repartition"].startswith("SetupError: through Spark Connect the tasks of a stream")
 
 

@@ -31,15 +31,15 @@ def test_frames_and_tables_say_the_same(
     table = table_of(rows).append_column("saved", saved)
     frame = frame_of(spark, table, tmp_path)
     positions = {"a": 7, "b": 5, "c": 9}
-    made = vocabulary.cut(frame, positions, **ways, group="run").localCheckpoint()
-    here = local.cut(table, positions, **ways, group="run")
+    made = vocabulary.check_cut(frame, positions, **ways, group="run").localCheckpoint()
+    here = local.check_cut(table, positions, **ways, group="run")
     assert rows_of(made.toArrow()) == rows_of(here)
     seen = {name: sum(map(bool, here[name].to_pylist())) for name in here.column_names}
     assert all(seen[name] for name in ("outside_causes", "in_transit"))
-    told = vocabulary.cut_verdict(made, group="run").toArrow()
-    assert rows_of(told) == rows_of(local.cut_verdict(here, group="run"))
-    whole = vocabulary.cut_verdict(made).toArrow()
-    assert rows_of(whole) == rows_of(local.cut_verdict(here))
+    told = vocabulary.summarize_cut(made, group="run").toArrow()
+    assert rows_of(told) == rows_of(local.summarize_cut(here, group="run"))
+    whole = vocabulary.summarize_cut(made).toArrow()
+    assert rows_of(whole) == rows_of(local.summarize_cut(here))
     named, known = frame.where("member IS NOT NULL"), table.filter(table["member"].is_valid())
     line = vocabulary.recovery_line(named, "saved", **ways, group="run").toArrow()
     assert rows_of(line) == rows_of(local.recovery_line(known, "saved", **ways, group="run"))
@@ -52,18 +52,18 @@ def test_refusals(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, other, said in (
-        ({"x": 1, "y": 1}, {}, "y has a position and no row in the table: its proc"),
-        ({"x": "one"}, {}, "positions go from p, string, to n, int"),
+        ({"x": 1, "y": 1}, {}, "unknown process y: it has a position, but no row: its proc"),
+        ({"x": "one"}, {}, r"positions must map p \(string\) to n \(int\)"),
         ({}, {"at": "m"}, "no column m"),
-        ({}, {"process": None}, "process= names the column"),
+        ({}, {"process": None}, "process= must name a column"),
     ):
         with pytest.raises(InputError, match=said):
-            vocabulary.cut(frame, positions, **ways | other)
+            vocabulary.check_cut(frame, positions, **ways | other)
     with pytest.raises(PySparkException, match="1 events have no p"):
         vocabulary.recovery_line(frame, "saved", **ways).collect()
     with pytest.raises(InputError, match="column n must be boolean"):
         vocabulary.recovery_line(frame, "n", **ways)
     with pytest.raises(InputError, match=r"a column inside already"):
-        vocabulary.cut(frame.withColumnRenamed("saved", "inside"), {}, **ways)
-    empty = vocabulary.cut(frame, {}, **ways)
+        vocabulary.check_cut(frame.withColumnRenamed("saved", "inside"), {}, **ways)
+    empty = vocabulary.check_cut(frame, {}, **ways)
     assert {row.inside for row in empty.collect()} == {False, None}

@@ -70,7 +70,7 @@ def test_stream_delivers_what_the_batch_delivers(
     batch = deliver_table(table, spec)
     df = source(rocks, tmp_path / "in", pieces(table, 5))
     streamed = finish(df.transform(antecede.spark.deliver, spec), tmp_path)
-    assert set(batch["status"].to_pylist()) >= more | {"delivered", "sent", "duplicate", "refused"}
+    assert set(batch["status"].to_pylist()) >= more | {"delivered", "sent", "duplicate", "rejected"}
     assert not {"held"} & set(batch["status"].to_pylist())
     assert rows_of(streamed) == rows_of(batch)
 
@@ -153,4 +153,4 @@ def test_the_command_writes_the_same_by_either_engine(spark: SparkSession, tmp_p
     local, on_spark = (pq.read_table(tmp_path / f"{e}.parquet") for e in ("local", "spark"))
     assert local.schema.equals(on_spark.schema)
     assert local.equals(on_spark)
-    assert {"delivered", "held", "refused"} < set(local["status"].to_pylist())
+    assert {"delivered", "held", "rejected"} < set(local["status"].to_pylist())

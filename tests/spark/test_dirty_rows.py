@@ -48,7 +48,7 @@ def test_the_rows_are_dirty_and_always_the_same() -> None:
     rows = dirty_rows(PARCELS)
     assert rows == dirty_rows(PARCELS)
     statuses = {outcome.status for outcome in outcomes_of(rows).values()}
-    expected = "ordered missing_cause duplicate conflict self_parent cycle null_key"
+    expected = "ordered missing_cause duplicate conflict self_cause cycle null_key"
     assert statuses == set(expected.split())
     assert any(outcome.waited_for for outcome in outcomes_of(rows).values())
 
@@ -82,7 +82,7 @@ def check_batch(
 ) -> None:
     pq.write_table(table_of(rows), folder / "rows.parquet")
     made = spark.read.parquet(str(folder / "rows.parquet"))
-    got = made.transform(order(group=group, giant=giant, **WAYS)).toArrow().to_pylist()
+    got = made.transform(order(group=group, large_groups=giant, **WAYS)).toArrow().to_pylist()
     assert told(got, outcomes_of(rows, grouped=group is not None), twins_of(rows)) == ""
     details = {row["row"]: row["details"] for row in rows}
     assert all(row["details"] == details[row["row"]] for row in got)

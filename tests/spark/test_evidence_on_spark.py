@@ -81,7 +81,7 @@ def frame(spark: SparkSession, *causes: str | None) -> DataFrame:
 def test_functions_refuse_and_warn(spark: SparkSession) -> None:
     for causes in ((None, "", "c"), ("x", "y", None)):
         df = frame(spark, *causes)
-        for name in ("order", "with_clocks"):
+        for name in ("order", "add_causal_labels"):
             if causes[0] is not None:  # rows with causes that are nowhere have a status
                 getattr(on_spark, name)(df, id="id", after="after")
                 continue
@@ -90,7 +90,7 @@ def test_functions_refuse_and_warn(spark: SparkSession) -> None:
         with pytest.raises(InputError, match=r"causality_source: none.*columns are id.*--after"):
             on_spark.past(df, ["b"], id="id", after="after")
         with pytest.raises(InputError, match="causality_source: none"):
-            on_spark.cut(df, {"p": 1}, process="host", at="n", id="id", after="after")
+            on_spark.check_cut(df, {"p": 1}, process="host", at="n", id="id", after="after")
     df = frame(spark, None, "a", None)
     assert on_spark.order(df, id="id", after="after").count() == 3  # warnings are errors
     bare = spark.createDataFrame(

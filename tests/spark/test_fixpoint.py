@@ -47,7 +47,7 @@ def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str
     """
     local = order_table(table, spec)
     frame = spark.createDataFrame(table).repartition(3)
-    made = frame.transform(order_with(replace(spec, giant="always"))).toArrow()
+    made = frame.transform(order_with(replace(spec, large_groups="always"))).toArrow()
     assert made.column_names == local.column_names
     told = [sorted(map(repr, t.drop(list(without)).to_pylist())) for t in (made, local)]
     assert told[0] == told[1]
@@ -246,7 +246,7 @@ def test_beyond_every_bound_there_is_an_error_that_tells_the_way_out(
     frame = spark.range(200).selectExpr(
         "id * 7919 % 211 AS id", "IF(id > 0, (id - 1) * 7919 % 211, NULL) AS after", "-id AS at"
     )
-    giant: dict[str, Any] = {"id": "id", "after": "after", "giant": "always"}
+    giant: dict[str, Any] = {"id": "id", "after": "after", "large_groups": "always"}
     with pytest.raises(InputError, match="more than 3 times: give a time column, or a group"):
         frame.transform(antecede.spark.order(**giant))
     shuffled = frame.withColumn("at", f.expr("IF(after IS NULL, 1000, id)"))
@@ -279,11 +279,11 @@ def test_giant_groups_and_small_ones_come_out_as_one(spark: SparkSession) -> Non
     spec = OrderSpec(id="id", after=("after",), group="g", time="at")
     local = sorted(map(repr, order_table(df.toArrow(), spec).to_pylist()))
     for rows, joins in {59: True, 60: False, 9: True}.items():  # 9: no group is left for the kernel
-        done = df.transform(order_with(replace(spec, rows_a_task=rows)))
+        done = df.transform(order_with(replace(spec, max_rows_per_task=rows)))
         assert sorted(map(repr, done.toArrow().to_pylist())) == local
         assert KERNEL in plan_of(done)
         assert (JOINS in plan_of(done)) == joins
-    done = df.transform(order_with(replace(spec, rows_a_task=1, giant="never")))
+    done = df.transform(order_with(replace(spec, max_rows_per_task=1, large_groups="never")))
     assert JOINS not in plan_of(done)
 
 
@@ -306,7 +306,7 @@ def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
     evidence = jobs(spark, lambda: small.transform(antecede.spark.order(**by)))
     assert evidence <= 1  # it looks for a row with a cause, and ends at the first
     assert jobs(spark, lambda: unknown.transform(antecede.spark.order(**by))) > 1
-    never = antecede.spark.order(**by, giant="never")
+    never = antecede.spark.order(**by, large_groups="never")
     assert jobs(spark, lambda: unknown.transform(never)) == 0
 
 
@@ -314,7 +314,9 @@ def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
 def test_intermediate_tables_are_freed(spark: SparkSession) -> None:
     context: Any = spark.sparkContext
     before = set(context._jsc.getPersistentRDDs())
-    done = two_sizes(spark).transform(antecede.spark.order(id="id", after="after", giant="always"))
+    done = two_sizes(spark).transform(
+        antecede.spark.order(id="id", after="after", large_groups="always")
+    )
     assert done.count() == 90
     assert len(set(context._jsc.getPersistentRDDs()) - before) == 1  # the answer itself
 
@@ -323,7 +325,9 @@ def test_intermediate_tables_are_freed(spark: SparkSession) -> None:
 def test_rows_that_change_between_two_readings_are_an_error(spark: SparkSession) -> None:
     changing = f.udf(lambda: random.random(), "double").asNondeterministic()
     df = two_sizes(spark).withColumn("also", changing().cast("string"))
-    done = df.transform(antecede.spark.order(id="id", after=["after", "also"], giant="always"))
+    done = df.transform(
+        antecede.spark.order(id="id", after=["after", "also"], large_groups="always")
+    )
     with pytest.raises((PySparkException, ValueError), match="read a second time"):
         done.toArrow()
 
@@ -333,7 +337,7 @@ def test_payload_is_not_read_where_nobody_asks(spark: SparkSession, tmp_path: An
     df = two_sizes(spark).withColumn("payload", f.lit("x"))
     df.write.parquet(str(tmp_path / "rows"))
     read = spark.read.parquet(str(tmp_path / "rows"))
-    spec = OrderSpec(id="id", after=("after",), content=("id",), giant="always")
+    spec = OrderSpec(id="id", after=("after",), content=("id",), large_groups="always")
     done = read.transform(order_with(spec)).select("id", "position")
     scan = [line for line in plan_of(done).splitlines() if "FileScan" in line]
     assert len(scan) == 1
@@ -341,15 +345,21 @@ def test_payload_is_not_read_where_nobody_asks(spark: SparkSession, tmp_path: An
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"giant": "maybe"}, {"rows_a_task": 0}, {"rows_a_task": True}, {"rows_a_task": 1.5}]
+    "wrong",
+    [
+        {"large_groups": "maybe"},
+        {"max_rows_per_task": 0},
+        {"max_rows_per_task": True},
+        {"max_rows_per_task": 1.5},
+    ],
 )
 def test_wrong_choices_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         OrderSpec(id="id", after=("after",), **wrong)
 
 
-@pytest.mark.parametrize("given", [{"giant": "always"}, {"rows_a_task": 7}])
+@pytest.mark.parametrize("given", [{"large_groups": "always"}, {"max_rows_per_task": 7}])
 def test_a_stream_refuses_what_it_would_have_to_ignore(given: dict[str, Any]) -> None:
-    OrderSpec(id="id", after=("after",), giant="never").check_stream()
+    OrderSpec(id="id", after=("after",), large_groups="never").check_stream()
     with pytest.raises(InputError, match=f"{next(iter(given))} is for batches"):
         OrderSpec(id="id", after=("after",), **given).check_stream()

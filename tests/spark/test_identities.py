@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.spark import audit, cut, held, meter, order, past, quarantined
+from antecede.spark import audit, check_cut, held, meter, order, past, quarantined
 from antecede.spark.columns import cause_of, id_of, is_blank
 from antecede.tables.audit.engine import audit_events
-from antecede.tables.causality import cut as local_cut
+from antecede.tables.causality import check_cut as local_cut
 from antecede.tables.causality import past as local_past
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
@@ -84,8 +84,8 @@ def test_audits_count_alike(spark: SparkSession) -> None:
 @pytest.mark.parametrize("giant", ["never", "always"])
 def test_orders_are_alike(spark: SparkSession, giant: Any) -> None:
     log = spark.createDataFrame(LOG, TEXT)
-    made = order(log, id="id", after="parents", giant=giant)
-    names = ["id", "position", "missing", "antecede_status"]
+    made = order(log, id="id", after="parents", large_groups=giant)
+    names = ["id", "position", "missing_causes", "antecede_status"]
     local = order_table(table(), OrderSpec(id="id", after=("parents",)))
     found = {tuple(map(repr, row)) for row in made.select(names).collect()}
     assert found == {tuple(map(repr, row.values())) for row in local.select(names).to_pylist()}
@@ -127,7 +127,7 @@ def test_cuts_know_no_blank_process(spark: SparkSession) -> None:
     rows = [("a", None, "p", 1), ("b", "a", " ", 1), ("c", " ", "q", 1)]
     ways: Any = {"process": "host", "at": "n", "id": "id", "after": "after"}
     frame = spark.createDataFrame(rows, "id string, after string, host string, n int")
-    made = cut(frame, {"p": 1}, **ways).select("id", "inside").collect()
+    made = check_cut(frame, {"p": 1}, **ways).select("id", "inside").collect()
     names = ("id", "after", "host", "n")
     local = local_cut(
         pa.table({name: [row[k] for row in rows] for k, name in enumerate(names)}), {"p": 1}, **ways

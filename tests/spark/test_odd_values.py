@@ -81,7 +81,7 @@ def history(case: str, seed: int, size: int = 60) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema(kinds))
 
 
-NAMES = ("group", "id", "waited_for", "missing", "waited_ms", "antecede_status")
+NAMES = ("group", "id", "waited_for", "missing_causes", "waited_ms", "antecede_status")
 
 
 def told(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
@@ -98,7 +98,7 @@ def test_three_engines_say_the_same(rocks: SparkSession, tmp_path: Path, case: s
         group="group",
         time="at",
         content=("note",),
-        missing="release",
+        on_missing="release",
         patience="0 s",
     )
     table = history(case, seed=len(case))

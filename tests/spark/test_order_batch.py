@@ -57,7 +57,7 @@ def test_spark_and_the_local_engine_agree_row_for_row(
 ) -> None:
     table = sample()
     local = order_table(table, GROUPED)
-    every = "ordered missing_cause duplicate conflict self_parent cycle null_key"
+    every = "ordered missing_cause duplicate conflict self_cause cycle null_key"
     assert set(local.column("antecede_status").to_pylist()) == set(every.split())
     made = antecede.spark.order(
         id="id", after=["after", "also"], group="group", time="at", content=["note"], shards=shards
@@ -91,7 +91,7 @@ def test_vectors_and_numbers_on_spark(spark: SparkSession) -> None:
 def test_an_empty_frame_gains_the_columns(spark: SparkSession) -> None:
     df = spark.createDataFrame([], "id string, after array<string>")
     made = df.transform(antecede.spark.order(id="id", after="after", status="why"))
-    names = ["position", "waited_for", "missing", "waited_ms", "released_at", "why"]
+    names = ["position", "waited_for", "missing_causes", "waited_ms", "released_at", "why"]
     assert made.columns == ["id", "after", *names]
     assert made.count() == 0
 

@@ -29,7 +29,7 @@ AS t(id, after, g, n, note, payload)"""
 def test_of_content_columns_only_the_digest_goes_to_python(spark: SparkSession, giant: Any) -> None:
     rows = spark.sql(ROWS)
     ways: dict[str, Any] = {"id": "id", "group": "g", "time": "n", "time_unit": "s"}
-    made = rows.transform(order(after="after", content=["payload"], giant=giant, **ways))
+    made = rows.transform(order(after="after", content=["payload"], large_groups=giant, **ways))
     plan = made._jdf.queryExecution().executedPlan().toString()
     called = re.findall(r"(?:antecede_order_a_group_a_task|antecede_control)\((.*)\)#", plan)
     if giant == "never":
@@ -43,7 +43,7 @@ def test_of_content_columns_only_the_digest_goes_to_python(spark: SparkSession, 
     got = made.drop("payload").toArrow().to_pylist()
     assert sorted(map(repr, got)) == sorted(map(repr, local.drop_columns(["payload"]).to_pylist()))
     with pytest.raises(InputError, match="no column nope"):
-        rows.transform(order(after="after", content=["nope"], giant=giant, **ways))
+        rows.transform(order(after="after", content=["nope"], large_groups=giant, **ways))
 
 
 def test_an_array_of_nothing_is_refused_with_the_cast(spark: SparkSession) -> None:
@@ -52,7 +52,7 @@ def test_an_array_of_nothing_is_refused_with_the_cast(spark: SparkSession) -> No
     with pytest.raises(InputError, match=said):
         rows.transform(order(id="id", after="after"))
     typed = rows.withColumn("after", F.col("after").cast("array<string>"))
-    got = typed.transform(order(id="id", after="after", giant="never")).collect()
+    got = typed.transform(order(id="id", after="after", large_groups="never")).collect()
     assert {(row.id, row.position) for row in got} == {("a", 0), ("b", 1)}
 
 
@@ -70,7 +70,7 @@ def test_plain_numbers_as_time_without_a_unit_are_named(
         stream.transform(order(id="id", after="after", time="n"))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        rows.transform(order(id="id", after="after", time="n", time_unit="s", giant="never"))
+        rows.transform(order(id="id", after="after", time="n", time_unit="s", large_groups="never"))
         stream.transform(order(id="id", after="after"))
 
 
@@ -86,7 +86,7 @@ def test_text_as_time_names_the_function_that_reads_it(spark: SparkSession) -> N
 
 def test_patience_without_effect_is_said_and_no_error(rocks: SparkSession, tmp_path: Path) -> None:
     stream = source(rocks, tmp_path / "in", [pa.table({"id": ["a"], "after": ["b"]})])
-    with pytest.warns(UserWarning, match="patience='1 hour' has no effect with missing='hold'"):
+    with pytest.warns(UserWarning, match="patience='1 hour' has no effect with on_missing='hold'"):
         stream.transform(order(id="id", after="after", patience="1 hour"))
 
 

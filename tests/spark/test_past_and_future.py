@@ -29,11 +29,11 @@ def found(frame: DataFrame) -> list[int]:
 @pytest.mark.parametrize("way", WAYS)
 def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> None:
     table = numbered(table_of(log(11, 80, lost=0.1)))
-    made = local.with_clocks(table, **WAYS[way])
-    frame = frame_of(spark, table, tmp_path).transform(vocabulary.with_clocks, **WAYS[way])
+    made = local.add_causal_labels(table, **WAYS[way])
+    frame = frame_of(spark, table, tmp_path).transform(vocabulary.add_causal_labels, **WAYS[way])
     frame = frame.localCheckpoint()
     for first, count in ((0, 1), (5, 3)):
-        given = [k for k, ok in enumerate(made["stamp"].is_valid().to_pylist()) if ok]
+        given = [k for k, ok in enumerate(made["causal_label"].is_valid().to_pylist()) if ok]
         given = given[first : first + count]
         events = made.take(pa.array(given))
         rows = frame.where(frame.k.isin(given))
@@ -45,11 +45,11 @@ def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> Non
 @pytest.mark.parametrize("case", sampled(IDS, {"text", "bytes", "decimals", "flags"}))
 def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
     table = numbered(history(case, seed=3))
-    made = local.with_clocks(table, **ODD)
+    made = local.add_causal_labels(table, **ODD)
     frame = frame_of(spark, table, tmp_path)
-    stamped = frame.transform(vocabulary.with_clocks, **ODD).localCheckpoint()
-    rows = [row for row in made.to_pylist() if row["stamp"] is not None]
-    rows.sort(key=lambda row: -len(row["stamp"]["chains"]) - row["stamp"]["position"])
+    stamped = frame.transform(vocabulary.add_causal_labels, **ODD).localCheckpoint()
+    rows = [row for row in made.to_pylist() if row["causal_label"] is not None]
+    rows.sort(key=lambda row: -len(row["causal_label"]["chains"]) - row["causal_label"]["position"])
     related, walked = 0, False
     for name in {repr(row["id"]): row["id"] for row in rows[:3]}.values():
         for walk in ("past", "future"):
@@ -73,20 +73,25 @@ def frame(spark: SparkSession) -> DataFrame:
 @pytest.mark.parametrize("walk", [vocabulary.past, vocabulary.future])
 def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
     edges: dict[str, Any] = {"id": "id", "after": "after"}
-    stamped = vocabulary.with_clocks(frame, **edges).localCheckpoint()
-    for event, said in (("x", "no row has the id x"), ("b", "the event b has no place")):
+    stamped = vocabulary.add_causal_labels(frame, **edges).localCheckpoint()
+    for event, said in (("x", "no row has the id x"), ("b", "the event b has no position")):
         with pytest.raises(InputError, match=said):
             walk(frame, ["a", event], **edges)
         with pytest.raises(Exception, match=said):  # Spark's, or Py4J's where it was broadcasting
             walk(stamped, ["a", event], id="id").collect()
-    with pytest.raises(PySparkException, match="one of the events: an event without a stamp"):
+    with pytest.raises(PySparkException, match="one of the events: an event without a label"):
         walk(stamped, stamped.where("id = 'b'")).collect()
     for rows, events, ways, said in (
-        (stamped, [1], {"id": "id"}, "events are no ids of column id, string"),
-        (stamped, [None], {"id": "id"}, "null is no id"),
-        (stamped, ["a"], {}, "id= names the column"),
-        (frame, ["a"], {"id": "id"}, r"no column stamp.*after="),
-        (stamped, ["a"], {"id": "id", "stamp": "id"}, "column id is no stamp"),
+        (stamped, [1], {"id": "id"}, r"events do not match column id \(string\)"),
+        (stamped, [None], {"id": "id"}, "events contain null"),
+        (stamped, ["a"], {}, "name their column by id="),
+        (frame, ["a"], {"id": "id"}, r"no column causal_label.*after="),
+        (
+            stamped,
+            ["a"],
+            {"id": "id", "causal_label": "id"},
+            "expected labels of add_causal_labels",
+        ),
     ):
         with pytest.raises(InputError, match=said):
             walk(rows, events, **ways)
@@ -97,9 +102,9 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("walk", [vocabulary.past, vocabulary.future])
 def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
-    stamped = vocabulary.with_clocks(frame, id="id", after="after")
-    other = vocabulary.with_clocks(frame.where("id = 'd'"), id="id", after="after")
-    with pytest.raises(PySparkException, match="not made by one call of with_clocks"):
+    stamped = vocabulary.add_causal_labels(frame, id="id", after="after")
+    other = vocabulary.add_causal_labels(frame.where("id = 'd'"), id="id", after="after")
+    with pytest.raises(PySparkException, match="from different calls of add_causal_labels"):
         walk(stamped, other).collect()
 
 
@@ -115,7 +120,7 @@ def test_a_chain_longer_than_rounds_is_refused(spark: SparkSession) -> None:
 @pytest.mark.slow
 def test_by_stamps_nothing_runs_in_python(spark: SparkSession, tmp_path: Path) -> None:
     frame = frame_of(spark, table_of(log(2)), tmp_path)
-    stamped = frame.transform(vocabulary.with_clocks, **WAYS["declared"])
+    stamped = frame.transform(vocabulary.add_causal_labels, **WAYS["declared"])
     stamped.write.parquet(str(tmp_path / "stamped"))
     kept = spark.read.parquet(str(tmp_path / "stamped"))
     rows = kept.where("id = 'e30'")

@@ -42,7 +42,7 @@ def test_every_engine_says_when_a_row_was_released(
     ways: dict[str, Any] = {"id": "id", "after": "after", "time_unit": unit}
     ways["time"] = None if expression is None else "t"
     batch = order(df, **ways).toArrow()
-    assert told(order(df, giant="always", **ways).toArrow()) == told(batch)
+    assert told(order(df, large_groups="always", **ways).toArrow()) == told(batch)
     assert told(order_table(df.toArrow(), OrderSpec(**ways | {"after": ("after",)}))) == told(batch)
     df.coalesce(1).write.parquet(str(tmp_path / "in"))
     stream = rocks.readStream.schema(df.schema).parquet(str(tmp_path / "in"))

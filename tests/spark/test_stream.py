@@ -202,7 +202,7 @@ def test_repeats_and_null_keys_are_marked_and_no_row_is_lost(
         (0, "z", "conflict"),
         (1, "x", "duplicate"),
         (1, "x", "ordered"),
-        (5, "", "self_parent"),
+        (5, "", "self_cause"),
         (7, "", "cycle"),
         (8, "", "cycle"),
     ]
@@ -273,7 +273,7 @@ def test_causes_that_do_not_come_in_time(
         batches.append(timed(("a", [], 100, "g")))
     spec = OrderSpec(
         id="id", after=("after",), group="group", time="at",
-        missing=missing, patience="58 seconds", shards=8,
+        on_missing=missing, patience="58 seconds", shards=8,
     )  # fmt: skip
     df = order_stream(source(rocks, tmp_path / "in", batches), spec)
     got = by_id(finish(df, tmp_path))
@@ -281,7 +281,7 @@ def test_causes_that_do_not_come_in_time(
         **statuses, "x": "ordered", "free": "ordered"
     }  # fmt: skip
     if missing == "release":
-        assert (got["b"]["waited_for"], got["b"]["missing"]) == ([], ["a"])
+        assert (got["b"]["waited_for"], got["b"]["missing_causes"]) == ([], ["a"])
         assert got["b"]["waited_ms"] == 58_000.0
         assert got["c"]["waited_ms"] == 57_000.0
 
@@ -290,7 +290,7 @@ def test_causes_that_do_not_come_in_time(
 def test_patience_on_processing_time_needs_no_further_rows(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    spec = OrderSpec(id="id", after=("after",), missing="release", patience="1 second")
+    spec = OrderSpec(id="id", after=("after",), on_missing="release", patience="1 second")
     df = order_stream(source(rocks, tmp_path / "in", [rows({"id": "b", "after": "a"})]), spec)
     query = (
         df.writeStream.format("memory")
@@ -307,7 +307,9 @@ def test_patience_on_processing_time_needs_no_further_rows(
             time.sleep(0.2)
     finally:
         query.stop()
-    assert [(r.id, r.missing, r.antecede_status) for r in got] == [("b", ["a"], "missing_cause")]
+    assert [(r.id, r.missing_causes, r.antecede_status) for r in got] == [
+        ("b", ["a"], "missing_cause")
+    ]
 
 
 def test_wrong_calls_say_what_to_do(rocks: SparkSession, tmp_path: Path) -> None:
@@ -343,10 +345,10 @@ def test_what_was_waited_for_and_what_never_came_stand_apart(
     ]
     stream = source(rocks, tmp_path / "in", tables)
     add = order(
-        id="id", after="after", group="group", time="at", missing="release", patience="1 min"
+        id="id", after="after", group="group", time="at", on_missing="release", patience="1 min"
     )
     got = by_id(finish(stream.transform(add), tmp_path))
     assert got["c"]["antecede_status"] == "missing_cause"
-    assert (got["c"]["waited_for"], got["c"]["missing"]) == (["a"], ["b"])
+    assert (got["c"]["waited_for"], got["c"]["missing_causes"]) == (["a"], ["b"])
     batch = by_id(rocks.read.parquet(str(tmp_path / "in")).transform(add).toArrow())
-    assert (batch["c"]["waited_for"], batch["c"]["missing"]) == (["a"], ["b"])
+    assert (batch["c"]["waited_for"], batch["c"]["missing_causes"]) == (["a"], ["b"])

@@ -82,7 +82,7 @@ def test_a_session_of_other_partitions_goes_on_with_the_shards_of_the_checkpoint
     settings.conf.set(PARTITIONS, "5")
     spec = replace(DECLARED, checkpoint=stream.checkpoint)
     assert job_of(stream.df, spec).shards == 6
-    with pytest.raises(InputError, match=r"shards was 6, is 7; bring that back \(shards=6, or"):
+    with pytest.raises(InputError, match=r"shards was 6, is 7; restore that \(shards=6, or"):
         order_stream(stream.df, replace(spec, shards=7))
     with pytest.raises(InputError, match=r"this checkpoint was .*content was None") as caught:
         order_stream(stream.df, replace(spec, content=("id",)))
@@ -141,7 +141,7 @@ def test_a_new_stream_has_shards_to_grow_into(
     assert default_shards(tasks) == shards
     settings.conf.set(PARTITIONS, str(tasks))
     df = source(settings, tmp_path / "in", [history(2)])
-    grouped = job_of(df, replace(DECLARED, max_held=1000))
-    assert (grouped.shards, grouped.plan.max_held) == (shards, -(-1000 // shards))
-    alone = job_of(df, replace(DECLARED, group=None, max_held=1000))
-    assert (alone.shards, alone.plan.max_held) == (tasks, 1000)
+    grouped = job_of(df, replace(DECLARED, max_held_rows=1000))
+    assert (grouped.shards, grouped.plan.max_held_rows) == (shards, -(-1000 // shards))
+    alone = job_of(df, replace(DECLARED, group=None, max_held_rows=1000))
+    assert (alone.shards, alone.plan.max_held_rows) == (tasks, 1000)

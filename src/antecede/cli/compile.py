@@ -119,14 +119,14 @@ def _order(spec: OrderSpec) -> None:
 def _causality(ways: Mapping[str, Any]) -> None:
     """Stamp and compare, walk, cut and fall back, on the rows of `_order`."""
     rows = _rows().append_column("saved", pa.array([True, True]))
-    stamps: Any = causality.with_clocks(rows, **ways)["stamp"]
+    stamps: Any = causality.add_causal_labels(rows, **ways)["causal_label"]
     causality.concurrent(stamps, stamps)
     causality.past_size(stamps)
     if "after" in ways:
         causality.past(rows, ["b"], **ways)
         causality.future(rows, ["a"], **ways)
     where = {"process": "member", "at": "seq"}
-    causality.cut(rows, {"y": 1}, **where, **ways)
+    causality.check_cut(rows, {"y": 1}, **where, **ways)
     causality.recovery_line(rows, "saved", **where, **ways)
 
 

@@ -23,8 +23,13 @@ from antecede.spark.audits.false_causality import meter, violations
 from antecede.spark.audits.quarantine import quarantined
 from antecede.spark.audits.report import audit_report
 from antecede.spark.ordering import order
-from antecede.spark.relations.cuts import cut, cut_verdict, recovery_line
-from antecede.spark.relations.labels import concurrent, happened_before, past_size, with_clocks
+from antecede.spark.relations.cuts import check_cut, recovery_line, summarize_cut
+from antecede.spark.relations.labels import (
+    add_causal_labels,
+    concurrent,
+    happened_before,
+    past_size,
+)
 from antecede.spark.relations.reachability import future, past
 from antecede.spark.replay import deliver
 from antecede.spark.sources.contexts import stamped
@@ -60,11 +65,11 @@ __all__ = [
     "DeliverStatus",
     "OrderSpec",
     "Status",
+    "add_causal_labels",
     "audit",
     "audit_report",
+    "check_cut",
     "concurrent",
-    "cut",
-    "cut_verdict",
     "deliver",
     "events_of_spans",
     "future",
@@ -80,6 +85,6 @@ __all__ = [
     "register_source",
     "repartition_stream",
     "stamped",
+    "summarize_cut",
     "violations",
-    "with_clocks",
 ]

@@ -37,10 +37,10 @@ from antecede.spark.partitions import by_group, made_by_worker, slices
 from antecede.spark.streams.ordering import order_stream
 from antecede.spark.workers import ready_workers
 from antecede.tables.order import (
-    GiantPolicy,
+    LargeGroupPolicy,
     MissingPolicy,
     OrderSpec,
-    OverHeld,
+    OverflowPolicy,
     TimeUnit,
     order_rows,
     whole,
@@ -64,20 +64,20 @@ def order(
     first_seq: int = 1,
     time: str | None = None,
     time_unit: TimeUnit | None = None,
-    missing: MissingPolicy = "hold",
+    on_missing: MissingPolicy = "hold",
     patience: str | dt.timedelta = "10 minutes",
-    remember: str | dt.timedelta | None = None,
-    max_held: int | None = 10_000_000,
-    over_held: OverHeld = "fail",
+    state_ttl: str | dt.timedelta | None = None,
+    max_held_rows: int | None = 10_000_000,
+    on_overflow: OverflowPolicy = "fail",
     checkpoint: str | None = None,
     metrics: str | None = "antecede",
     shards: int | None = None,
     content: Sequence[str] | None = None,
-    giant: GiantPolicy = "auto",
-    rows_a_task: int = 4_000_000,
+    large_groups: LargeGroupPolicy = "auto",
+    max_rows_per_task: int = 4_000_000,
     position: str = "position",
     waited_for: str = "waited_for",
-    missing_causes: str = "missing",
+    missing_causes: str = "missing_causes",
     waited_ms: str = "waited_ms",
     released_at: str = "released_at",
     status: str = "antecede_status",
@@ -95,7 +95,7 @@ def order(
 
     - `position` (long): place within the group, from 0; null for a row set aside.
     - `waited_for` (array of strings): causes that came out later than the row came.
-    - `missing` (array of strings): causes that never came.
+    - `missing_causes` (array of strings): causes that never came.
     - `waited_ms` (double): milliseconds until the causes had come out; null without times.
     - `released_at` (type of `time`): when they had; null without times. In a stream it is never
       before rows of earlier micro-batches, so a watermark on it drops nothing.
@@ -104,12 +104,12 @@ def order(
     The other arguments are those of `OrderSpec`. Columns are named by text, not by `Column`; names
     with dots are whole names.
 
-    A group of a batch goes to one task up to `rows_a_task` rows, above to a fixpoint over joins.
-    `transform` therefore counts the rows of each group (a job), unless Spark estimates all rows at
-    64 MiB or less. It also runs the rounds of the fixpoint. `giant="never"` runs nothing before the
-    result is used; "always" takes the fixpoint for all groups. "auto" is "never" in Declarative
-    Pipelines, which allow no job there. A batch without any cause, clock or number gets a
-    `NoEvidenceWarning`, found by a job that ends at the first such row.
+    A group of a batch goes to one task up to `max_rows_per_task` rows, above to a fixpoint over
+    joins. `transform` therefore counts the rows of each group (a job), unless Spark estimates all
+    rows at 64 MiB or less. It also runs the rounds of the fixpoint. `large_groups="never"` runs
+    nothing before the result is used; "always" takes the fixpoint for all groups. "auto" is "never"
+    in Declarative Pipelines, which allow no job there. A batch without any cause, clock or number
+    gets a `NoEvidenceWarning`, found by a job that ends at the first such row.
 
     Raises InputError here when the columns do not make up one way to tell causes. In `transform` it
     raises InputError for columns that are absent, there twice, or of types that cannot serve, and
@@ -126,17 +126,17 @@ def order(
         first_seq=first_seq,
         time=time,
         time_unit=time_unit,
-        missing=missing,
+        on_missing=on_missing,
         patience=patience,
-        remember=remember,
-        max_held=max_held,
-        over_held=over_held,
+        state_ttl=state_ttl,
+        max_held_rows=max_held_rows,
+        on_overflow=on_overflow,
         checkpoint=checkpoint,
         metrics=metrics,
         shards=shards,
         content=None if content is None else _names(content),
-        giant=giant,
-        rows_a_task=rows_a_task,
+        large_groups=large_groups,
+        max_rows_per_task=max_rows_per_task,
         position=position,
         waited_for=waited_for,
         missing_causes=missing_causes,
@@ -176,7 +176,7 @@ def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], D
         check(df, spec)
         ready_workers(df.sparkSession)
         if not df.isStreaming:
-            if warn and spec.giant != "never":
+            if warn and spec.large_groups != "never":
                 warn_without_causes(df, spec)
             return order_batch(df, spec)
         spec.check_stream()

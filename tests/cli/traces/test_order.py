@@ -144,7 +144,7 @@ def test_a_table_keeps_all_its_columns_their_names_types_and_values(
     given = [json.loads(line) for line in OWN.splitlines()]
     assert table.column_names[:7] == list(given[0])
     assert table.select(table.column_names[:7]).to_pylist() == given
-    added = ["antecede_position", "waited_for", "missing", "waited_ms", "antecede_status"]
+    added = ["antecede_position", "waited_for", "missing_causes", "waited_ms", "antecede_status"]
     assert table.column_names[7:] == added
     assert table["antecede_position"].to_pylist() == [0, 1, 2]
     assert "renamed     the added column position is antecede_position" in capsys.readouterr().out

@@ -40,12 +40,12 @@ def test_order_keeps_groups_apart_as_the_function_does(
     assert "1 no group" in said
     assert said.rstrip().endswith("--run=shop")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    found = {(row["shop"], row["id"]): (row["position"], row["missing"]) for row in rows}
+    found = {(row["shop"], row["id"]): (row["position"], row["missing_causes"]) for row in rows}
     table = order_table(
         pa.Table.from_pylist(ROWS), OrderSpec(id="id", after=("after",), group="shop")
     )
     wanted = {
-        (row["shop"], row["id"]): (row["position"], row["missing"])
+        (row["shop"], row["id"]): (row["position"], row["missing_causes"])
         for row in table.to_pylist()
         if row["position"] is not None
     }

@@ -47,11 +47,11 @@ def test_writes_every_row_and_says_what_never_came(
     assert made.equals(deliver_table(table, SPEC))
     printed = capsys.readouterr().out
     statuses = made["status"].to_pylist()
-    for status in ("delivered", "held", "duplicate", "sent", "refused"):
+    for status in ("delivered", "held", "duplicate", "sent", "rejected"):
         assert f"{status:<11} {statuses.count(status)}\n" in printed
     assert "lacking     ann:1 never came to dan; " in printed
     assert printed.count("lacking") == 1
-    assert "refused     1: 5 bytes are not a message of an antecede group" in printed
+    assert "rejected    1: 5 bytes are not a message of an antecede group" in printed
     assert "note " not in printed
 
 
@@ -136,7 +136,7 @@ def test_what_is_held_for_time_says_how_much_of_it(tmp_path: Path, said: Call) -
     group += ["--option", "bounds={'accuracy_s': 0.001, 'least_s': 0.004, 'most_s': 90}"]
     assert main(["deliver", str(path), "--example", "6", *group]) == 0
     assert "held" in said("deliver", str(path), *group, "--finish-s", "1", "-o", str(out))
-    assert "s too early for it to go" in out.read_text()
+    assert "s before its earliest release" in out.read_text()
     assert main(["deliver", str(path), *group, "--finish-s", "200", "-o", str(out), "--force"]) == 0
     assert "too early" not in out.read_text()
 

@@ -267,7 +267,7 @@ def test_a_long_log_is_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[
     path.write_text("".join(f'A {{"A":{k}}}\nx\n' for k in range(1, 302)))
     code, said = explain(capsys, str(path))
     assert code == 2
-    assert "301 events are no picture; up to 300 are. `antecede view`" in said
+    assert "301 events exceed the limit of a diagram, 300: use `antecede view`" in said
 
 
 def test_what_a_log_says_is_one_line_that_moves_no_cursor(

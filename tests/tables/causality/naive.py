@@ -1,4 +1,4 @@
-"""Happened-before a second time: sets of row numbers, no kernel, no stamps, no Arrow."""
+"""Happened-before as sets of row numbers, without kernels, labels or Arrow."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from antecede.tables.order.spec import POSITIONED, OrderSpec
 
 Row = dict[str, Any]
 Past = dict[int, set[int]]
-"""Row number -> numbers of the rows before it; rows that were set aside are not there."""
+"""Row number -> numbers of the rows before it; without excluded rows."""
 
 
 def key(value: Any) -> Any:
-    """Null for a float that is no number, as in every table of keys."""
+    """Return null for NaN, as in every table of keys."""
     return None if isinstance(value, float) and value != value else value
 
 
-def listed(value: Any) -> list[Any]:
+def to_list(value: Any) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
@@ -30,10 +30,10 @@ def identity(row: Row, spec: OrderSpec) -> tuple[Any, int]:
 
 
 def causes(row: Row, spec: OrderSpec) -> list[tuple[Any, int]]:
-    """The identities that a row names as its causes."""
+    """Return the identities that a row names as its causes."""
     actor, count = identity(row, spec)
     if spec.id:
-        named = [key(one) for column in spec.after for one in listed(row[column])]
+        named = [key(one) for column in spec.after for one in to_list(row[column])]
         return [(one, 1) for one in named if one is not None]
     if spec.clock:
         entries = dict(row[spec.clock])
@@ -42,10 +42,10 @@ def causes(row: Row, spec: OrderSpec) -> list[tuple[Any, int]]:
 
 
 def direct(rows: list[Row], statuses: list[str], spec: OrderSpec) -> Past:
-    """The rows that are direct causes of each row with a place.
+    """Return the direct causes of each row with a position.
 
-    Of numbered events that the table lacks the one before them stands in. A row on a cycle stands
-    in for itself alone, that is for nothing.
+    Of numbered events that the table lacks, the preceding one replaces it. A row on a cycle
+    replaces only itself.
     """
     group = [row[spec.group] if spec.group else 0 for row in rows]
     there = {
@@ -69,7 +69,7 @@ def direct(rows: list[Row], statuses: list[str], spec: OrderSpec) -> Past:
 
 
 def pasts(edges: Past) -> Past:
-    """All rows before each row: direct causes, and what is before these."""
+    """Return all rows before each row: direct causes and their pasts."""
     found: Past = {}
     for start in edges:
         seen: set[int] = set()
@@ -84,9 +84,9 @@ def pasts(edges: Past) -> Past:
 
 
 def log(seed: int, events: int = 60, *, lost: float = 0.0) -> list[Row]:
-    """A log of members that learn from each other; with `lost`, rows that never came.
+    """Return a log of members that receive from each other; with `lost`, without some rows.
 
-    Columns: id, after (the event before at its member, and what it received), run, member, clock,
+    Columns: id, after (the member's preceding event, and the received one), run, member, clock,
     seq, at.
     """
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What an answer's times say of clocks stands beside it, and is the audit's own figure."""
+"""Clock skew beside an answer's times, equal to the audit's metric."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOG = """2026-01-01T00:00:00.000Z P {"P":1} asks
 
 @pytest.fixture
 def asked(command: Command) -> Callable[..., tuple[Any, str]]:
-    """Return a function that asks twice: for plain data, and for text."""
+    """Return a function that asks for plain data and for text."""
     return lambda *words: (command("ask", *words, "--json").json, command("ask", *words).out)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from antecede.core.oracle.cuts import Cuts
 from antecede.errors import InputError
-from antecede.tables.causality import cut, cut_verdict, recovery_line
+from antecede.tables.causality import check_cut, recovery_line, summarize_cut
 from antecede.tables.trace.schema import Event
 from tests.tables.causality.naive import Row, direct, log, pasts
 from tests.tables.causality.test_labels import table_of
@@ -42,7 +42,7 @@ def oracle_of(rows: list[Row]) -> Cuts:
 
 
 def positions_of(rng: random.Random, rows: list[Row]) -> dict[str, int]:
-    """Somewhere in the middle, so that cuts of either kind are among them."""
+    """Return positions in the middle, so that both kinds of cuts occur."""
     lengths = {row["member"]: 0 for row in rows}
     for row in rows:
         lengths[row["member"]] = max(lengths[row["member"]], row["seq"])
@@ -57,8 +57,8 @@ def test_cuts_are_those_of_the_oracle(ways: dict[str, Any]) -> None:
         positions, oracle = positions_of(rng, rows), oracle_of(rows)
         if seed % 3 == 0:  # few cuts at random are consistent
             positions = oracle.greatest_consistent(positions)
-        made = cut(table_of(rows), positions, **ways)
-        told = cut_verdict(made).to_pylist()[0]
+        made = check_cut(table_of(rows), positions, **ways)
+        told = summarize_cut(made).to_pylist()[0]
         assert told["consistent"] == oracle.consistent(positions)
         assert told["inside"] + told["outside"] == len(rows)
         verdicts.append(told["consistent"])
@@ -71,7 +71,7 @@ def test_edges_across_a_cut_by_hand() -> None:
         positions = positions_of(random.Random(seed), rows)
         for row in rows[:2]:
             row["member"] = None  # on no side
-        made = cut(table_of(rows), positions, **DECLARED).to_pylist()
+        made = check_cut(table_of(rows), positions, **DECLARED).to_pylist()
         side: dict[str, bool | None] = {
             row["id"]: None
             if row["member"] is None
@@ -92,7 +92,6 @@ def test_edges_across_a_cut_by_hand() -> None:
 
 
 def test_clocks_show_what_no_other_cause_implies() -> None:
-    """a1 reaches c by way of b: only b's message is on its way to c."""
     rows: list[dict[str, Any]] = [
         {"m": "a", "n": 1, "v": [("a", 1)]},
         {"m": "b", "n": 1, "v": [("a", 1), ("b", 1)]},
@@ -100,7 +99,7 @@ def test_clocks_show_what_no_other_cause_implies() -> None:
     ]
     fields: dict[str, Any] = {"m": pa.string(), "n": pa.int32(), "v": CLOCKS}
     table = pa.Table.from_pylist(rows, pa.schema(fields))
-    made = cut(table, {"a": 1, "b": 1}, at="n", clock="v", member="m")
+    made = check_cut(table, {"a": 1, "b": 1}, at="n", clock="v", member="m")
     assert made["in_transit"].to_pylist() == [[], [], ["b:1"]]
 
 
@@ -109,14 +108,14 @@ def test_a_cause_that_is_nowhere_leaves_the_verdict_open() -> None:
     rows.append({"id": "d", "after": ["b"], "p": "x", "n": 2})
     table = pa.Table.from_pylist(rows)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
-    told = cut_verdict(cut(table, {"x": 1}, **ways)).to_pylist()[0]
+    told = summarize_cut(check_cut(table, {"x": 1}, **ways)).to_pylist()[0]
     assert (told["consistent"], told["unknown"]) == (None, 1)
-    assert cut_verdict(cut(table, {}, **ways)).to_pylist()[0]["consistent"] is True
-    assert cut_verdict(cut(table.slice(2), {}, **ways)).to_pylist()[0]["consistent"] is True
+    assert summarize_cut(check_cut(table, {}, **ways)).to_pylist()[0]["consistent"] is True
+    assert summarize_cut(check_cut(table.slice(2), {}, **ways)).to_pylist()[0]["consistent"] is True
 
 
 def latest(rows: list[Row], marks: dict[str, list[int]]) -> dict[str, int]:
-    """The greatest consistent choice of checkpoints, by trying every one; 0: the beginning."""
+    """Return the greatest consistent choice of checkpoints; 0: the beginning."""
     table = table_of(rows).to_pylist()
     names: Any = type("Spec", (), {"id": "id", "after": ("after",), "group": None, "clock": None})
     before = pasts(direct(table, ["ordered"] * len(table), names))
@@ -168,7 +167,9 @@ def test_groups_are_apart() -> None:
         best = latest(some, marks)
         told = {row["member"]: row["line"] or 0 for row in made if row["run"] == run}
         assert told == {m: best[m] for m in told}
-    judged = cut_verdict(cut(table, {"a": 3}, **DECLARED, group="run"), group="run").to_pylist()
+    judged = summarize_cut(
+        check_cut(table, {"a": 3}, **DECLARED, group="run"), group="run"
+    ).to_pylist()
     assert {row["run"] for row in judged} == {"r", "s"}
 
 
@@ -180,17 +181,17 @@ def test_refusals() -> None:
     table = pa.Table.from_pylist(rows).append_column("saved", pa.array([True, False]))
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, said in (
-        ({"y": 1}, "y has a position and no row"),
-        ({"x": "one"}, "positions go from p, string, to n, int64"),
-        ({"x": None}, "position that is null"),
+        ({"y": 1}, "unknown process y"),
+        ({"x": "one"}, r"positions must map p \(string\) to n \(int64\)"),
+        ({"x": None}, "positions contain null"),
         ([("x", 1)], "a dict"),
     ):
         with pytest.raises(InputError, match=said):
-            cut(table, positions, **ways)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="process= names the column"):
-        cut(table, {}, at="n", id="id", after="after")
+            check_cut(table, positions, **ways)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="process= must name a column"):
+        check_cut(table, {}, at="n", id="id", after="after")
     with pytest.raises(InputError, match="no column m"):
-        cut(table, {}, **{**ways, "at": "m"})
+        check_cut(table, {}, **{**ways, "at": "m"})
     with pytest.raises(InputError, match="1 events have no p"):
         recovery_line(table, "saved", **ways)
     with pytest.raises(InputError, match="column n must be boolean"):
@@ -200,6 +201,6 @@ def test_refusals() -> None:
 @pytest.mark.parametrize("name", ["consistent", "violations"])
 def test_a_group_called_as_a_column_of_the_verdict_is_refused(name: str) -> None:
     log = pa.table({"id": ["s", "r"], "after": [None, "s"], "host": ["a", "b"], "n": [1, 1]})
-    made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    made = check_cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
     with pytest.raises(InputError, match=f"group='{name}': the verdict adds a column"):
-        cut_verdict(made, group=name)
+        summarize_cut(made, group=name)

@@ -1,4 +1,4 @@
-"""Global states of a trace, against the oracle's cuts and against all states there are."""
+"""Global states of a trace, against the oracle's cuts and against all states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from antecede.tables.causality.predicates import definitely, possibly
 from antecede.tables.causality.queries import Causality
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
-from tests.tables.causality.test_queries import follows, logged, written
+from tests.tables.causality.test_queries import add_clocks, follows, write_table
 from tests.tables.conftest import Command
 from tests.tables.events import clocked, moves, table_of
 
@@ -76,7 +76,7 @@ def test_channels_hold_what_arrives_outside(rows: list[Event], data: st.DataObje
 @given(executions(steps=14), st.data())
 def test_clocks_make_the_same_states(rows: list[Event], data: st.DataObject) -> None:
     assume(tells(rows))
-    told, by_clocks = (States(Causality(table_of(some))) for some in (rows, logged(rows)))
+    told, by_clocks = (States(Causality(table_of(some))) for some in (rows, add_clocks(rows)))
     assert told.length == by_clocks.length
     cut = {name: data.draw(st.integers(0, last)) for name, last in told.length.items()}
     one, other = told.cut(cut), by_clocks.cut(cut)
@@ -105,7 +105,7 @@ def test_recovery_ends_at_the_greatest_state_made_of_checkpoints(
     ]
     assert found.line == max(lines, key=lambda line: sum(line.values()))
     line = dict(found.begin)
-    for step in found.steps:  # each step is forced, and told in order
+    for step in found.steps:  # each step is forced, and in order
         assert line[step.member] == step.start >= step.why.effect.position > step.end
         assert line[step.why.cause.member] < step.why.cause.position
         line[step.member] = step.end
@@ -113,7 +113,7 @@ def test_recovery_ends_at_the_greatest_state_made_of_checkpoints(
 
 
 def ways_avoid(rows: Sequence[Event], lengths: Cut, oracle: Cuts, text: str) -> bool:
-    """Whether some way from the first to the last state avoids a predicate, by walking them all."""
+    """Return whether some path to the last state avoids a predicate, by trying all paths."""
     names = list(lengths)
     last = tuple(lengths.values())
 
@@ -176,7 +176,7 @@ def test_what_events_say_is_part_of_predicates() -> None:
 def test_what_no_event_says_is_not_asked_for() -> None:
     states = States(Causality(table_of(moves("P!vote Q.vote"))))
     assert possibly(states, "'vo' in Q").holds  # by its id
-    with pytest.raises(InputError, match=r"no event .* tells a text, and no id of Q has 'paid'"):
+    with pytest.raises(InputError, match=r"no event .* has a text, and no id of Q contains 'paid'"):
         possibly(states, "P == 1 and 'paid' in Q")
     with pytest.raises(InputError, match="--text COLUMN"):
         definitely(states, "'paid' not in P")
@@ -191,7 +191,7 @@ def test_a_column_of_a_table_says_what_happened(tmp_path: Path, command: Command
     assert first.endswith("yes, at pay=1 shop=1 (3 global states looked at)")
     assert second == "Causality by declared causes"
     ask = ("ask", path, "--text", "what", "future")
-    assert "it is in what these say: o1" in command(*ask, "placed").refused
+    assert "the texts of these events contain it: o1" in command(*ask, "placed").refused
     assert "order paid" in command(*ask, "o1").out
     path.write_text(path.read_text().replace("what", "message"))  # known by its name
     assert "order placed" in command("ask", path, "past", "p1").out
@@ -235,7 +235,7 @@ def test_a_large_lattice_says_so() -> None:
     rows = [Event(kind=SEND, id=f"{m}{k}", member=m) for m in "abcdef" for k in range(9)]
     rows.append(Event(kind=DELIVER, id="a0", member="b"))
     with pytest.raises(LimitError, match="more than 1,000 global states"):
-        possibly(States(Causality(table_of(rows))), "a > 99", most=1000)
+        possibly(States(Causality(table_of(rows))), "a > 99", max_states=1000)
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ def test_a_large_lattice_says_so() -> None:
 def test_members_and_positions_that_are_not_there() -> None:
     states = States(Causality(table_of(moves("P!a Q.a"))))
     for cut, why in (
-        ({"X": 1}, "no member is called X; there are P, Q"),
-        ({"P": 2}, "P=2: there is no such position; its last is 1"),
+        ({"X": 1}, "unknown member X; choose from P, Q"),
+        ({"P": 2}, "P=2: the last position is 1"),
         ({"P": -1}, "a whole number"),
     ):
         with pytest.raises(InputError, match=why):
@@ -257,16 +257,16 @@ def test_states_need_members_and_one_run() -> None:
         States(Causality(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
     rows = [Event(id="a", member="P", run=run) for run in "xy"]
     asked = Causality(table_of(rows), unproven=True)
-    with pytest.raises(InputError, match=r"2 runs: say which \(x, y\)"):
+    with pytest.raises(InputError, match=r"2 runs: choose one \(x, y\)"):
         States(asked)
     assert States(asked, "y").length == {"P": 1}
-    with pytest.raises(InputError, match="no run is called z"):
+    with pytest.raises(InputError, match="unknown run z"):
         States(asked, "z")
 
 
 def test_a_member_whose_rows_go_against_its_causes_has_no_states() -> None:
     rows = [Event(id="a", member="P", parents=("b",)), Event(id="b", member="P")]
-    with pytest.raises(InputError, match="comes after its own effect"):
+    with pytest.raises(InputError, match="is listed after its own effect"):
         States(Causality(table_of(rows)))
 
 
@@ -292,18 +292,18 @@ def test_what_each_event_waits_for(rows: list[Event]) -> None:
     for k in range(len(rows)):
         past[k] = {k}.union(*(past[j] for j in direct[k]))
         needs = [sum(rows[j].member == m for j in past[k]) for m in states.members]
-        # What is before those that it waits for, itself and its member's events, is all there is.
+        # These pasts, the event and its member's events are all.
         own = states.members.index(str(rows[k].member))
-        waits = [(own, needs[own] - 1), *states.waits_for(k)]
-        heads = [states.lines[member][count - 1] for member, count in waits if count]
+        waits = [(own, needs[own] - 1), *states.find_awaited(k)]
+        heads = [states.rows_by_member[member][count - 1] for member, count in waits if count]
         assert {k}.union(*(past[row] for row in heads)) == past[k]
 
 
-# -- events without a member, and events that nobody wrote down ------------------------------------
+# -- events without a member, and phantom events ------------------------------------------------
 
 
-def judged_by_sets(rows: Sequence[Event], cut: Cut) -> bool:
-    """Tell whether a cut of events with declared causes is consistent, from plain sets."""
+def is_consistent(rows: Sequence[Event], cut: Cut) -> bool:
+    """Return whether a cut of events with declared causes is consistent, from plain sets."""
     number: Cut = {}
     position, direct = [], []
     last: Cut = {}
@@ -327,8 +327,8 @@ def judged_by_sets(rows: Sequence[Event], cut: Cut) -> bool:
 
 
 @st.composite
-def declared(draw: st.DrawFn) -> list[Event]:
-    """Draw events of members and of none, each with causes among those before it."""
+def draw_events(draw: st.DrawFn) -> list[Event]:
+    """Draw events of members and of none, each with causes among earlier ones."""
     rows: list[Event] = []
     for k in range(draw(st.integers(2, 9))):
         parents = draw(st.sets(st.sampled_from(range(k)), max_size=3)) if k else set[int]()
@@ -337,13 +337,13 @@ def declared(draw: st.DrawFn) -> list[Event]:
     return rows
 
 
-@given(declared(), st.data())
+@given(draw_events(), st.data())
 def test_what_goes_by_way_of_events_without_a_member_counts(
     rows: list[Event], data: st.DataObject
 ) -> None:
     assume(any(row.member for row in rows))
     states = States(Causality(table_of(rows), by="causes", unproven=True))
-    consistent = [one for one in cuts_of(states.length) if judged_by_sets(rows, one)]
+    consistent = [one for one in cuts_of(states.length) if is_consistent(rows, one)]
     cut = {name: data.draw(st.integers(0, last)) for name, last in states.length.items()}
     verdict = states.cut(cut)
     assert verdict.consistent == (cut in consistent)
@@ -391,12 +391,12 @@ def test_what_clocks_count_and_nobody_wrote_down() -> None:
     states = States(Causality(table_of(rows)))
     verdict = states.cut({"P": 2, "Q": 2, "R": 1})
     told = [f"{one.effect} follows {one.cause}" for one in verdict.proof]
-    assert told == ["b (Q at 1) follows an event that the trace does not have (P at 3)"]
+    assert told == ["b (Q at 1) follows a phantom event (P at 3)"]
     assert verdict.greatest == {"P": 1, "Q": 0, "R": 0}
     assert verdict.least == {"P": 3, "Q": 2, "R": 1}
     assert states.cut({"P": 3, "Q": 1}).consistent
     assert states.cut({"P": 4, "Q": 1, "R": 0}).greatest == {"P": 3, "Q": 1, "R": 0}
-    assert states.cut({"P": 5, "Q": 2, "R": 2}).consistent  # behind the last one nothing can be
+    assert states.cut({"P": 5, "Q": 2, "R": 2}).consistent  # nothing follows the last one
     line = states.recovery({"P": [2], "Q": [1, 2]}).line
     assert line == {"P": 2, "Q": 0, "R": 0}
 
@@ -436,21 +436,21 @@ def test_words_are_paths_and_positions(tmp_path: Path) -> None:
         ("P=2", 0, "sent inside, and no arrival at another member is told: 1 message"),
         ("", 2, ""),
         ("Q=7", 2, ""),
-        ("Q=1 --most-states 5", 2, ""),  # does nothing without a predicate
+        ("Q=1 --most-states 5", 2, ""),  # no effect without a predicate
         ("--possibly P==2_and_Q==0", 0, ""),
         ("--definitely Q==0_and_P==2", 0, ""),
         ("--possibly P==1_and_Q==1", 1, ""),
     ],
 )
 def test_the_command(words: str, code: int, said: str, tmp_path: Path, command: Command) -> None:
-    path = written(tmp_path, moves("P!a P!b Q.b"))
+    path = write_table(tmp_path, moves("P!a P!b Q.b"))
     found = command("cut", path, *(word.replace("_", " ") for word in words.split()))
     assert found.code == code
     assert said in found.out
 
 
 def test_the_command_reads_checkpoints_and_prints_json(tmp_path: Path, command: Command) -> None:
-    path, points = written(tmp_path, moves("P!a P!b Q.b")), tmp_path / "points.csv"
+    path, points = write_table(tmp_path, moves("P!a P!b Q.b")), tmp_path / "points.csv"
     cut = command("cut", path, "P=1", "Q=1", "--json").json["cut"]
     assert cut["proof"][0]["cause"] == {"member": "P", "position": 2, "id": "b"}
     assert cut["consistent"] is False
@@ -462,9 +462,9 @@ def test_the_command_reads_checkpoints_and_prints_json(tmp_path: Path, command: 
     found = command("cut", path, "--checkpoints", points)
     assert found.code == 2
     assert "points.csv" in found.err
-    points.write_bytes(b"\xef\xbb\xbfP,1\r\n")  # begins with a mark of order
+    points.write_bytes(b"\xef\xbb\xbfP,1\r\n")  # begins with a byte order mark
     assert "The last checkpoints: P=1" in command("cut", path, "--checkpoints", points).out
-    for option in ("--possibly", "--definitely", "--checkpoints"):  # given, so not passed over
+    for option in ("--possibly", "--definitely", "--checkpoints"):  # empty, but given
         found = command("cut", path, "P=1", option, "")
         assert found.code == 2
     assert "cannot be read" in found.err
@@ -487,5 +487,5 @@ def test_a_mark_of_nobody_is_no_cut_of_somebody() -> None:
     ]
     states = States(Causality(table_of(rows)))
     assert states.marked("snapshot 1") == {"P": 1}
-    with pytest.raises(InputError, match="no event says"):
+    with pytest.raises(InputError, match="no event contains the text"):
         states.marked("snapshot \udcff")

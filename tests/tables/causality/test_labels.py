@@ -1,4 +1,4 @@
-"""Stamps say exactly what sets of rows say; and what they cannot say is null."""
+"""Causal labels against sets of rows; null where labels are not comparable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from antecede.errors import InputError
-from antecede.tables.causality import concurrent, happened_before, past_size, with_clocks
+from antecede.tables.causality import add_causal_labels, concurrent, happened_before, past_size
 from antecede.tables.causality.spec import order_spec
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
@@ -39,12 +39,12 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def judge(table: pa.Table, spec: OrderSpec, made: pa.Table) -> Past:
-    """Compare the stamps of a table with sets, pair by pair; return the sets."""
+    """Compare the labels of a table with sets, pair by pair; return the sets."""
     statuses: Any = made["antecede_status"].to_pylist()
     assert statuses == order_table(table, spec)["antecede_status"].to_pylist()
     rows: list[dict[str, Any]] = table.to_pylist()
     before = pasts(direct(rows, statuses, spec))
-    stamps: Any = made["stamp"].combine_chunks()
+    stamps: Any = made["causal_label"].combine_chunks()
     group = [row[spec.group] if spec.group else 0 for row in rows]
     pairs = [(i, j) for i in range(len(rows)) for j in range(len(rows))]
     left, right = (stamps.take(pa.array([pair[k] for pair in pairs])) for k in (0, 1))
@@ -67,7 +67,7 @@ def test_stamps_are_exact(way: str, lost: float) -> None:
     related = 0
     for seed in range(12):
         table = table_of(log(seed, lost=lost))
-        before = judge(table, order_spec(**WAYS[way]), with_clocks(table, **WAYS[way]))
+        before = judge(table, order_spec(**WAYS[way]), add_causal_labels(table, **WAYS[way]))
         related += sum(map(len, before.values()))
     assert related > 300
 
@@ -78,19 +78,18 @@ def test_stamps_are_exact_over_odd_values(case: str) -> None:
     statuses = set()
     for seed in range(8):
         table = history(case, seed)
-        made = with_clocks(table, **ways)
+        made = add_causal_labels(table, **ways)
         judge(table, order_spec(**ways), made)
         statuses |= set(made["antecede_status"].to_pylist())
     assert len(statuses) >= 5
 
 
 def test_clocks_that_contradict_each_other() -> None:
-    """Cycles among numbered events: those behind them lose what was before."""
     rows = log(3, 40)
     for row in rows[::7]:
         row["clock"] = {**row["clock"], "abcd"[row["at"] % 4]: 9}
     table = table_of(rows)
-    made = with_clocks(table, **WAYS["clock"])
+    made = add_causal_labels(table, **WAYS["clock"])
     assert "cycle" in made["antecede_status"].to_pylist()
     judge(table, order_spec(**WAYS["clock"]), made)
 
@@ -99,32 +98,30 @@ def test_the_order_of_rows_and_chunks_changes_nothing() -> None:
     table = table_of(log(5, 80))
     chunks = [table.slice(k, 9) for k in range(0, 80, 9)]
     again = pa.concat_tables(chunks[::-1])
-    both = [with_clocks(one, **WAYS["declared"]).sort_by("id") for one in (table, again)]
-    assert both[0]["stamp"].to_pylist() == both[1]["stamp"].to_pylist()
+    both = [add_causal_labels(one, **WAYS["declared"]).sort_by("id") for one in (table, again)]
+    assert both[0]["causal_label"].to_pylist() == both[1]["causal_label"].to_pylist()
 
 
 def chain_of(made: pa.Table) -> dict[str, int]:
-    return {row["id"]: row["stamp"]["chain"] for row in made.to_pylist()}
+    return {row["id"]: row["causal_label"]["chain"] for row in made.to_pylist()}
 
 
 def test_branches_that_merged_give_their_chains_back() -> None:
-    """A thousand branches, one after the other: two chains, and one entry a stamp at most."""
     rows = []
     for k in range(1000):
         after = [f"m{k - 1}"] if k else []
         rows += [{"id": f"l{k}", "after": after}, {"id": f"r{k}", "after": after}]
         rows.append({"id": f"m{k}", "after": [f"l{k}", f"r{k}"]})
-    made = with_clocks(pa.Table.from_pylist(rows), id="id", after="after", widest=1)
+    made = add_causal_labels(pa.Table.from_pylist(rows), id="id", after="after", max_entries=1)
     assert set(chain_of(made).values()) == {0, 1}
 
 
 def test_a_tree_has_short_stamps() -> None:
-    """No past of a tree of n rows meets more than log2(n) chains beside its own."""
     rows: list[dict[str, Any]] = [
         {"id": k, "after": (k * 7919 % k) if k else None} for k in range(5000)
     ]
-    made = with_clocks(pa.Table.from_pylist(rows), id="id", after="after")
-    assert max(len(row["stamp"]["chains"]) for row in made.to_pylist()) <= 12
+    made = add_causal_labels(pa.Table.from_pylist(rows), id="id", after="after")
+    assert max(len(row["causal_label"]["chains"]) for row in made.to_pylist()) <= 12
 
 
 def test_a_past_too_wide_is_refused_by_name() -> None:
@@ -132,9 +129,9 @@ def test_a_past_too_wide_is_refused_by_name() -> None:
     rows.append({"id": "all", "after": [f"s{k}" for k in range(6)], "g": "x"})
     table = pa.Table.from_pylist(rows)
     ways: dict[str, Any] = {"id": "id", "after": "after", "group": "g"}
-    with pytest.raises(InputError, match=r"id all.*group x meets more than 4 chains.*widest="):
-        with_clocks(table, **ways, widest=4)
-    assert with_clocks(table, **ways, widest=5).num_rows == 7
+    with pytest.raises(InputError, match=r"id all.*group x meets more than 4 chains.*max_entries="):
+        add_causal_labels(table, **ways, max_entries=4)
+    assert add_causal_labels(table, **ways, max_entries=5).num_rows == 7
 
 
 def test_stamps_of_two_calls_do_not_compare() -> None:
@@ -144,14 +141,14 @@ def test_stamps_of_two_calls_do_not_compare() -> None:
         {"id": 3, "after": 1},
     ]
     whole, part = pa.Table.from_pylist(rows), pa.Table.from_pylist(rows[1:])
-    old, new = (with_clocks(t, id="id", after="after")["stamp"] for t in (part, whole))
+    old, new = (add_causal_labels(t, id="id", after="after")["causal_label"] for t in (part, whole))
     assert happened_before(new[0], new[1])
     assert happened_before(new[0], old[0]) is None
     assert concurrent(new[1], old[0]) is None
-    again = with_clocks(whole, id="id", after="after")["stamp"]
+    again = add_causal_labels(whole, id="id", after="after")["causal_label"]
     assert happened_before(new[0], again[1])
     grouped = whole.append_column("g", pa.array(["g"] * 3))
-    other = with_clocks(grouped, id="id", after="after", group="g")["stamp"]
+    other = add_causal_labels(grouped, id="id", after="after", group="g")["causal_label"]
     assert happened_before(new[0], other[1]) is None
 
 
@@ -163,27 +160,27 @@ def test_complete_says_whether_a_cause_is_missing_anywhere_before() -> None:
         {"id": "d", "after": ["c"]},
         {"id": "e", "after": ["b", "d"]},
     ]
-    made = with_clocks(pa.Table.from_pylist(rows), id="id", after="after").to_pylist()
-    told = {row["id"]: row["stamp"]["complete"] for row in made}
+    made = add_causal_labels(pa.Table.from_pylist(rows), id="id", after="after").to_pylist()
+    told = {row["id"]: row["causal_label"]["complete"] for row in made}
     assert told == {"a": False, "b": False, "c": True, "d": True, "e": False}
 
 
 def test_an_empty_table() -> None:
     table = pa.table({"id": pa.array([], pa.string()), "after": pa.array([], pa.string())})
-    made = with_clocks(table, id="id", after="after")
-    assert happened_before(made["stamp"], made["stamp"]).to_pylist() == []
-    assert made.column_names == ["id", "after", "stamp", "antecede_status"]
+    made = add_causal_labels(table, id="id", after="after")
+    assert happened_before(made["causal_label"], made["causal_label"]).to_pylist() == []
+    assert made.column_names == ["id", "after", "causal_label", "antecede_status"]
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"stamp": "id"}, "a column id already.*stamp="),
+        ({"causal_label": "id"}, "a column id already.*causal_label="),
         ({"status": "after"}, "a column after already.*status="),
-        ({"stamp": "x", "status": "x"}, "distinct names"),
-        ({"stamp": ""}, "name of a column"),
-        ({"widest": 0}, "widest must be a whole number of at least 1"),
-        ({"widest": True}, "widest must be"),
+        ({"causal_label": "x", "status": "x"}, "distinct names"),
+        ({"causal_label": ""}, "must be a column name"),
+        ({"max_entries": 0}, "max_entries must be a whole number of at least 1"),
+        ({"max_entries": True}, "max_entries must be"),
         ({"clock": "c"}, "give exactly one of"),
         ({"group": "nowhere"}, "no column nowhere"),
     ],
@@ -191,14 +188,16 @@ def test_an_empty_table() -> None:
 def test_refusals(given: dict[str, Any], said: str) -> None:
     table = pa.table({"id": ["a"], "after": ["b"]})
     with pytest.raises(InputError, match=said):
-        with_clocks(table, **{"id": "id", "after": "after", **given})
+        add_causal_labels(table, **{"id": "id", "after": "after", **given})
 
 
 def test_what_is_no_stamp_is_refused() -> None:
-    stamps = with_clocks(pa.table({"id": [1, 2], "after": [2, 3]}), id="id", after="after")["stamp"]
-    with pytest.raises(InputError, match=r"no stamp of with_clocks: int64"):
+    stamps = add_causal_labels(pa.table({"id": [1, 2], "after": [2, 3]}), id="id", after="after")[
+        "causal_label"
+    ]
+    with pytest.raises(InputError, match=r"labels of add_causal_labels, got int64"):
         happened_before(stamps, pa.array([1, 2]))
-    with pytest.raises(InputError, match=r"no stamp of with_clocks: list"):
+    with pytest.raises(InputError, match=r"labels of add_causal_labels, got list"):
         concurrent([1], stamps)
-    with pytest.raises(InputError, match="2 stamps and 1"):
+    with pytest.raises(InputError, match="2 labels and 1"):
         happened_before(stamps, stamps.slice(1))

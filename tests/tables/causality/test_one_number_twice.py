@@ -1,4 +1,4 @@
-"""Two events of a member with one number: clocks cannot distinguish them, and both are named."""
+"""Two events of a member with one number: indistinguishable by clocks, both named."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def event(id: str, member: str, line: int, run: str | None = None, **clock: int)
 
 
 def test_events_of_one_id_are_named_by_their_places() -> None:
-    """A member that restarts counts from one again."""
     rows = [event("p:1", "p", 1, p=1), event("p:1", "p", 9, p=1), event("q:1", "q", 3, q=1)]
     asked = Causality(table_of(rows))
     with pytest.raises(InputError, match=r"p:1 \(x.log, line 1\) and p:1 \(x.log, line 9\) are"):

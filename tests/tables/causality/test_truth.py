@@ -1,4 +1,4 @@
-"""Pairs counted from stamps are those of GROUND_TRUTH.json, counted by others."""
+"""Pairs counted from labels, against GROUND_TRUTH.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from antecede.tables.causality import concurrent, happened_before, past_size, with_clocks
+from antecede.tables.causality import add_causal_labels, concurrent, happened_before, past_size
 from antecede.tables.trace.arrow import read
 
 LOGS = (
@@ -33,12 +33,14 @@ def stamps_of(data: Path, name: str) -> tuple[Any, dict[str, int]]:
     truth = json.loads((data / "GROUND_TRUTH.json").read_text())[name]
     events: Any = read([data / name]).events
     if not name.startswith("shiviz/"):
-        made = with_clocks(events, id="id", after="parents")
+        made = add_causal_labels(events, id="id", after="parents")
     else:
         pair = [events[f"clock_{what}"].combine_chunks() for what in ("members", "counts")]
         clock = pa.StructArray.from_arrays(pair, ["members", "counts"])
-        made = with_clocks(events.append_column("vector", clock), clock="vector", member="member")
-    stamps: Any = made["stamp"].combine_chunks()
+        made = add_causal_labels(
+            events.append_column("vector", clock), clock="vector", member="member"
+        )
+    stamps: Any = made["causal_label"].combine_chunks()
     return stamps.drop_null(), truth
 
 

@@ -1,4 +1,4 @@
-"""Logs for the tests of `deliver`, and what a plain loop over `Group` makes of them."""
+"""Logs for the tests of `deliver`, and their deliveries by a plain loop over `Group`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NAMES = ("ann", "bob", "cat", "dan")
 
 
 def log_of(spec: DeliverSpec, seed: int = 1, run: str = "r", **talk: Any) -> pa.Table:
-    """Let a group that the spec can deliver talk."""
+    """Return the log of a group that the spec can replay."""
     groups = {name: spec.group_of(name, run) for name in NAMES}
     return recorded(groups, Talk(**talk), seed=seed)
 
 
 def many_groups(spec: DeliverSpec, runs: int = 4, **talk: Any) -> pa.Table:
-    """Logs of several groups in one table, numbered anew, by time."""
+    """Return the logs of several groups in one table, renumbered, by time."""
     tables = []
     for run in range(runs):
         table: Any = log_of(spec, run, f"run {run}", **{"messages": 40, **talk})
@@ -36,7 +36,7 @@ def many_groups(spec: DeliverSpec, runs: int = 4, **talk: Any) -> pa.Table:
 
 
 def with_defects(table: pa.Table) -> pa.Table:
-    """Put rows between the good ones that no member can have sent, or that lack something."""
+    """Insert rows that no member can have sent, or that lack something."""
     rows = [row for row in table.to_pylist() if row["wire"] is not None]
     made = []
     for k, row in enumerate(rows[::9]):
@@ -55,7 +55,7 @@ def with_defects(table: pa.Table) -> pa.Table:
 
 
 def ended(table: pa.Table) -> pa.Table:
-    """Append a row of nobody, ten seconds after all others: a stream's time goes on so far."""
+    """Append a row without observer, ten seconds after all others."""
     row: dict[str, Any] = max(
         (row for row in table.to_pylist() if row["time"] is not None), key=lambda row: row["time"]
     )
@@ -65,19 +65,19 @@ def ended(table: pa.Table) -> pa.Table:
 
 
 def pieces(table: pa.Table, count: int) -> list[pa.Table]:
-    """Cut a log by time: no row comes before one of an earlier piece."""
+    """Split a log by time: no row precedes one of an earlier part."""
     table = table.sort_by("time")
     size = -(-table.num_rows // count)
     return [table.slice(k, size) for k in range(0, table.num_rows, size)]
 
 
-def kept(table: pa.Table, statuses: set[str]) -> pa.Table:
-    """The rows with one of these statuses."""
+def filter_status(table: pa.Table, statuses: set[str]) -> pa.Table:
+    """Return the rows with one of these statuses."""
     return table.filter(pc.is_in(table["status"], pa.array(sorted(statuses))))
 
 
-def plain_loop(table: pa.Table, spec: DeliverSpec) -> dict[str, list[tuple[str, int, bytes]]]:
-    """What every observer's own group delivers, told the time at every multiple of the tick."""
+def replay_in_loop(table: pa.Table, spec: DeliverSpec) -> dict[str, list[tuple[str, int, bytes]]]:
+    """Return the deliveries of every observer's own group, with a tick at every multiple."""
     delivered: dict[str, list[tuple[str, int, bytes]]] = {}
     rows: list[dict[str, Any]] = table.sort_by("number").to_pylist()
     for name in sorted({row["observer"] for row in rows}):

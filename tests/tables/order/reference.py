@@ -1,4 +1,4 @@
-"""Causal order of declared causes, written a second time: sets and plain loops, no kernel."""
+"""Causal order of declared causes in sets and plain loops, without kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Row:
-    """One event: id, its causes as declared, its time (None: unknown)."""
+    """Event: id, causes as declared, time (None: unknown)."""
 
     id: str
     after: Sequence[str | None]
@@ -19,7 +19,7 @@ class Row:
 
 @dataclass
 class Expected:
-    """What a row should get."""
+    """Expected result of a row."""
 
     status: str
     position: int | None = None
@@ -40,8 +40,8 @@ def reaches(start: str, goal: str, parents: dict[str, set[str]]) -> bool:
     return False
 
 
-def lifted(alive: dict[str, Row]) -> dict[str, float]:
-    """Raise each row's time to those of its causes until nothing changes: the least fixpoint."""
+def propagate_times(alive: dict[str, Row]) -> dict[str, float]:
+    """Raise each row's time to those of its causes: the least fixpoint."""
     released = {i: -math.inf if row.time is None else row.time for i, row in alive.items()}
     while True:
         raised = {
@@ -54,7 +54,7 @@ def lifted(alive: dict[str, Row]) -> dict[str, float]:
 
 
 def depth(i: str, alive: dict[str, Row], released: dict[str, float]) -> int:
-    """The longest chain of causes with the same time of release."""
+    """Return the longest chain of causes with the same time of release."""
     level, deep = {i}, -1
     while level:
         deep += 1
@@ -67,20 +67,20 @@ def depth(i: str, alive: dict[str, Row], released: dict[str, float]) -> int:
     return deep
 
 
-def expected(rows: Sequence[Row]) -> dict[str, Expected]:
-    """Order rows of distinct ids by the rules of the documentation."""
+def compute_expected(rows: Sequence[Row]) -> dict[str, Expected]:
+    """Order rows of distinct ids by the documented rules."""
     by_id = {row.id: row for row in rows}
     parents = {row.id: {p for p in row.after if p is not None} for row in rows}
     answer: dict[str, Expected] = {}
     for row in rows:
         if row.id in parents[row.id]:
-            answer[row.id] = Expected("self_parent")
+            answer[row.id] = Expected("self_cause")
     good = {i: parents[i] for i in by_id if i not in answer}
     for i in good:
         if reaches(i, i, good):
             answer[i] = Expected("cycle")
     alive = {row.id: row for row in rows if row.id not in answer}
-    released = lifted(alive)
+    released = propagate_times(alive)
     deep = {i: depth(i, alive, released) for i in alive}
     order = sorted(
         alive.values(),
@@ -98,7 +98,7 @@ def expected(rows: Sequence[Row]) -> dict[str, Expected]:
 
 
 def random_rows(seed: int, n: int, *, backward: float = 0.1) -> list[Row]:
-    """Make rows with several causes: some missing, some null, some against the grain."""
+    """Return rows with several causes: some missing, some null, some later in time."""
     rng = random.Random(seed)
     rows = []
     for k in range(n):

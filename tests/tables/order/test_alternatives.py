@@ -1,4 +1,4 @@
-"""What timestamps and watermarks cost, on arrivals small enough to work out by hand."""
+"""Cost of timestamps and watermarks, on arrivals small enough to compute by hand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_sorting_by_a_skewed_timestamp_inverts_the_edge() -> None:
 @pytest.mark.parametrize(
     ("width_ms", "counts", "waits", "flushed"),
     [
-        # b goes when c moves the watermark to 260; c itself still waits when the data ends.
+        # b is released when c moves the watermark to 260; c itself still waits when the data ends.
         (20, (1, 1, 0), (200.0,), 1),
         (40, (0, 0, 0), (180.0, 200.0), 1),
     ],

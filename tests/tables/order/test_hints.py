@@ -1,4 +1,4 @@
-"""What audit and order say of columns and cells that they do not understand."""
+"""Hints of audit and order on columns and cells that they do not use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_the_most_frequent_separator_is_named_and_all_are_counted(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Defect B8: with one ';' and two ',' only the ';' was counted and named."""
     path = tmp_path / "t.tsv"
     rows = ["id\tafter", "a\t", "b\t", "c\ta;b", "d\ta,b", "e\tb, c", "f\ta;z"]
     path.write_text("\n".join(rows))
@@ -44,7 +43,6 @@ def test_a_reference_counts_once_and_only_where_all_parts_are_there() -> None:
 def test_an_order_without_causes_names_the_options_that_serve(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Defect C6: numbers of members looked as if they ordered something."""
     path = tmp_path / "t.csv"
     path.write_text("member,seq\np,1\nq,1\np,2\n")
     words = said(capsys, "order", str(path), "-o", str(tmp_path / "out.csv"))
@@ -55,7 +53,6 @@ def test_an_order_without_causes_names_the_options_that_serve(
 
 
 def test_an_event_whose_only_cause_is_itself_is_a_root(tmp_path: Path) -> None:
-    """Defect B7: it has no other causes, and was no root."""
     path = tmp_path / "t.csv"
     path.write_text("id,after\na,a\nb,a\nc,\n")
     report = audit([path])
@@ -63,7 +60,6 @@ def test_an_event_whose_only_cause_is_itself_is_a_root(tmp_path: Path) -> None:
 
 
 def test_one_place_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Defect C9."""
     path = tmp_path / "t.csv"
     path.write_text("id,after\nb,a\na,\n")
     assert "by up to 1 place (b before its cause a)" in said(capsys, "audit", str(path))
@@ -72,7 +68,6 @@ def test_one_place_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_the_counts_of_clocks_say_what_they_are_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Defect B5: 3 edges beside 5 immediate dependencies, as these have program order, too."""
     path = tmp_path / "t.jsonl"
     path.write_text(
         '{"member": "p", "clock": {"p": 1}}\n{"member": "p", "clock": {"p": 2}}\n'
@@ -97,12 +92,11 @@ def test_the_counts_of_clocks_say_what_they_are_of(
 def test_an_order_of_nothing_is_an_error(
     rows: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Findings T13: the result was an empty file and exit status 0."""
     path, out = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text("\n".join(["id,after", *rows]) + "\n")
     assert main(["order", str(path), "-o", str(out), "--separator", ";"]) == 2
     shown = " ".join(capsys.readouterr().err.split())
-    assert "no event has a place in the order: all rows are set aside (" in shown
+    assert "no event has a position: all rows are quarantined (" in shown
     assert reason in shown
     assert not out.exists()
     assert len((tmp_path / "out.quarantine.csv").read_text().splitlines()) == 1 + len(rows)

@@ -1,4 +1,4 @@
-"""Identities and causes from columns of odd types: one form, or a refusal, never no match."""
+"""Ids and causes from columns of unusual types: a common form, or a rejection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = dt.timedelta(days=1)
 
 
 def pair(ids: list[Any], cause: Any, kind: Any = None, other: Any = None) -> tuple[Any, Any]:
-    """Two ids, and a column of causes in which the second row names `cause`."""
+    """Return two ids, and a column of causes in which the second row names `cause`."""
     nothing: Any = [] if isinstance(cause, list) else None
     return pa.array(ids, kind), pa.array([nothing, cause], other or kind)
 
@@ -83,7 +83,7 @@ def test_columns_that_can_never_be_equal_are_refused(case: str, listed: bool) ->
 @pytest.mark.parametrize("kind", [pa.duration("us"), pa.time64("us"), pa.list_(pa.int8())])
 def test_what_names_nothing_is_refused(kind: Any) -> None:
     table = pa.table({"id": pa.nulls(1, kind), "after": pa.nulls(1, pa.string())})
-    with pytest.raises(InputError, match=r"column id is .*: an identity must be a number, text"):
+    with pytest.raises(InputError, match=r"column id has type .*: expected numbers, text"):
         order_table(table, SPEC)
 
 
@@ -131,7 +131,7 @@ def test_a_length_of_time_without_unit_is_refused_at_once(patience: Any) -> None
 
 
 class Column:
-    """Like Spark's: no truth value."""
+    """Column without a truth value, like Spark's."""
 
     def __bool__(self) -> bool:
         raise ValueError("a column has no truth value")
@@ -140,16 +140,16 @@ class Column:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"id": Column()}, "id is the name of a column, as text; this is a Column"),
-        ({"after": (Column(),)}, "after is the name of a column"),
-        ({"group": ""}, "group is the name of a column"),
-        ({"content": ("a", 7)}, "content is the name of a column"),
-        ({"position": Column()}, "position is the name of a column"),
+        ({"id": Column()}, r"id must be a column name \(text\), not Column"),
+        ({"after": (Column(),)}, "after must be a column name"),
+        ({"group": ""}, "group must be a column name"),
+        ({"content": ("a", 7)}, "content must be a column name"),
+        ({"position": Column()}, "position must be a column name"),
         ({"shards": "8"}, "shards must be a whole number, not '8'"),
         ({"shards": True}, "shards must be a whole number"),
         ({"time": "at", "time_unit": "m"}, "time_unit must be s, ms, us or ns, not 'm'"),
         ({"time_unit": "s"}, "give time, too"),
-        ({"first_seq": 0}, "give sender and seq"),
+        ({"first_seq": 0}, "without sender and seq"),
     ],
 )
 def test_options_that_would_be_ignored_or_misread_are_refused(
@@ -160,14 +160,14 @@ def test_options_that_would_be_ignored_or_misread_are_refused(
 
 
 def test_a_batch_does_not_pretend_to_drop() -> None:
-    spec = OrderSpec(id="id", after=("after",), missing="drop")
-    with pytest.raises(InputError, match=r"missing='drop' is for streams"):
+    spec = OrderSpec(id="id", after=("after",), on_missing="drop")
+    with pytest.raises(InputError, match=r"on_missing='drop' is for streams"):
         order_table(pa.table({"id": ["a"], "after": ["b"]}), spec)
 
 
 def test_two_columns_of_one_name_and_fields_inside_a_column() -> None:
     table = pa.table([pa.array(["a"]), pa.array(["b"]), pa.array(["c"])], ["id", "after", "id"])
-    with pytest.raises(InputError, match="two columns are called id: rename one"):
+    with pytest.raises(InputError, match="two columns have the name id: rename one"):
         order_table(table, SPEC)
     inner = pa.table({"id": ["a"], "payload": [{"after": "a"}]})
     with pytest.raises(InputError, match=r"no column payload.after; .* select the field"):
@@ -208,5 +208,5 @@ def test_names_that_fit_no_array_are_refused_with_the_way_out(
     table = pa.table({"id": ["a"], "after": ["b"]})
     keys = keys_of(table, SPEC)
     keys.labels = Full()
-    with pytest.raises(InputError, match=r"names of 1 causes .*2 GiB.*rows_a_task="):
-        keys.names(np.zeros(1, np.int64))
+    with pytest.raises(InputError, match=r"names of 1 late or missing.*2 GiB.*max_rows_per_task="):
+        keys.format_causes(np.zeros(1, np.int64))

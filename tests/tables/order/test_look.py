@@ -1,4 +1,4 @@
-"""`antecede order` says how to look at what it wrote, and that works."""
+"""Hints of `antecede order` on how to view its output."""
 
 from __future__ import annotations
 

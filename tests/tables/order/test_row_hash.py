@@ -1,4 +1,4 @@
-"""The digest of a row's content: its published vectors, and that of Spark itself."""
+"""Digest of a row's content: published vectors, and those of Spark."""
 
 from __future__ import annotations
 

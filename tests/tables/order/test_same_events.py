@@ -1,4 +1,4 @@
-"""`audit`, `meter` and `order` count the same events and the same causes, whatever is declared."""
+"""Equal counts of events and causes by `audit`, `meter` and `order`."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ROW = st.tuples(
 )
 
 
-def expected(given: list[Event]) -> tuple[int, int, int, int, int]:
-    """Return events, references that lead nowhere, selfish events, repeats, blanks; naively."""
+def count_expected(given: list[Event]) -> tuple[int, int, int, int, int]:
+    """Return events, missing references, self-references, repeats and blanks; naively."""
     first: dict[Any, Event] = {}
     for second_hand in (False, True):
         for row in given:
@@ -65,7 +65,7 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
         for k, (run, kind, name, causes) in enumerate(given)
     ]
     table = pa.Table.from_batches([to_batch(rows)])
-    wanted = expected(rows)
+    wanted = count_expected(rows)
 
     audit = audit_events(table)
     details = audit.details

@@ -82,7 +82,7 @@ def test_order_table_follows_the_definition(rows: list[dict[str, Any]]) -> None:
         if row["id"] in want and row["antecede_status"] != "cycle":
             lost = [name for name in want[row["id"]] if name not in want]
             there = {one["id"] for one in made if one["antecede_status"] == "cycle"}
-            assert set(lost) <= set(row["missing"]) <= {*lost, *there}
+            assert set(lost) <= set(row["missing_causes"]) <= {*lost, *there}
 
 
 @given(ROWS)
@@ -140,7 +140,7 @@ def test_no_cause_is_waited_for_that_is_blank(white: str | None) -> None:
     lists = lists.cast(pa.schema({"id": pa.string(), "after": pa.list_(pa.string())}))
     made = order_table(lists, SPEC)
     assert made["antecede_status"].to_pylist() == ["ordered", "ordered"]
-    assert made["missing"].to_pylist() == [[], []]
+    assert made["missing_causes"].to_pylist() == [[], []]
     assert past(lists, ["b"], id="id", after="after")["id"].to_pylist() == ["a"]
     schema = pa.table({"id": lists["id"], "parents": lists["after"]})
     assert Causality(schema).past("b")["id"].to_pylist() == ["a"]
@@ -211,7 +211,7 @@ def test_floats_that_are_no_ids_keep_the_row_and_are_counted(tmp_path: Path) -> 
     columns = {"id": pa.array([1, 2, 3, 4]), "after": pa.array([None, 1.0, 0.5, math.nan])}
     pyarrow.parquet.write_table(pa.table(columns), path)
     local = order_table(pa.table(columns), SPEC)
-    assert local["missing"].to_pylist() == [[], [], ["0.5 (not an id)"], []]
+    assert local["missing_causes"].to_pylist() == [[], [], ["0.5 (not an id)"], []]
     assert local["position"].to_pylist() == [0, 3, 1, 2]
     trace = read([path])
     assert trace.events["parents"].to_pylist() == [[], ["1"], ["0.5 (not an id)"], []]
@@ -234,7 +234,7 @@ def test_ids_of_floats_are_the_whole_numbers(tmp_path: Path) -> None:
 def test_texts_are_compared_as_they_stand() -> None:
     table = pa.table({"id": ["007", "b", "c"], "after": ["c", "7", " 007"]})
     made = order_table(table, SPEC)
-    assert made["missing"].to_pylist() == [[], ["7"], [" 007"]]
+    assert made["missing_causes"].to_pylist() == [[], ["7"], [" 007"]]
 
 
 def test_blank_times_are_no_times_and_are_not_counted(tmp_path: Path) -> None:

@@ -63,9 +63,9 @@ def test_order_goes_by_numbers_as_the_function_does(
             assert row["event"] not in found
             continue
         mine = found[row["event"]]
-        for name in ("position", "waited_for", "missing", "antecede_status"):
+        for name in ("position", "waited_for", "missing_causes", "antecede_status"):
             assert mine[name] == row[name]
-    assert found["p5"]["missing"] == ["p:4"]
+    assert found["p5"]["missing_causes"] == ["p:4"]
     assert found["p2"]["waited_for"] == ["p:1"]
 
 
@@ -150,7 +150,7 @@ def test_causes_made_of_numbers_order_as_the_engine_of_numbers_does(rows: list[E
     by_numbers = order_trace(prepare(trace, "seq"))
     made = by_sequence(trace)
     by_causes = order_trace(prepare(made))
-    columns = ["run", "id", "position", "missing", "antecede_status", "waited_ms"]
+    columns = ["run", "id", "position", "missing_causes", "antecede_status", "waited_ms"]
     assert (
         by_numbers.events.select(columns).to_pylist()
         == by_causes.events.select(columns).to_pylist()

@@ -76,7 +76,7 @@ def _first_of_each(events: Any) -> Any:
 pc: Any = pyarrow.compute
 MOST: Final = 20
 NAMED: Final = 5
-WIDEST: Final = 60
+MAX_ENTRIES: Final = 60
 SHOWN: Final = ("id", "kind", "member", "topics", "text")
 QUESTIONS: Final = {
     "past": ("ID...", "what happened before it: all that could have led to it"),
@@ -345,4 +345,4 @@ def _tells(rows: pa.Table, name: str) -> bool:
 def _cell(value: Any) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
     text = "".join(one if one.isprintable() else " " for one in text)
-    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
+    return text if len(text) <= MAX_ENTRIES else text[: MAX_ENTRIES - 3] + "..."

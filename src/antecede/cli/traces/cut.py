@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         answers["recovery"] = states.recovery(_checkpoints(Path(args.checkpoints)))
     for name, ask in (("possibly", causality.possibly), ("definitely", causality.definitely)):
         if (text := getattr(args, name)) is not None:
-            answers[name] = ask(states, text, most=args.most_states)
+            answers[name] = ask(states, text, max_states=args.most_states)
     if args.json:
         print(json.dumps(_plain(states, asked, answers), indent=2, ensure_ascii=False))
     else:

@@ -258,7 +258,7 @@ def _report(
     if spec.sent is None:
         print("note        no column says what observers sent themselves (--sent COLUMN); messages")
         print("            that depend on those are refused or held")
-    refused = counts[replay.DeliverStatus.REFUSED]
+    refused = counts[replay.DeliverStatus.REJECTED]
     none_taken = refused > 0 and refused + counts[replay.DeliverStatus.SENT] == done.num_rows
     if none_taken:
         print("nothing     was taken in: is this the order of the log, are these its members?")
@@ -267,7 +267,11 @@ def _report(
 
 
 def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
-    told = (replay.DeliverStatus.REFUSED, replay.DeliverStatus.DISCARDED, replay.DeliverStatus.SENT)
+    told = (
+        replay.DeliverStatus.REJECTED,
+        replay.DeliverStatus.DISCARDED,
+        replay.DeliverStatus.SENT,
+    )
     found = Counter(
         (status, reason)
         for status, reason in zip(statuses, reasons, strict=True)

@@ -120,7 +120,7 @@ def audit(
     graph_edges: int = GRAPH_EDGES,
     pair_steps: int = PAIR_STEPS,
     pair_ranks: int = RANKS,
-    giant: Giant = "auto",
+    large_groups: Giant = "auto",
 ) -> DataFrame:
     """Return one row a run, what `antecede audit --json` says of its rows.
 
@@ -153,8 +153,8 @@ def audit(
 
     With vector clocks `pairs` are always exact. Runs of less than half of `run_bytes` are a task
     each, counted by the local engine. Larger ones are counted by joins and windows, at many times
-    the cost an event. `giant="auto"` runs a job that adds up the bytes of each run; with "never"
-    none is large, with "always" all are, and no job runs.
+    the cost an event. `large_groups="auto"` runs a job that adds up the bytes of each run; with
+    "never" none is large, with "always" all are, and no job runs.
 
     Without `file_order` the first of repeated rows is that of the least 64-bit digest (`xxhash64`
     of its columns), and what goes by the order of rows is not counted. Raises InputError here when
@@ -171,16 +171,15 @@ def audit(
     ready_workers(df.sparkSession)
     choice = chosen(pairs, pair_steps, pair_ranks)
     clocks = by_clocks(events, format, by)
-    if giant not in ("auto", "always", "never"):
-        raise InputError(f"giant={giant!r} is none of auto, always, never")
-    if giant != "auto" and not (clocks and format == "table"):
+    if large_groups not in ("auto", "always", "never"):
+        raise InputError(f"large_groups={large_groups!r} is none of auto, always, never")
+    if large_groups != "auto" and not (clocks and format == "table"):
         raise InputError(
-            f"giant={giant!r} says how runs of vector clocks are counted, and these are "
-            + (f"of format {format}" if clocks else "declared causes")
-            + ": leave it out"
+            f"large_groups={large_groups!r} says how runs of vector clocks are counted, and these "
+            "are " + (f"of format {format}" if clocks else "declared causes") + ": leave it out"
         )
     if clocks and format == "table":
-        return _by_clock(events, choice, run_bytes, giant)
+        return _by_clock(events, choice, run_bytes, large_groups)
     if clocks or format != "table":
         return _a_run_a_task(events, format, clocks, choice, run_bytes)
     limits = causes.Limits(choice, graph_edges)
@@ -216,11 +215,13 @@ def _a_run_a_task(
     return run_by_run(events).mapInArrow(count, spark_schema(_ARROW))
 
 
-def _by_clock(events: DataFrame, choice: PairChoice, run_bytes: int, giant: Giant) -> DataFrame:
+def _by_clock(
+    events: DataFrame, choice: PairChoice, run_bytes: int, large_groups: Giant
+) -> DataFrame:
     """Count large runs by columns, all others a run a task, which costs much less for each."""
-    if giant == "always":
+    if large_groups == "always":
         return _by_clock_columns(events, choice, run_bytes)
-    large = giant_runs(events, run_bytes) if giant == "auto" else []
+    large = giant_runs(events, run_bytes) if large_groups == "auto" else []
     if not large:
         return _a_run_a_task(events, "table", True, choice, run_bytes)
     is_large = F.col(KEY).isin(large)

@@ -1,11 +1,11 @@
 """Groups that are too large for one task.
 
-A group goes to one task, to the kernel in Python, up to `rows_a_task` rows; a larger one goes to
-the fixpoint over joins. Both come out as one frame. The plan of the former has
+A group goes to one task, to the kernel in Python, up to `max_rows_per_task` rows; a larger one goes
+to the fixpoint over joins. Both come out as one frame. The plan of the former has
 `antecede_order_a_group_a_task`, that of the latter `__antecede_fixpoint` columns.
 
 Counting is a job over the group column when `transform` is called. It is not run where Spark
-estimates few bytes, where `giant` is "never", for a stream, or in Declarative Pipelines.
+estimates few bytes, where `large_groups` is "never", for a stream, or in Declarative Pipelines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ SMALL_BYTES = 64 << 20
 _KEY = "__antecede_giant"
 _REMOTE = (
     "such groups go to a fixpoint over joins, whose plan is nested deeper than Spark Connect can "
-    'carry; use a session without Connect, or giant="never" (a group a task, some 0.5 KB a row)'
+    'carry; use a session without Connect, or large_groups="never" (a group a task, some 0.5 KB '
+    "a row)"
 )
 
 
@@ -40,24 +41,24 @@ class Giant(NamedTuple):
 def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
     """Return the rows of groups that go to one task each, and those of giant ones; None: no rows.
 
-    Runs a job unless `spec.giant` is "never", or is "auto" and the rows are few by estimate. Raises
-    InputError where there are giant groups through Spark Connect.
+    Runs a job unless `spec.large_groups` is "never", or is "auto" and the rows are few by estimate.
+    Raises InputError where there are giant groups through Spark Connect.
     """
-    if spec.giant == "never" or (spec.giant == "auto" and _few(df)):
+    if spec.large_groups == "never" or (spec.large_groups == "auto" and _few(df)):
         return df, None
     remote = not hasattr(df.sparkSession, "_jsparkSession")
-    if remote and spec.giant == "always":
-        raise InputError(f'giant="always": {_REMOTE}')
+    if remote and spec.large_groups == "always":
+        raise InputError(f'large_groups="always": {_REMOTE}')
     try:
         small, giant = _without_group(df, spec) if spec.group is None else _by_group(df, spec)
         if remote and giant is not None:
             raise InputError(
-                f"{giant.size:,} rows are in groups of more than rows_a_task="
-                f"{spec.rows_a_task:,}, or in none: {_REMOTE}"
+                f"{giant.size:,} rows are in groups of more than max_rows_per_task="
+                f"{spec.max_rows_per_task:,}, or in none: {_REMOTE}"
             )
         return small, giant
     except AnalysisException as error:
-        if spec.giant == "auto" and "PIPELINE_QUERY_FUNCTION" in str(error.getCondition()):
+        if spec.large_groups == "auto" and "PIPELINE_QUERY_FUNCTION" in str(error.getCondition()):
             return df, None
         raise
 
@@ -74,7 +75,7 @@ def _few(df: DataFrame) -> bool:
 
 def _without_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
     count = df.count()
-    if spec.giant == "auto" and count <= spec.rows_a_task:
+    if spec.large_groups == "auto" and count <= spec.max_rows_per_task:
         return df, None
     return None, Giant(df.withColumn(GROUP, F.lit(0)), count)
 
@@ -82,15 +83,17 @@ def _without_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Gi
 def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
     key = exact(df, str(spec.group))
     counts = df.select(key.alias(_KEY)).groupBy(_KEY).count()
-    if spec.giant == "auto":
-        counts = counts.where(F.col("count") > spec.rows_a_task)
+    if spec.large_groups == "auto":
+        counts = counts.where(F.col("count") > spec.max_rows_per_task)
     numbered = counts.withColumn(GROUP, F.monotonically_increasing_id())
     giants = numbered.localCheckpoint()
     found = giants.agg(F.count(F.lit(1)), F.sum("count")).collect()[0]
     if not found[0]:
         return df, None
     same = key.eqNullSafe(F.col(_KEY))
-    giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few: each has many rows
+    giants = (
+        F.broadcast(giants) if spec.large_groups == "auto" else giants
+    )  # few: each has many rows
     rows = df.join(giants.drop("count"), same).drop(_KEY)
-    small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
+    small = None if spec.large_groups == "always" else df.join(giants, same, "left_anti")
     return small, Giant(rows, found[1])

@@ -40,7 +40,7 @@ from antecede.tables.order import OrderSpec
 _SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))
 
 
-def cut(
+def check_cut(
     df: DataFrame,
     positions: Positions,
     *,
@@ -58,13 +58,13 @@ def cut(
 
     `positions`: process -> the last value of the column `at` inside (a number, a time: the order of
     a process's events), in every group. A process without a position has nothing inside. Added
-    columns, arguments and errors: `antecede.tables.causality.cut`. A job finds positions of
+    columns, arguments and errors: `antecede.tables.causality.check_cut`. A job finds positions of
     processes without rows when this is called. A group is one task, without `group` everything is.
 
-    >>> from antecede.spark import cut
+    >>> from antecede.spark import check_cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]
     >>> log = spark.createDataFrame(rows, "id string, after string, host string, n int")
-    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> made = check_cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
     >>> [(row.id, row.inside, row.outside_causes) for row in made.sort("id").collect()]
     [('r', True, ['s']), ('s', False, []), ('t', False, [])]
     """
@@ -72,10 +72,10 @@ def cut(
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
     if not analysed(df):
         raise InputError(
-            "in a declarative pipeline nothing tells the types of positions: call cut outside, on "
-            "the table that the pipeline makes"
+            "in a declarative pipeline nothing tells the types of positions: call check_cut "
+            "outside, on the table that the pipeline makes"
         )
-    checked(df, spec, "cut", {"status": status}, ADDED)
+    checked(df, spec, "check_cut", {"status": status}, ADDED)
     _check_columns(df, process, at)
     refuse_unless_supported(df, spec)
     sided = _sided(df, positions, process, at)
@@ -84,19 +84,19 @@ def cut(
     return made.select(*own, *(F.col(MADE)[name].alias(name) for name in (*ADDED, status)))
 
 
-def cut_verdict(cut: DataFrame, *, group: str | None = None) -> DataFrame:
-    """Return what the rows of `cut` say together: one row, or one a group.
+def summarize_cut(sides: DataFrame, *, group: str | None = None) -> DataFrame:
+    """Return what the rows of `check_cut` say together: one row, or one a group.
 
-    Columns: `antecede.tables.causality.cut_verdict`.
+    Columns: `antecede.tables.causality.summarize_cut`.
 
-    >>> from antecede.spark import cut, cut_verdict
+    >>> from antecede.spark import check_cut, summarize_cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1)]
     >>> log = spark.createDataFrame(rows, "id string, after string, host string, n int")
-    >>> made = cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
-    >>> cut_verdict(made).first()
+    >>> made = check_cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
+    >>> summarize_cut(made).first()
     Row(consistent=True, inside=1, outside=1, violations=0, in_transit=1, unknown=0)
     """
-    rows = cut.groupBy(*([] if group is None else [column_of(group)]))
+    rows = sides.groupBy(*([] if group is None else [column_of(group)]))
 
     def total(name: str) -> Column:
         return F.coalesce(F.sum(F.coalesce(F.size(name), F.lit(0)).cast("long")), F.lit(0))
@@ -193,7 +193,7 @@ def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFr
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
         said = [kind.simpleString() for kind in kinds]
         raise InputError(
-            f"positions go from {process}, {said[0]}, to {at}, {said[1]}: {error}"
+            f"positions must map {process} ({said[0]}) to {at} ({said[1]}): {error}"
         ) from error
     known = df.select(column_of(process).alias("known")).distinct()
     unknown_process = limits.join(known, F.col(_PROCESS) == F.col("known"), "anti").first()

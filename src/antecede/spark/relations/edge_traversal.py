@@ -83,7 +83,7 @@ def reached_by(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
             found = found.localCheckpoint()
     raise InputError(
         f"causes lead further than rounds={rounds} steps: raise it (a Spark job a step), or stamp "
-        "the table by with_clocks and ask without after=, which takes none"
+        "the table by add_causal_labels and ask without after=, which takes none"
     )
 
 
@@ -115,7 +115,7 @@ def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
             f"events must be a list of ids or a DataFrame, not {type(events).__name__}"
         )
     if any(event is None for event in events):
-        raise InputError("an event without an id: null is no id")
+        raise InputError("events contain null: give ids")
     kind = df.schema[id].dataType
     schema = t.StructType([t.StructField("wanted", kind), t.StructField("said", t.StringType())])
     if isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType):
@@ -127,5 +127,5 @@ def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
         return df.sparkSession.createDataFrame(rows, schema)
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"the events are no ids of column {id}, {kind.simpleString()}: {error}"
+            f"events do not match column {id} ({kind.simpleString()}): {error}"
         ) from error

@@ -1,7 +1,8 @@
 """Stamps of events in a DataFrame, and relations between two stamps.
 
-`with_clocks` makes the stamps of `antecede.tables.causality` a partition at a time; payload stays
-in the JVM. Stamps go back a batch at a time: until then what rows have in common is held once.
+`add_causal_labels` makes the stamps of `antecede.tables.causality` a partition at a time; payload
+stays in the JVM. Stamps go back a batch at a time: until then what rows have in common is held
+once.
 
 `happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a stamp, as Column
 expressions and as SQL functions; no Python runs in the plan. `antecede.tables.causality.relations`
@@ -24,10 +25,10 @@ from antecede.spark.order_columns import check
 from antecede.spark.partitions import analysed, by_group, made_by_worker, slices
 from antecede.spark.workers import ready_workers
 from antecede.tables.causality import (
-    WIDEST,
-    ClockSpec,
+    MAX_ENTRIES,
+    LabelSpec,
     Stamped,
-    clock_spec,
+    make_label_spec,
     refuse_fixed,
     refuse_taken,
 )
@@ -42,23 +43,25 @@ _FIELDS = {
     "positions": t.ArrayType(t.IntegerType()),
     "complete": t.BooleanType(),
 }
-STAMP = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.items()])
+LABEL_TYPE = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.items()])
 """The type of a stamp in Spark."""
 
 
 def happened_before(a: Column | str, b: Column | str) -> Column:
     """Return whether event a is among the causes, direct or indirect, of event b.
 
-    `a` and `b` are stamps of one call of `with_clocks`, as columns or names. Boolean; null where a
-    stamp is null or the two were not made together. For pairs in a join give Spark an equality too,
-    so that it need not compare all with all: `a.stamp.group <=> b.stamp.group`.
+    `a` and `b` are stamps of one call of `add_causal_labels`, as columns or names. Boolean; null
+    where a stamp is null or the two were not made together. For pairs in a join give Spark an
+    equality too, so that it need not compare all with all: `a.causal_label.group <=>
+    b.causal_label.group`.
 
-    >>> from antecede.spark import happened_before, with_clocks
+    >>> from antecede.spark import happened_before, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
-    >>> made = with_clocks(events, id="id", after="after")
-    >>> first = made.where("id = 1").select(made.stamp.alias("first"))
-    >>> told = made.crossJoin(first).select("id", happened_before("first", "stamp").alias("x"))
-    >>> [(row.id, row.x) for row in told.sort("id").collect()]
+    >>> made = add_causal_labels(events, id="id", after="after")
+    >>> first = made.where("id = 1").select(made.causal_label.alias("first"))
+    >>> pairs = made.crossJoin(first)
+    >>> pairs = pairs.select("id", happened_before("first", "causal_label").alias("x"))
+    >>> [(row.id, row.x) for row in pairs.sort("id").collect()]
     [(1, False), (2, True), (3, True)]
     """
     x, y = _column(a), _column(b)
@@ -70,11 +73,11 @@ def concurrent(a: Column | str, b: Column | str) -> Column:
 
     Arguments and null as for `happened_before`; an event is not concurrent with itself.
 
-    >>> from antecede.spark import concurrent, with_clocks
+    >>> from antecede.spark import concurrent, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 1)], "id int, after int")
-    >>> made = with_clocks(events, id="id", after="after")
-    >>> two = made.where("id = 2").select(made.stamp.alias("two"))
-    >>> [row.id for row in made.crossJoin(two).where(concurrent("two", "stamp")).collect()]
+    >>> made = add_causal_labels(events, id="id", after="after")
+    >>> two = made.where("id = 2").select(made.causal_label.alias("two"))
+    >>> [row.id for row in made.crossJoin(two).where(concurrent("two", "causal_label")).collect()]
     [3]
     """
     x, y = _column(a), _column(b)
@@ -82,18 +85,18 @@ def concurrent(a: Column | str, b: Column | str) -> Column:
     return _answered(x, y, F.lit(True), ~(same | _before(x, y) | _before(y, x)))
 
 
-def past_size(stamp: Column | str) -> Column:
+def past_size(label: Column | str) -> Column:
     """Return how many events happened before this one (long); null for a null stamp.
 
     The sum over all events is the number of ordered pairs, without making pairs.
 
-    >>> from antecede.spark import past_size, with_clocks
+    >>> from antecede.spark import past_size, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
-    >>> made = with_clocks(events, id="id", after="after")
-    >>> [row[0] for row in made.sort("id").select(past_size("stamp")).collect()]
+    >>> made = add_causal_labels(events, id="id", after="after")
+    >>> [row[0] for row in made.sort("id").select(past_size("causal_label")).collect()]
     [0, 1, 2]
     """
-    x = _column(stamp)
+    x = _column(label)
     start = (x["position"] - F.lit(1)).cast("long")
     return F.aggregate(x["positions"], start, lambda total, one: total + one.cast("long"))
 
@@ -101,15 +104,16 @@ def past_size(stamp: Column | str) -> Column:
 def register_functions(session: SparkSession) -> None:
     """Make `happened_before`, `concurrent` and `past_size` temporary SQL functions of a session.
 
-    They serve SQL and `selectExpr` over stamps of `with_clocks`. For functions in a catalog take
-    `sql_functions`.
+    They serve SQL and `selectExpr` over stamps of `add_causal_labels`. For functions in a catalog
+    take `sql_functions`.
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([(1, None), (2, 1)], "id int, after int")
-    >>> made = antecede.spark.with_clocks(events, id="id", after="after")
+    >>> made = antecede.spark.add_causal_labels(events, id="id", after="after")
     >>> made.createOrReplaceTempView("events")
     >>> antecede.spark.register(spark)
-    >>> query = "SELECT a.id, b.id FROM events a JOIN events b ON happened_before(a.stamp, b.stamp)"
+    >>> query = "SELECT a.id, b.id FROM events a JOIN events b "
+    >>> query += "ON happened_before(a.causal_label, b.causal_label)"
     >>> [tuple(row) for row in spark.sql(query).collect()]
     [(1, 2)]
     """
@@ -128,15 +132,15 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     'CREATE OR REPLACE TEMPORARY FUNCTION happened_before'
     """
     kind = "TEMPORARY FUNCTION" if temporary else "FUNCTION"
-    stamp = f"STRUCT<{', '.join(f'`{name}`: {k.simpleString()}' for name, k in _FIELDS.items())}>"
-    two = f"a {stamp}, b {stamp}"
+    label = f"STRUCT<{', '.join(f'`{name}`: {k.simpleString()}' for name, k in _FIELDS.items())}>"
+    two = f"a {label}, b {label}"
     before, after = _BEFORE.format(a="a", b="b"), _BEFORE.format(a="b", b="a")
     unrelated = f"NOT (a.chain = b.chain AND a.position = b.position OR {before} OR {after})"
     made = {
         f"happened_before({two}) RETURNS BOOLEAN": _ANSWERED.format(across="FALSE", within=before),
         f"concurrent({two}) RETURNS BOOLEAN": _ANSWERED.format(across="TRUE", within=unrelated),
-        f"past_size(stamp {stamp}) RETURNS BIGINT": (
-            "aggregate(stamp.positions, CAST(stamp.position - 1 AS BIGINT), "
+        f"past_size(label {label}) RETURNS BIGINT": (
+            "aggregate(label.positions, CAST(label.position - 1 AS BIGINT), "
             "(total, one) -> total + CAST(one AS BIGINT))"
         ),
     }
@@ -182,7 +186,7 @@ MADE = "__antecede_made"
 """Hidden column: what the worker adds, as one struct."""
 
 
-def with_clocks(
+def add_causal_labels(
     df: DataFrame,
     *,
     id: str | None = None,
@@ -196,9 +200,9 @@ def with_clocks(
     time: str | None = None,
     content: Sequence[str] | None = None,
     partitions: int | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     status: str = "antecede_status",
-    widest: int = WIDEST,
+    max_entries: int = MAX_ENTRIES,
 ) -> DataFrame:
     """Return the rows with a stamp and a status each; rows come in no particular order.
 
@@ -206,23 +210,24 @@ def with_clocks(
     and ask in SQL. Causes are told as in `order`; `time` decides only which of repeated rows takes
     part. The status is that of `order`; a row without a place there (a repeat, on a cycle, without
     a key) has a null stamp. Stamps compare only with those of the same call; across calls that made
-    different stamps the answer is null. `widest`: entries of a stamp at most; `partitions`: of the
-    shuffle (None: the session's). A group is one task, and without `group` everything is: see
+    different stamps the answer is null. `max_entries`: entries of a stamp at most; `partitions`: of
+    the shuffle (None: the session's). A group is one task, and without `group` everything is: see
     docs/design/causality.md for what that holds.
 
     Raises InputError on the driver as `order` does; a task fails, naming the event, when its past
-    meets more chains than `widest`.
+    meets more chains than `max_entries`.
 
-    >>> from antecede.spark import happened_before, with_clocks
+    >>> from antecede.spark import happened_before, add_causal_labels
     >>> rows = [("a", None), ("b", "a"), ("c", "a")]
     >>> events = spark.createDataFrame(rows, "id string, after string")
-    >>> made = with_clocks(events, id="id", after="after")
+    >>> made = add_causal_labels(events, id="id", after="after")
     >>> pairs = made.alias("x").crossJoin(made.alias("y"))
-    >>> pairs = pairs.where(happened_before("x.stamp", "y.stamp")).select("x.id", "y.id")
+    >>> pairs = pairs.where(happened_before("x.causal_label", "y.causal_label"))
+    >>> pairs = pairs.select("x.id", "y.id")
     >>> sorted(tuple(row) for row in pairs.collect())
     [('a', 'b'), ('a', 'c')]
     """
-    spec = clock_spec(
+    spec = make_label_spec(
         id=id,
         after=after,
         group=group,
@@ -234,14 +239,14 @@ def with_clocks(
         time=time,
         content=content,
         shards=partitions,
-        stamp=stamp,
+        causal_label=causal_label,
         status=status,
-        widest=widest,
+        max_entries=max_entries,
     )
-    checked(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
+    checked(df, spec.order, "add_causal_labels", {"causal_label": causal_label, "status": status})
     if analysed(df):
         warn_without_causes(df, spec.order)
-    placed = by_group(df, spec.order).withColumn(MADE, _stamping(df, spec))
+    placed = by_group(df, spec.order).withColumn(MADE, _make_label_column(df, spec))
     # `drop` would look at the columns, which a declarative pipeline does not allow.
     own = F.expr(f"* EXCEPT ({MADE})")
     return placed.select(own, *(F.col(MADE)[name].alias(name) for name in spec.added))
@@ -274,13 +279,13 @@ def checked(
     ready_workers(df.sparkSession)
 
 
-def _stamping(df: DataFrame, spec: ClockSpec) -> Column:
-    def antecede_stamp(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.StructArray]:
+def _make_label_column(df: DataFrame, spec: LabelSpec) -> Column:
+    def antecede_label(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.StructArray]:
         stamped = Stamped(table, spec, digests)
         statuses = slices(stamped.statuses(), sizes)
         for columns in zip(stamped.pieces(sizes), statuses, strict=True):
             yield pa.StructArray.from_arrays(list(columns), list(spec.added))
 
-    kinds = (STAMP, t.StringType())
+    kinds = (LABEL_TYPE, t.StringType())
     fields = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    return made_by_worker(df, spec.order, antecede_stamp, t.StructType(fields))
+    return made_by_worker(df, spec.order, antecede_label, t.StructType(fields))

@@ -56,12 +56,12 @@ def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
     kinds = {row[0] for row in df.select("kind").distinct().collect()}
     arrivals = SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
     if by == EVENTS and not arrivals:
-        raise InputError("by events: no rows of both sendings and receipts or deliveries are there")
+        raise InputError("by events: the trace lacks rows of sends, or of receipts and deliveries")
     if by == EVENTS or (by is None and arrivals and has_receipts(df)):
         return EVENTS
     found = CLOCKS if whole.clocked else CAUSES
     if by not in (None, found):
-        raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
+        raise InputError(f"by {by}: the source of causality of this trace is {found}")
     return found
 
 

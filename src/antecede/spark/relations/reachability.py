@@ -20,7 +20,7 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of
 from antecede.spark.partitions import analysed
 from antecede.spark.relations.edge_traversal import walk, wanted_of
-from antecede.spark.relations.labels import STAMP
+from antecede.spark.relations.labels import LABEL_TYPE
 from antecede.tables.causality import NO_PLACE, UNLIKE, not_there, order_spec
 
 Events = Sequence[object] | DataFrame
@@ -35,7 +35,7 @@ def past(
     events: Events,
     *,
     id: str | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
@@ -44,31 +44,31 @@ def past(
     """Return the rows that happened before any of the given events.
 
     `events`: their ids, as values of the column `id` (in any group), or a DataFrame of rows with
-    the column `stamp`. `df` needs the column `stamp` of `with_clocks`, best read from where it was
-    written. Nothing runs until the result is asked for, which then fails for events that are
-    nowhere, have no place in the order, or were stamped in another call.
+    the column `causal_label`. `df` needs the column `causal_label` of `add_causal_labels`, best
+    read from where it was written. Nothing runs until the result is asked for, which then fails for
+    events that are nowhere, have no place in the order, or were stamped in another call.
 
     With `after` no stamps are needed: declared causes are followed from the events outwards (`id`,
-    `after`, `group`, `time` as for `with_clocks`), a Spark job a step, at once. Raises InputError
-    for events that are nowhere or have no place, and when `rounds` steps do not suffice.
+    `after`, `group`, `time` as for `add_causal_labels`), a Spark job a step, at once. Raises
+    InputError for events that are nowhere or have no place, and when `rounds` steps do not suffice.
 
-    >>> from antecede.spark import past, with_clocks
+    >>> from antecede.spark import past, add_causal_labels
     >>> rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "c")]
     >>> log = spark.createDataFrame(rows, "id string, after string")
     >>> sorted(row.id for row in past(log, ["d"], id="id", after="after").collect())
     ['a', 'c']
-    >>> stamped = with_clocks(log, id="id", after="after")
+    >>> stamped = add_causal_labels(log, id="id", after="after")
     >>> [row.id for row in past(stamped, ["b"], id="id").collect()]
     ['a']
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
         return _along_edges(df, events, ways, rounds, backwards=True)
-    known = _events(df, events, id, stamp).select(F.explode(_known("s")).alias("e"))
+    known = _events(df, events, id, causal_label).select(F.explode(_known("s")).alias("e"))
     entries = known.select("e.*").groupBy("g", "chain")
     frontier = entries.agg(F.max("position").alias("top"), *_versions())
     frontier = _hidden(frontier, "g", "chain", "top", "oldest", "newest")
-    mine = column_of(stamp)
+    mine = column_of(causal_label)
     at = mine["group"].eqNullSafe(_its("g")) & (mine["chain"] == _its("chain"))
     found = _checked(mine, mine["position"] <= _its("top"))
     return df.alias(_ROWS).join(_lent(frontier, events), at).where(found).select(f"{_ROWS}.*")
@@ -79,7 +79,7 @@ def future(
     events: Events,
     *,
     id: str | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
@@ -96,7 +96,7 @@ def future(
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
         return _along_edges(df, events, ways, rounds, backwards=False)
-    given = _events(df, events, id, stamp).select(
+    given = _events(df, events, id, causal_label).select(
         F.col("s.group").alias("g"), "s.version", "s.chain", "s.position"
     )
     lowest = given.groupBy("g", "chain").agg(F.min("position").alias("low"), *_versions())
@@ -107,7 +107,7 @@ def future(
         F.max("newest").alias("newest"),
     )
     starts = _hidden(starts, "g", "starts", "oldest", "newest")
-    mine = column_of(stamp)
+    mine = column_of(causal_label)
 
     def reached(start: Column) -> Column:
         place = F.array_position(mine["chains"], start["chain"]).cast("int") - 1
@@ -124,23 +124,23 @@ def _along_edges(
     df: DataFrame, events: Events, ways: dict[str, Any], rounds: int, *, backwards: bool
 ) -> DataFrame:
     if isinstance(events, DataFrame):
-        raise InputError("with after=, events are ids: give the values of the column id")
+        raise InputError("with after=, events must be ids: give values of the column id")
     return walk(df, events, order_spec(**ways), rounds, backwards=backwards)
 
 
 # -- stamps -----------------------------------------------------------------------------------
 
 
-def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFrame:
+def _events(df: DataFrame, events: Events, id: str | None, causal_label: str) -> DataFrame:
     """Return the stamps of the events in a column `s`; a row without one fails when it runs."""
-    _check_stamp(df, stamp)
+    _check_label(df, causal_label)
     if isinstance(events, DataFrame):
-        _check_stamp(events, stamp)
-        given = events.select(column_of(stamp).alias("s"))
-        wrong = F.lit(f"one of the events: an event without a stamp {NO_PLACE}")
-        return given.select(F.coalesce("s", F.raise_error(wrong).cast(STAMP)).alias("s"))
+        _check_label(events, causal_label)
+        given = events.select(column_of(causal_label).alias("s"))
+        wrong = F.lit(f"one of the events: an event without a label {NO_PLACE}")
+        return given.select(F.coalesce("s", F.raise_error(wrong).cast(LABEL_TYPE)).alias("s"))
     if id is None:
-        raise InputError("events given by their ids: id= names the column")
+        raise InputError("events are ids: name their column by id=")
     if not analysed(df):
         raise InputError(
             "in a declarative pipeline ids cannot be looked up before it runs: give the events as "
@@ -149,7 +149,7 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
     if id not in df.columns:
         raise InputError(f"no column {id}; there are {', '.join(df.columns)}")
     wanted = wanted_of(df, events, id)
-    rows = df.select(column_of(id).alias("k"), column_of(stamp).alias("s"))
+    rows = df.select(column_of(id).alias("k"), column_of(causal_label).alias("s"))
     # The ids came from the driver, so they fit anywhere; without the hint Spark would sort `df`.
     some = rows.join(
         F.broadcast(wanted.select(F.col("wanted").alias("w"))), F.col("k") == F.col("w")
@@ -163,27 +163,30 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
     nowhere = F.concat(F.lit(not_there("")), F.col("said"))
     unplaced = F.concat(F.lit("the event "), F.col("said"), F.lit(" " + NO_PLACE))
     wrong = F.when(F.col("rows") == 0, nowhere).otherwise(unplaced)
-    stamps = F.when(F.size("stamps") == 0, F.array(F.raise_error(wrong).cast(STAMP))).otherwise(
-        F.col("stamps")
-    )
+    stamps = F.when(
+        F.size("stamps") == 0, F.array(F.raise_error(wrong).cast(LABEL_TYPE))
+    ).otherwise(F.col("stamps"))
     return found.select(F.explode(stamps).alias("s"))
 
 
-def _check_stamp(df: DataFrame, stamp: str) -> None:
+def _check_label(df: DataFrame, causal_label: str) -> None:
     if not analysed(df):
         return
-    if stamp not in df.columns:
+    if causal_label not in df.columns:
         raise InputError(
-            f"no column {stamp}: make it by with_clocks, or give after= to do without stamps"
+            f"no column {causal_label}: make it by add_causal_labels, or give after= to do without "
+            "labels"
         )
-    kind = df.schema[stamp].dataType.simpleString()
-    if kind != STAMP.simpleString():
-        raise InputError(f"column {stamp} is no stamp of with_clocks: {kind}")
+    kind = df.schema[causal_label].dataType.simpleString()
+    if kind != LABEL_TYPE.simpleString():
+        raise InputError(
+            f"column {causal_label} has type {kind}; expected labels of add_causal_labels"
+        )
 
 
-def _known(stamp: str) -> Column:
+def _known(causal_label: str) -> Column:
     """Return what an event knows: an entry a chain, and one of chain 0, which every group has."""
-    s = F.col(stamp)
+    s = F.col(causal_label)
 
     def entry(chain: Column, position: Column) -> Column:
         return F.struct(

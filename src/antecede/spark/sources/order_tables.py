@@ -279,8 +279,8 @@ def order_files(
     """
     if within_topics and found.several_topics:
         raise InputError(
-            f"{found.several_topics:,} events have several topics, so no one position within a "
-            "topic; leave out --topic, or name the one column that tells an event's topic"
+            f"{found.several_topics:,} events have several topics, but positions within a topic "
+            "need one: leave out --topic, or name one column with the topic"
         )
     _check_own(found.own, format)
     clocked = bool(found.known["clock_members"]) and not found.parents and by != SEQ

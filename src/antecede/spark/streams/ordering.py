@@ -47,7 +47,7 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     come out; positions in a group follow the causes and never repeat. The kernels are compiled
     before this returns, unless this machine has them. A query that is started again from a
     checkpoint with another spec fails in its first micro-batch and names the difference (`about`).
-    Without a timestamp as `time`, the policies `release` and `drop` and `remember` run on
+    Without a timestamp as `time`, the policies `release` and `drop` and `state_ttl` run on
     processing time; such a query does not end by itself under `availableNow`, because Spark then
     waits for timers.
 
@@ -70,7 +70,7 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
         }
     )
     packed = with_keys.mapInArrow(Pack(job.shards, partial(latest_time, job), always=True), PACKED)
-    on_timers = not job.plan.timed and (spec.missing != "hold" or spec.remember is not None)
+    on_timers = not job.plan.timed and (spec.on_missing != "hold" or spec.state_ttl is not None)
     released = packed.groupBy("shard").transformWithState(
         Processor(job), RELEASED, "Append", "ProcessingTime" if on_timers else "None"
     )
@@ -85,35 +85,37 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     """Work out what the workers need. Raises InputError for durations that do not parse."""
-    waits = spec.missing != "hold" or spec.remember is not None
+    waits = spec.on_missing != "hold" or spec.state_ttl is not None
     per_ms = _units_per_ms(df, spec)
     if waits and spec.time is not None and per_ms is None:
         raise InputError(
             f"column {spec.time} holds plain numbers: give time_unit= (s, ms, us or ns), so that "
-            f"patience and remember can be measured by it, or leave time= out to go by the clock"
+            f"patience and state_ttl can be measured by it, or leave time= out to go by the clock"
         )
     scale = 1.0 if per_ms is None else per_ms
-    remember = -1 if spec.remember is None else _units(spec.remember, scale)
+    state_ttl = -1 if spec.state_ttl is None else _units(spec.state_ttl, scale)
     patience = _units(spec.patience, scale)
     kept = _kept(df, spec)
     facts = kept.facts
     shards = spec.shards or _shards(df, spec, facts)
     name = spec.id or spec.member or str(spec.sender)
     numbers = goes_by_value(arrow_type(name, df.schema[name].dataType))
-    max_held = -1 if spec.max_held is None else spec.max_held
-    if spec.group is not None and spec.max_held is not None:  # without groups one shard has them
-        max_held = -(-spec.max_held // shards)
+    max_held_rows = -1 if spec.max_held_rows is None else spec.max_held_rows
+    if (
+        spec.group is not None and spec.max_held_rows is not None
+    ):  # without groups one shard has them
+        max_held_rows = -(-spec.max_held_rows // shards)
     columns = with_nulls(df.schema, kept.columns)
     has_marks = _has_null_marks(facts)
     plan = ShardPlan(
         counted=spec.id is None,
         timed=per_ms is not None,
-        policy=spec.missing,
+        policy=spec.on_missing,
         patience=patience,
-        remember=remember,
+        state_ttl=state_ttl,
         numbers=numbers,
-        max_held=max_held,
-        over_held=spec.over_held,
+        max_held_rows=max_held_rows,
+        on_overflow=spec.on_overflow,
         about=about(df, spec, shards, nulls=has_marks),
         columns=StreamColumns(
             arrow_schema(columns).append(pa.field(DIGEST, pa.int64())),
@@ -178,7 +180,7 @@ def _shards(df: DataFrame, spec: OrderSpec, kept: dict[str, Any]) -> int:
 def about(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) -> str:
     """Return, as JSON, what a checkpoint belongs to: columns with types, policy, shards.
 
-    `patience`, `remember` and the names of the added columns may change from start to start.
+    `patience`, `state_ttl` and the names of the added columns may change from start to start.
     """
 
     def kind(name: str | None) -> str | None:
@@ -187,7 +189,7 @@ def about(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) ->
     single = ("id", "group", "clock", "member", "sender", "seq", "time")
     what: dict[str, Any] = {field: kind(getattr(spec, field)) for field in single}
     what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
-    what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
+    what |= {"first_seq": spec.first_seq, "on_missing": spec.on_missing, "shards": shards}
     what["keys"] = "spread"  # how shards are keyed: see `shards`
     if nulls:
         what["digests"] = "nulls"  # what is null tells contents apart: see `tables.order.row_hash`

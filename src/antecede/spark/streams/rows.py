@@ -105,7 +105,7 @@ def with_added(
     columns = [
         pa.array(out.position, mask=aside),
         _causes(out.waited, aside, spec),
-        _causes(out.missing, aside, spec),
+        _causes(out.missing_causes, aside, spec),
         pa.array(waited, mask=unknown),
         released_at(out.released, out.released != NO_TIME, kind_of(rows, spec)),
         pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),

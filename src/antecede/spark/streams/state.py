@@ -41,7 +41,7 @@ _ARROW = pa.schema(
         ("id", pa.string()),
         ("since", pa.timestamp("us", tz="UTC")),
         ("waits_for", pa.list_(pa.string())),
-        ("missing", pa.list_(pa.string())),
+        ("missing_causes", pa.list_(pa.string())),
         ("more_missing", pa.bool_()),
         ("behind", pa.int64()),
         ("row", pa.string()),
@@ -72,7 +72,7 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
 
     Columns: `group` and `id` (member:number with clocks and numbers) as text; `since`, the
     timestamp from which patience runs (null without a clock); `waits_for`, the causes that it waits
-    for itself; `missing`, the absent or set-aside causes at the root of that (20 at most,
+    for itself; `missing_causes`, the absent or set-aside causes at the root of that (20 at most,
     `more_missing` tells whether there are more); `behind`, how many held rows wait for this one,
     directly or not (null in shards that hold more than 50,000 rows); `row`, the row as JSON;
     `shard`. `operator` is Spark's number of the operator, where a query puts in order more than
@@ -160,7 +160,7 @@ class _Reader:
             "id": waiting.name,
             "since": since,
             "waits_for": waiting.causes,
-            "missing": waiting.missing,
+            "missing_causes": waiting.missing_causes,
             "more_missing": waiting.more,
             "behind": waiting.behind,
             "row": json.dumps(rows, default=str, ensure_ascii=False),

@@ -1,10 +1,12 @@
-"""A vocabulary of causality for Arrow tables; `antecede.spark` has the same words for DataFrames.
+"""Causality functions for Arrow tables; `antecede.spark` has the same functions for DataFrames.
 
-`with_clocks` stamps each row; `happened_before` and `concurrent` compare two stamps; `past` and
-`future` are the rows causally before and after given events; `cut` judges a global state, and
-`recovery_line` is the latest consistent one made of checkpoints. `Causality` answers questions
-about the events of one trace, `States` about its global states; the package itself, called with a
-table, gives a `Causality`.
+- `add_causal_labels` adds a causal label to each row; `happened_before`, `concurrent` and
+  `past_size` compare labels
+- `past` and `future` return the rows causally before and after given events
+- `check_cut` checks a global state; `recovery_line` is the latest consistent set of checkpoints
+- `Causality` answers queries about the events of one trace, `States` about its global states
+
+The package itself, called with a table, returns a `Causality`.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from antecede.lazy import lazy_names
-from antecede.tables.causality.cuts import cut, cut_verdict
+from antecede.tables.causality.cuts import check_cut, summarize_cut
 from antecede.tables.causality.global_states import States
-from antecede.tables.causality.labels import STAMP, with_clocks
+from antecede.tables.causality.labels import LABEL_TYPE, add_causal_labels
 from antecede.tables.causality.predicates import definitely, possibly
 from antecede.tables.causality.queries import Causality, Event
 from antecede.tables.causality.reachability import future, past
@@ -53,9 +55,9 @@ if TYPE_CHECKING:
     from antecede.tables.causality.reachability import NO_PLACE, UNLIKE, marked, not_there
     from antecede.tables.causality.recovery_lines import LINE, held
     from antecede.tables.causality.spec import (
-        WIDEST,
-        ClockSpec,
-        clock_spec,
+        MAX_ENTRIES,
+        LabelSpec,
+        make_label_spec,
         order_spec,
         refuse_fixed,
         refuse_taken,
@@ -74,18 +76,18 @@ else:
             "queries": "CAUSES CLOCKS EVENTS LOOK_ALIKE NO_EVENTS Named WAYS Whole check_not_blank",
             "reachability": "NO_PLACE UNLIKE marked not_there",
             "recovery_lines": "LINE held",
-            "spec": "ClockSpec WIDEST clock_spec order_spec refuse_fixed refuse_taken",
+            "spec": "LabelSpec MAX_ENTRIES make_label_spec order_spec refuse_fixed refuse_taken",
         },
     )
 
 __all__ = [
-    "STAMP",
+    "LABEL_TYPE",
     "Causality",
     "Event",
     "States",
+    "add_causal_labels",
+    "check_cut",
     "concurrent",
-    "cut",
-    "cut_verdict",
     "definitely",
     "future",
     "happened_before",
@@ -93,12 +95,12 @@ __all__ = [
     "past_size",
     "possibly",
     "recovery_line",
-    "with_clocks",
+    "summarize_cut",
 ]
 
 
 class _Package(ModuleType):
-    # So that `antecede.tables.causality(table)` reads as a question.
+    # Makes `antecede.tables.causality(table)` callable.
     def __call__(self, trace: Any, *, by: str | None = None) -> Causality:
         return Causality(trace, by=by)
 

@@ -1,4 +1,4 @@
-"""A vector-clock log as a space-time diagram: its events, and the messages that clocks show."""
+"""Space-time diagram of a vector-clock log: its events, and the messages that clocks imply."""
 
 from __future__ import annotations
 
@@ -12,48 +12,54 @@ from antecede.tables.causality.global_states import States
 from antecede.tables.causality.queries import CLOCKS, Causality
 from antecede.tables.trace import Trace
 
-MOST_EVENTS = 300  # more are no picture but a page: `antecede view`
+MAX_EVENTS = 300  # for more there is `antecede view`
 
 
 def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagram:
-    """Return the diagram of a log, in logical time.
+    """Return the diagram of a log, in logical time; arrows are immediate causes.
 
-    An arrow is a member's event that a clock has first, and by no other event. Raises InputError
-    for a trace without clocks, LimitError for more than MOST_EVENTS events.
+    Raises InputError for a trace without clocks, LimitError for too many events.
     """
-    asked = Causality(trace)
-    if asked.by != CLOCKS:
-        raise InputError(f"no vector-clock log: it tells what came before what by {asked.by}")
-    states = States(asked, run)
-    rows = sorted(row for of in states.lines for row in of)
-    if len(rows) > MOST_EVENTS:
+    queries = Causality(trace)
+    if queries.by != CLOCKS:
+        raise InputError(f"not a vector-clock log: its source of causality is {queries.by}")
+    states = States(queries, run)
+    rows = sorted(row for rows_of_member in states.rows_by_member for row in rows_of_member)
+    if len(rows) > MAX_EVENTS:
         raise LimitError(
-            f"{len(rows):,} events are no picture; up to {MOST_EVENTS} are. `antecede view` makes "
-            "a page of them"
+            f"{len(rows):,} events exceed the limit of a diagram, {MAX_EVENTS}: use `antecede view`"
         )
-    lane = {row: k for k, of in enumerate(states.lines) for row in of}
-    depth = states.depths()
-    labels = states.labels()
+    timeline = {
+        row: k for k, rows_of_member in enumerate(states.rows_by_member) for row in rows_of_member
+    }
+    depth = states.compute_depths()
+    labels = states.list_labels()
     marks = tuple(
         Mark(
-            lane[row],
+            timeline[row],
             float(depth[row]),
             diagram_model.LOCAL,
             labels[row],
-            _line(str(states.texts[row])),
+            _to_single_line(str(states.texts[row])),
         )
         for row in rows
     )
     arrows = tuple(
-        Arrow(labels[cause], lane[cause], float(depth[cause]), lane[effect], float(depth[effect]))
-        for cause, effect in states.messages()
+        Arrow(
+            labels[cause],
+            timeline[cause],
+            float(depth[cause]),
+            timeline[effect],
+            float(depth[effect]),
+        )
+        for cause, effect in states.list_messages()
     )
     last = int(np.max(depth, initial=0))
     ticks = tuple(Tick(float(k), str(k)) for k in range(1, last + 1))
-    lanes = tuple(Lane(_line(name)) for name in states.members)
-    return Diagram(title, lanes, marks, arrows, (), 0.0, last + 1.0, "step", ticks)
+    timelines = tuple(Lane(_to_single_line(name)) for name in states.members)
+    return Diagram(title, timelines, marks, arrows, (), 0.0, last + 1.0, "step", ticks)
 
 
-def _line(text: str) -> str:
-    """Return a text as one line that terminals show and XML may hold."""
+def _to_single_line(text: str) -> str:
+    """Return a text as one line without characters that terminals or XML reject."""
     return harmless(" ".join(text.splitlines()))

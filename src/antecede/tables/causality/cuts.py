@@ -1,8 +1,8 @@
-"""Global states of a table of events: is a cut consistent, and what is in transit across it.
+"""Cuts of a table of events: consistency, and messages in transit.
 
-Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. A cut holds the
+Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. A cut contains the
 first events of each process, up to a position. It is consistent when every cause of an event inside
-is inside. What is caused inside by one process, and happens outside at another, is in transit.
+is inside. A message is in transit when it is sent inside and received outside by another process.
 """
 
 from __future__ import annotations
@@ -22,23 +22,22 @@ from antecede.tables.causality.kernels.recovery_lines import (
     UNCLEAR,
     UNKNOWN,
     YES,
-    crossing,
-    immediate,
+    classify_edges,
+    find_immediate,
 )
-from antecede.tables.causality.labels import group_names, stamped, text
+from antecede.tables.causality.labels import make_labels, read_group_names, to_text
 from antecede.tables.causality.spec import order_spec, refuse_fixed, refuse_taken
 from antecede.tables.kernels import Bools, Bytes, Ints, encode_column
-from antecede.tables.order import Array, Digests, Graph, OrderSpec, graph_of, identities
+from antecede.tables.order import Array, Digests, OrderSpec, RowGraph, graph_of, normalize_ids
 from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 ADDED = ("inside", "outside_causes", "in_transit", "unknown_causes")
-"""The columns that `cut` adds, before the status."""
 Positions = Mapping[Any, Any]
 
 
-def cut(
+def check_cut(
     table: pyarrow.Table,
     positions: Positions,
     *,
@@ -52,29 +51,27 @@ def cut(
     time: str | None = None,
     status: str = "antecede_status",
 ) -> pyarrow.Table:
-    """Return the rows, each with its side of a cut and with what contradicts the cut there.
+    """Return the rows, each with its side of a cut and the causes that contradict the cut.
 
-    `positions`: process -> the last value of the column `at` inside (a number, a time: whatever
-    orders a process's events), in every group. A process that is not named has nothing inside.
-    `process`: the column of processes (with `clock`: `member` unless given). Adds
+    `positions`: process -> the last value of the column `at` inside, in every group (a number or
+    time that orders the events of a process). Nothing of other processes is inside. `process`: the
+    column of processes (with `clock`: default `member`). Adds the status of `order` and
 
-    `inside`          boolean; null for a row without process or `at`, and without a place;
-    `outside_causes`  of a row inside, its causes that are outside: the cut is inconsistent;
-    `in_transit`      of a row outside, its causes inside at other processes: what is under way to
-                      it (with `clock`: those that no other cause implies);
-    `unknown_causes`  of a row inside, causes that are nowhere or on no side;
+    - `inside`: boolean; null for a row without process, `at` or position
+    - `outside_causes`: of a row inside, its causes outside: the cut is inconsistent
+    - `in_transit`: of a row outside, its causes inside at other processes (clocks: immediate ones)
+    - `unknown_causes`: of a row inside, causes that are nowhere or on no side
 
-    three arrays of text, and the status of `order`. See `cut_verdict`. Raises InputError for
-    positions of processes that have no rows, and as `with_clocks` does.
+    Raises InputError for positions of processes without rows, and as `add_causal_labels`.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import cut
+    >>> from antecede.tables.causality import check_cut
     >>> log = pa.table({"id": ["s", "r", "t"], "after": [None, "s", "r"],
     ...                 "host": ["a", "b", "b"], "n": [1, 1, 2]})
-    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> made = check_cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
     >>> made.select(["inside", "outside_causes"]).to_pylist()[1]
     {'inside': True, 'outside_causes': ['s']}
-    >>> made = cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
+    >>> made = check_cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
     >>> made["in_transit"].to_pylist()
     [[], ['s'], []]
     """
@@ -83,7 +80,7 @@ def cut(
     refuse_taken(table.column_names, {"status": status})
     refuse_fixed(table.column_names, ADDED)
     check_columns(table, spec, process, at)
-    side = _sides(table, positions, process, at)
+    side = _find_sides(table, positions, process, at)
     codes = process_codes(table, spec, process)
     columns, proven = judged(table, spec, side, codes)
     if not proven:
@@ -93,22 +90,21 @@ def cut(
     return table
 
 
-def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Table:
-    """Return the verdict on the rows of `cut`: one row, or one a group.
+def summarize_cut(sides: pyarrow.Table, *, group: str | None = None) -> pyarrow.Table:
+    """Return the verdict on the rows of `check_cut`: one row, or one a group.
 
-    `consistent` (true; false; null: nothing contradicts, but causes of events inside are unknown),
-    and how many events are `inside` and `outside`, how many inside contradict the cut
-    (`violations`), how many causes are `in_transit`, and how many are `unknown`.
+    `consistent` is null if nothing contradicts the cut, but causes of events inside are unknown.
+    `violations` is the number of events inside that contradict the cut.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import cut, cut_verdict
+    >>> from antecede.tables.causality import check_cut, summarize_cut
     >>> log = pa.table({"id": ["s", "r"], "after": [None, "s"], "host": ["a", "b"], "n": [1, 1]})
-    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
-    >>> cut_verdict(made)["consistent"].to_pylist()
+    >>> made = check_cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> summarize_cut(made)["consistent"].to_pylist()
     [False]
     """
-    inside: Any = cut["inside"]
-    lengths = {name: pc.fill_null(pc.list_value_length(cut[name]), 0) for name in ADDED[1:]}
+    inside: Any = sides["inside"]
+    lengths = {name: pc.fill_null(pc.list_value_length(sides[name]), 0) for name in ADDED[1:]}
     table: Any = pa.table(
         {
             "inside": pc.fill_null(inside, False).cast(pa.int64()),
@@ -123,16 +119,16 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
         raise InputError(f"group={group!r}: the verdict adds a column of this name; rename yours")
     keys = [] if group is None else [group]
     for key in keys:
-        table = table.append_column(key, cut[key])
+        table = table.append_column(key, sides[key])
     made = table.group_by(keys).aggregate([(name, "sum") for name in names])
-    sums = {name: pc.fill_null(made[f"{name}_sum"], 0) for name in names}  # null of no rows at all
+    sums = {name: pc.fill_null(made[f"{name}_sum"], 0) for name in names}  # null without rows
     sound = pc.equal(sums["violations"], 0)
     known = pc.or_(pc.invert(sound), pc.equal(sums["unknown"], 0))
     verdict = pc.if_else(known, sound, pa.scalar(None, pa.bool_()))
-    told: pyarrow.Table = pa.table(
+    verdicts: pyarrow.Table = pa.table(
         {**{key: made[key] for key in keys}, "consistent": verdict, **sums}
     )
-    return told
+    return verdicts
 
 
 # -- what Spark's workers call, too -------------------------------------------------------------
@@ -146,51 +142,48 @@ def cut_spec(
     process = process if process is not None else spec.member
     for what, name in (("process", process), ("at", at)):
         if not isinstance(name, str) or not name:
-            raise InputError(f"{what}= names the column: a cut goes by process and position there")
+            raise InputError(f"{what}= must name a column: a cut needs process and position")
     return spec, str(process)
 
 
 def judged(
     table: pyarrow.Table, spec: OrderSpec, side: Bytes, process: Ints, digest: Digests | None = None
 ) -> tuple[list[Array], bool]:
-    """Return the columns ADDED and the status, and whether the cells support an answer.
-
-    `side` is NO, YES or UNKNOWN for each row.
-    """
+    """Return the added columns and the status, and whether the cells support an answer."""
     if not table.num_rows:
         lists = [pa.array([], pa.list_(pa.string()))] * 3
         return [pa.array([], pa.bool_()), *lists, pa.array([], pa.string())], True
     graph = graph_of(table, spec, digest)
     everything = np.ones(len(graph.causes), np.bool_)
-    message = everything if spec.clock is None else immediate_edges(graph)
+    message = everything if spec.clock is None else find_immediate_edges(graph)
     edges = graph.keys.offsets, graph.causes, graph.kinds
-    told = crossing(*edges, graph.alive, side, process, message)
+    classes = classify_edges(*edges, graph.alive, side, process, message)
     inside = pa.array(side == YES, mask=(side == UNKNOWN) | ~graph.alive)
-    lists = [_named(graph, told == what) for what in (CROSSED, TRANSIT, UNCLEAR)]
-    return [inside, *lists, graph.statuses()], graph.is_supported(spec)
+    lists = [_format_causes(graph, classes == what) for what in (CROSSED, TRANSIT, UNCLEAR)]
+    return [inside, *lists, graph.format_statuses()], graph.is_supported(spec)
 
 
 def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
-    """Number the processes of all groups; a null is a number of its own."""
-    names = text(identities(combined(table, process), f"column {process}"))
+    """Number the processes of all groups; null has a number."""
+    names = to_text(normalize_ids(read_column(table, process), f"column {process}"))
     names, code = encode_column(names)
-    group = encode_column(group_names(table, spec.group))[1]
+    group = encode_column(read_group_names(table, spec.group))[1]
     numbers: Ints = np.unique(group * (len(names) + 1) + code, return_inverse=True)[1]
     return numbers.astype(np.int64)
 
 
-def immediate_edges(graph: Graph) -> Bools:
-    """Return the edges that no other cause implies, group by group of the stamps."""
-    made = stamped(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
-    # Edges stay within groups, and so do the chains that an edge can meet.
-    return immediate(graph.keys.offsets, graph.causes, graph.alive, made)
+def find_immediate_edges(graph: RowGraph) -> Bools:
+    """Return the edges that no other cause implies, by the causal labels of each group."""
+    made = make_labels(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
+    # Edges stay within groups, and so do their chains.
+    return find_immediate(graph.keys.offsets, graph.causes, graph.alive, made)
 
 
-def _named(graph: Graph, which: Bools) -> Array:
+def _format_causes(graph: RowGraph, which: Bools) -> Array:
     keys = graph.keys
     counted = np.concatenate([[0], np.cumsum(which)])
     offsets = pa.array(counted[keys.offsets].astype(np.int32))
-    names = keys.names(np.flatnonzero(which))
+    names = keys.format_causes(np.flatnonzero(which))
     return pa.ListArray.from_arrays(offsets, names, mask=pa.array(~graph.alive))
 
 
@@ -198,7 +191,7 @@ def _named(graph: Graph, which: Bools) -> Array:
 
 
 def check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
-    """Raise InputError for columns that are not there; a third of `more` marks checkpoints."""
+    """Raise InputError for absent columns, and for a third column that is not boolean."""
     spec.check_columns(table.column_names)
     absent = [name for name in more if name not in table.column_names]
     if absent:
@@ -210,23 +203,22 @@ def check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
             raise InputError(f"column {name} must be boolean, true for checkpoints; it is {kind}")
 
 
-def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) -> Bytes:
-    """Return NO, YES or UNKNOWN for each row. Raises InputError for impossible positions."""
+def _find_sides(table: pyarrow.Table, positions: Positions, process: str, at: str) -> Bytes:
     check_positions(positions)
-    processes, moments = combined(table, process), combined(table, at)
+    processes, moments = read_column(table, process), read_column(table, at)
     try:
         names = pa.array(list(positions), processes.type)
         limits = pa.array(list(positions.values()), moments.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise InputError(
-            f"positions go from {process}, {processes.type}, to {at}, {moments.type}: {error}"
+            f"positions must map {process} ({processes.type}) to {at} ({moments.type}): {error}"
         ) from error
     strangers = names.filter(pc.invert(pc.is_in(names, processes)))
     if len(strangers):
         raise InputError(stranger(strangers[0].as_py()))
     limit = limits.take(pc.index_in(processes, names))
     inside = pc.fill_null(pc.less_equal(moments, limit), False)
-    known = pc.and_(identities(processes, f"column {process}").is_valid(), moments.is_valid())
+    known = pc.and_(normalize_ids(processes, f"column {process}").is_valid(), moments.is_valid())
     side = pc.if_else(known, pc.if_else(inside, YES, NO), UNKNOWN)
     found: Bytes = side.to_numpy(zero_copy_only=False).astype(np.int8)
     return found
@@ -235,17 +227,17 @@ def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) ->
 def check_positions(positions: Positions) -> None:
     """Raise InputError unless positions are a mapping without nulls."""
     if not isinstance(positions, Mapping):
-        raise InputError(f"positions go from process to position: a dict, not {positions!r}")
+        raise InputError(f"positions must be a dict from process to position, not {positions!r}")
     if any(part is None for item in positions.items() for part in item):
-        raise InputError("a process or position that is null; leave out what has nothing inside")
+        raise InputError("positions contain null: leave out processes without events inside")
 
 
 def stranger(process: Any) -> str:
-    """Say that a process has no rows."""
-    return f"{process} has a position and no row in the table"
+    """Return the error text for a process without rows."""
+    return f"unknown process {process}: it has a position, but no row"
 
 
-def combined(table: pyarrow.Table, name: str) -> Array:
+def read_column(table: pyarrow.Table, name: str) -> Array:
     """Return a column as one array of plain values."""
     column: Any = table.column(name)
     if pa.types.is_dictionary(column.type):

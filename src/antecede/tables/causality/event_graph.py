@@ -1,7 +1,7 @@
-"""Graph of an execution with rows of sendings and receipts.
+"""Graph of an execution with rows of sends and receipts.
 
 Happened-before of Lamport 1978: a member's events follow each other as listed, and an arrival of a
-message follows its sending. Rows of several runs never follow each other.
+message follows its sending, within one run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.causality.kernels.reachability import Steps
+from antecede.tables.causality.kernels.reachability import EventGraph
 from antecede.tables.kernels import Bools, Ints, causes_first, encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank
 
@@ -20,21 +20,21 @@ pc: Any = pyarrow.compute
 NOWHERE = -1
 
 
-class Execution(NamedTuple):
-    """Rows of an execution as a graph, and their oddities."""
+class ExecutionGraph(NamedTuple):
+    """Rows of an execution as a graph, and counts of invalid rows."""
 
-    steps: Steps
-    never_sent: int  # arrivals of messages without a sending
-    on_cycles: int  # rows without a place: they would have to come before themselves
+    graph: EventGraph
+    never_sent: int  # arrivals of messages without a send row
+    on_cycles: int  # rows that precede themselves
 
 
 def tells_of_arrivals(events: pyarrow.Table) -> bool:
-    """Tell whether a table in the schema has rows of sendings and rows of arrivals."""
+    """Return whether a table in the schema has rows of sends and rows of arrivals."""
     kinds = set(events["kind"].unique().to_pylist())
     return SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
 
 
-def execution(events: pyarrow.Table) -> Execution:
+def build_execution(events: pyarrow.Table) -> ExecutionGraph:
     """Return the graph of a table in the schema; every row is an event. O(rows log rows)."""
     run, member, message = (encode_column(events[n])[1] + 1 for n in ("run", "member", "id"))
     kind: Any = events["kind"]
@@ -43,25 +43,24 @@ def execution(events: pyarrow.Table) -> Execution:
     named = pc.invert(pc.fill_null(are_blank(events["id"]), True)).to_numpy().astype(np.bool_)
     sends &= named
     place = events["file_order"].to_numpy()
-    own = before_at_member(run, member, place)
+    own = find_predecessors(run, member, place)
     copy = run * (int(message.max(initial=0)) + 1) + message
     sent = first_rows(copy, sends)
     sent = np.where(named, sent, NOWHERE)
     never = int(np.count_nonzero(arrivals & (sent == NOWHERE)))
-    sent = np.where(arrivals & _first(copy, member, place, arrivals), sent, NOWHERE)
-    # A member that hands its own message to itself follows that by its own events already.
+    sent = np.where(arrivals & _find_first_arrivals(copy, member, place, arrivals), sent, NOWHERE)
+    # A member's own message precedes its arrival there by the order of its events.
     both = np.stack([own, np.where(sent == own, NOWHERE, sent)], axis=1)
-    told = both != NOWHERE
-    offsets = np.concatenate([[0], np.cumsum(told.sum(axis=1))]).astype(np.int64)
-    causes = both[told]
+    present = both != NOWHERE
+    offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int64)
+    causes = both[present]
     alive = np.ones(len(own), np.bool_)
     order, on_cycle = causes_first(offsets, causes, alive)
-    steps = Steps(offsets, causes, alive & ~on_cycle, order)
-    return Execution(steps, never, int(on_cycle.sum()))
+    steps = EventGraph(offsets, causes, alive & ~on_cycle, order)
+    return ExecutionGraph(steps, never, int(on_cycle.sum()))
 
 
-def _first(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:
-    """Mask a message's first arrival at each member: what comes later there follows that."""
+def _find_first_arrivals(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:
     rows = np.flatnonzero(arrivals)
     rows = rows[np.lexsort((place[rows], member[rows], copy[rows]))]
     new = np.ones(len(rows), np.bool_)
@@ -72,8 +71,8 @@ def _first(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:
     return first
 
 
-def before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
-    """Return the row before each at its member, by place; -1: none. Member 0 is none."""
+def find_predecessors(run: Ints, member: Ints, place: Ints) -> Ints:
+    """Return the preceding row of each row at its member; -1: none. Member 0 is none."""
     line = run * (int(member.max(initial=0)) + 1) + member
     order = np.lexsort((place, line))
     before = np.full(len(line), NOWHERE, np.int64)
@@ -82,7 +81,7 @@ def before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
     return before
 
 
-def with_own(offsets: Ints, causes: Ints, own: Ints) -> tuple[Ints, Ints]:
+def add_predecessors(offsets: Ints, causes: Ints, own: Ints) -> tuple[Ints, Ints]:
     """Return offsets and causes of a graph with the row `own` [rows] as a last cause; -1: none."""
     count = np.diff(offsets)
     more = own >= 0

@@ -1,18 +1,15 @@
 """Predicates on global states: possibly and definitely.
 
-Source: Cooper and Marzullo 1991. The consistent global states of a run are a lattice. *Possibly* p:
-some state on it has p. *Definitely* p: every way through it, from the first state to the last,
-passes a state that has p. Both visit states level by level (a level: the number of events that have
-happened). The number of states is up to the product of the members' events, so this is for small
-lattices, and the answer has the cost.
+Source: Cooper and Marzullo 1991. The consistent global states of a run form a lattice. *Possibly*
+p: p holds in some state. *Definitely* p: every path from the first state to the last one passes a
+state in which p holds. States are visited level by level. Their number is up to the product of the
+members' events, so this is for small lattices.
 
-A predicate is written as in Python, of members' names and these terms:
+A predicate is written as in Python, of these terms, `and`, `or`, `not` and brackets. Names that are
+not identifiers are quoted: 'kv-node-70' >= 3.
 
-    A >= 3              how many events of A have happened (any comparison with a whole number)
-    "granted" in B      the latest event of B says that (its text, or its id where it has none)
-
-joined by `and`, `or`, `not` and brackets. A name that is no word is put in quotes:
-'kv-node-70' >= 3.
+    A >= 3              number of events of A so far (any comparison with a whole number)
+    "granted" in B      the latest event of B contains this text (in its text, or its id)
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from antecede.tables.causality.global_states import States
 MOST_STATES: Final = 1_000_000
 State = tuple[int, ...]
 Predicate = Callable[[State], bool]
-_COMPARED: Final[Mapping[type, Callable[[int, int], bool]]] = {
+_COMPARISONS: Final[Mapping[type, Callable[[int, int], bool]]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
     ast.Lt: operator.lt,
@@ -39,38 +36,34 @@ _COMPARED: Final[Mapping[type, Callable[[int, int], bool]]] = {
 
 
 class Found(NamedTuple):
-    """An answer and what it took."""
+    """Answer with its example and the number of visited states."""
 
     holds: bool
     witness: dict[str, int] | None
-    """Possibly: the first state that has it. Definitely: None where it holds, else the last state
-    of a way that avoids it."""
-    states: int  # how many states were looked at
+    """Possibly: the first state where it holds. Definitely: the end of a path that avoids it."""
+    states: int  # number of visited states
 
 
-def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
-    """Return whether some consistent state has the predicate.
+def possibly(states: States, predicate: str, *, max_states: int = MOST_STATES) -> Found:
+    """Return whether the predicate holds in some consistent state.
 
-    Raises InputError for an unreadable predicate, LimitError beyond `most` states.
+    Raises InputError for an unreadable predicate, LimitError beyond the limit of states.
     """
-    holds, looked = parsed(states, predicate), 0
+    holds, looked = parse_predicate(states, predicate), 0
     level = {(0,) * len(states.members)}
     while level:
         for state in sorted(level):
             looked += 1
             if holds(state):
-                return Found(True, _named(states, state), looked)
-        level = _next_level(states, level, looked, most)
+                return Found(True, _name_positions(states, state), looked)
+        level = _advance_level(states, level, looked, max_states)
     return Found(False, None, looked)
 
 
-def definitely(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
-    """Return whether every way from the first state to the last passes one with the predicate.
-
-    Raises as `possibly` does.
-    """
-    holds, looked = parsed(states, predicate), 0
-    last = tuple(len(rows) for rows in states.lines)
+def definitely(states: States, predicate: str, *, max_states: int = MOST_STATES) -> Found:
+    """Return whether every path of states passes one with the predicate. Raises as `possibly`."""
+    holds, looked = parse_predicate(states, predicate), 0
+    last = tuple(len(rows) for rows in states.rows_by_member)
     level = {(0,) * len(states.members)}
     while True:
         looked += len(level)
@@ -78,31 +71,31 @@ def definitely(states: States, predicate: str, *, most: int = MOST_STATES) -> Fo
         if not avoiding:
             return Found(True, None, looked)
         if last in avoiding:
-            return Found(False, _named(states, last), looked)
-        level = _next_level(states, avoiding, looked, most)
+            return Found(False, _name_positions(states, last), looked)
+        level = _advance_level(states, avoiding, looked, max_states)
 
 
-def _next_level(states: States, level: set[State], looked: int, most: int) -> set[State]:
-    """Return the consistent states that are one event further than one of these."""
+def _advance_level(states: States, level: set[State], looked: int, max_states: int) -> set[State]:
     found: set[State] = set()
     for state in level:
-        for k, rows in enumerate(states.lines):
+        for k, rows in enumerate(states.rows_by_member):
             if state[k] == len(rows):
                 continue
-            # What is before an event is before what it waits for: a consistent state has it.
-            waits = states.waits_for(rows[state[k]])
+            # Direct causes suffice, because the state is consistent.
+            waits = states.find_awaited(rows[state[k]])
             if all(count <= state[member] for member, count in waits):
                 found.add((*state[:k], state[k] + 1, *state[k + 1 :]))
-        if looked + len(found) > most:
+        if looked + len(found) > max_states:
             raise LimitError(
-                f"more than {most:,} global states; fewer members or events, or a higher limit"
+                f"more than {max_states:,} global states: use fewer members or events, or raise "
+                "the limit"
             )
     return found
 
 
-def _named(states: States, state: State) -> dict[str, int]:
+def _name_positions(states: States, state: State) -> dict[str, int]:
     return {
-        name: states.position_at(k, count)
+        name: states.count_to_position(k, count)
         for k, (name, count) in enumerate(zip(states.members, state, strict=True))
     }
 
@@ -110,62 +103,60 @@ def _named(states: States, state: State) -> dict[str, int]:
 # -- the language ------------------------------------------------------------------------------
 
 
-def parsed(states: States, text: str) -> Predicate:
-    """Return the predicate that a text says. Raises InputError, which says what cannot be read."""
+def parse_predicate(states: States, text: str) -> Predicate:
+    """Return the predicate of a text. Raises InputError with the part that cannot be read."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(
-            f"no predicate: {text!r:.80} ({error.__class__.__name__}). {_HOW}"
+            f"cannot read predicate {text!r:.80} ({error.__class__.__name__}); {_SYNTAX}"
         ) from error
-    return _Reader(states).read(tree)
+    return _PredicateParser(states).parse(tree)
 
 
-_HOW = "Write e.g.  A >= 3 and not ('b-1' < 2 or \"granted\" in C)"
+_SYNTAX = "write for instance A >= 3 and not ('b-1' < 2 or \"granted\" in C)"
 
 
-class _Reader:
-    """Turns a tree of Python's into a predicate; knows nothing but what is said above."""
-
+class _PredicateParser:
     def __init__(self, states: States) -> None:
         self._states = states
         self._texts = states.texts
 
-    def read(self, tree: ast.expr) -> Predicate:
+    def parse(self, tree: ast.expr) -> Predicate:
         if isinstance(tree, ast.BoolOp):
-            parts = [self.read(one) for one in tree.values]
+            parts = [self.parse(value) for value in tree.values]
             every = isinstance(tree.op, ast.And)
             return lambda state: (all if every else any)(part(state) for part in parts)
         if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
-            inner = self.read(tree.operand)
+            inner = self.parse(tree.operand)
             return lambda state: not inner(state)
         if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
-            return self._term(tree.left, tree.ops[0], tree.comparators[0])
-        raise InputError(f"no part of a predicate: {ast.unparse(tree)[:80]}. {_HOW}")
+            return self._parse_term(tree.left, tree.ops[0], tree.comparators[0])
+        raise InputError(f"unsupported expression: {ast.unparse(tree)[:80]}; {_SYNTAX}")
 
-    def _term(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Predicate:
+    def _parse_term(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Predicate:
         if isinstance(how, ast.In | ast.NotIn):
-            says = self._says(_text(left), self._member(right))
-            return says if isinstance(how, ast.In) else lambda state: not says(state)
-        compare = _COMPARED.get(type(how))
+            matches = self._match_text(_parse_text(left), self._parse_member(right))
+            return matches if isinstance(how, ast.In) else lambda state: not matches(state)
+        compare = _COMPARISONS.get(type(how))
         if compare is None:
-            raise InputError(f"members are not compared by {type(how).__name__}. {_HOW}")
-        member, number = self._member(left), _number(right)
-        position = self._states.position_at
+            raise InputError(f"unsupported comparison {type(how).__name__} of a member; {_SYNTAX}")
+        member, number = self._parse_member(left), _parse_number(right)
+        position = self._states.count_to_position
         return lambda state: compare(position(member, state[member]), number)
 
-    def _says(self, text: str, member: int) -> Predicate:
-        rows, texts = self._states.lines[member], self._texts
-        said = [False, *(text in (texts[row] or "") for row in rows)]
-        if not any(said) and not self._states.tells_texts:
+    def _match_text(self, text: str, member: int) -> Predicate:
+        rows, texts = self._states.rows_by_member[member], self._texts
+        contains = [False, *(text in (texts[row] or "") for row in rows)]
+        if not any(contains) and not self._states.has_texts:
             raise InputError(
-                f"no event of this trace tells a text, and no id of "
-                f"{self._states.members[member]} has {text!r:.80} in it: name the column that says "
-                "what happened (--text COLUMN; in a table of the schema it is `text`)"
+                "no event of this trace has a text, and no id of "
+                f"{self._states.members[member]} contains {text!r:.80}: name the column with the "
+                "text (--text COLUMN; `text` in a table of the schema)"
             )
-        return lambda state: said[state[member]]
+        return lambda state: contains[state[member]]
 
-    def _member(self, tree: ast.expr) -> int:
+    def _parse_member(self, tree: ast.expr) -> int:
         name: Any = None
         if isinstance(tree, ast.Name):
             name = tree.id
@@ -173,17 +164,19 @@ class _Reader:
             name = tree.value
         if name not in self._states.members:
             known = ", ".join(self._states.members[:8])
-            raise InputError(f"{ast.unparse(tree)[:80]} is no member; there are {known}. {_HOW}")
+            raise InputError(
+                f"unknown member {ast.unparse(tree)[:80]}; choose from {known}; {_SYNTAX}"
+            )
         return self._states.members.index(name)
 
 
-def _text(tree: ast.expr) -> str:
+def _parse_text(tree: ast.expr) -> str:
     if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
         return tree.value
-    raise InputError(f"{ast.unparse(tree)[:80]} is no text in quotes. {_HOW}")
+    raise InputError(f"expected text in quotes, got {ast.unparse(tree)[:80]}; {_SYNTAX}")
 
 
-def _number(tree: ast.expr) -> int:
+def _parse_number(tree: ast.expr) -> int:
     if isinstance(tree, ast.Constant) and type(tree.value) is int:
         return tree.value
-    raise InputError(f"{ast.unparse(tree)[:80]} is no whole number. {_HOW}")
+    raise InputError(f"expected a whole number, got {ast.unparse(tree)[:80]}; {_SYNTAX}")

@@ -1,7 +1,7 @@
-"""The past and the future of events: rows of a table that are causally before or after them.
+"""Past and future of events: rows of a table that are causally before or after them.
 
-By stamps alone, or by declared causes where there are no stamps. Both say the same. Strictly: an
-event is in its own past never, and in that of another event given if it happened before that.
+Causal labels and declared causes give the same rows. An event is in its own past only if another
+given event follows it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.causality.kernels.reachability import Steps, before, behind
-from antecede.tables.causality.labels import STAMP, numbers_of
+from antecede.tables.causality.kernels.reachability import EventGraph, mark_future, mark_past
+from antecede.tables.causality.labels import LABEL_TYPE, read_numbers
 from antecede.tables.causality.spec import order_spec
 from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.order import Array, graph_of, plain
@@ -31,32 +31,33 @@ def past(
     events: Events,
     *,
     id: str | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
 ) -> pyarrow.Table:
     """Return the rows that happened before any of the given events.
 
-    `events`: their ids, as values of the column `id` (in whatever group), or a table of rows with
-    the column `stamp`. The table needs the column `stamp` of `with_clocks`; with `after` it needs
-    none, and causes are followed as they are declared (`id`, `after`, `group`, `time` as there).
-    Raises InputError when an event is not in the table or has no place in its order, when stamps
-    were not made together, and when a column is absent.
+    `events`: their ids, as values of the column `id` (in any group), or a table of rows with a
+    causal label. With `after`, declared causes are followed instead of labels. Raises InputError
+    when an event is not in the table or has no position, when labels are of several calls, and when
+    a column is absent.
 
     >>> import pyarrow as pa
-    >>> from antecede.tables.causality import past, with_clocks
+    >>> from antecede.tables.causality import add_causal_labels, past
     >>> log = pa.table({"id": ["a", "b", "c", "d"], "after": [None, "a", "a", "c"]})
     >>> past(log, ["d"], id="id", after="after")["id"].to_pylist()
     ['a', 'c']
-    >>> stamped = with_clocks(log, id="id", after="after")
-    >>> past(stamped, ["b", "d"], id="id")["id"].to_pylist()
+    >>> labelled = add_causal_labels(log, id="id", after="after")
+    >>> past(labelled, ["b", "d"], id="id")["id"].to_pylist()
     ['a', 'c']
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(table, events, ways, backwards=True)
-    rows, edges = _coded(_stamps(table, stamp), _given(table, events, id, stamp))
+        return _follow_edges(table, events, ways, backwards=True)
+    rows, edges = _encode_labels(
+        _read_labels(table, causal_label), _find_labels(table, events, id, causal_label)
+    )
     top: Ints = np.full(edges.width, 0, np.int64)
     np.maximum.at(top, edges.code, edges.position)
     np.maximum.at(top, edges.own, edges.own_position - 1)
@@ -68,12 +69,12 @@ def future(
     events: Events,
     *,
     id: str | None = None,
-    stamp: str = "stamp",
+    causal_label: str = "causal_label",
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
 ) -> pyarrow.Table:
-    """Return the rows that happened after any of the given events; all else as for `past`.
+    """Return the rows that happened after any of the given events; otherwise as `past`.
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import future
@@ -83,8 +84,10 @@ def future(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(table, events, ways, backwards=False)
-    rows, edges = _coded(_stamps(table, stamp), _given(table, events, id, stamp))
+        return _follow_edges(table, events, ways, backwards=False)
+    rows, edges = _encode_labels(
+        _read_labels(table, causal_label), _find_labels(table, events, id, causal_label)
+    )
     low: Ints = np.full(edges.width, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(low, edges.own, edges.own_position)
     found = rows.there & (rows.own_position > low[rows.own])
@@ -94,45 +97,44 @@ def future(
 
 def marked(graph: Any, events: Bools, *, backwards: bool) -> Bools:
     """Return the mask of rows of a graph before (else after) the rows `events`."""
-    steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
-    return (before if backwards else behind)(steps, events & graph.alive)
+    steps = EventGraph(graph.keys.offsets, graph.causes, graph.alive, graph.order)
+    return (mark_past if backwards else mark_future)(steps, events & graph.alive)
 
 
 def not_there(name: Any) -> str:
-    """Say that an event is not in the table."""
+    """Return the error text for an unknown event."""
     return f"no row has the id {name}"
 
 
-NO_PLACE = "has no place in the order: its rows were set aside"
-"""Error of an event with a null stamp; its status has the reason."""
-UNLIKE = "stamps of the events and of the rows were not made by one call of with_clocks"
+NO_PLACE = "has no position: its rows are excluded"
+"""Error of an event with a null label; its status has the reason."""
+UNLIKE = "labels of the events and of the rows are from different calls of add_causal_labels"
 
 
-def _along_edges(
+def _follow_edges(
     table: pyarrow.Table, events: Events, ways: Any, *, backwards: bool
 ) -> pyarrow.Table:
     spec = order_spec(**ways)
     spec.check_columns(table.column_names)
     if isinstance(events, pyarrow.Table):
-        raise InputError("with after=, events are ids: give the values of the column id")
+        raise InputError("with after=, events must be ids: give values of the column id")
     name = str(spec.id)
-    given = _matching(table, events, name)
+    given = _find_matching(table, events, name)
     if not table.num_rows:
         return table
     graph = graph_of(table, spec)
-    _refuse_unknown(table, events, name, given, graph.alive)
+    _check_ordered(table, events, name, given, graph.alive)
     if not graph.is_supported(spec):
         raise InputError(unsupported(spec.ways, table.column_names))
     return table.filter(pa.array(marked(graph, given, backwards=backwards)))
 
 
-def _matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
-    """Return the mask of rows whose id is among the given; raises InputError for one nowhere."""
+def _find_matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
         raise InputError(f"events must be a list of ids or a table, not {type(events).__name__}")
-    column, wanted = _ids(table, name), _wanted(table, events, name)
+    column, wanted = _read_ids(table, name), _parse_ids(table, events, name)
     if wanted.null_count:
-        raise InputError("an event without an id: null is no id")
+        raise InputError("events contain null: give ids")
     absent = wanted.filter(pc.invert(pc.is_in(wanted, column)))
     if len(absent):
         raise InputError(not_there(absent[0].as_py()))
@@ -140,97 +142,94 @@ def _matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
     return mask
 
 
-def _refuse_unknown(
+def _check_ordered(
     table: pyarrow.Table, events: Sequence[Any], name: str, given: Bools, alive: Bools
 ) -> None:
-    """Raise InputError where no row of an event has a place."""
-    placed = _ids(table, name).filter(pa.array(given & alive))
-    wanted = _wanted(table, events, name)
+    placed = _read_ids(table, name).filter(pa.array(given & alive))
+    wanted = _parse_ids(table, events, name)
     absent = wanted.filter(pc.invert(pc.is_in(wanted, placed)))
     if len(absent):
         raise InputError(f"the event {absent[0].as_py()} {NO_PLACE}")
 
 
-def _ids(table: pyarrow.Table, name: str) -> Array:
-    """Return a column of ids so that equal ones are found: floats know two zeros."""
+def _read_ids(table: pyarrow.Table, name: str) -> Array:
     column: Any = table.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return plain(column, name) if pa.types.is_floating(column.type) else column
 
 
-def _wanted(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
-    kind = _ids(table.slice(0, 0), name).type
+def _parse_ids(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
+    kind = _read_ids(table.slice(0, 0), name).type
     try:
         wanted = pa.array(list(events), kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise InputError(f"the events are no ids of column {name}, {kind}: {error}") from error
+        raise InputError(f"events do not match column {name} ({kind}): {error}") from error
     return plain(wanted, name) if pa.types.is_floating(kind) else wanted
 
 
-def _stamps(table: pyarrow.Table, stamp: str) -> Array:
-    if stamp not in table.column_names:
+def _read_labels(table: pyarrow.Table, causal_label: str) -> Array:
+    if causal_label not in table.column_names:
         raise InputError(
-            f"no column {stamp}: make it by with_clocks, or give after= to do without stamps"
+            f"no column {causal_label}: make it by add_causal_labels, or give after= to do without "
+            "labels"
         )
-    column: Any = table.column(stamp)
-    if column.type != STAMP:
-        raise InputError(f"column {stamp} is no stamp of with_clocks: {column.type}")
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], STAMP)
+    column: Any = table.column(causal_label)
+    if column.type != LABEL_TYPE:
+        raise InputError(
+            f"column {causal_label} has type {column.type}; expected labels of add_causal_labels"
+        )
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], LABEL_TYPE)
 
 
-def _given(table: pyarrow.Table, events: Events, id: str | None, stamp: str) -> Array:
-    """Return the stamps of the given events. Raises InputError where one has none."""
+def _find_labels(table: pyarrow.Table, events: Events, id: str | None, causal_label: str) -> Array:
     if isinstance(events, pyarrow.Table):
-        stamps = _stamps(events, stamp)
-        if stamps.null_count:
+        labels = _read_labels(events, causal_label)
+        if labels.null_count:
             raise InputError(
-                f"{stamps.null_count} of the events: an event without a stamp {NO_PLACE}"
+                f"{labels.null_count} of the events: an event without a label {NO_PLACE}"
             )
-        return stamps
+        return labels
     if id is None:
-        raise InputError("events given by their ids: id= names the column")
+        raise InputError("events are ids: name their column by id=")
     if id not in table.column_names:
         raise InputError(f"no column {id}; there are {', '.join(table.column_names)}")
-    stamps, given = _stamps(table, stamp), _matching(table, events, id)
-    placed = stamps.is_valid().to_numpy(zero_copy_only=False)
-    _refuse_unknown(table, events, id, given, placed)
-    return stamps.filter(pa.array(given & placed))
+    labels, given = _read_labels(table, causal_label), _find_matching(table, events, id)
+    placed = labels.is_valid().to_numpy(zero_copy_only=False)
+    _check_ordered(table, events, id, given, placed)
+    return labels.filter(pa.array(given & placed))
 
 
-class _Entries:
-    """Stamps as numbers: what they know of each chain; a chain of a group is one code."""
-
-    def __init__(self, stamps: Array, groups: Ints, chains: int, width: int) -> None:
+class _LabelEntries:
+    def __init__(self, labels: Array, groups: Ints, chains: int, width: int) -> None:
         self.width = width
-        self.there = stamps.is_valid().to_numpy(zero_copy_only=False)
-        numbers = [numbers_of(stamps, name) for name in ("chain", "position")]
+        self.there = labels.is_valid().to_numpy(zero_copy_only=False)
+        numbers = [read_numbers(labels, name) for name in ("chain", "position")]
         base = groups * chains
         self.own, self.own_position = base + numbers[0], numbers[1].astype(np.int64)
-        lists = pc.struct_field(stamps, "chains")
+        lists = pc.struct_field(labels, "chains")
         sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-        self.row = np.repeat(np.arange(len(stamps)), sizes)
-        entries = (pc.list_flatten(pc.struct_field(stamps, f)) for f in ("chains", "positions"))
+        self.row = np.repeat(np.arange(len(labels)), sizes)
+        entries = (pc.list_flatten(pc.struct_field(labels, f)) for f in ("chains", "positions"))
         chain, position = (part.to_numpy(zero_copy_only=False) for part in entries)
         self.code, self.position = base[self.row] + chain, position.astype(np.int64)
 
 
-def _coded(stamps: Array, given: Array) -> tuple[_Entries, _Entries]:
-    """Number groups and chains of rows and events alike. Raises InputError for unlike stamps."""
-    both = pa.concat_arrays([stamps, given])
+def _encode_labels(labels: Array, given: Array) -> tuple[_LabelEntries, _LabelEntries]:
+    both = pa.concat_arrays([labels, given])
     names, groups = encode_column(pc.struct_field(both, "group"), nulls=True)
-    _refuse_unlike(both, groups, len(stamps))
+    _check_same_call(both, groups, len(labels))
     chains = (pc.max(pc.struct_field(both, "chain")).as_py() or 0) + 1
     width = len(names) * chains
     return (
-        _Entries(stamps, groups[: len(stamps)], chains, width),
-        _Entries(given, groups[len(stamps) :], chains, width),
+        _LabelEntries(labels, groups[: len(labels)], chains, width),
+        _LabelEntries(given, groups[len(labels) :], chains, width),
     )
 
 
-def _refuse_unlike(both: Array, groups: Ints, rows: int) -> None:
+def _check_same_call(both: Array, groups: Ints, rows: int) -> None:
     there = both.is_valid().to_numpy(zero_copy_only=False)
-    version = numbers_of(both, "version")
+    version = read_numbers(both, "version")
     of_rows = np.flatnonzero(there[:rows])
     known = np.full(int(groups.max(initial=0)) + 1, -1, np.int64)
     known[groups[of_rows]] = of_rows

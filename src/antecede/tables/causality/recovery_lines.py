@@ -1,4 +1,4 @@
-"""The latest consistent set of checkpoints of a table of events."""
+"""Recovery line: the latest consistent set of checkpoints of a table of events."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.causality.cuts import check_columns, combined, cut_spec, process_codes
-from antecede.tables.causality.kernels.recovery_lines import recovery
+from antecede.tables.causality.cuts import check_columns, cut_spec, process_codes, read_column
+from antecede.tables.causality.kernels.recovery_lines import find_recovery_line
 from antecede.tables.causality.spec import refuse_fixed
 from antecede.tables.kernels import Bools, Ints
-from antecede.tables.order import Array, Digests, Graph, OrderSpec, graph_of, identities
+from antecede.tables.order import Array, Digests, OrderSpec, RowGraph, graph_of, normalize_ids
 from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-LINE = ("line", "kept", "undone", "discarded")  # the columns of `recovery_line`, after the process
+LINE = ("line", "kept", "undone", "discarded")  # columns of `recovery_line`
 
 
 def recovery_line(
@@ -35,17 +35,17 @@ def recovery_line(
     group: str | None = None,
     time: str | None = None,
 ) -> pyarrow.Table:
-    """Return the latest consistent set of checkpoints: where each process can go on from.
+    """Return the latest consistent set of checkpoints, from which each process can continue.
 
-    `checkpoints`: the boolean column that marks them; a checkpoint holds its process's events up
-    to its own value of `at`, itself too. The line is the greatest consistent cut made of
-    checkpoints alone: what lies after the last checkpoints is lost, and so is every checkpoint
-    that knows of something lost (the domino effect, Randell 1975). One row a process (and group):
-    `line` (the checkpoint's `at`; null: back to the beginning), `kept` and `undone` (events), and
-    `discarded` (checkpoints that are lost). Causes that are nowhere hold nothing up.
+    `checkpoints`: the boolean column that marks them. A checkpoint contains its process's events up
+    to its own value of `at`, including itself. The line is the greatest consistent cut made of
+    checkpoints alone. Events after the last checkpoints are lost, and so is every checkpoint with a
+    lost event in its past (the domino effect, Randell 1975). Missing causes do not affect the line.
 
-    Other arguments as for `cut`. Raises InputError as there, for a process or `at` that is null in
-    an event, and for a column of checkpoints that is not boolean.
+    The result has one row a process (and group): `line` (the checkpoint's `at`; null: the
+    beginning), `kept` and `undone` (events), and `discarded` (lost checkpoints). Other arguments as
+    for `check_cut`. Raises InputError as there, for a null process or `at` of an event, and for a
+    column of checkpoints that is not boolean.
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import recovery_line
@@ -88,43 +88,39 @@ def held(
     at: str,
     checkpoints: str,
     digest: Digests | None = None,
-    said: tuple[str, str] | None = None,
+    column_names: tuple[str, str] | None = None,
 ) -> tuple[Array, bool]:
-    """Return whether the recovery line holds each row (null without a place), and whether the
-    cells support an answer. `said`: names of the columns of processes and positions in
-    messages.
-    """
+    """Return whether each row is within the recovery line, and whether cells support an answer."""
     if not table.num_rows:
         return pa.array([], pa.bool_()), True
     graph = graph_of(table, spec, digest)
-    _refuse_nulls(table, graph, (process, at), said or (process, at))
+    _check_no_nulls(table, graph, (process, at), column_names or (process, at))
     codes = process_codes(table, spec, process)
     marks: Bools = pc.fill_null(table[checkpoints], False).to_numpy() & graph.alive
-    rank: Ints = pc.rank(combined(table, at), tiebreaker="dense").to_numpy().astype(np.int64)
-    level, counts = _levels(codes, rank, marks)
-    line = recovery(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
+    rank: Ints = pc.rank(read_column(table, at), tiebreaker="dense").to_numpy().astype(np.int64)
+    level, counts = _count_levels(codes, rank, marks)
+    line = find_recovery_line(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
     return pa.array(level < line[codes], mask=~graph.alive), graph.is_supported(spec)
 
 
-def _levels(process: Ints, rank: Ints, marks: Bools) -> tuple[Ints, Ints]:
-    """Return the number of checkpoints before each row, and of each process."""
+def _count_levels(process: Ints, rank: Ints, marks: Bools) -> tuple[Ints, Ints]:
     width = int(rank.max(initial=0)) + 1
-    of_marks = np.unique(process[marks] * width + rank[marks])  # checkpoints at one point are one
+    of_marks = np.unique(process[marks] * width + rank[marks])  # equal points are one checkpoint
     first = np.searchsorted(of_marks, process * width)
     level = np.searchsorted(of_marks, process * width + rank) - first
     counts = np.bincount(of_marks // width, minlength=int(process.max(initial=0)) + 1)
     return level.astype(np.int64), counts.astype(np.int64)
 
 
-def _refuse_nulls(
-    table: pyarrow.Table, graph: Graph, names: tuple[str, str], said: tuple[str, str]
+def _check_no_nulls(
+    table: pyarrow.Table, graph: RowGraph, names: tuple[str, str], column_names: tuple[str, str]
 ) -> None:
-    columns = [combined(table, name) for name in names]
-    columns[0] = identities(columns[0], f"column {names[0]}")
-    for column, called in zip(columns, said, strict=True):
+    columns = [read_column(table, name) for name in names]
+    columns[0] = normalize_ids(columns[0], f"column {names[0]}")
+    for column, name in zip(columns, column_names, strict=True):
         lacking = np.flatnonzero(column.is_null().to_numpy(False) & graph.alive)
         if len(lacking):
             raise InputError(
-                f"{len(lacking)} events have no {called}: they are in no local state, and a line "
-                "without them would be none; give it, or leave them out"
+                f"{len(lacking)} events have no {name} and so no local state: set it, or leave "
+                "them out"
             )

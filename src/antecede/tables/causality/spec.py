@@ -1,4 +1,4 @@
-"""Columns with causes and names of added columns: one frozen value for every engine."""
+"""Specifications of causal labels: key columns and names of added columns."""
 
 from __future__ import annotations
 
@@ -9,53 +9,57 @@ from typing import Any
 from antecede.errors import InputError
 from antecede.tables.order import OrderSpec
 
-WIDEST = 1024  # entries of a stamp at most, unless the caller says otherwise: 8 KiB
+MAX_ENTRIES = 1024  # of a label, by default: 8 KiB
 _HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms", "released_at")
 
 
 @dataclass(frozen=True, slots=True)
-class ClockSpec:
-    """Arguments of `with_clocks`; `order` names the columns to read."""
+class LabelSpec:
+    """Arguments of `add_causal_labels`; `order` names the columns to read."""
 
     order: OrderSpec
-    stamp: str
-    widest: int
+    causal_label: str
+    max_entries: int
 
     @property
     def added(self) -> tuple[str, str]:
-        """Names of the added columns: the stamp and the status."""
-        return self.stamp, self.order.status
+        """Names of the added columns: the causal label and the status."""
+        return self.causal_label, self.order.status
 
 
-def clock_spec(
-    *, stamp: str = "stamp", status: str = "antecede_status", widest: int = WIDEST, **ways: Any
-) -> ClockSpec:
-    """Make a spec of the arguments of `with_clocks`. Raises InputError."""
-    if not isinstance(stamp, str) or not stamp:
-        raise InputError(f"stamp is the name of a column, as text; this is {stamp!r}")
-    if isinstance(widest, bool) or not isinstance(widest, int) or widest < 1:
-        raise InputError(f"widest must be a whole number of at least 1, not {widest!r}")
-    if stamp == status:
-        raise InputError(f"stamp and status need distinct names, not {stamp!r} twice")
-    return ClockSpec(order_spec(status=status, **ways), stamp, widest)
+def make_label_spec(
+    *,
+    causal_label: str = "causal_label",
+    status: str = "antecede_status",
+    max_entries: int = MAX_ENTRIES,
+    **ways: Any,
+) -> LabelSpec:
+    """Return a spec from the arguments of `add_causal_labels`. Raises InputError."""
+    if not isinstance(causal_label, str) or not causal_label:
+        raise InputError(f"causal_label must be a column name (text), not {causal_label!r}")
+    if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
+        raise InputError(f"max_entries must be a whole number of at least 1, not {max_entries!r}")
+    if causal_label == status:
+        raise InputError(f"causal_label and status need distinct names, not {causal_label!r} twice")
+    return LabelSpec(order_spec(status=status, **ways), causal_label, max_entries)
 
 
 def order_spec(**ways: Any) -> OrderSpec:
-    """Make an `OrderSpec` that reads columns by these ways, and adds nothing but a status."""
-    several = {name: _names(ways[name]) for name in ("after", "content") if ways.get(name)}
+    """Return an `OrderSpec` that reads these columns, and adds only a status."""
+    several = {name: _to_names(ways[name]) for name in ("after", "content") if ways.get(name)}
     hidden = {name: f"__antecede_{name}" for name in _HIDDEN}
     return OrderSpec(**{**ways, **several, **hidden})
 
 
-def _names(given: Any) -> tuple[Any, ...]:
+def _to_names(given: Any) -> tuple[Any, ...]:
     several = isinstance(given, Sequence) and not isinstance(given, str)
     return tuple(given) if several else (given,)
 
 
 def refuse_taken(columns: Sequence[str], added: Mapping[str, str], *, fold: bool = False) -> None:
-    """Raise InputError when a column to add is there already.
+    """Raise InputError if the table already has a column to add.
 
-    `added`: the argument that renames a column -> its name. `fold`: case is ignored, as in Spark.
+    `added`: the argument that renames a column -> its name. `fold`: ignore case, as Spark.
     """
     there = {name.lower() if fold else name for name in columns}
     folded = {option: name.lower() if fold else name for option, name in added.items()}
@@ -69,11 +73,11 @@ def refuse_taken(columns: Sequence[str], added: Mapping[str, str], *, fold: bool
 
 
 def refuse_fixed(columns: Sequence[str], added: Sequence[str], *, fold: bool = False) -> None:
-    """Raise InputError when a column is called like one that is added under no other name."""
+    """Raise InputError if the table already has an added column that cannot be renamed."""
     there = {name.lower() if fold else name for name in columns}
     taken = [name for name in added if name in there]
     if taken:
         raise InputError(
-            f"the input has a column {', '.join(taken)} already, and so is one called that is "
-            "added: rename it"
+            f"the input has a column {', '.join(taken)} already, a name that is added "
+            "here: rename it"
         )

@@ -1,4 +1,4 @@
-"""Causal order of tables: specification (`spec`) and the local engine of `antecede order`."""
+"""Causal order of tables: `OrderSpec` and the local engine of `antecede order`."""
 
 from typing import TYPE_CHECKING
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     )
     from antecede.tables.order.durations import duration_ms
     from antecede.tables.order.graph_partitions import KNOWN, OPEN, depths_of, release_of
-    from antecede.tables.order.key_types import identities, plain
+    from antecede.tables.order.key_types import normalize_ids, plain
     from antecede.tables.order.keys import STATUSES, Array, code, goes_by_value, keys_of
     from antecede.tables.order.result import Result, free_names, result_of, within_topics
     from antecede.tables.order.row_hash import digests, whole
     from antecede.tables.order.row_metadata import control, control_type, tie_names
     from antecede.tables.order.spec import (
         POSITIONED,
-        GiantPolicy,
+        LargeGroupPolicy,
         MissingPolicy,
         OrderSpec,
-        OverHeld,
+        OverflowPolicy,
         Status,
         TimeUnit,
     )
     from antecede.tables.order.table import (
         Digests,
-        Graph,
+        RowGraph,
         added,
         graph_of,
         kind_of,
@@ -62,14 +62,17 @@ else:
             ),
             "durations": "duration_ms",
             "graph_partitions": "KNOWN OPEN depths_of release_of",
-            "key_types": "identities plain",
+            "key_types": "normalize_ids plain",
             "keys": "Array STATUSES code goes_by_value keys_of",
             "result": "Result free_names result_of within_topics",
             "row_hash": "digests whole",
             "row_metadata": "control control_type tie_names",
-            "spec": "GiantPolicy MissingPolicy OrderSpec OverHeld POSITIONED Status TimeUnit",
+            "spec": (
+                "LargeGroupPolicy MissingPolicy OrderSpec OverflowPolicy POSITIONED Status TimeUnit"
+            ),
             "table": (
-                "Digests Graph added graph_of kind_of order_rows order_table released_at times_of"
+                "Digests RowGraph added graph_of kind_of order_rows order_table released_at "
+                "times_of"
             ),
             "trace_order": (
                 "Ordered Prepared RUN TIMES VECTOR order_trace prepare reason_of refuse_empty "

@@ -1,12 +1,12 @@
 """Orders without causes, and their cost on the same arrivals.
 
-arrival     take every row as it comes: nothing waits, effects come before causes
-timestamp   sort the finished data by the sender's timestamp: skewed clocks invert edges
-watermark   buffer, release in timestamp order once the watermark (greatest timestamp seen,
-            less a width) has passed a row; a row that arrives behind the watermark is dropped
+- arrival: deliver each row on arrival; effects come before causes
+- timestamp: sort the finished data by the sender's timestamp; skewed clocks invert edges
+- watermark: buffer, and release in timestamp order; drop rows behind the watermark, which is the
+  greatest timestamp seen, less a width
 
-An edge (cause, effect) is inverted when both are released and the effect goes first, and broken
-when only the cause was dropped.
+An edge is inverted when both ends are released and the effect comes first. It is broken when only
+the cause was dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NS_PER_MS = 1e6
 
 
 class Arrival(NamedTuple):
-    """One row of a stream: receiver, id and causes, both clocks in nanoseconds."""
+    """Row of a stream: receiver, id and causes, both clocks in nanoseconds."""
 
     stream: str
     id: str
@@ -32,7 +32,7 @@ class Arrival(NamedTuple):
 
 
 class BaselineOutcome(NamedTuple):
-    """Result of a scheme: counts of rows and edges, and each released row's wait."""
+    """Result of a scheme: counts of rows and edges, and the wait of each released row."""
 
     scheme: str
     rows: int
@@ -40,16 +40,16 @@ class BaselineOutcome(NamedTuple):
     inverted: int
     broken: int
     waits_ms: tuple[float, ...]
-    """One a released row, ascending; rows flushed at the end of the data are left out."""
-    flushed: int = 0  # Rows that still waited when the data ended
+    """Wait of each released row, ascending; without rows flushed at the end of the data."""
+    flushed: int = 0  # rows released at the end of the data
 
-    def wait_ms(self, part: float) -> float | None:
-        """Return the wait of this part of the rows (0 to 1), by nearest rank; None without rows."""
-        return quantile(self.waits_ms, part) if self.waits_ms else None
+    def wait_ms(self, fraction: float) -> float | None:
+        """Return the wait quantile at a fraction (0 to 1), by nearest rank; None without rows."""
+        return quantile(self.waits_ms, fraction) if self.waits_ms else None
 
 
 def streams(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
-    """Return the arrivals of each stream in the order of their arrival."""
+    """Return the rows of each stream, sorted by arrival."""
     split: dict[str, list[Arrival]] = defaultdict(list)
     for arrival in arrivals:
         split[arrival.stream].append(arrival)
@@ -59,9 +59,9 @@ def streams(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
 
 
 def as_they_come(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
-    """Deliver on arrival."""
+    """Deliver each row on arrival."""
     total = sum(len(rows) for rows in split.values())
-    inverted, broken = _judge(split, split)
+    inverted, broken = _count_violations(split, split)
     return BaselineOutcome("as they come", total, 0, inverted, broken, (0.0,) * total)
 
 
@@ -70,7 +70,7 @@ def by_timestamp(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
     order = {
         name: sorted(rows, key=lambda row: (row.sent_ns, row.id)) for name, rows in split.items()
     }
-    inverted, broken = _judge(split, order)
+    inverted, broken = _count_violations(split, order)
     total = sum(len(rows) for rows in split.values())
     return BaselineOutcome("sort by timestamp", total, 0, inverted, broken, ())
 
@@ -78,24 +78,26 @@ def by_timestamp(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
 def by_watermark(
     split: Mapping[str, Sequence[Arrival]], width_ns: int, label: str
 ) -> BaselineOutcome:
-    """Buffer behind a watermark of that width, and sort by timestamp what it lets go."""
+    """Buffer rows behind a watermark of that width, and release them in timestamp order."""
     order: dict[str, list[Arrival]] = {}
     waits: list[float] = []
     flushed = 0
     for name, rows in split.items():
-        released, stream_waits, left = _watermark(rows, width_ns)
+        released, stream_waits, left = _apply_watermark(rows, width_ns)
         order[name] = released
         waits += stream_waits
         flushed += left
     total = sum(len(rows) for rows in split.values())
-    inverted, broken = _judge(split, order)
+    inverted, broken = _count_violations(split, order)
     dropped = total - sum(len(rows) for rows in order.values())
     scheme = f"watermark {label}"
     return BaselineOutcome(scheme, total, dropped, inverted, broken, tuple(sorted(waits)), flushed)
 
 
-def _watermark(rows: Sequence[Arrival], width_ns: int) -> tuple[list[Arrival], list[float], int]:
-    """Return released rows in order, their waits in ms, and how many the end of data flushed."""
+def _apply_watermark(
+    rows: Sequence[Arrival], width_ns: int
+) -> tuple[list[Arrival], list[float], int]:
+    """Return released rows in order, their waits in ms, and the number flushed at the end."""
     buffer: list[tuple[int, str, Arrival]] = []
     released: list[Arrival] = []
     waits: list[float] = []
@@ -114,10 +116,9 @@ def _watermark(rows: Sequence[Arrival], width_ns: int) -> tuple[list[Arrival], l
     return released, waits, left
 
 
-def _judge(
+def _count_violations(
     split: Mapping[str, Sequence[Arrival]], order: Mapping[str, Sequence[Arrival]]
 ) -> tuple[int, int]:
-    """Return how many edges are inverted and how many lost their cause."""
     inverted = broken = 0
     for name, rows in split.items():
         there = {row.id for row in rows}

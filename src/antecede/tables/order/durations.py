@@ -1,4 +1,4 @@
-"""Lengths of time in text: "10 minutes", "90 s", "1 hour 30 min"; or a timedelta."""
+"""Durations as text ("10 minutes", "90 s", "1 hour 30 min") or as a timedelta."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ _MS = {name: Fraction(size) for size, names in _UNITS_MS.items() for name in nam
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
-def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
-    """Return a length of time in milliseconds, rounded up.
+def duration_ms(length: str | dt.timedelta, argument: str = "the duration") -> int:
+    """Return a duration in milliseconds, rounded up.
 
-    Text is numbers, each with a unit (ns, us, ms, s, min, h, d, w, or spelt out), added up, also
-    behind "interval", as in Spark. `what` names the argument in errors. Raises InputError for
-    anything else, a number without unit included.
+    Text is numbers with units (ns, us, ms, s, min, h, d, w, or spelt out), added up; "interval" may
+    precede them, as in Spark. Raises InputError otherwise, also for a number without a unit.
     """
     if isinstance(length, dt.timedelta):
         if length < dt.timedelta(0):
-            raise InputError(f"{what} is negative: {length}")
+            raise InputError(f"{argument} is negative: {length}")
         return math.ceil(Fraction(length // dt.timedelta(microseconds=1), 1000))
     if not isinstance(length, str):
         raise InputError(
-            f"{what} is {length!r}, which has no unit; write for instance '10 minutes' or '600 s'"
+            f"{argument}={length!r} has no unit: write for instance '10 minutes' or '600 s'"
         )
     text = length.strip().lower().removeprefix("interval ")
     parts = _PART.findall(text)
@@ -44,7 +43,7 @@ def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
     rest = re.sub(r"(?:,|\band\b)", " ", _PART.sub(" ", text)).strip()
     if rest or not parts or None in units:
         raise InputError(
-            f"cannot read {what} {length!r}; write for instance '10 minutes' or '1 h 30 min'"
+            f"cannot read {argument} {length!r}: write for instance '10 minutes' or '1 h 30 min'"
         )
     total = sum(Fraction(n) * size for (n, _), size in zip(parts, units, strict=True) if size)
     return math.ceil(total)

@@ -1,18 +1,14 @@
-"""One form for identities and causes of columns of any type.
+"""Common form of ids and causes from columns of any type.
 
-An identity and its mention as a cause must be equal as values and as text, because a stream
-compares text. Columns without a common form are refused: they would never match, and every cause
-would count as missing.
+An id and its mention as a cause must be equal as values and as text, because a stream compares
+text. Columns without a common form are rejected. `tables.trace.identities` defines blanks.
 
-whole numbers, any width       as they are                "7"
-decimals                       the largest scale of all   "7.00"
-floats                         whole numbers below 2**53  "7"
-text, dictionaries             as they are
-whole numbers beside text      their digits               "7"
-bytes                          hexadecimal digits         "ff00"
-timestamps of one kind         the finest unit of all
-
-`tables.trace.identities` defines blanks and the floats that are ids.
+- whole numbers of any width: unchanged ("7"); beside text, their digits
+- decimals: the largest scale of all ("7.00")
+- floats: whole numbers below 2**53 ("7")
+- text and dictionaries: unchanged
+- bytes: hexadecimal digits ("ff00")
+- timestamps of one kind: the finest unit of all
 """
 
 from __future__ import annotations
@@ -31,11 +27,10 @@ pc: Any = pyarrow.compute
 _UNITS = ("s", "ms", "us", "ns")
 _WIDEST = 38
 _LONGEST = 2**31 - 1
-"""Bytes of text that fit the type with offsets of 32 bits."""
 
 
 def plain(column: Array, what: str) -> Array:
-    """Return a column of keys in its one form. Raises InputError where its type has none."""
+    """Return a column of keys in its common form. Raises InputError for other types."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         return plain(column.dictionary_decode(), what)
@@ -46,16 +41,16 @@ def plain(column: Array, what: str) -> Array:
         values = column.cast(pa.float64())
         values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
         return pc.add(values, 0.0)  # -0.0 + 0.0 is 0.0
-    if _family(kind) is None:
-        raise InputError(f"{what} is {kind}: an identity must be a number, text, bytes or a time")
+    if _find_family(kind) is None:
+        raise InputError(f"{what} has type {kind}: expected numbers, text, bytes or times")
     return column
 
 
-def identities(column: Array, what: str) -> Array:
-    """Return ids in their one form, null where there is none. Raises InputError as `plain`."""
+def normalize_ids(column: Array, what: str) -> Array:
+    """Return ids in their common form, null for blanks. Raises InputError as `plain`."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
-        return identities(column.dictionary_decode(), what)
+        return normalize_ids(column.dictionary_decode(), what)
     if types.is_floating(kind):
         return whole_numbers(column)[0]
     if types.is_string_view(kind):
@@ -68,51 +63,46 @@ def identities(column: Array, what: str) -> Array:
     return plain(column, what)
 
 
-def causes(column: Array, what: str) -> Array:
-    """Return causes in the form of `identities`; floats that are no id become text.
+def normalize_causes(column: Array, what: str) -> Array:
+    """Return causes in the common form of ids. Raises InputError as `plain`.
 
-    `common` then compares all as text. Raises InputError as `plain`.
+    Floats that are no id become text, so that all are compared as text.
     """
     if pa.types.is_dictionary(column.type):
-        return causes(column.dictionary_decode(), what)
+        return normalize_causes(column.dictionary_decode(), what)
     if pa.types.is_floating(column.type):
         texts, unreadable = float_causes(column)
-        return texts if unreadable else identities(column, what)
-    return identities(column, what)
+        return texts if unreadable else normalize_ids(column, what)
+    return normalize_ids(column, what)
 
 
-def common(columns: list[Array], names: list[str], given: list[Array]) -> list[Array]:
-    """Cast identities and causes, each in its one form, to one type.
-
-    Raises InputError for types without a common form, with the column names and their types
-    `given`.
-    """
+def cast_to_common(columns: list[Array], names: list[str], types: list[Array]) -> list[Array]:
+    """Cast ids and causes, each in its common form, to one type; else raise InputError."""
     kinds = [column.type for column in columns]
     known = [kind for kind in kinds if not pa.types.is_null(kind)]
     if all(kind == kinds[0] for kind in kinds):
         return columns
-    families = {_family(kind) for kind in known}
-    if "decimal" in families and any(map(pa.types.is_floating, given)):
-        raise _unlike(given, names)
+    families = {_find_family(kind) for kind in known}
+    if "decimal" in families and any(map(pa.types.is_floating, types)):
+        raise _make_type_error(types, names)
     if families <= {"text", "whole"}:
         return [column.cast(pa.large_string()) for column in columns]
     if families <= {"whole", "decimal"}:
-        target = _decimal(known, given, names)
+        target = _find_decimal_type(known, types, names)
     elif families == {"time"} and len({bool(kind.tz) for kind in known}) == 1:
         unit = max((kind.unit for kind in known), key=_UNITS.index)
         target = pa.timestamp(unit, known[0].tz)
     elif len(families) == 1 and families != {"time"}:
         target = known[0]
     else:
-        raise _unlike(given, names)
+        raise _make_type_error(types, names)
     try:
         return [column.cast(target) for column in columns]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _unlike(given, names) from error
+        raise _make_type_error(types, names) from error
 
 
-def _decimal(known: list[Array], kinds: list[Array], names: list[str]) -> Array:
-    """Return the decimal type that holds all of these; raises InputError when none can."""
+def _find_decimal_type(known: list[Array], kinds: list[Array], names: list[str]) -> Array:
     scale, whole = 0, 0
     for kind in known:
         if pa.types.is_decimal(kind):
@@ -121,11 +111,11 @@ def _decimal(known: list[Array], kinds: list[Array], names: list[str]) -> Array:
         else:
             whole = max(whole, 19 if kind.bit_width == 64 else 10)
     if scale + whole > 2 * _WIDEST:
-        raise _unlike(kinds, names)
+        raise _make_type_error(kinds, names)
     return (pa.decimal128 if scale + whole <= _WIDEST else pa.decimal256)(scale + whole, scale)
 
 
-def _family(kind: Array) -> str | None:
+def _find_family(kind: Array) -> str | None:
     types = pa.types
     tests = {
         "text": is_text,
@@ -146,8 +136,8 @@ def _is_bytes(kind: Array) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _unlike(kinds: list[Array], names: list[str]) -> InputError:
-    said = dict.fromkeys(f"{name} is {kind}" for name, kind in zip(names, kinds, strict=True))
+def _make_type_error(kinds: list[Array], names: list[str]) -> InputError:
+    columns = dict.fromkeys(f"{name} is {kind}" for name, kind in zip(names, kinds, strict=True))
     return InputError(
-        f"ids and causes can never be equal: {', '.join(said)}; cast them to one type"
+        f"ids and causes can never be equal: {', '.join(columns)}; cast them to one type"
     )

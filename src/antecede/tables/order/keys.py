@@ -1,8 +1,8 @@
-"""Identities and causes of the user's columns as numbers.
+"""Ids and causes of the user's columns as integers.
 
-In each of the three ways of `OrderSpec` a row has an identity (actor, count), and its causes are
-such pairs. Declared ids are actors with the count 1; otherwise the actor is the member or sender.
-The actor includes the group, so rows of different groups never meet.
+A row has an identity (actor, count), and its causes are such pairs. A declared id is an actor with
+the count 1; otherwise the member or the sender is the actor. The actor includes the group, so rows
+of different groups never match.
 """
 
 from __future__ import annotations
@@ -16,36 +16,34 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.kernels import Bools, Bytes, Ints, first_mention
-from antecede.tables.order.key_types import causes, common, identities, plain
+from antecede.tables.order.key_types import cast_to_common, normalize_causes, normalize_ids, plain
 from antecede.tables.order.spec import OrderSpec, Status
 
 Array: TypeAlias = Any
-"""An Arrow array: pyarrow's stubs know too few of the types that meet here."""
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
 _LONGEST = 2**31 - 1
-"""Bytes that Arrow's offsets of 32 bits reach: longer columns get offsets of 64."""
 STATUSES = tuple(Status)
 _CODE = {status: np.int8(code) for code, status in enumerate(STATUSES)}
 
 
 def code(status: Status) -> np.int8:
-    """Return the number that stands for a status in arrays."""
+    """Return the integer that represents a status in arrays."""
     return _CODE[status]
 
 
 @dataclass(slots=True)
-class Keys:
-    """Rows and their causes as numbers; edges are sorted by row.
+class RowKeys:
+    """Rows and their causes as integers; edges are sorted by row.
 
     `required` is false for an edge whose cause need not exist (the number before a sender's first).
-    `label` and `labels` give an edge's name in `waited_for`; with `numbered` the count follows it.
+    `label` and `labels` give a cause's name, to which the count may be added.
     """
 
     status: Bytes
     group: Ints
-    groups: int
+    group_count: int
     actor: Ints
     count: Ints
     offsets: Ints
@@ -54,44 +52,40 @@ class Keys:
     required: Bools
     label: Ints
     labels: Array
-    numbered: bool
+    has_counts: bool
 
-    def names(self, edges: Ints) -> Array:
+    def format_causes(self, edges: Ints) -> Array:
         """Return the causes of the given edges as text."""
         try:
             text = self.labels.take(pa.array(self.label[edges])).cast(pa.string())
-            if not self.numbered:
+            if not self.has_counts:
                 return text
             counts = pa.array(self.cause_count[edges]).cast(pa.string())
             return pc.binary_join_element_wise(text, counts, ":")
         except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
             raise InputError(
-                f"the names of {len(edges):,} causes that came late or are nowhere are more text "
-                "than one Arrow array holds (2 GiB): take shorter ids, or let a task have fewer "
-                "rows (Spark: a higher shards=, or a lower rows_a_task=)"
+                f"the names of {len(edges):,} late or missing causes exceed 2 GiB, the limit of an "
+                "Arrow array: use shorter ids, or fewer rows a task (Spark: a higher shards=, or a "
+                "lower max_rows_per_task=)"
             ) from error
 
 
 def goes_by_value(kind: Array) -> bool:
-    """Return whether ties between identities of an Arrow type go by value, in batches and streams.
+    """Return whether ties between ids of an Arrow type are broken by value.
 
-    Numbers of any type do (2 before 10); other types go by the code points of their text. The
-    stream's kernel `tables.order.stream.kernels.tie_break` follows this rule.
+    Numbers of any type are (2 before 10); other types go by the code points of their text.
     """
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
-    """Return the columns that break ties: id, or member, or sender and seq.
-
-    Ascending order of each is the rule of `goes_by_value`.
-    """
+def read_tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
+    """Return the columns that break ties: id, or member, or sender and seq."""
     columns = []
     for name in (spec.id, spec.member, spec.sender, spec.seq):
         if name is None:
             continue
-        column = _identities(table, name)
+        column = _read_ids(table, name)
         if not goes_by_value(column.type):
             column = column.cast(pa.large_string())
         columns.append(column)
@@ -99,7 +93,7 @@ def tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
 
 
 class _Edges(NamedTuple):
-    """Identities of rows, and their causes; a name is a number of `labels`."""
+    """Identities of rows, and their causes; a name is an index into `labels`."""
 
     name: Ints
     number: Ints
@@ -110,39 +104,45 @@ class _Edges(NamedTuple):
     required: Bools | None = None
 
 
-def keys_of(table: pyarrow.Table, spec: OrderSpec) -> Keys:
-    """Read identities and causes of a table; InputError for columns of types that cannot serve."""
+def keys_of(table: pyarrow.Table, spec: OrderSpec) -> RowKeys:
+    """Read ids and causes of a table. Raises InputError for columns of unusable types."""
     status = np.full(table.num_rows, code(Status.ORDERED), np.int8)
-    group, groups = _groups(table, spec, status)
-    read = _by_clock if spec.clock is not None else _by_number if spec.sender else _by_id
+    group, groups = _read_groups(table, spec, status)
+    read = (
+        _edges_from_clocks
+        if spec.clock is not None
+        else _edges_from_numbers
+        if spec.sender
+        else _edges_from_ids
+    )
     edges = read(table, spec, status)
     width, row = len(edges.labels), edges.row
-    return Keys(
+    return RowKeys(
         status=status,
         group=group,
-        groups=groups,
+        group_count=groups,
         actor=group * width + edges.name,
         count=edges.number,
-        offsets=_offsets(row, table.num_rows),
+        offsets=_compute_offsets(row, table.num_rows),
         cause_actor=group[row] * width + edges.cause,
         cause_count=edges.cause_count,
         required=np.ones(len(row), np.bool_) if edges.required is None else edges.required,
         label=edges.cause,
         labels=edges.labels,
-        numbered=spec.id is None,
+        has_counts=spec.id is None,
     )
 
 
-def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
+def _edges_from_ids(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     rows_of, values = [], []
     given = [table.schema.field(str(spec.id)).type]
     for name in spec.after:
-        rows, named = _flatten(_column(table, name))
+        rows, named = _flatten(_read_column(table, name))
         rows_of.append(rows)
         given.append(named.type)
-        values.append(causes(named, f"column {name}"))
+        values.append(normalize_causes(named, f"column {name}"))
     names = [str(spec.id), *spec.after]
-    ids, *values = common([_identities(table, names[0]), *values], names, given)
+    ids, *values = cast_to_common([_read_ids(table, names[0]), *values], names, given)
     cause_row = np.concatenate(rows_of)
     by_row = np.argsort(cause_row, kind="stable")
     codes, labels = _encode(pa.chunked_array([ids, *values], type=ids.type))
@@ -150,21 +150,21 @@ def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     cause_row = cause_row[by_row]
     status[own < 0] = code(Status.NULL_KEY)
     known = (causes_code >= 0) & (own[cause_row] >= 0)
-    myself = known & (own[cause_row] == causes_code)
-    status[cause_row[myself]] = code(Status.SELF_PARENT)
+    names_itself = known & (own[cause_row] == causes_code)
+    status[cause_row[names_itself]] = code(Status.SELF_CAUSE)
     cause_row, causes_code = cause_row[known], causes_code[known]
-    first = first_mention(_offsets(cause_row, len(ids)), causes_code, len(labels))
+    first = first_mention(_compute_offsets(cause_row, len(ids)), causes_code, len(labels))
     cause_row, causes_code = cause_row[first], causes_code[first]
     counts = np.ones(len(ids), np.int64), np.ones(len(causes_code), np.int64)
     return _Edges(own, counts[0], cause_row, causes_code, counts[1], labels)
 
 
-def _by_clock(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
-    rows, names, counts, broken = _entries(_column(table, str(spec.clock)))
+def _edges_from_clocks(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
+    rows, names, counts, broken = _read_entries(_read_column(table, str(spec.clock)))
     given = [table.schema.field(str(spec.member)).type, names.type]
-    names = identities(names, f"the members in {spec.clock}")
-    members, names = common(
-        [_identities(table, str(spec.member)), names],
+    names = normalize_ids(names, f"the members in {spec.clock}")
+    members, names = cast_to_common(
+        [_read_ids(table, str(spec.member)), names],
         [str(spec.member), f"members in {spec.clock}"],
         given,
     )
@@ -173,20 +173,20 @@ def _by_clock(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     bad = (entry < 0) | (counts < 0)
     status[rows[bad]] = code(Status.BAD_CLOCK)
     status[broken] = code(Status.BAD_CLOCK)
-    mine = entry == member[rows]
+    is_own = entry == member[rows]
     own = np.zeros(len(members), np.int64)
-    own[rows[mine]] = counts[mine]
+    own[rows[is_own]] = counts[is_own]
     status[(own <= 0) & (status == code(Status.ORDERED))] = code(Status.BAD_CLOCK)
     status[member < 0] = code(Status.NULL_KEY)
-    cause_count = np.where(mine, counts - 1, counts)
+    cause_count = np.where(is_own, counts - 1, counts)
     cause = (cause_count > 0) & ~bad & (status[rows] == code(Status.ORDERED))
     return _Edges(member, own, rows[cause], entry[cause], cause_count[cause], labels)
 
 
-def _by_number(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
-    sender, labels = _encode(_chunked(_identities(table, str(spec.sender))))
-    numbers = _column(table, str(spec.seq))
-    seq = _int64(numbers, f"column {spec.seq}")
+def _edges_from_numbers(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
+    sender, labels = _encode(_to_chunked(_read_ids(table, str(spec.sender))))
+    numbers = _read_column(table, str(spec.seq))
+    seq = _to_int64(numbers, f"column {spec.seq}")
     status[seq < 0] = code(Status.BAD_CLOCK)
     status[(sender < 0) | numbers.is_null().to_numpy(zero_copy_only=False)] = code(Status.NULL_KEY)
     rows = np.flatnonzero(status == code(Status.ORDERED))
@@ -194,26 +194,28 @@ def _by_number(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     return _Edges(sender, seq, rows, sender[rows], seq[rows] - 1, labels, required)
 
 
-def _groups(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> tuple[Ints, int]:
+def _read_groups(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> tuple[Ints, int]:
     if spec.group is None:
         return np.zeros(table.num_rows, np.int64), 1
-    codes, values = _encode(_chunked(plain(_column(table, spec.group), f"column {spec.group}")))
+    codes, values = _encode(
+        _to_chunked(plain(_read_column(table, spec.group), f"column {spec.group}"))
+    )
     status[codes < 0] = code(Status.NULL_KEY)
     return np.maximum(codes, 0), max(len(values), 1)
 
 
-def _entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
-    """Return (row, member, count) of all entries of a vector column, and misshapen rows."""
+def _read_entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
+    """Return (row, member, count) of all entries of a clock column, and malformed rows."""
     kind = clock.type
     if pa.types.is_map(kind):
         pair = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
         rows, entries = _flatten(clock.cast(pa.list_(pair)))
         names, counts = (pc.struct_field(entries, k) for k in (0, 1))
-        return rows, names, _count(counts), np.zeros(0, np.int64)
+        return rows, names, _read_counts(counts), np.zeros(0, np.int64)
     if _is_list(kind):
         rows, counts = _flatten(clock)
-        number = pa.array(np.arange(len(rows)) - _offsets(rows, len(clock))[rows])
-        return rows, number, _count(counts), np.zeros(0, np.int64)
+        number = pa.array(np.arange(len(rows)) - _compute_offsets(rows, len(clock))[rows])
+        return rows, number, _read_counts(counts), np.zeros(0, np.int64)
     if pa.types.is_struct(kind) and kind.num_fields == 2 and all(_is_list(f.type) for f in kind):
         fields = [pc.struct_field(clock, k) for k in (0, 1)]
         lengths = [pc.fill_null(pc.list_value_length(f), -1) for f in fields]
@@ -221,45 +223,44 @@ def _entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
         even = pa.array(~uneven)
         fields = [pc.if_else(even, f, pa.scalar(None, f.type)) for f in fields]
         (rows, names), (_, counts) = (_flatten(f) for f in fields)
-        return rows, names, _count(counts), np.flatnonzero(uneven)
+        return rows, names, _read_counts(counts), np.flatnonzero(uneven)
     raise InputError(
         f"a clock column must be a map from member to number, a struct of two arrays (members, "
         f"numbers), or an array of numbers by member number; it is {kind}"
     )
 
 
-def _column(table: pyarrow.Table, name: str) -> Array:
+def _read_column(table: pyarrow.Table, name: str) -> Array:
     column: Array = table.column(name)
     if column.nbytes > _LONGEST:
-        column = column.cast(_large(column.type))
+        column = column.cast(_to_large_type(column.type))
     if column.num_chunks == 0:
         column = pa.array([], column.type)
     else:
         column = column.combine_chunks()
-        if isinstance(column, pyarrow.ChunkedArray):  # too long for one
+        if isinstance(column, pyarrow.ChunkedArray):  # too long for one array
             column = pa.concat_arrays(column.chunks)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _large(kind: Array) -> Array:
+def _to_large_type(kind: Array) -> Array:
     types = pa.types
     if types.is_string(kind):
         return pa.large_string()
     if types.is_binary(kind):
         return pa.large_binary()
     if types.is_list(kind):
-        return pa.large_list(_large(kind.value_type))
+        return pa.large_list(_to_large_type(kind.value_type))
     if types.is_struct(kind):
-        return pa.struct([(field.name, _large(field.type)) for field in kind])
+        return pa.struct([(field.name, _to_large_type(field.type)) for field in kind])
     return kind
 
 
-def _identities(table: pyarrow.Table, name: str) -> Array:
-    """Return a column of ids, null where there is none. Raises InputError."""
-    return identities(_column(table, name), f"column {name}")
+def _read_ids(table: pyarrow.Table, name: str) -> Array:
+    return normalize_ids(_read_column(table, name), f"column {name}")
 
 
-def _chunked(array: Array) -> Array:
+def _to_chunked(array: Array) -> Array:
     return pa.chunked_array([array], type=array.type)
 
 
@@ -268,7 +269,6 @@ def _is_list(kind: Array) -> bool:
 
 
 def _flatten(column: Array) -> tuple[Ints, Array]:
-    """Return row number and value of each element; a plain column has one element a row."""
     if not _is_list(column.type):
         return np.arange(len(column), dtype=np.int64), column
     rows = pc.list_parent_indices(column).cast(pa.int64())
@@ -276,23 +276,24 @@ def _flatten(column: Array) -> tuple[Ints, Array]:
 
 
 def _encode(column: Array) -> tuple[Ints, Array]:
-    """Number the distinct values of a column; -1 for null."""
     if column.nbytes > _LONGEST:
-        column = column.cast(_large(column.type))
+        column = column.cast(_to_large_type(column.type))
     try:
         encoded = column.combine_chunks().dictionary_encode()
     except pa.ArrowNotImplementedError as error:
-        raise InputError(f"a column of type {column.type} cannot serve as a key") from error
+        raise InputError(
+            f"unsupported type {column.type} of a key column: cast it to text or numbers"
+        ) from error
     codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
     return codes.to_numpy(zero_copy_only=False).copy(), encoded.dictionary
 
 
-def _count(counts: Array) -> Ints:
-    """Return the counters of vectors; -1, which no vector holds, for null."""
-    return _int64(counts, "a clock's numbers", null=-1)
+def _read_counts(counts: Array) -> Ints:
+    """Return the counts of clock entries; -1 for null, which no clock holds."""
+    return _to_int64(counts, "a clock's numbers", null=-1)
 
 
-def _int64(array: Array, what: str, null: int = 0) -> Ints:
+def _to_int64(array: Array, what: str, null: int = 0) -> Ints:
     if not (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         raise InputError(f"{what} must be whole numbers, not {array.type}")
     try:
@@ -303,8 +304,7 @@ def _int64(array: Array, what: str, null: int = 0) -> Ints:
     return whole
 
 
-def _offsets(rows: Ints, n: int) -> Ints:
-    """Return where each row's edges begin, for edges sorted by row."""
+def _compute_offsets(rows: Ints, n: int) -> Ints:
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=n), out=offsets[1:])
     return offsets

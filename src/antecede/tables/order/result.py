@@ -1,7 +1,6 @@
-"""Output of `antecede order`: the user's own columns and the added ones.
+"""Output of `antecede order`: the user's columns and the added ones.
 
-A trace from a table keeps all of its columns, names and types; other formats come out in the
-schema. An added column whose name is taken becomes `antecede_NAME`.
+A trace from a table keeps its columns; other formats come out in the schema.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from antecede.errors import InputError
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.trace import NAMES
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack some of the types used here
 pc: Any = pyarrow.compute
 
 TOPIC = "order_topic"
-"""Column made for numbering within topics, dropped afterwards."""
 
 
 class Result(NamedTuple):
@@ -31,47 +29,46 @@ class Result(NamedTuple):
     renamed: dict[str, str]
 
 
-def result_of(ordered: pyarrow.Table, own: pyarrow.Table | None, spec: OrderSpec) -> Result:
+def result_of(ordered: pyarrow.Table, user_table: pyarrow.Table | None, spec: OrderSpec) -> Result:
     """Return events in causal order with the columns that a user expects.
 
-    `ordered` has the schema's columns and those of `spec.added`; `own` the user's columns by
-    `file_order`. Raises InputError as `free_names`.
+    The user's table is by `file_order`. Raises InputError as `free_names`.
     """
-    if own is None:
+    if user_table is None:
         return Result(ordered.select([*NAMES, *spec.written]), {})
-    names = free_names(own.column_names, spec)
-    rows: Any = own.take(ordered["file_order"])
+    names = free_names(user_table.column_names, spec)
+    rows: Any = user_table.take(ordered["file_order"])
     for name, written in names.items():
         rows = rows.append_column(ordered.schema.field(name).with_name(written), ordered[name])
     return Result(rows, {name: written for name, written in names.items() if name != written})
 
 
-def free_names(taken: Sequence[str], spec: OrderSpec) -> dict[str, str]:
-    """Return the name under which each added column is written beside the user's.
+def free_names(user_columns: Sequence[str], spec: OrderSpec) -> dict[str, str]:
+    """Return the name of each added column beside the user's: its own, or `antecede_NAME`.
 
-    Raises InputError when both names of an added column are taken.
+    Raises InputError when both are taken.
     """
     names = {}
     for name in spec.written:
         other = f"antecede_{name}".replace("antecede_antecede", "antecede_order")
-        if name in taken and other in taken:
+        if name in user_columns and other in user_columns:
             raise InputError(f"the table has columns {name} and {other}; rename one of them")
-        names[name] = other if name in taken else name
+        names[name] = other if name in user_columns else name
     return names
 
 
 def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Table, int]:
-    """Return the rows numbered within each topic of each run, by topic, and the number of topics.
+    """Return the rows numbered within each topic of each run, and the number of topics.
 
-    Causes hold across topics. Raises InputError where an event has several topics.
+    Causes hold across topics. Raises InputError for an event with several topics.
     """
     table: Any = ordered
     several = table.filter(pc.greater(pc.list_value_length(table["topics"]), 1))
     if several.num_rows:
         row = several.select(["id", "topics", "source", "line"]).slice(0, 1).to_pylist()[0]
         raise InputError(
-            f"has {len(row['topics'])} topics, so no one position within a topic; leave out "
-            "--topic, or name the one column that tells an event's topic",
+            f"has {len(row['topics'])} topics, but positions within a topic need one: leave out "
+            "--topic, or name one column with the topic",
             path=row["source"],
             line=row["line"],
             record_id=row["id"],
@@ -80,7 +77,7 @@ def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Tabl
     table = table.append_column(TOPIC, pa.array(first, pa.string()))
     by = ("run", TOPIC)
     table = table.sort_by([(name, "ascending") for name in (*by, spec.position)])
-    keys = np.stack([_codes(table[name]) for name in by])
+    keys = np.stack([_encode_column(table[name]) for name in by])
     new = np.ones(table.num_rows, np.bool_)
     new[1:] = (np.diff(keys) != 0).any(axis=0)
     starts = np.flatnonzero(new)
@@ -90,6 +87,6 @@ def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Tabl
     return table.drop_columns([TOPIC]), len(starts)
 
 
-def _codes(column: Any) -> Any:
+def _encode_column(column: Any) -> Any:
     codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
     return codes.to_numpy(zero_copy_only=False)

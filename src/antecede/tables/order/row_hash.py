@@ -1,13 +1,12 @@
-"""64-bit digests of rows, the same as in Spark, which tell repeats from conflicts.
+"""64-bit digests of rows, equal to Spark's, which distinguish repeats from conflicts.
 
 Spark computes `xxhash64` over the columns (seed 42) in the JVM, so contents need not travel to
-Python. Unequal contents have equal digests once in 2**64 pairs and would count as a repeat. Spark's
-hash passes over nulls: (null, "a") and ("a", null) have one digest, as [] and [null]. Content
-digests therefore also cover what is null (`marks` there, `_fold_marks` here). Plain digests are for
-keys, and for streams that began with them.
+Python. Unequal contents have equal digests once in 2**64 pairs and would count as a repeat.
 
-Maps, which Spark does not hash, go by their entries as they stand. Variants go by their text in
-Spark and by their parts here, so which of two conflicting rows of one time comes first may differ.
+Spark's hash skips nulls: (null, "a") and ("a", null) have one digest, as have [] and [null]. So
+content digests also cover nulls. Maps, which Spark does not hash, are hashed by their entries.
+Variants are hashed as text in Spark and by their parts here, so the first of two conflicting rows
+of one time may differ.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ def digests(table: pyarrow.Table) -> Longs:
 
 
 def content_digests(table: pyarrow.Table) -> Longs:
-    """Return the digest of each row over all columns and over what is null, shape (rows,)."""
+    """Return the digest of each row over all columns and their nulls, shape (rows,)."""
     found: Hashes = digests(table).view(np.uint64)
     for column in table.columns:
-        _fold_marks(found, _plain_type(whole(column)))
+        _fold_nulls(found, _unwrap(whole(column)))
     return found.view(np.int64)
 
 
@@ -52,8 +51,7 @@ def whole(column: Any) -> Any:
 
 
 def _fold(h: Hashes, array: Any) -> None:
-    """Fold one column into the digests, row by row; `h` is changed."""
-    array = _plain_type(array)
+    array = _unwrap(array)
     kind = array.type
     if pa.types.is_null(kind):
         return
@@ -64,27 +62,25 @@ def _fold(h: Hashes, array: Any) -> None:
     elif pa.types.is_decimal(kind):
         _fold_decimal(h, array)
     else:
-        _fold_plain(h, array)
+        _fold_scalar(h, array)
 
 
-def _plain_type(array: Any) -> Any:
-    """Return the values of a dictionary or of an extension type."""
+def _unwrap(array: Any) -> Any:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return array.storage if isinstance(array, pyarrow.ExtensionArray) else array
 
 
-def _fold_marks(h: Hashes, array: Any) -> None:
-    """Fold whether each value is null, then the same of what it consists of."""
-    array = _plain_type(array)
+def _fold_nulls(h: Hashes, array: Any) -> None:
+    array = _unwrap(array)
     kind = array.type
     null = array.is_null().to_numpy(zero_copy_only=False)
     hash_ints(h, null.astype(np.uint64), np.ones(len(array), np.bool_))
     if pa.types.is_struct(kind):
         for field in array.flatten():
-            _fold_marks(h, field)
+            _fold_nulls(h, field)
     elif pa.types.is_map(kind) or _is_list(kind):
-        _fold_elements(h, array, _fold_marks)
+        _fold_elements(h, array, _fold_nulls)
 
 
 def _is_list(kind: Any) -> bool:
@@ -93,7 +89,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _fold_struct(h: Hashes, array: Any) -> None:
-    rows = _valid(array).nonzero()[0]
+    rows = _find_valid(array).nonzero()[0]
     some = h[rows]
     for field in array.take(pa.array(rows)).flatten():
         _fold(some, field)
@@ -101,9 +97,8 @@ def _fold_struct(h: Hashes, array: Any) -> None:
 
 
 def _fold_elements(h: Hashes, array: Any, fold: Callable[[Hashes, Any], None]) -> None:
-    """Fold the first elements of all rows, then the second ones, and so on."""
-    sizes = pc.fill_null(pc.cast(pc.list_value_length(_as_list(array)), pa.int64()), 0).to_numpy()
-    values = pc.list_flatten(_as_list(array))
+    sizes = pc.fill_null(pc.cast(pc.list_value_length(_to_list(array)), pa.int64()), 0).to_numpy()
+    values = pc.list_flatten(_to_list(array))
     starts = np.cumsum(sizes) - sizes
     for place in range(int(sizes.max(initial=0))):
         rows = np.flatnonzero(sizes > place)
@@ -112,7 +107,7 @@ def _fold_elements(h: Hashes, array: Any, fold: Callable[[Hashes, Any], None]) -
         h[rows] = some
 
 
-def _as_list(array: Any) -> Any:
+def _to_list(array: Any) -> Any:
     if not pa.types.is_map(array.type):
         return array
     entry = pa.struct([array.type.key_field, array.type.item_field])
@@ -120,53 +115,52 @@ def _as_list(array: Any) -> Any:
 
 
 def _fold_decimal(h: Hashes, array: Any) -> None:
-    """Decimals of up to 18 digits go by their whole number, longer ones by its bytes."""
-    valid, scale = _valid(array), array.type.scale
+    valid, scale = _find_valid(array), array.type.scale
     whole = [0 if v is None else int(v.scaleb(scale, _EXACT)) for v in array.to_pylist()]
     if array.type.precision <= 18:
         hash_longs(h, np.array(whole, np.int64).view(np.uint64), valid)
         return
-    # As java.math.BigInteger.toByteArray: the fewest bytes that also hold the sign.
+    # As java.math.BigInteger.toByteArray: the fewest bytes with the sign.
     sizes = [(w if w >= 0 else ~w).bit_length() // 8 + 1 for w in whole]
     texts = [w.to_bytes(n, "big", signed=True) for w, n in zip(whole, sizes, strict=True)]
-    hash_bytes(h, *_text(pa.array(texts, pa.binary())), valid)
+    hash_bytes(h, *_read_bytes(pa.array(texts, pa.binary())), valid)
 
 
-def _fold_plain(h: Hashes, array: Any) -> None:
-    kind, valid = array.type, _valid(array)
+def _fold_scalar(h: Hashes, array: Any) -> None:
+    kind, valid = array.type, _find_valid(array)
     if pa.types.is_boolean(kind) or pa.types.is_date32(kind):
-        hash_ints(h, _words(array.cast(pa.int32())), valid)
+        hash_ints(h, _to_words(array.cast(pa.int32())), valid)
     elif pa.types.is_integer(kind):
         _fold_integer(h, array)
     elif pa.types.is_floating(kind):
         _fold_float(h, array)
     elif pa.types.is_date64(kind):
-        hash_ints(h, _words(array.cast(pa.date32()).cast(pa.int32())), valid)
+        hash_ints(h, _to_words(array.cast(pa.date32()).cast(pa.int32())), valid)
     elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         micros = pa.duration("us")
         if pa.types.is_timestamp(kind):
             micros = pa.timestamp("us", tz=kind.tz)
-        hash_longs(h, _words(array.cast(micros, safe=False).cast(pa.int64())), valid)
+        hash_longs(h, _to_words(array.cast(micros, safe=False).cast(pa.int64())), valid)
     elif pa.types.is_time(kind):
         nanos = array.cast(pa.time64("us")).cast(pa.time64("ns")).cast(pa.int64())
-        hash_longs(h, _words(nanos), valid)
+        hash_longs(h, _to_words(nanos), valid)
     else:
-        hash_bytes(h, *_text(_as_bytes(array)), valid)
+        hash_bytes(h, *_read_bytes(_to_bytes(array)), valid)
 
 
 def _fold_integer(h: Hashes, array: Any) -> None:
-    kind, valid = array.type, _valid(array)
+    kind, valid = array.type, _find_valid(array)
     if kind.bit_width < 32 or kind == pa.int32():
-        hash_ints(h, _words(array.cast(pa.int32())), valid)
+        hash_ints(h, _to_words(array.cast(pa.int32())), valid)
     elif kind == pa.uint64():  # a decimal of 20 digits to Spark
         _fold_decimal(h, array.cast(pa.decimal128(20, 0)))
     else:
-        hash_longs(h, _words(array.cast(pa.int64())), valid)
+        hash_longs(h, _to_words(array.cast(pa.int64())), valid)
 
 
 def _fold_float(h: Hashes, array: Any) -> None:
-    """Floats go by their bits; both zeros are one, and all that is no number is one."""
-    kind, valid = array.type, _valid(array)
+    """Fold floats by their bits; both zeros are equal, and so are all NaNs."""
+    kind, valid = array.type, _find_valid(array)
     short = kind.bit_width <= 32
     values = pc.fill_null(array.cast(pa.float32() if short else pa.float64()), 0.0).to_numpy()
     values = np.where(np.isnan(values), values.dtype.type(np.nan), values + 0)
@@ -176,8 +170,8 @@ def _fold_float(h: Hashes, array: Any) -> None:
         hash_longs(h, values.view(np.uint64), valid)
 
 
-def _as_bytes(array: Any) -> Any:
-    """Return texts and bytes as they are, and what Spark has no type for as its text."""
+def _to_bytes(array: Any) -> Any:
+    """Return text and bytes unchanged, and values of types that Spark lacks as text."""
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return array.cast(pa.large_string()).cast(pa.large_binary())
@@ -189,18 +183,17 @@ def _as_bytes(array: Any) -> Any:
     return pa.array(texts, pa.binary())
 
 
-def _text(array: Any) -> tuple[ByteArray, Longs]:
-    """Return the bytes of an array of bytes and where each begins; null is empty."""
+def _read_bytes(array: Any) -> tuple[ByteArray, Longs]:
     array = pc.fill_null(array.cast(pa.large_binary()), b"")
     _, ends, data = array.buffers()
     where = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
     return np.frombuffer(data or b"", np.uint8), where
 
 
-def _words(array: Any) -> Hashes:
+def _to_words(array: Any) -> Hashes:
     words: Hashes = pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return words.view(np.uint64)
 
 
-def _valid(array: Any) -> Any:
+def _find_valid(array: Any) -> Any:
     return array.is_valid().to_numpy(zero_copy_only=False)

@@ -1,8 +1,7 @@
-"""Status, identity, time, ties and causes of rows as values, row by row.
+"""Status, id, time, ties and causes of rows as values, row by row.
 
-`tables.order.keys` numbers identities over a whole table. Where no table holds all rows, identities
-and causes are (text, count) pairs; equal text is equal identity, as every column of keys has the
-form of `tables.order.key_types`.
+Where no table holds all rows, ids and causes are (text, count) pairs. Equal text is an equal id,
+because every column of keys has the common form of `tables.order.key_types`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.order.keys import Keys, code, goes_by_value, keys_of, tie_columns
+from antecede.tables.order.keys import RowKeys, code, goes_by_value, keys_of, read_tie_columns
 from antecede.tables.order.spec import OrderSpec, Status
 from antecede.tables.order.table import times_of
 
@@ -24,9 +23,8 @@ pc: Any = pyarrow.compute
 def control(table: pyarrow.Table, spec: OrderSpec) -> Any:
     """Return one struct a row: status, a, n, t, tie0, tie1, ..., causes.
 
-    `status` is the number of a status (`tables.order.keys.code`); `a` and `n` are the identity
-    within the group, null where the status is not ORDERED; `t` is the time in its own unit, or
-    null; ties are the columns of `tie_names`; `causes` has (a, n, required) in the order given.
+    `a` and `n` are the identity within the group, null where the status is not ORDERED; `t` is the
+    time in its own unit, or null; `causes` has (a, n, required), in the order given.
     """
     keys = keys_of(table, spec)
     good = keys.status == code(Status.ORDERED)
@@ -39,8 +37,8 @@ def control(table: pyarrow.Table, spec: OrderSpec) -> Any:
         "a": text.take(pa.array(own, mask=~good)),
         "n": pa.array(keys.count, mask=~good),
         "t": pa.array(time, mask=~timed),
-        **ties(table, spec),
-        "causes": _causes(keys, text),
+        **make_ties(table, spec),
+        "causes": _make_causes(keys, text),
     }
     return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
@@ -50,9 +48,9 @@ def control_type(table: pyarrow.Table, spec: OrderSpec) -> Any:
     return control(table.slice(0, 0), spec).type
 
 
-def ties(table: pyarrow.Table, spec: OrderSpec) -> dict[str, Any]:
-    """Return the columns that break ties, by name; an id that goes by its text is `a` itself."""
-    found = tie_columns(table, spec)
+def make_ties(table: pyarrow.Table, spec: OrderSpec) -> dict[str, Any]:
+    """Return the columns that break ties, by name; empty where `a` itself breaks them."""
+    found = read_tie_columns(table, spec)
     if spec.id is not None and not goes_by_value(found[0].type):
         return {}
     return {
@@ -62,11 +60,11 @@ def ties(table: pyarrow.Table, spec: OrderSpec) -> dict[str, Any]:
 
 
 def tie_names(kind: Any) -> list[str]:
-    """Return the fields of a `control_type` by which rows of one time go."""
+    """Return the fields of the metadata type that order rows of one time."""
     return [field.name for field in kind if field.name.startswith("tie")] or ["a"]
 
 
-def _causes(keys: Keys, text: Any) -> Any:
+def _make_causes(keys: RowKeys, text: Any) -> Any:
     fields = [text.take(pa.array(keys.label)), pa.array(keys.cause_count), pa.array(keys.required)]
     entries = pa.StructArray.from_arrays(fields, ["a", "n", "required"])
     return pa.ListArray.from_arrays(pa.array(keys.offsets.astype(np.int32)), entries)

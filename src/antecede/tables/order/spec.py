@@ -1,16 +1,15 @@
 """Specification of a causal order: columns and policies, the same for every engine.
 
-Causes come in one of three ways, never mixed in one spec:
+Exactly one kind of columns gives the causes:
 
-declared      `id` names a row, the `after` columns name its causes (a value or an array).
-vector clock  `clock` holds the event's vector, `member` its maker. The identity is
-              (member, clock[member]); the causes are (m, clock[m]) for every other m and the
-              member's event before. `waited_for` and `missing` hold "member:count".
-FIFO          `sender` and `seq`: the cause of number n is number n - 1 of the same sender,
-              written "sender:n-1"; numbers up to `first_seq` need nothing before them.
+- declared: `id` names a row, the `after` columns name its causes (a value or an array)
+- vector clock: `clock` is the event's vector, `member` its process. The identity is (member,
+  clock[member]). The causes are (m, clock[m]) of every other m, and the member's preceding event,
+  written "member:count".
+- FIFO: `sender` and `seq`. The cause of number n is number n - 1 of the same sender, written
+  "sender:n-1". Numbers up to `first_seq` have no cause.
 
-Rows of different `group` values never wait for each other. Batch, stream and local engine add the
-same six columns.
+Rows of different `group` values never wait for each other.
 """
 
 from __future__ import annotations
@@ -28,64 +27,64 @@ from antecede.tables.order.durations import duration_ms
 
 
 class Status(StrEnum):
-    """Value of the status column: what became of a row. No input row is ever left out."""
+    """Value of the status column. The output has every input row."""
 
     ORDERED = "ordered"
-    """Has a position; every cause has one before it."""
+    """Has a position; every cause precedes it."""
     MISSING_CAUSE = "missing_cause"
-    """Has a position, but a cause is nowhere in the data (stream: did not come in time)."""
+    """Has a position, but a cause is nowhere in the data (stream: not within `patience`)."""
     DUPLICATE = "duplicate"
-    """Set aside: a row with this identity and the same content has come already."""
+    """Excluded: repeats a row of the same identity and content."""
     CONFLICT = "conflict"
-    """Set aside: a row with this identity but other content has come already."""
-    SELF_PARENT = "self_parent"
-    """Set aside: names itself as its cause."""
+    """Excluded: repeats an identity with other content."""
+    SELF_CAUSE = "self_cause"
+    """Excluded: names itself as its cause."""
     CYCLE = "cycle"
-    """Set aside: is its own cause by way of other rows."""
+    """Excluded: is its own cause through other rows."""
     NULL_KEY = "null_key"
-    """Set aside: no id (member, sender, number; blanks are none) or no group."""
+    """Excluded: no id (member, sender, number; blanks are none) or no group."""
     BAD_CLOCK = "bad_clock"
-    """Set aside: the vector lacks its own member's entry, or an entry is negative or null."""
+    """Excluded: the vector lacks its own member's entry, or an entry is negative or null."""
     LATE = "late"
     """Stream: came after rows that need it were released without it; has a position."""
     DROPPED = "dropped"
-    """Stream, `missing="drop"`: set aside, a cause did not come in time."""
+    """Stream, `on_missing="drop"`: excluded, a cause did not come within `patience`."""
     RESTARTED = "restarted"
-    """Stream, `remember=`: the first row of a group that was forgotten; has position 0 again."""
+    """Stream, `state_ttl=`: the first row of a forgotten group; has position 0 again."""
 
 
 POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE, Status.RESTARTED)
-"""The statuses of rows that have a position; all others have none."""
+"""Statuses of rows that have a position; all others have none."""
 
 MissingPolicy = Literal["hold", "release", "drop"]
-OverHeld = Literal["fail", "release", "drop"]
+OverflowPolicy = Literal["fail", "release", "drop"]
 TimeUnit = Literal["s", "ms", "us", "ns"]
-GiantPolicy = Literal["auto", "always", "never"]
+LargeGroupPolicy = Literal["auto", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
 class OrderSpec:
-    """Columns that tell causes, policies, and the names of the columns to add.
+    """Columns of causes, policies, and names of the added columns.
 
-    `time` orders arrivals and breaks ties (then the id does); a timestamp gives `waited_ms`, an
-    integer column only with `time_unit`. `missing` and `patience` are for streams: in a batch an
-    absent cause counts as satisfied and the row is marked. `patience` and `remember` are text with
-    units ("10 minutes", "90 s") or a timedelta. `content` lists the columns that tell a repeated
-    row from a conflicting one (None: all but `time`).
+    `time` orders arrivals and breaks ties (the id does so next). A timestamp also gives
+    `waited_ms`; an integer column only with `time_unit`. `content` lists the columns that
+    distinguish a repeat from a conflict (default: all but `time`). Streams only; durations are text
+    ("90 s") or a timedelta:
 
-    `shards` is the number of partitions (None: the session's); in a stream that of pieces of state,
-    fixed for good (None: that of `checkpoint`; a new stream with groups gets the session's
-    partitions, doubled until they are 32 or more). `remember` is how long a stream knows an id
-    after its release (None: for good), and a group, or a member of clocks and numbers, after its
-    last row. `max_held` bounds the rows that a stream holds back (None: no limit), with groups in
-    equal parts per shard. `over_held` is the fate of the oldest beyond it: "fail" stops the query,
-    "release" and "drop" are those of `missing`. `checkpoint` is the query's checkpoint folder,
-    whose content is compared with this spec before the start. `metrics` is the name under which a
-    stream's figures are observed (None: not at all).
+    - `on_missing`: "hold" a row until its causes come, or "release" or "drop" it after `patience`
+      (batch: a missing cause counts as satisfied)
+    - `state_ttl`: time that ids are known after their release, and groups and members after their
+      last row (None: no limit)
+    - `max_held_rows`: limit of held rows (None: no limit), divided among shards with groups
+    - `on_overflow`: beyond the limit "fail" the query, or "release" or "drop" the oldest rows
+    - `checkpoint`: the query's checkpoint folder, compared with this spec before the start
+    - `metrics`: name under which metrics are observed (None: not at all)
 
-    `giant` and `rows_a_task` are for Spark batches: groups of more rows than that ("always": all)
-    are ordered by a fixpoint over joins, the others ("never": all) each in one task. Raises
-    InputError when the columns do not make up exactly one of the three ways.
+    `shards` is the number of partitions (default: the session's). In a stream it is fixed (default:
+    as in `checkpoint`, else, with groups, doubled to at least 32). Spark batches order groups of
+    more than `max_rows_per_task` rows by a fixpoint over joins, others in one task each.
+    `large_groups` "always" does so with every group, "never" with none. Raises InputError unless
+    the columns of causes are exactly one kind.
     """
 
     id: str | None = None
@@ -98,29 +97,29 @@ class OrderSpec:
     first_seq: int = 1
     time: str | None = None
     time_unit: TimeUnit | None = None
-    missing: MissingPolicy = "hold"
+    on_missing: MissingPolicy = "hold"
     patience: str | dt.timedelta = "10 minutes"
     shards: int | None = None
-    remember: str | dt.timedelta | None = None
-    max_held: int | None = 10_000_000
-    over_held: OverHeld = "fail"
+    state_ttl: str | dt.timedelta | None = None
+    max_held_rows: int | None = 10_000_000
+    on_overflow: OverflowPolicy = "fail"
     checkpoint: str | None = None
     metrics: str | None = "antecede"
     content: tuple[str, ...] | None = None
-    giant: GiantPolicy = "auto"
-    rows_a_task: int = 4_000_000
+    large_groups: LargeGroupPolicy = "auto"
+    max_rows_per_task: int = 4_000_000
     position: str = "position"
     waited_for: str = "waited_for"
-    missing_causes: str = "missing"
+    missing_causes: str = "missing_causes"
     waited_ms: str = "waited_ms"
     released_at: str = "released_at"
     status: str = "antecede_status"
 
     def __post_init__(self) -> None:
-        for what in ("after", "content"):  # one name is as good as a tuple of one
+        for what in ("after", "content"):  # text means a tuple of one name
             if isinstance(getattr(self, what), str):
                 object.__setattr__(self, what, (getattr(self, what),))
-        self._check_kinds()
+        self._check_types()
         ways = {
             "id and after": (self.id, self.after),
             "clock and member": (self.clock, self.member),
@@ -130,22 +129,22 @@ class OrderSpec:
         if len(begun) != 1 or not all(ways[begun[0]]):
             given = f"parts of: {', '.join(begun)}" if begun else "none"
             raise InputError(f"give exactly one of {' / '.join(ways)} in full; given {given}")
-        if self.over_held != "fail" and self.max_held is None:
-            raise InputError("over_held says what becomes of rows beyond max_held: give that, too")
+        if self.on_overflow != "fail" and self.max_held_rows is None:
+            raise InputError("on_overflow has no effect without max_held_rows: give both")
         if self.first_seq != 1 and self.sender is None:
-            raise InputError("first_seq says where a sender's numbers begin: give sender and seq")
+            raise InputError("first_seq has no effect without sender and seq: give them, too")
         if self.time_unit is not None and self.time is None:
-            raise InputError("time_unit is the unit of the column time: give time, too")
+            raise InputError("time_unit has no effect without time: give time, too")
         duration_ms(self.patience, "patience")
-        if self.remember is not None:
-            duration_ms(self.remember, "remember")
+        if self.state_ttl is not None:
+            duration_ms(self.state_ttl, "state_ttl")
         if len(set(self.added)) != len(self.added):
             raise InputError(f"the added columns need distinct names, not {self.added}")
 
-    def _check_kinds(self) -> None:
-        """Refuse columns that are not names, and values of other types or sets."""
-        one = ("id", "group", "clock", "member", "sender", "seq", "time")
-        given = [(f, getattr(self, f)) for f in one if getattr(self, f) is not None]
+    def _check_types(self) -> None:
+        """Raise InputError for column names and values of other types or sets."""
+        single = ("id", "group", "clock", "member", "sender", "seq", "time")
+        given = [(f, getattr(self, f)) for f in single if getattr(self, f) is not None]
         given += [("after", name) for name in self.after]
         given += [("content", name) for name in self.content or ()]
         names = ("position", "waited_for", "missing_causes", "waited_ms", "released_at", "status")
@@ -153,8 +152,8 @@ class OrderSpec:
         for what, name in given:
             if not isinstance(name, str) or not name:
                 kind = type(name).__name__
-                raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
-        for what in ("first_seq", "shards", "max_held", "rows_a_task"):
+                raise InputError(f"{what} must be a column name (text), not {kind}")
+        for what in ("first_seq", "shards", "max_held_rows", "max_rows_per_task"):
             number = getattr(self, what)
             if number is None:
                 continue
@@ -167,9 +166,9 @@ class OrderSpec:
             if name is not None and (not isinstance(name, str) or not name):
                 raise InputError(f"{what} must be text, not {name!r}")
         for what, values in (
-            ("missing", MissingPolicy),
-            ("over_held", OverHeld),
-            ("giant", GiantPolicy),
+            ("on_missing", MissingPolicy),
+            ("on_overflow", OverflowPolicy),
+            ("large_groups", LargeGroupPolicy),
             ("time_unit", TimeUnit),
         ):
             *others, last = get_args(values)
@@ -179,15 +178,14 @@ class OrderSpec:
 
     @property
     def added(self) -> tuple[str, str, str, str, str, str]:
-        """Names of the added columns: position, waited_for, missing_causes, waited_ms, released_at,
-        status.
+        """Names of the six added columns. All but the status are null for rows without a position.
 
-        Their types: 64-bit integer from 0 within the group; two arrays of strings; 64-bit float,
-        milliseconds; that of `time` (a timestamp for dates, and without times); string. Waits and
-        releases are null without times, or with numbers that have no `time_unit`. All but the
-        status are null where the row has no position. `waited_for` has the causes that came out
-        later than the row came, `missing` those that had not come when the row went (in a batch:
-        nowhere).
+        - `position`: 64-bit integer from 0 within the group
+        - `waited_for`: array of strings, causes that were released after the row came
+        - `missing_causes`: array of strings, causes absent at the release (batch: nowhere)
+        - `waited_ms`: 64-bit float; null without times, or for numbers without `time_unit`
+        - `released_at`: type of `time` (a timestamp for dates and without times), or null
+        - `status`: string
         """
         return (
             self.position,
@@ -200,54 +198,54 @@ class OrderSpec:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """Names of the added columns that a command writes: `released_at` is for watermarks."""
+        """Names of the added columns that a command writes: all but `released_at`."""
         return tuple(name for name in self.added if name != self.released_at)
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the input columns that the spec reads, each once, without those of `content`."""
+        """Names of the input columns that the spec reads, without those of `content`."""
         single = (self.id, self.group, self.clock, self.member, self.sender, self.seq, self.time)
         names = [name for name in single if name is not None]
         return tuple(dict.fromkeys([*names, *self.after]))
 
     def content_of(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns that tell a repeated row from a conflicting one."""
+        """Return the columns that distinguish a repeat from a conflict."""
         if self.content is not None:
             return list(self.content)
         return [name for name in columns if name != self.time] or list(columns)
 
     @property
     def ways(self) -> str:
-        """The columns that tell causes, in words."""
+        """Columns of causes, as text for messages."""
         names = [*self.after] if self.id else [self.clock, self.member, self.sender, self.seq]
         return ", ".join(f"column {name}" for name in names if name is not None)
 
     def check_batch(self) -> None:
         """Raise InputError for a policy that a batch cannot follow."""
-        if self.missing == "drop":
+        if self.on_missing == "drop":
             raise InputError(
-                "missing='drop' is for streams: in a batch a row without its cause is kept and "
+                "on_missing='drop' is for streams: in a batch a row without its cause is kept and "
                 f"marked; filter on {self.status} = '{Status.MISSING_CAUSE}'"
             )
 
     def check_stream(self) -> None:
-        """Raise InputError for a choice that a stream cannot follow; warn of one without effect."""
+        """Raise InputError for a batch option; warn about a patience without effect."""
         fields = type(self).__dataclass_fields__
-        if self.missing == "hold" and self.patience != fields["patience"].default:
+        if self.on_missing == "hold" and self.patience != fields["patience"].default:
             warnings.warn(
-                f"patience={self.patience!r} has no effect with missing='hold', where rows wait "
-                "for ever: choose missing='release' or 'drop', or leave patience out",
+                f"patience={self.patience!r} has no effect with on_missing='hold', where rows wait "
+                "without limit: choose on_missing='release' or 'drop', or leave patience out",
                 stacklevel=2,
             )
         given = [
             name
-            for name in ("giant", "rows_a_task")
+            for name in ("large_groups", "max_rows_per_task")
             if getattr(self, name) not in (fields[name].default, "never")
         ]
         if given:
             raise InputError(
-                f"{' and '.join(given)} is for batches: a stream keeps a group in one shard, and "
-                "counts nothing before it runs"
+                f"{' and '.join(given)} is for batches: a stream keeps each group in one shard; "
+                "leave it out"
             )
 
     def check_columns(self, columns: Sequence[str]) -> None:
@@ -260,7 +258,7 @@ class OrderSpec:
             raise InputError(f"no column {', '.join(absent)}; there are {', '.join(columns)}{hint}")
         twice = [name for name, count in Counter(columns).items() if count > 1]
         if twice:
-            raise InputError(f"two columns are called {', '.join(twice)}: rename one of them")
+            raise InputError(f"two columns have the name {', '.join(twice)}: rename one of them")
         taken = [name for name in self.added if name in columns]
         if taken:
             raise InputError(

@@ -1,9 +1,8 @@
-"""A trace in causal order: the work of `antecede order` between reading and writing.
+"""Traces in causal order: the steps of `antecede order` between reading and writing.
 
 Events and causes are those of an audit (`tables.trace.rows`). Vector-clock logs are ordered by
-their clocks, other traces by declared parents, each `run` by itself. Ties are broken by the first
-known of the trace's times (`TIMES`, else file order), then by identity. Either engine gets the same
-events and gives the same table. Rows without a position go to the quarantine, with a reason.
+their clocks, other traces by declared causes, each `run` by itself. Both engines return the same
+table. Rows without a position go to the quarantine, with a reason.
 """
 
 from __future__ import annotations
@@ -35,20 +34,18 @@ from antecede.tables.trace import (
     refuse,
 )
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack some of the types used here
 pc: Any = pyarrow.compute
 
 TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "ingest")
-"""Columns that may break ties, best first; after them `file_order`."""
+"""Columns that may break ties, best first; `file_order` is the last resort."""
 UNTIMED = ("ingest", "file_order")
-"""Columns that give an order but no duration."""
 RUN, VECTOR = "order_run", "order_vector"
-"""Columns made for ordering and dropped afterwards."""
 
 REASONS = {
     Status.DUPLICATE: "the same identity came before",
     Status.CONFLICT: "the same identity came before, with other content",
-    Status.SELF_PARENT: "names itself as its cause",
+    Status.SELF_CAUSE: "names itself as its cause",
     Status.CYCLE: "is its own cause, by way of others",
     Status.NULL_KEY: "no member",
     Status.BAD_CLOCK: "the clock lacks the event's own member, or holds a bad number",
@@ -63,16 +60,16 @@ SEQ_REASONS = {
 
 
 def reason_of(status: str, spec: OrderSpec) -> str:
-    """Return why a row without a position has none."""
+    """Return why a row has no position."""
     return (REASONS if spec.sender is None else SEQ_REASONS)[Status(status)]
 
 
 Engine = Callable[[pyarrow.Table, OrderSpec], tuple[pyarrow.Table, bool]]
-"""Adds the columns of a spec to a table, rows in any order; see `order_rows`."""
+"""Function that adds the columns of a spec to a table; see `order_rows`."""
 
 
 class Prepared(NamedTuple):
-    """Distinct events with the spec that orders them, and the rows that are none."""
+    """Distinct events with the spec that orders them, and the rows that are no events."""
 
     events: pyarrow.Table
     spec: OrderSpec
@@ -81,13 +78,13 @@ class Prepared(NamedTuple):
     receipts: int
     deliveries: int
     causes: Causes
-    """What events declared beside causes, and what is left out of these."""
+    """Counts of names among the causes that are left out."""
     source: str
     """Source of causality of the order: a constant of `antecede.tables.trace.evidence`."""
 
 
 class Ordered(NamedTuple):
-    """Events in causal order, by (run, position), and rows set aside with reasons."""
+    """Events in causal order, by (run, position), and excluded rows with reasons."""
 
     events: pyarrow.Table
     quarantine: pyarrow.Table
@@ -96,29 +93,30 @@ class Ordered(NamedTuple):
 def prepare(
     trace: Trace,
     by: str | None = None,
-    clocked: bool | None = None,
-    known: Collection[str] | None = None,
+    use_clocks: bool | None = None,
+    filled_columns: Collection[str] | None = None,
 ) -> Prepared:
-    """Choose events, the way to tell causes, and the column that breaks ties (`by`).
+    """Choose events, the source of causality, and the column that breaks ties (`by`).
 
-    `by` may also be "seq": then each member's own numbers tell its program order. `clocked`,
-    `known` (columns with any value): of the whole, where this is a part of a trace. Raises
-    InputError when the trace knows no value of `by`.
+    With `by="seq"` each member's own numbers define its program order. Raises InputError when no
+    event has a value of `by`.
     """
     table = conform(trace.events)
     if by == SEQ:
-        clocked = False
-    clocked = _clocked(table, trace.format) if clocked is None else clocked
-    rows = distinct(table, clocked)
+        use_clocks = False
+    use_clocks = _has_clocks(table, trace.format) if use_clocks is None else use_clocks
+    rows = distinct(table, use_clocks)
     events: Any = rows.events
     if by == SEQ and not evidence.has_sequence(events):
         raise InputError(UNTOLD)
-    if known is None:
-        known = {name for name in events.column_names if events[name].null_count < len(events)}
-    spec = spec_of(clocked, known, by)
+    if filled_columns is None:
+        filled_columns = {
+            name for name in events.column_names if events[name].null_count < len(events)
+        }
+    spec = spec_of(use_clocks, filled_columns, by)
     if spec.group:
         events = events.append_column(RUN, pc.fill_null(events["run"], ""))
-    if clocked:
+    if use_clocks:
         lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
         vectors = pa.StructArray.from_arrays(lists, ["members", "counts"])
         events = events.append_column(VECTOR, vectors)
@@ -131,11 +129,11 @@ def prepare(
         rows.receipts,
         rows.deliveries,
         rows.causes.with_read(trace.details),
-        source_of(events, spec, trace.format),
+        find_source(events, spec, trace.format),
     )
 
 
-def source_of(events: Any, spec: OrderSpec, format: str) -> str:
+def find_source(events: Any, spec: OrderSpec, format: str) -> str:
     """Return the source of causality that distinct events support under a spec."""
     if spec.sender is not None:
         return evidence.SEQUENCE
@@ -160,40 +158,41 @@ def order_trace(prepared: Prepared, engine: Engine = order_rows) -> Ordered:
     return Ordered(good, pyarrow.concat_tables(aside))
 
 
-def refuse_empty(placed: int, reasons: Mapping[str, int], aside: Path) -> None:
-    """Raise InputError where no event has a place in the order; `aside` holds them all."""
-    if not placed:
+def refuse_empty(ordered: int, reasons: Mapping[str, int], aside: Path) -> None:
+    """Raise InputError if no event has a position."""
+    if not ordered:
         named = "; ".join(f"{count:,} x {reason}" for reason, count in reasons.items())
         raise InputError(
-            f"no event has a place in the order: all rows are set aside ({named}); see them in "
-            f"{aside}"
+            f"no event has a position: all rows are quarantined ({named}); see {aside}"
         )
 
 
-def _clocked(table: Any, format: str) -> bool:
-    """Return whether clocks, not parents, tell causes; the rule of audits."""
+def _has_clocks(table: Any, format: str) -> bool:
+    """Return whether clocks, not declared causes, are the source of causality, as in audits."""
     if format == "shiviz":
         return True
     clocks = table["clock_members"].null_count < len(table)
     return clocks and not pc.sum(pc.list_value_length(table["parents"])).as_py()
 
 
-def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
-    """Return the specification of a trace's order; `known` are the columns with any value.
+def spec_of(use_clocks: bool, filled_columns: Collection[str], by: str | None) -> OrderSpec:
+    """Return the specification of a trace's order, given the columns with any value.
 
-    The engine makes the columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists)
-    where the spec names them. Raises InputError when no event has a value of `by`.
+    The engine makes the columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists).
+    Raises InputError when no event has a value of `by`.
     """
-    times = [name for name in (*TIMES, "file_order") if name in known]
+    times = [name for name in (*TIMES, "file_order") if name in filled_columns]
     if by == SEQ:
         by = None
         columns: dict[str, Any] = {"sender": "member", "seq": "seq", "content": ("id", *CONTENT)}
-    elif clocked:
+    elif use_clocks:
         columns = {"clock": VECTOR, "member": "member", "content": CONTENT}
     else:
         columns = {"id": "id", "after": ("parents",), "content": CONTENT}
     if by is not None and by not in times:
-        raise InputError(f"no event has a value of {by}; known are {', '.join(times)}")
+        raise InputError(f"no event has a value of {by}; choose from {', '.join(times)}")
     time = by or (times[0] if times else "file_order")
     unit: Any = None if time in UNTIMED else "ns"
-    return OrderSpec(group=RUN if "run" in known else None, time=time, time_unit=unit, **columns)
+    return OrderSpec(
+        group=RUN if "run" in filled_columns else None, time=time, time_unit=unit, **columns
+    )

@@ -30,7 +30,7 @@ _OF_PAIRS: Final = ("of", "against", "least_shift_ns", "violations", "edges")
 
 
 # Notes of `Causality` that an audit has in more words: ends of two, and a part of another one.
-_TOLD: Final = (NO_EVENTS, "does not have: what came before these is not known")
+_TOLD: Final = (NO_EVENTS, ", so earlier events are unknown")
 _SEVERAL: Final = " several ids in one"
 
 

@@ -1,7 +1,7 @@
-"""The rule of causal release in plain Python: dictionaries and sets, one row after the other.
+"""Rules of causal release in plain Python, row by row.
 
-What `antecede.tables.order.stream.shard.Shard` does in compiled code over packed arrays, written to
-be read. Tests feed both the same batches and compare every row, status, position and wait.
+Tests feed `antecede.tables.order.stream.shard.Shard` and this reference the same batches, and
+compare every row, status, position and wait.
 """
 
 from __future__ import annotations
@@ -25,14 +25,11 @@ from antecede.tables.order.stream.kernels.rows import (
 from antecede.tables.order.stream.types import ShardPlan
 
 Key = tuple[bytes, bytes, int]
-"""Group, name (id or member) and number (0 for ids): the identity of a row."""
+"""Identity of a row: group, name (id or member) and number (0 for ids)."""
 
 
 class Item(NamedTuple):
-    """One new row: its identity, causes (name, number), time and content; `row` is the caller's.
-
-    `invalid` is 0, or the status of a row that has no identity.
-    """
+    """New row; `invalid` is 0, or the status of a row without an identity."""
 
     row: Any
     group: bytes
@@ -52,13 +49,13 @@ class Item(NamedTuple):
         return tuple((self.group, name, count) for name, count in dict.fromkeys(self.causes))
 
     def tie(self, numbers: bool) -> tuple[Any, ...]:
-        """The rule for rows that may go at the same time; `numbers`: names go by their value."""
+        """Return the key that orders rows of one release; `numbers`: names go by their value."""
         value = Decimal(self.name.decode()) if numbers else 0
         return (self.time == NO_TIME, self.time, value, self.name, self.number, self.digest)
 
 
 class Left(NamedTuple):
-    """A row that leaves: its status, position (or -1), wait (or -1) and what it waited for."""
+    """Row that leaves: status, position (or -1), wait (or -1) and awaited causes."""
 
     row: Any
     status: int
@@ -67,11 +64,11 @@ class Left(NamedTuple):
     waited_for: tuple[tuple[bytes, int], ...]
     missing: tuple[tuple[bytes, int], ...] = ()
     released: int = NO_TIME
-    """The clock at the release; NO_TIME for rows set aside."""
+    """Clock at the release; NO_TIME for excluded rows."""
 
 
 class _Waiting:
-    """A row that is held back: its place in the step, and what it waited for or gave up."""
+    """Held row: its place in the step, its awaited and its abandoned causes."""
 
     def __init__(self, item: Item, arrived: int, place: int) -> None:
         self.item = item
@@ -80,7 +77,7 @@ class _Waiting:
         self.waited: set[Key] = set()
         self.given: set[Key] = set()
         self.settled: dict[Key, int] = {}
-        """Causes that were out before this step, and when they were released."""
+        """Causes that were released before this step, and their releases."""
         self.late = False
 
     @property
@@ -89,7 +86,7 @@ class _Waiting:
 
 
 class Reference:
-    """The same interface as `Shard`, over Python objects; nothing is ever packed."""
+    """Reference with the interface of `Shard`, over Python objects."""
 
     def __init__(self, plan: ShardPlan) -> None:
         self.plan = plan
@@ -100,7 +97,7 @@ class Reference:
         self.given_up: set[Key] = set()
         self.content: dict[Key, int] = {}
         self.stamp: dict[Key, int] = {}
-        """When something was last learnt of an identity (a group, a member): what ages."""
+        """Time of the last change of an identity, a group or a member, for its expiry."""
         self.next: dict[bytes, int] = {}
         self.group_stamp: dict[bytes, int] = {}
         self.anew: set[bytes] = set()
@@ -112,9 +109,9 @@ class Reference:
         self._cutoff = NO_TIME
 
     def step(self, items: list[Item], now: int = NO_TIME) -> list[Left]:
-        """Take in a micro-batch; return the rows with a position in order, then the others.
+        """Process a micro-batch; return the rows with a position in order, then the others.
 
-        Raises InputError when more rows would be held than may be; the step is undone then.
+        Raises InputError, and undoes the step, when too many rows would be held.
         """
         self.before, self.clock = self.clock, max(self.clock, now)
         self._gone, self._depth, self._now = {}, {}, {}
@@ -124,8 +121,8 @@ class Reference:
         out = self._drain()
         self._cycles()
         out += self._by_policy(self.plan.policy)
-        while 0 <= self.plan.max_held < len(self.held):
-            out += self._make_room()
+        while 0 <= self.plan.max_held_rows < len(self.held):
+            out += self._end_patience()
         if not self.plan.timed:
             for key in new & self.held.keys():
                 waiting = self.held[key]
@@ -142,22 +139,22 @@ class Reference:
                 out += self._drain()
         return out
 
-    def _make_room(self) -> list[Left]:
-        """Let patience end for the oldest rows, as many as are too many."""
-        if self.plan.over_held == "fail" or self.clock == NO_TIME:
+    def _end_patience(self) -> list[Left]:
+        """End the patience of the oldest rows beyond the limit."""
+        if self.plan.on_overflow == "fail" or self.clock == NO_TIME:
             raise InputError("too many rows held")
-        over = len(self.held) - self.plan.max_held
+        over = len(self.held) - self.plan.max_held_rows
         later = sorted(w.arrived for w in self.held.values() if w.arrived > self._cutoff)
         if not later:
             raise InputError("rows wait for rows that wait")
         self._cutoff = later[min(over, len(later)) - 1]
-        return self._by_policy(self.plan.over_held)
+        return self._by_policy(self.plan.on_overflow)
 
     def _forget(self, items: list[Item]) -> None:
-        """Forget what is older than `remember` at the clock before this step."""
-        if self.plan.remember < 0 or self.before == NO_TIME:
+        """Delete entries older than `state_ttl` at the clock before this step."""
+        if self.plan.state_ttl < 0 or self.before == NO_TIME:
             return
-        limit = self.before - self.plan.remember
+        limit = self.before - self.plan.state_ttl
         members = {key[:2] for key in self.held}
         for key in list(self.stamp):
             by = self.stamp[key]
@@ -176,15 +173,15 @@ class Reference:
             if by != NO_TIME and by < limit:
                 self.next[group] = 0
                 self.anew.discard(group)
-                if by >= limit - self.plan.remember:
+                if by >= limit - self.plan.state_ttl:
                     self.anew.add(group)
 
     def _settle(self) -> None:
-        """Keep of causes that are out what rows held back need of them."""
+        """Keep the facts of released causes that held rows need."""
         for waiting in self.held.values():
             for cause in waiting.open:
                 if cause in self.released:
-                    at = self._released_at(cause) if self.plan.timed else NO_TIME
+                    at = self._find_release(cause) if self.plan.timed else NO_TIME
                     waiting.settled[cause] = at
                     if self.plan.timed and at > waiting.item.time > NO_TIME:
                         waiting.waited.add(cause)
@@ -192,14 +189,14 @@ class Reference:
             self._fold()
 
     def _fold(self) -> None:
-        """Of a run of numbers only the last one's release and content are known."""
+        """Keep only the last number's release and content of each range."""
         for group, name, number in self.released:
             if (group, name, number + 1) in self.released:
                 self.released[group, name, number] = NO_TIME
                 self.content.pop((group, name, number), None)
 
     def _admit(self, items: list[Item], before: int) -> set[Key]:
-        """Hold every row that stands for a new identity; the first by the tie rule does."""
+        """Hold every row that represents a new identity, by the tie rule."""
         for place, waiting in enumerate(self.held.values()):
             waiting.place = place
         old = len(self.held)
@@ -219,7 +216,7 @@ class Reference:
                 arrived = self._arrival(item, before)
                 waiting = self.held[item.key] = _Waiting(item, arrived, old + index)
                 waiting.late = item.key in self.given_up
-                self._seen(item)
+                self._is_known(item)
                 continue
             status = item.invalid
             if not status:
@@ -232,7 +229,7 @@ class Reference:
             self._gone[old + index] = Left(item.row, status, -1, -1, ())
         return set(best)
 
-    def _seen(self, item: Item) -> None:
+    def _is_known(self, item: Item) -> None:
         self.group_stamp[item.group] = self.clock
         self.member_stamp[item.group, item.name] = self.clock
 
@@ -243,13 +240,13 @@ class Reference:
 
     def _set_aside(self, key: Key, status: int) -> None:
         waiting = self.held.pop(key)
-        self._seen(waiting.item)
+        self._is_known(waiting.item)
         self.aside.add(key)
         self.stamp[key] = self.clock
         self._gone[waiting.place] = Left(waiting.item.row, status, -1, -1, ())
 
     def _drain(self) -> list[Left]:
-        """Release, again and again, the first by (r, d, tie rule) of all rows that may go."""
+        """Release, repeatedly, the first deliverable row by (r, d, tie rule)."""
         out: list[Left] = []
         while True:
             free = [
@@ -262,33 +259,37 @@ class Reference:
             out.append(self._release(min(free, key=self._rank)))
 
     def _rank(self, waiting: _Waiting) -> tuple[Any, ...]:
-        return (*self._lifted(waiting), *waiting.item.tie(self.plan.numbers), waiting.place)
+        return (
+            *self._compute_release(waiting),
+            *waiting.item.tie(self.plan.numbers),
+            waiting.place,
+        )
 
-    def _lifted(self, waiting: _Waiting) -> tuple[int, int]:
-        """Return when a row is released, and its depth among those of that time in this step."""
+    def _compute_release(self, waiting: _Waiting) -> tuple[int, int]:
+        """Return the release of a row, and its depth among those of that time in this step."""
         item = waiting.item
-        causes = {c: self._released_at(c) for c in waiting.open}
+        causes = {c: self._find_release(c) for c in waiting.open}
         given = [min(waiting.arrived + self.plan.patience, self.clock) for _ in waiting.given]
         at = max([item.time, *causes.values(), *waiting.settled.values(), *given])
         return at, max([0, *(self._depth.get(c, -1) + 1 for c in causes if causes[c] == at)])
 
-    def _released_at(self, key: Key) -> int:
+    def _find_release(self, key: Key) -> int:
         return self.released[key] if self.plan.timed else self._now.get(key, NO_TIME)
 
     def _release(self, waiting: _Waiting) -> Left:
         item, key = waiting.item, waiting.item.key
         del self.held[key]
-        at, self._depth[key] = self._lifted(waiting)
+        at, self._depth[key] = self._compute_release(waiting)
         self._now[key] = at
         for cause in waiting.open:
-            later = self._released_at(cause) > item.time
+            later = self._find_release(cause) > item.time
             if self.plan.timed and later and item.time != NO_TIME:
                 waiting.waited.add(cause)
         status = MISSING if waiting.given else ORDERED
         status = LATE if waiting.late else status
         self.released[key] = at if self.plan.timed else self.clock
         self.stamp[key] = max(self.released[key], self.before)
-        self._seen(item)
+        self._is_known(item)
         position = self.next.get(item.group, 0)
         self.next[item.group] = position + 1
         if item.group in self.anew:
@@ -302,7 +303,7 @@ class Reference:
         return Left(item.row, status, position, wait, waited_for, lacking, left)
 
     def _cycles(self) -> None:
-        """Set aside every held row that can be reached from itself over held causes."""
+        """Exclude every held row that reaches itself over held causes."""
         cyclic = []
         for key in self.held:
             seen: set[Key] = set()
@@ -327,7 +328,7 @@ class Reference:
         return cause not in self.released and cause not in self.held
 
     def _drop(self) -> None:
-        """Set aside rows whose cause never came, then whatever needs a row set aside."""
+        """Exclude rows whose cause never came, then all that need an excluded row."""
         doomed = [
             key
             for key, waiting in self.held.items()
@@ -347,7 +348,7 @@ class Reference:
                 self._set_aside(key, DROPPED)
 
     def _give_up(self) -> bool:
-        """Give up causes of overdue rows, but not where an earlier number is still held."""
+        """Abandon causes of overdue rows, unless an earlier number is still held."""
         lowest: dict[tuple[bytes, bytes], int] = {}
         for group, name, count in self.held:
             lowest[group, name] = min(count, lowest.get((group, name), count))

@@ -1,4 +1,4 @@
-"""Columns of a stream that change between two starts: held rows, digests, refusals."""
+"""Columns of a stream that change between two starts: held rows, digests, rejections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def schema(*fields: Any) -> pa.Schema:
     return pa.schema(list(fields))
 
 
-def changed(at: int, name: str, kind: Any, nullable: bool = True) -> pa.Schema:
+def change_columns(at: int, name: str, kind: Any, nullable: bool = True) -> pa.Schema:
     made: pa.Schema = OF_OLD.set(at, pa.field(name, kind, nullable))
     return made
 
@@ -47,26 +47,38 @@ REQUIRED = pa.field("x", pa.int8(), nullable=False)
     [
         (check_columns, OF_OLD, None),
         (check_columns, schema(*list(OF_OLD)[::-1], ("x", pa.binary())), None),
-        (check_columns, changed(3, "at", pa.timestamp("us", "UTC")), None),
-        (check_columns, changed(0, "id", pa.large_string(), False), None),
-        (check_columns, changed(2, "what", pa.struct([("d", pa.int8()), *OF_OLD[2].type])), None),
-        (check_columns, OF_OLD.remove(1), r'column n \(bigint\) is gone: add withColumn\("n", lit'),
-        (check_columns, changed(1, "n", pa.int32()), "n was bigint, is int: cast it back"),
-        (check_columns, changed(1, "N", pa.int64()), "n is now N: rename it back"),
-        (check_columns, changed(3, "at", pa.timestamp("us")), "at was timestamp, is timestamp_ntz"),
+        (check_columns, change_columns(3, "at", pa.timestamp("us", "UTC")), None),
+        (check_columns, change_columns(0, "id", pa.large_string(), False), None),
         (
             check_columns,
-            changed(2, "what", pa.struct([("a", pa.int32())])),
+            change_columns(2, "what", pa.struct([("d", pa.int8()), *OF_OLD[2].type])),
+            None,
+        ),
+        (check_columns, OF_OLD.remove(1), r'column n \(bigint\) is gone: add withColumn\("n", lit'),
+        (check_columns, change_columns(1, "n", pa.int32()), "n was bigint, is int: cast it back"),
+        (check_columns, change_columns(1, "N", pa.int64()), "n is now N: rename it back"),
+        (
+            check_columns,
+            change_columns(3, "at", pa.timestamp("us")),
+            "at was timestamp, is timestamp_ntz",
+        ),
+        (
+            check_columns,
+            change_columns(2, "what", pa.struct([("a", pa.int32())])),
             r"field what.b \(array<struct<c:string>>\) is gone: add it back",
         ),
-        (check_columns, changed(2, "what", what(pa.int64())), "b.element.c was string, is bigint"),
-        (check_columns, changed(2, "what", pa.string()), "what was struct<a:int,b:array<"),
+        (
+            check_columns,
+            change_columns(2, "what", what(pa.int64())),
+            "b.element.c was string, is bigint",
+        ),
+        (check_columns, change_columns(2, "what", pa.string()), "what was struct<a:int,b:array<"),
         (check_nulls, OF_OLD.append(pa.field("x", pa.int8())), None),
         (check_nulls, OF_OLD.append(REQUIRED), "column x is NOT NULL"),
-        (check_nulls, changed(1, "n", pa.int64(), False), "column n is NOT NULL"),
+        (check_nulls, change_columns(1, "n", pa.int64(), False), "column n is NOT NULL"),
         (
             check_nulls,
-            changed(2, "what", pa.struct([*OF_OLD[2].type, REQUIRED])),
+            change_columns(2, "what", pa.struct([*OF_OLD[2].type, REQUIRED])),
             "column what.x is NOT NULL",
         ),
     ],
@@ -103,7 +115,7 @@ def test_rows_of_several_times_have_the_columns_of_now() -> None:
 
 
 class Rows:
-    """A stream in one shard, started anew for each micro-batch; ids are single letters."""
+    """Stream in one shard, restarted for each micro-batch; ids are single letters."""
 
     def __init__(self) -> None:
         self.state = Memory()
@@ -111,7 +123,7 @@ class Rows:
     def step(
         self, rows: list[dict[str, Any]], kinds: pa.Schema, content: list[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Take rows in; return those that leave, each with its status."""
+        """Process rows; return those that leave, each with its status."""
         names = kinds.names if content is None else content
         table = pa.Table.from_pylist(rows, kinds)
         digest = content_digests(table.select(names)).tolist()
@@ -147,7 +159,7 @@ def row(name: str, n: int | None = 1, **more: Any) -> dict[str, Any]:
 
 def test_held_rows_get_null_in_added_columns_also_after_pieces_were_merged() -> None:
     stream = Rows()
-    for number in range(12):  # eight pieces of one size become one
+    for number in range(12):  # eight segments of one size are merged
         assert stream.step([{"id": f"w{number}", "after": ["a"], "n": number}], V1) == []
     for number in range(12, 24):
         part = [{"id": f"w{number}", "after": ["a"], "n": number, "color": "red"}]

@@ -1,4 +1,4 @@
-"""What a shard says of the rows that it holds, against sets."""
+"""Report of held rows, against sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_chain_behind_a_missing_cause() -> None:
     assert [w.name for w in held_by(stream.state)] == ["b", "c", "d"]
     assert [told[name].behind for name in "bcd"] == [2, 1, 0]
     assert [told[name].causes for name in "bcd"] == [["a"], ["b"], ["c", "x"]]
-    assert [told[name].missing for name in "bcd"] == [["a"], ["a"], ["a", "x"]]
+    assert [told[name].missing_causes for name in "bcd"] == [["a"], ["a"], ["a", "x"]]
     assert [told[name].since for name in "bcd"] == [1, 2, 3]
 
 
@@ -29,7 +29,7 @@ def test_a_chain_behind_a_missing_cause() -> None:
 @given(st.data())
 @settings(max_examples=100)
 def test_roots_and_rows_behind_are_those_of_plain_sets(data: st.DataObject) -> None:
-    plan = data.draw(plans())._replace(max_held=-1)
+    plan = data.draw(plans())._replace(max_held_rows=-1)
     kernel, reference = Packed(plan), Reference(plan)
     for items, now in data.draw(streams(plan)):
         kernel.step(items, now)
@@ -55,5 +55,5 @@ def test_roots_and_rows_behind_are_those_of_plain_sets(data: st.DataObject) -> N
     for key in needs:
         waiting = told[key[0].decode(), text(key)]
         assert set(waiting.causes) == {text(cause) for cause in needs[key]}
-        assert set(waiting.missing) == roots(key)
+        assert set(waiting.missing_causes) == roots(key)
         assert waiting.behind == sum(key in past(other) for other in needs)

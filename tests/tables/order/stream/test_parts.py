@@ -1,4 +1,4 @@
-"""Parts of a shard: what is damaged or missing is refused, what is cached is checked."""
+"""Blobs of a shard: damaged and missing ones are rejected, cached ones are checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antecede.tables.order.stream.kernels.interning import Text
 from antecede.tables.order.stream.shard import Shard
 from antecede.tables.order.stream.storage import blobs
 from antecede.tables.order.stream.storage.blobs import Memory, ShardParts
-from antecede.tables.order.stream.storage.index import hashes_of, mix_numbers
+from antecede.tables.order.stream.storage.index import hash_keys, mix_numbers
 from antecede.tables.order.stream.types import ShardPlan
 from tests.tables.order.stream.test_shard import Packed, batch, one
 
@@ -48,7 +48,7 @@ def test_a_missing_or_damaged_part_is_refused_by_name(
     monkeypatch.setattr(blobs, "_cache", blobs._Cache())  # another process
     later = Packed(PLAN)
     later.state, later.rows = state, [None] * 9
-    with pytest.raises(InputError, match=rf"part {part} of a shard's state is {how}"):
+    with pytest.raises(InputError, match=rf"blob {part} of a shard's state is {how}"):
         later.step([one(b"b", time=3), one(b"a", time=1)], 3)
 
 
@@ -64,13 +64,13 @@ def test_another_stream_is_refused_by_name() -> None:
     state = held_state()
     with pytest.raises(InputError, match="shards was 4, is 8"):
         Shard(PLAN._replace(about='{"shards": 8}'), state)
-    with pytest.raises(InputError, match="another way of naming causes"):
+    with pytest.raises(InputError, match="other key columns"):
         Shard(PLAN._replace(counted=True), state)
 
 
 def test_a_state_of_a_later_version_is_refused() -> None:
     shard, state = Shard(PLAN, Memory()), Memory()
-    shard.parts.blobs = state
+    shard.parts.store = state
     shard.keep()
     head = bytearray(state["head"])
     at = head.index((2).to_bytes(8, "little"), 200)
@@ -106,7 +106,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(own_cache: Path) -> None:
 
 def test_the_hash_of_a_checkpoint_never_changes() -> None:
     text = Text(np.frombuffer(b"abcdefgh-ijk" + b"x", np.uint8).copy(), np.array([0, 0, 12, 13]))
-    value = hashes_of(np.array([0, 7, -1]), *text)
+    value = hash_keys(np.array([0, 7, -1]), *text)
     assert value.tolist() == [0, 18333940480347051972, 17653682297797565741]
     assert mix_numbers(value, np.array([0, 5, -1])).tolist() == [
         0,

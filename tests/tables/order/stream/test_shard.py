@@ -1,4 +1,4 @@
-"""The compiled kernel against the naive reference, step by step, and by hand."""
+"""Compiled kernel against the reference, step by step, and by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from antecede.tables.order.stream import held
 from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.interning import NameTable, Text
 from antecede.tables.order.stream.kernels.rows import NO_TIME
-from antecede.tables.order.stream.kernels.tie_break import compared
+from antecede.tables.order.stream.kernels.tie_break import compare_names
 from antecede.tables.order.stream.shard import Shard
 from antecede.tables.order.stream.storage import id_table
 from antecede.tables.order.stream.storage.blobs import Memory
@@ -50,7 +50,7 @@ def batch(items: list[Item]) -> Batch:
 
 
 class Packed:
-    """Drives a Shard as the stream does: through bytes after every step."""
+    """Driver of a Shard as in a stream: through bytes after every step."""
 
     def __init__(self, plan: ShardPlan) -> None:
         self.plan = plan
@@ -59,7 +59,7 @@ class Packed:
 
     @property
     def held(self) -> list[object]:
-        held, tables = Shard(self.plan, self.state).held.everything()
+        held, tables = Shard(self.plan, self.state).held.read_all()
         assert sum(table.num_rows for table in tables) == held.size
         return [self.rows[number] for table in tables for number in numbers_of(table)]
 
@@ -75,7 +75,7 @@ class Packed:
         try:
             out = Shard(self.plan, self.state).step(batch(items), now, table)
         except InputError:
-            self.state = before  # as Spark does: nothing of a failed micro-batch is kept
+            self.state = before  # as Spark: a failed micro-batch changes nothing
             raise
         return [
             Left(
@@ -84,7 +84,7 @@ class Packed:
                 int(out.position[k]),
                 int(out.waited_units[k]),
                 causes_of(out.waited, k),
-                causes_of(out.missing, k),
+                causes_of(out.missing_causes, k),
                 int(out.released[k]),
             )
             for k, number in enumerate(numbers_of(out.rows))
@@ -98,11 +98,11 @@ def numbers_of(table: Any) -> list[int]:
 
 def causes_of(links: Links, row: int) -> tuple[tuple[bytes, int], ...]:
     each = range(links.first[row], links.first[row + 1])
-    return tuple((links.name.at(k), int(links.number[k])) for k in each)
+    return tuple((links.name.get(k), int(links.number[k])) for k in each)
 
 
 def in_order(lefts: list[Left]) -> tuple[list[Left], set[Left]]:
-    """The rows with a position in order; those set aside have none."""
+    """Return the rows with a position in order, without excluded ones."""
     return [left for left in lefts if left.position >= 0], {
         left for left in lefts if left.position < 0
     }
@@ -120,16 +120,16 @@ def plans(draw: st.DrawFn) -> ShardPlan:
         timed=draw(st.booleans()),
         policy=draw(POLICIES),
         patience=draw(st.integers(0, 6)),
-        remember=draw(st.sampled_from([-1, -1, 0, 3, 9])),
+        state_ttl=draw(st.sampled_from([-1, -1, 0, 3, 9])),
         numbers=draw(st.booleans()),
-        max_held=draw(st.sampled_from([-1, -1, 1, 3])),
-        over_held=draw(st.sampled_from(["release", "drop"])),
+        max_held_rows=draw(st.sampled_from([-1, -1, 1, 3])),
+        on_overflow=draw(st.sampled_from(["release", "drop"])),
     )
 
 
 @st.composite
 def streams(draw: st.DrawFn, plan: ShardPlan) -> list[tuple[list[Item], int]]:
-    """Anything at all: repeats, cycles, absent causes, rows without identity."""
+    """Draw any stream: repeats, cycles, absent causes, rows without identity."""
     numbers = st.integers(1, 5) if plan.counted else st.just(0)
     names = st.sampled_from([b"a", b"b"] if plan.counted else [b"a", b"ab", b"b", b"c", b"d", b""])
     if plan.numbers:
@@ -163,16 +163,16 @@ def streams(draw: st.DrawFn, plan: ShardPlan) -> list[tuple[list[Item], int]]:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merge parts after two or three rows, so that every step does."""
+    """Merge segments after two or three rows, so that every step does."""
     for name, value in {"_FAN": 2, "_SMALL": 1, "_CAP": 8}.items():
         monkeypatch.setattr(held, name, value)
     monkeypatch.setattr(id_table, "_SMALL", 1)
-    make = id_table.Ledger.__init__
+    make = id_table.IdTable.__init__
 
     def with_small_fan(self: Any, name: str, parts: Any, fan: int, cap: int) -> None:
         make(self, name, parts, 2, 8 if name == "i" else cap)
 
-    monkeypatch.setattr(id_table.Ledger, "__init__", with_small_fan)
+    monkeypatch.setattr(id_table.IdTable, "__init__", with_small_fan)
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_kernel_and_reference_go_in_lockstep(data: st.DataObject) -> None:
         try:
             expected = reference.step(items, now)
         except InputError:
-            with pytest.raises(InputError, match="max_held"):
+            with pytest.raises(InputError, match="max_held_rows"):
                 kernel.step(items, now)
             return
         assert in_order(kernel.step(items, now)) == in_order(expected)
@@ -212,7 +212,7 @@ def test_numbers_are_compared_by_value_whatever_their_size(one: str, other: str)
     written = text([one.encode(), other.encode()])
     names = shape.TieNames(np.array(written.data), written.ends, True)
     left, right = Decimal(one), Decimal(other)
-    side = compared(names, 0, 1)
+    side = compare_names(names, 0, 1)
     if left != right:
         assert side == (-1 if left < right else 1)
     else:
@@ -220,7 +220,7 @@ def test_numbers_are_compared_by_value_whatever_their_size(one: str, other: str)
 
 
 def history(seed: int, size: int, *, timed: bool = True) -> list[Item]:
-    """A complete history in causal order, two groups, causes among earlier rows."""
+    """Draw a complete history in causal order, two groups, causes among earlier rows."""
     rng = random.Random(seed)
     past: dict[bytes, list[bytes]] = {b"g": [], b"h": []}
     items = []
@@ -306,7 +306,7 @@ class TestPolicies:
         shard = make(ShardPlan(False, True, "release", 10))
         assert shard.step([one(b"c", b"b", b"x")], 0) == []
         assert shard.step([one(b"b", b"a", time=9)], 9) == []
-        assert shard.step([], 15) == []  # c is overdue, but b is here and still has hope
+        assert shard.step([], 15) == []  # c is overdue, but b may still come
         assert [left.row for left in shard.step([], 19)] == [b"b", b"c"]
 
     def test_drop_takes_what_follows_along(self, make: type[Packed]) -> None:
@@ -363,7 +363,7 @@ def test_an_absurd_number_costs_one_row_of_memory() -> None:
 
 
 def test_remember_forgets_old_ids_and_their_memory() -> None:
-    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, state_ttl=10))
     sizes = []
     for now in range(0, 1000, 5):
         stream.step([one(str(now).zfill(4).encode(), time=now)], now)
@@ -395,7 +395,7 @@ def test_what_a_step_writes_does_not_follow_what_is_remembered() -> None:
 
 
 def test_a_group_that_was_idle_for_too_long_begins_anew() -> None:
-    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, state_ttl=10))
     first = stream.step([one(b"a", time=0), one(b"b", time=1)], 1)
     assert [left.position for left in first] == [0, 1]
     other = Item("clock", b"other", b"clock", (), 0, 20)
@@ -406,12 +406,12 @@ def test_a_group_that_was_idle_for_too_long_begins_anew() -> None:
         (1, shape.ORDERED),
     ]
     stream.step([other._replace(row="later", name=b"later", time=90)], 90)
-    much_later = stream.step([one(b"e", time=91)], 91)  # nothing is left to tell it by
+    much_later = stream.step([one(b"e", time=91)], 91)  # all is forgotten
     assert [(left.position, left.status) for left in much_later] == [(0, shape.ORDERED)]
 
 
 def test_a_group_with_a_row_that_waits_is_not_forgotten() -> None:
-    stream = Packed(ShardPlan(counted=False, timed=True, remember=10))
+    stream = Packed(ShardPlan(counted=False, timed=True, state_ttl=10))
     stream.step([one(b"a", time=0), one(b"c", b"b", time=1)], 1)
     stream.step([Item("clock", b"other", b"clock", (), 0, 90)], 90)
     left = stream.step([one(b"b", time=91)], 91)
@@ -425,13 +425,17 @@ def test_a_group_with_a_row_that_waits_is_not_forgotten() -> None:
 def test_more_rows_than_may_be_held(make: type[Packed]) -> None:
     rows = [one(str(k).encode(), b"never" + str(k).encode(), time=k) for k in range(5)]
     with pytest.raises(InputError):
-        make(ShardPlan(False, True, "hold", 100, max_held=4)).step(rows, 5)
-    gone = make(ShardPlan(False, True, "hold", 100, max_held=3, over_held="release")).step(rows, 5)
+        make(ShardPlan(False, True, "hold", 100, max_held_rows=4)).step(rows, 5)
+    gone = make(ShardPlan(False, True, "hold", 100, max_held_rows=3, on_overflow="release")).step(
+        rows, 5
+    )
     assert [(left.row, NAMES[left.status]) for left in gone] == [
         (b"0", "MISSING"),
         (b"1", "MISSING"),
     ]
-    gone = make(ShardPlan(False, True, "hold", 100, max_held=4, over_held="drop")).step(rows, 5)
+    gone = make(ShardPlan(False, True, "hold", 100, max_held_rows=4, on_overflow="drop")).step(
+        rows, 5
+    )
     assert statuses(gone) == {b"0": "DROPPED"}
 
 

@@ -30,7 +30,7 @@ def found_on_spark(
         raise InputError(
             "with Spark: what is concurrent is all that is in neither past nor future, and that "
             "every row of it has a place only the whole tells: --engine local, or stamps in SQL "
-            "(antecede.spark.with_clocks, concurrent)"
+            "(antecede.spark.add_causal_labels, concurrent)"
         )
     free = free_bytes()
     tables = tables_of(paths, args.format, options)

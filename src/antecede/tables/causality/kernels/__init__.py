@@ -1,1 +1,1 @@
-"""Compiled: stamps over chains, cuts and recovery lines, reachability."""
+"""Kernels of causal labels, cuts, recovery lines and reachability."""

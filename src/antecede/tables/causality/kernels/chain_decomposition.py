@@ -1,21 +1,19 @@
-"""Stamps over chains: each row's place in a chain, and the last row of each chain in its past.
+"""Causal labels by chain decomposition.
 
 Theory of operation
 -------------------
-The rows of a group are cut into chains, each totally ordered by causality; a row's stamp is its
-chain, its position there (from 1), and for every other chain that its past meets the last position
-in it. a happened before b exactly when b knows a's chain at least up to a: this is the vector
-clock of Fidge 1988 and Mattern 1989 with chains in the place of processes (chain clocks: Agarwal
-and Garg 2005; the same compression of a transitive closure: Jagadish 1990), exact for every graph.
+The rows of a group are split into chains, each totally ordered by causality. A row's label is its
+chain, its position there (from 1), and for every other chain in its past the last position in it.
 
-Which chain a row goes on with is decided causes first. A row prefers one of its causes: the row
-before it of its own actor, else the one that was released last. Of the rows that prefer the same
-cause the one with most rows behind it goes on with its chain: on a tree of one cause each no
-past then meets more than log2(rows) chains (heavy paths: Sleator and Tarjan 1983). Any other row
-takes a chain whose last row is in its past and which nobody goes on with, else a new one. So
-branches that merged, and members that ended, give their chains back.
+a happened before b exactly when b's entry of a's chain is at least a's position. This is the vector
+clock of Fidge 1988 and Mattern 1989 with chains instead of processes, exact for every graph. Chain
+clocks: Agarwal and Garg 2005. The same compression of a transitive closure: Jagadish 1990.
 
-Entries are kept sorted by chain and stored once for all rows that share them.
+A row prefers one of its causes: the preceding row of its own actor, else the one released last. Of
+the rows that prefer the same cause, the one with the most rows after it continues its chain. On a
+tree of one cause each, no past then has more than log2(rows) chains (heavy paths: Sleator and
+Tarjan 1983). Any other row takes a chain whose last row is in its past and has no successor, else a
+new chain.
 """
 
 from __future__ import annotations
@@ -30,29 +28,31 @@ from antecede.tables.kernels import Bools, Hashes, Ints, njit
 Smalls = NDArray[np.int32]
 
 
-class Stamps(NamedTuple):
-    """Stamps of numbered rows.
+class Labels(NamedTuple):
+    """Labels of numbered rows; chains count from 0 within a group.
 
-    The entries of row r are `chains[start[r]:start[r] + size[r]]`, ascending, and `positions` in
-    the same places; its own chain is not among them. Chains count from 0 within a group.
+    The entries of row r are `chains[start[r]:start[r] + size[r]]`, ascending, and `positions` at
+    the same indexes, without its own chain. Rows share common entries.
     """
 
     chain: Smalls
-    position: Smalls  # 0: a row without a stamp
+    position: Smalls  # 0: a row without a label
     start: Ints
     size: Smalls
     chains: Smalls
     positions: Smalls
-    whole: Bools  # no cause is missing in the row's past
-    version: Hashes  # [groups] digest of all stamps of a group, and of the identities
-    stopped: int  # the row whose past meets too many chains; -1: none; -2: too many entries in all
+    is_complete: Bools  # no cause is missing in the row's past
+    version: Hashes  # [groups] digest of all labels and identities of a group
+    stopped_at: int  # row whose past has too many chains; -1: none; -2: too many entries in all
 
 
 @njit
-def favourites(order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: Ints) -> Ints:
-    """Return for each row the cause whose chain it prefers, or -1; `order` has causes first.
+def choose_preferred_causes(
+    order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: Ints
+) -> Ints:
+    """Return for each row the cause whose chain it prefers, or -1.
 
-    The cause of the same actor, else the last in `order`.
+    It is the cause of the same actor, else the last in `order`, which has causes first.
     """
     place = np.empty(len(alive), np.int64)
     for k in range(len(order)):
@@ -75,11 +75,8 @@ def favourites(order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: In
 
 
 @njit
-def heirs(order: Ints, favourite: Ints, actor: Ints) -> Ints:
-    """Return for each row the one of those that prefer it that continues its chain, or -1.
-
-    A row of the same actor, else with most rows behind it along preferences, else the first.
-    """
+def choose_successors(order: Ints, favourite: Ints, actor: Ints) -> Ints:
+    """Return for each row the one, of those that prefer it, that continues its chain, or -1."""
     n = len(favourite)
     behind = np.ones(n, np.int64)
     heir = np.full(n, -1, np.int64)
@@ -95,14 +92,13 @@ def heirs(order: Ints, favourite: Ints, actor: Ints) -> Ints:
         elif (actor[row] == actor[cause]) != (actor[rival] == actor[cause]):
             if actor[row] == actor[cause]:
                 heir[cause] = row
-        elif behind[row] >= behind[rival]:  # from last to first: of equal ones the first stays
+        elif behind[row] >= behind[rival]:  # from last to first: of equal ones the first is kept
             heir[cause] = row
     return heir
 
 
 @njit
 def _mix(h: np.uint64, value: np.uint64) -> np.uint64:
-    """Fold a number into a digest (the finaliser of splitmix64)."""
     h = (h ^ value) + np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -110,24 +106,23 @@ def _mix(h: np.uint64, value: np.uint64) -> np.uint64:
 
 
 @njit
-def stamp(
+def build_labels(
     order: Ints,
     offsets: Ints,
     causes: Ints,
     alive: Bools,
-    lacks: Bools,
+    has_missing: Bools,
     group: Ints,
     groups: int,
     favourite: Ints,
     heir: Ints,
     identity: Hashes,
-    widest: int,
-    room: int,
-) -> Stamps:
-    """Stamp the rows of `order`, which has causes first and each group in one piece.
+    max_entries: int,
+    max_total: int,
+) -> Labels:
+    """Label the rows of `order`, which has causes first and each group contiguous.
 
-    `lacks`: a cause of the row is nowhere; `identity`: a digest. At most `widest` entries a row and
-    `room` entries in all: beyond that it stops. O(entries of all causes) time.
+    `identity` is a digest. Labels stop at the limits. O(entries of all causes) time.
     """
     n = len(alive)
     chain, position = np.zeros(n, np.int32), np.zeros(n, np.int32)
@@ -135,8 +130,8 @@ def stamp(
     whole = np.zeros(n, np.bool_)
     version = np.zeros(groups, np.uint64)
     chains, positions = np.empty(1024, np.int32), np.empty(1024, np.int32)
-    last = np.empty(len(order) + 1, np.int64)  # of each chain of this group: its last row
-    top = np.zeros(len(order) + 1, np.int32)  # scratch: highest position known of a chain
+    last = np.empty(len(order) + 1, np.int64)  # last row of each chain of this group
+    top = np.zeros(len(order) + 1, np.int32)  # highest position seen of a chain
     seen = np.full(len(order) + 1, -1, np.int64)  # the row for which `top` was written
     met = np.empty(len(order) + 1, np.int32)
     filled, used, current = 0, 0, -1
@@ -144,7 +139,7 @@ def stamp(
     for row in order:
         if group[row] != current:
             current, used = group[row], 0
-        complete = not lacks[row]
+        complete = not has_missing[row]
         count, count_of_causes, only = 0, 0, -1
         for edge in range(offsets[row], offsets[row + 1]):
             cause = causes[edge]
@@ -154,7 +149,9 @@ def stamp(
             count_of_causes += 1
             only = cause
         whole[row] = complete
-        if count_of_causes == 1 and heir[only] == row:  # the chain goes on, and nothing is new
+        if (
+            count_of_causes == 1 and heir[only] == row
+        ):  # the row continues the chain, with the same entries
             chain[row], position[row] = chain[only], position[only] + 1
             start[row], size[row] = start[only], size[only]
         else:
@@ -175,28 +172,28 @@ def stamp(
                         top[c] = p
             if count > 1:
                 met[:count] = np.sort(met[:count])
-            mine = -1
+            own_chain = -1
             if favourite[row] >= 0 and heir[favourite[row]] == row:
-                mine = chain[favourite[row]]
+                own_chain = chain[favourite[row]]
             else:
                 for k in range(count):
                     c = met[k]
                     tail = last[c]
                     if top[c] == position[tail] and heir[tail] < 0:
-                        mine = c
+                        own_chain = c
                         break
-            if mine < 0:
-                mine = used
+            if own_chain < 0:
+                own_chain = used
                 used += 1
                 position[row] = 1
             else:
-                position[row] = position[last[mine]] + 1
-            chain[row] = mine
+                position[row] = position[last[own_chain]] + 1
+            chain[row] = own_chain
             kept = count - 1 if position[row] > 1 else count
-            if kept > widest:
+            if kept > max_entries:
                 stopped = row
                 break
-            if filled + kept > room:
+            if filled + kept > max_total:
                 stopped = -2
                 break
             while filled + kept > len(chains):
@@ -205,7 +202,7 @@ def stamp(
             start[row], size[row] = filled, kept
             for k in range(count):
                 c = met[k]
-                if c != mine:
+                if c != own_chain:
                     chains[filled], positions[filled] = c, top[c]
                     filled += 1
         last[chain[row]] = row
@@ -216,15 +213,15 @@ def stamp(
                 h = _mix(h, np.uint64(chains[k]))
                 h = _mix(h, np.uint64(positions[k]))
         version[current] += h
-    return Stamps(
+    return Labels(
         chain, position, start, size, chains[:filled], positions[:filled], whole, version, stopped
     )
 
 
 @njit
-def gathered(stamps: Stamps, first: int, end: int) -> tuple[Smalls, Smalls, Smalls]:
+def gather_entries(labels: Labels, first: int, end: int) -> tuple[Smalls, Smalls, Smalls]:
     """Return offsets, chains and positions of the entries of rows `first` to `end`, row by row."""
-    start, size = stamps.start, stamps.size
+    start, size = labels.start, labels.size
     offsets = np.zeros(end - first + 1, np.int32)
     for row in range(first, end):
         offsets[row - first + 1] = offsets[row - first] + size[row]
@@ -233,16 +230,16 @@ def gathered(stamps: Stamps, first: int, end: int) -> tuple[Smalls, Smalls, Smal
     at = 0
     for row in range(first, end):
         for k in range(start[row], start[row] + size[row]):
-            made[at], places[at] = stamps.chains[k], stamps.positions[k]
+            made[at], places[at] = labels.chains[k], labels.positions[k]
             at += 1
     return offsets, made, places
 
 
 @njit
-def knows(
+def find_known(
     offsets: Ints, chains: Smalls, positions: Smalls, chain: Smalls, position: Smalls
 ) -> Bools:
-    """Tell of each row whether its entries hold the given chain up to the given position."""
+    """Return of each row whether its entries contain the given chain up to the given position."""
     found = np.zeros(len(chain), np.bool_)
     for row in range(len(chain)):
         low, high = offsets[row], offsets[row + 1]

@@ -1,4 +1,4 @@
-"""Rows before and after some rows of a graph of causes, by one walk along an order."""
+"""Rows before and after some rows of a graph of causes, in one pass along an order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from antecede.tables.kernels import Bools, Ints, njit
 
 
-class Steps(NamedTuple):
-    """A graph of events in compressed form; see `antecede.tables.kernels.topological`."""
+class EventGraph(NamedTuple):
+    """Graph of events in compressed form; see `antecede.tables.kernels.topological`."""
 
     offsets: Ints  # [rows + 1] cuts `causes`
     causes: Ints  # [edges] row numbers, or -1
@@ -19,7 +19,7 @@ class Steps(NamedTuple):
 
 
 @njit
-def before(steps: Steps, events: Bools) -> Bools:
+def mark_past(steps: EventGraph, events: Bools) -> Bools:
     """Return the mask of rows before any of the `events`; an event only if before another one."""
     offsets, causes, alive, order = steps
     found = np.zeros(len(alive), np.bool_)
@@ -34,7 +34,7 @@ def before(steps: Steps, events: Bools) -> Bools:
 
 
 @njit
-def behind(steps: Steps, events: Bools) -> Bools:
+def mark_future(steps: EventGraph, events: Bools) -> Bools:
     """Return the mask of rows after any of the `events`; an event only if after another one."""
     offsets, causes, alive, order = steps
     found = np.zeros(len(alive), np.bool_)
@@ -47,8 +47,8 @@ def behind(steps: Steps, events: Bools) -> Bools:
 
 
 @njit
-def fewest_steps(steps_of: Steps, start: int, end: int) -> Ints:
-    """Return the rows of a shortest chain from `start` to `end`, both in it; none where none is."""
+def find_shortest_chain(steps_of: EventGraph, start: int, end: int) -> Ints:
+    """Return the rows of a shortest chain from `start` to `end`, with both; empty if none."""
     offsets, causes, alive, order = steps_of
     far = np.int64(len(alive))
     steps = np.full(len(alive), far, np.int64)
@@ -74,8 +74,8 @@ def fewest_steps(steps_of: Steps, start: int, end: int) -> Ints:
 
 
 @njit
-def longest_chains(steps: Steps) -> Ints:
-    """Return the number of causes in the longest chain before each row [n]; -1 without a place."""
+def measure_longest_chains(steps: EventGraph) -> Ints:
+    """Return the number of causes in the longest chain before each row [n]; -1 if not alive."""
     offsets, causes, alive, order = steps
     depth = np.full(len(alive), np.int64(-1), np.int64)
     for row in order:

@@ -1,24 +1,21 @@
-"""Which edges a cut crosses, and the latest consistent line of checkpoints.
-
-Rows, edges and `alive` as in `antecede.tables.kernels.topological`.
-"""
+"""Edges that cross a cut, and the recovery line."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from antecede.tables.causality.kernels.chain_decomposition import Stamps
+from antecede.tables.causality.kernels.chain_decomposition import Labels
 from antecede.tables.kernels import MISSING, Bools, Bytes, Ints, inlined, njit
 
 NO, YES, UNKNOWN = 0, 1, 2  # whether a row is inside a cut
-CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # what `crossing` says of an edge; 0: nothing to say
+CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # classes of an edge; 0: none
 
 
 @njit
-def immediate(offsets: Ints, causes: Ints, alive: Bools, stamps: Stamps) -> Bools:
+def find_immediate(offsets: Ints, causes: Ints, alive: Bools, labels: Labels) -> Bools:
     """Return the mask of edges whose cause no other cause of the row has in its past."""
-    chain, position, start, size = stamps.chain, stamps.position, stamps.start, stamps.size
-    chains, positions = stamps.chains, stamps.positions
+    chain, position, start, size = labels.chain, labels.position, labels.start, labels.size
+    chains, positions = labels.chains, labels.positions
     found = np.zeros(len(causes), np.bool_)
     width = 1
     for row in range(len(alive)):
@@ -48,7 +45,7 @@ def immediate(offsets: Ints, causes: Ints, alive: Bools, stamps: Stamps) -> Bool
 
 
 @njit
-def crossing(
+def classify_edges(
     offsets: Ints,
     causes: Ints,
     kinds: Bytes,
@@ -57,12 +54,12 @@ def crossing(
     process: Ints,
     message: Bools,
 ) -> Bytes:
-    """Classify each edge: contradicted by the cut (CROSSED), or under way (TRANSIT).
+    """Classify each edge: contradicted by the cut (CROSSED), or in transit (TRANSIT).
 
-    UNCLEAR: the row is inside, and its cause is unknown. `message`: edges that can be under way,
+    UNCLEAR: the row is inside, and its cause is unknown. `message`: edges that can be in transit,
     from a process inside to another one outside.
     """
-    told = np.zeros(len(causes), np.int8)
+    classes = np.zeros(len(causes), np.int8)
     for row in range(len(alive)):
         if not alive[row]:
             continue
@@ -71,37 +68,37 @@ def crossing(
             there = cause >= 0 and alive[cause]
             if inside[row] == YES:
                 if there and inside[cause] == NO:
-                    told[edge] = CROSSED
+                    classes[edge] = CROSSED
                 elif kinds[edge] == MISSING or (there and inside[cause] == UNKNOWN):
-                    told[edge] = UNCLEAR
+                    classes[edge] = UNCLEAR
             elif there and inside[row] == NO and inside[cause] == YES:
                 under_way = message[edge] and process[cause] != process[row]
-                told[edge] = TRANSIT if under_way else 0
-    return told
+                classes[edge] = TRANSIT if under_way else 0
+    return classes
 
 
-def recovery(
+def find_recovery_line(
     offsets: Ints, causes: Ints, alive: Bools, process: Ints, level: Ints, checkpoints: Ints
 ) -> Ints:
-    """Return the number of checkpoints of each process in the latest consistent line.
+    """Return the number of checkpoints of each process in the recovery line.
 
-    `level` of a row: the number of its process's checkpoints before it; checkpoint k, from 1, holds
-    the rows of levels below k. Consistent: no held row has a cause that is not held. The lines are
-    closed under union, so one is the latest; a process falls back only as far as a lost row forces
-    it to (rollback propagation: Randell 1975). O(rows log rows + edges).
+    `level` of a row: the number of its process's checkpoints before it. Checkpoint k, from 1,
+    contains the rows of levels below k. Consistent lines are closed under union, so there is a
+    latest one. A process rolls back only as far as a lost row requires (rollback propagation:
+    Randell 1975). O(rows log rows + edges).
     """
     row = np.repeat(np.arange(len(alive)), np.diff(offsets))
-    told = (causes >= 0) & alive[row] & alive[np.maximum(causes, 0)]
-    order = np.argsort(causes[told], kind="stable")
-    start = np.searchsorted(causes[told][order], np.arange(len(alive) + 1))
+    used = (causes >= 0) & alive[row] & alive[np.maximum(causes, 0)]
+    order = np.argsort(causes[used], kind="stable")
+    start = np.searchsorted(causes[used][order], np.arange(len(alive) + 1))
     rows = np.flatnonzero(alive)
     rows = rows[np.lexsort((level[rows], process[rows]))]
     first = np.searchsorted(process[rows], np.arange(len(checkpoints) + 1))
-    return _fall_back(row[told][order], start, rows, first, process, level, checkpoints)
+    return _roll_back(row[used][order], start, rows, first, process, level, checkpoints)
 
 
 @njit
-def _fall_back(
+def _roll_back(
     effects: Ints,
     start: Ints,
     rows: Ints,
@@ -110,15 +107,12 @@ def _fall_back(
     level: Ints,
     checkpoints: Ints,
 ) -> Ints:
-    """Lower the line until no held row has a lost cause.
-
-    `effects[start[r]:start[r + 1]]` follow row r; `rows[first[p]:first[p + 1]]` are of process p.
-    """
+    """Lower the line until no row in it has a lost cause."""
     line, end = checkpoints.copy(), first[1:].copy()
     lost = np.empty(len(rows), np.int64)
     found = 0
     for p in range(len(line)):
-        found = _lose(p, line, end, rows, first, level, lost, found)
+        found = _mark_lost(p, line, end, rows, first, level, lost, found)
     done = 0
     while done < found:
         row = lost[done]
@@ -127,13 +121,12 @@ def _fall_back(
             p = process[effect]
             if level[effect] < line[p]:
                 line[p] = level[effect]
-                found = _lose(p, line, end, rows, first, level, lost, found)
+                found = _mark_lost(p, line, end, rows, first, level, lost, found)
     return line
 
 
 @inlined
-def _lose(p, line, end, rows, first, level, lost, found):  # type: ignore[no-untyped-def]
-    """Append the rows of a process that its line no longer holds; return how many are lost."""
+def _mark_lost(p, line, end, rows, first, level, lost, found):  # type: ignore[no-untyped-def]
     while end[p] > first[p] and level[rows[end[p] - 1]] >= line[p]:
         end[p] -= 1
         lost[found] = rows[end[p]]

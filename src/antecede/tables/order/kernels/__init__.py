@@ -1,1 +1,1 @@
-"""Compiled kernels of ordering alone."""
+"""Kernels used only by table ordering."""

@@ -1,8 +1,7 @@
-"""Release times and depths of a part of all rows, as packed arrays that fit one task.
+"""Release times and depths of one partition, as packed arrays that fit one task.
 
-The nodes of a part are 0 .. n-1; edges go from `cause` to `effect`. Results of other parts are
-values of nodes (`flood`), or edges whose cause is below 0 (`layers`): KNOWN, with a depth, or OPEN.
-Both are least fixpoints, so parts may be settled in any order until none has news.
+Nodes are 0 .. n-1. Results of other partitions are start values of nodes, or edges whose cause is
+KNOWN or OPEN. Both results are least fixpoints, so partitions may be settled in any order.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 KNOWN, OPEN = -1, -2
-"""In place of a cause: it is in another part, and its depth is known; or is not yet."""
+"""Replacements of a cause in another partition: its depth is known, or not known yet."""
 
 
 @njit
-def out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
-    """Return where each node's effects begin, shape (n + 1,), and the effects."""
+def build_out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
+    """Return where the effects of each node begin, shape (n + 1,), and the effects."""
     start = np.zeros(n + 1, np.int64)
     for edge in range(len(cause)):
         if cause[edge] >= 0:
@@ -40,11 +39,10 @@ def out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
 
 
 @njit
-def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
-    """Raise `released` to the greatest of each node and all that come before it.
+def propagate_releases(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
+    """Raise `released` of each node to the greatest value among the node and its causal past.
 
-    `by_time` are the nodes by falling `released`: the first to reach a node has the greatest, so
-    each node and edge is seen once. Cycles do not matter.
+    `by_time` are the nodes by falling `released`, so each node and edge is visited once.
     """
     done = np.zeros(len(released), np.bool_)
     stack = np.empty(len(released), np.int32)
@@ -68,18 +66,20 @@ def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
 
 
 @njit
-def layers(start: Longs, effects: Ints, cause: Ints, effect: Ints, given: Ints) -> Ints:
+def propagate_depths(
+    start: Longs, effects: Ints, cause: Ints, effect: Ints, known_depths: Ints
+) -> Ints:
     """Return the longest chain of causes before each node; -1 where it is not settled.
 
-    `given` is the depth from a KNOWN cause. Nodes on a cycle, after one, or after an OPEN cause are
-    not settled.
+    The known depths are those of KNOWN causes. Nodes on a cycle, behind a cycle, or behind an OPEN
+    cause are not settled.
     """
     n = len(start) - 1
     waiting = np.zeros(n, np.int32)
     depth = np.zeros(n, np.int32)
     for edge in range(len(cause)):
         if cause[edge] == KNOWN:
-            depth[effect[edge]] = max(depth[effect[edge]], given[edge])
+            depth[effect[edge]] = max(depth[effect[edge]], known_depths[edge])
         else:
             waiting[effect[edge]] += 1
     queue = np.empty(n, np.int32)

@@ -1,8 +1,7 @@
 """Specification of a replay: protocol and columns, the same for every engine.
 
-Rows are members' logs: receiver (`observer`), the bytes of a `Group` (`wire`), `time` and `group`.
-A member's own messages belong in its log, marked in `sent`: messages of others depend on them, and
-protocols count own messages as they send them.
+Rows are members' logs. A member's log must contain its own messages, marked in `sent`: messages of
+others depend on them, and protocols count them.
 """
 
 from __future__ import annotations
@@ -20,60 +19,66 @@ from antecede.errors import InputError, LocalError
 Unit = Literal["s", "ms", "us", "ns"]
 PER_S: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
-ADDED = ("position", "status", "waited_ms", "waits_for", "reason", "sender", "seq", "payload")
-"""The added columns, before the prefix. Types: `antecede.tables.order.replay.table.added`."""
+ADDED_COLUMNS = (
+    "position",
+    "status",
+    "waited_ms",
+    "waits_for",
+    "reason",
+    "sender",
+    "seq",
+    "payload",
+)
+"""Names of the added columns, before the prefix."""
 
 
 class DeliverStatus(StrEnum):
-    """Value of the status column: what became of a row. No input row is ever left out."""
+    """Value of the status column. The output has every input row."""
 
     DELIVERED = "delivered"
-    """Has a position: the protocol handed it to the application."""
+    """Has a position: the protocol delivered it to the application."""
     RELEASED = "released"
-    """Has a position, although the messages in `waits_for` never came; the protocol's policy."""
+    """Has a position, although messages in `waits_for` never came, by the protocol's policy."""
     HELD = "held"
-    """Batch: still held back when time ended, by what stands in `waits_for`; where no message can
-    be named (members must be heard of, time must pass), `reason` says what the protocol knows."""
+    """Batch: still held when time ended; `waits_for` or `reason` has the condition."""
     EXPIRED = "expired"
-    """Held for `patience_s`; given out without a position. The protocol goes on holding it."""
+    """Held for `patience_s`, output without a position. The protocol still holds it."""
     DUPLICATE = "duplicate"
     """A copy of a message that had arrived or been sent before."""
     DISCARDED = "discarded"
-    """The protocol will not deliver it; it says why in `reason`."""
-    REFUSED = "refused"
-    """Malformed or impossible, as `reason` says; it changed nothing."""
+    """Never delivered by the protocol, for the given `reason`."""
+    REJECTED = "rejected"
+    """Malformed or impossible, for the given `reason`; it changed nothing."""
     SENT = "sent"
-    """The observer's own; `reason` tells when the protocol would have sent other bytes.
-
-    In total order it has a position: own messages are delivered in their turn. Until then the row
-    is held (and may end as `held` or `expired`) like a received one."""
+    """The observer's own; in total order it has a position, and is held like a received row."""
     CONTROL = "control"
-    """A message between protocols (or one that a super peer forwards): nothing to deliver."""
+    """Control message, or one that a super peer forwards: nothing to deliver."""
 
 
 @dataclass(frozen=True)
 class DeliverSpec:
-    """The protocol, the columns, and how time passes.
+    """Protocol, columns, and passing of time.
 
     `order`, `members`, `options` are those of `Group`: an alias or a protocol's name, the closed
-    list (None: an open group), the protocol's own options. Where observers begin otherwise (an
-    invitation, a snapshot, a role of the hierarchical protocol), give `make` in place of the three:
-    a picklable function (observer, group as text or None) -> Group. Where it raises LocalError,
-    LookupError or ValueError the observer's rows are refused.
+    list (None: an open group), the protocol's options. For other starts (an invitation, a snapshot,
+    a hierarchical role) give `make` instead, a picklable function (observer, group as text
+    or None) -> Group. If it raises LocalError, LookupError or ValueError, the observer's rows are
+    rejected.
 
-    `observer`, `wire`, `time`, `group`, `tiebreak` name columns. Rows of one (group, observer)
-    arrive by (time, tiebreak). A timestamp serves as time, and a number of `time_unit`; both become
-    the protocol's clock, in whole nanoseconds. `sent` names a boolean column, true for the
-    observer's own messages. `to` and `topics` name columns (arrays of strings) with the arguments
-    of `Group.post` that the bytes do not hold. The protocols of Tsuneizumi et al. need them for
-    messages that are not for everybody, those of Nakayama 2017 for messages about topics without
-    subscribers, which count and have no bytes.
+    - `observer`, `wire`, `group`: columns of the receiver, the bytes, and the group (None: one)
+    - `time`, `tiebreak`: columns of the order of arrival. `time` is a timestamp, or a number of
+      `time_unit`; it is the protocol's clock, in whole ns.
+    - `sent`: boolean column, true for the observer's own messages
+    - `to`, `topics`: columns (arrays of strings) of arguments of `Group.post` that the bytes do not
+      contain. The protocols of Tsuneizumi et al. need `to` for messages with recipients, those of
+      Nakayama 2017 `topics` for messages without subscribers, which have no bytes.
+    - `tick_s`: clock-based protocols get a tick at each multiple of it
+    - `finish_s`: time after an observer's last row in a batch
+    - `late_s`: in a stream, the greatest lateness of a row; time-outs act that much later
+    - `patience_s`: longest hold of a row (None: no limit)
+    - `shards`: number of partitions; `prefix` of the names of the added columns
 
-    `tick_s`: time-bound protocols get a tick at each multiple of it. `finish_s`: time after an
-    observer's last row in a batch. `late_s`: in a stream, how far a row's time may lie behind the
-    greatest one seen; time-outs act that much later. `patience_s`: the longest hold of a row (None:
-    no limit). `shards`: partitions. `prefix` goes before the names of the added columns. Raises
-    InputError for choices that make no sense.
+    Raises InputError for contradicting choices.
     """
 
     order: str = "causal"
@@ -98,7 +103,9 @@ class DeliverSpec:
 
     def __post_init__(self) -> None:
         if self.time_unit not in PER_S:
-            raise InputError(f"time_unit must be one of {', '.join(PER_S)}, not {self.time_unit!r}")
+            raise InputError(
+                f"unknown time_unit {self.time_unit!r}; choose from {', '.join(PER_S)}"
+            )
         patience_s = 1.0 if self.patience_s is None else self.patience_s
         for name, value, least in (
             ("tick_s", self.tick_s, 1e-9),
@@ -107,34 +114,36 @@ class DeliverSpec:
             ("late_s", self.late_s, 0.0),
         ):
             if not least <= value <= 4e9:
-                raise InputError(f"{name} is {value} seconds; {least:g} to 4e9 can be")
+                raise InputError(f"{name}={value}: expected {least:g} to 4e9 seconds")
         if self.shards is not None and self.shards < 1:
             raise InputError(f"shards must be at least 1, not {self.shards}")
         if self.make is None:
-            self._try_out()
+            self._check_group()
         elif self.members is not None or self.options:
-            raise InputError("make= makes the groups: give it no members= and options= beside")
+            raise InputError("members= and options= have no effect with make=: leave them out")
 
-    def _try_out(self) -> None:
-        """Make one group now, so that a general error does not turn up in every row."""
+    def _check_group(self) -> None:
+        """Create one group now, so that a general error does not repeat in every row."""
         members = None if self.members is None else tuple(self.members)
         if members is not None and not members:
-            raise InputError("a closed group has at least one member; members=None is an open one")
+            raise InputError(
+                "members= is empty: a closed group needs a member; members=None is an open group"
+            )
         try:
-            if members is None and self._class.mentions is Protocol.mentions:
+            if members is None and self._protocol_class.mentions is Protocol.mentions:
                 raise InputError(f"{self.order} needs a closed group: give members=")
             Group("a" if members is None else members[0], members, order=self.order, **self.options)
         except (LocalError, TypeError) as error:
-            raise InputError(f"no group of order {self.order!r} can be made: {error}") from error
+            raise InputError(f"cannot create a group of order {self.order!r}: {error}") from error
 
     @cached_property
-    def _class(self) -> type[Protocol]:
+    def _protocol_class(self) -> type[Protocol]:
         return flat_class(ALIASES.get(self.order, self.order))
 
     @property
     def told_time(self) -> bool:
-        """Whether the passing of time alone may change something."""
-        ticks = self.make is not None or self._class.tick is not Protocol.tick
+        """Return whether the passing of time alone may change something."""
+        ticks = self.make is not None or self._protocol_class.tick is not Protocol.tick
         return ticks or self.patience_s is not None
 
     def group_of(self, observer: str, group: Any) -> Group:
@@ -142,14 +151,14 @@ class DeliverSpec:
         if self.make is not None:
             try:
                 return self.make(observer, group)
-            except (LookupError, ValueError) as error:  # a name that its tables do not know
+            except (LookupError, ValueError) as error:  # an unknown name
                 raise LocalError(f"make= has no group for {observer!r}: {error!r}") from error
         return Group(observer, self.members, order=self.order, **self.options)
 
     @property
-    def added(self) -> tuple[str, ...]:
-        """Names of the added columns, in the order of `ADDED`."""
-        return tuple(self.prefix + name for name in ADDED)
+    def added_columns(self) -> tuple[str, ...]:
+        """Names of the added columns, with the prefix."""
+        return tuple(self.prefix + name for name in ADDED_COLUMNS)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -163,7 +172,7 @@ class DeliverSpec:
         absent = [name for name in self.used if name not in columns]
         if absent:
             raise InputError(f"no column {', '.join(absent)}; there are {', '.join(columns)}")
-        taken = [name for name in self.added if name in columns]
+        taken = [name for name in self.added_columns if name in columns]
         if taken:
             raise InputError(
                 f"the input has a column {', '.join(taken)} already; "

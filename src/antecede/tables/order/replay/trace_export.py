@@ -1,8 +1,7 @@
-"""Trace of a replayed log: sendings, arrivals, holds and deliveries.
+"""Trace of a replayed log: sends, arrivals, holds and deliveries.
 
-Rows of an observer keep the order of the replay. A held message is delivered right behind the row
-that ended its wait, or the last row before time released it; deliveries keep the order of their
-positions.
+Rows of an observer keep the order of the replay, and deliveries that of their positions. A held
+message is delivered directly after the row that ended its wait.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from antecede.tables.order.replay.member import Arrival
+from antecede.tables.order.replay.member import LoggedRow
 from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
 from antecede.tables.order.replay.table import read_log
 from antecede.tables.trace import DELIVER, EVENT, RECEIVE, SCHEMA, SEND, conform
 
 MS = 1_000_000
-LONGEST_TEXT = 200
+MAX_TEXT = 200
 ARRIVED = (
     DeliverStatus.DELIVERED,
     DeliverStatus.DUPLICATE,
@@ -29,52 +28,53 @@ ARRIVED = (
 )
 
 
-class Shown(NamedTuple):
-    """The trace, in the schema, and the number of rows without a lane."""
+class ExportedTrace(NamedTuple):
+    """Trace in the schema, and the number of rows without an observer."""
 
     events: pyarrow.Table
     left_out: int
 
 
-class _Row(NamedTuple):
+class _TraceRow(NamedTuple):
     at: int
     behind: int
-    """Row of the observer, in its order, at or behind which this happened."""
     phase: int
     place: int
     event: dict[str, Any]
 
 
-def trace_of(table: pyarrow.Table, done: pyarrow.Table, spec: DeliverSpec) -> Shown:
+def trace_of(table: pyarrow.Table, done: pyarrow.Table, spec: DeliverSpec) -> ExportedTrace:
     """Return the trace of a log `table` and its replay `done` (`deliver_wide`)."""
     log = read_log(table, spec)
     names = ("status", "sender", "seq", "position", "waited_ms", "reason", "payload")
-    told = [done[spec.prefix + name].to_pylist() for name in names]
-    outcomes = [dict(zip(names, row, strict=True)) for row in zip(*told, strict=True)]
+    cells = [done[spec.prefix + name].to_pylist() for name in names]
+    outcomes = [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
     rows: list[tuple[int, int, int, dict[str, Any]]] = []
-    for lane, (key, arrivals) in enumerate(log.rows.items()):
+    for observer, (key, arrivals) in enumerate(log.rows.items()):
         common = {"run": key.group, "member": key.observer}
         newest = 0
-        for place, row in enumerate(_in_order(arrivals, outcomes)):
+        for place, row in enumerate(_sort_events(arrivals, outcomes)):
             newest = max(newest, row.at) if place else row.at
-            rows.append((newest, lane, place, {**common, **row.event}))
-    rows.sort(key=lambda one: one[:3])
+            rows.append((newest, observer, place, {**common, **row.event}))
+    rows.sort(key=lambda row: row[:3])
     columns = {
         name: pyarrow.array([event.get(name) for _, _, _, event in rows], SCHEMA.field(name).type)
         for name in ("run", "kind", "id", "member", "seq", "arrival", "send_time", "text")
     }
-    return Shown(conform(pyarrow.table(columns)), len(log.refused))
+    return ExportedTrace(conform(pyarrow.table(columns)), len(log.refused))
 
 
-def _in_order(arrivals: Sequence[Arrival], outcomes: Sequence[dict[str, Any]]) -> list[_Row]:
-    times = [arrival.at for arrival in arrivals]
-    rows, delivered = list[_Row](), list[_Row]()
+def _sort_events(
+    arrivals: Sequence[LoggedRow], outcomes: Sequence[dict[str, Any]]
+) -> list[_TraceRow]:
+    times = [arrival.time_ns for arrival in arrivals]
+    rows, delivered = list[_TraceRow](), list[_TraceRow]()
     for k, arrival in enumerate(arrivals):
         outcome = outcomes[arrival.ticket]
-        rows.append(_Row(arrival.at, k, 0, 0, _came(arrival, outcome)))
-        # Only in total order are own messages delivered, each in its turn.
+        rows.append(_TraceRow(arrival.time_ns, k, 0, 0, _make_arrival(arrival, outcome)))
+        # Own messages have positions only in total order.
         if outcome["position"] is not None:
-            delivered.append(_delivery(arrival, k, times, outcome))
+            delivered.append(_make_delivery(arrival, k, times, outcome))
     delivered.sort(key=lambda row: row.place)
     last = (delivered[0].at, delivered[0].behind) if delivered else (0, 0)
     for row in delivered:
@@ -83,38 +83,39 @@ def _in_order(arrivals: Sequence[Arrival], outcomes: Sequence[dict[str, Any]]) -
     return sorted(rows, key=lambda row: row[:4])
 
 
-def _came(arrival: Arrival, outcome: dict[str, Any]) -> dict[str, Any]:
+def _make_arrival(arrival: LoggedRow, outcome: dict[str, Any]) -> dict[str, Any]:
     status = outcome["status"]
     text = status if outcome["reason"] is None else f"{status}: {outcome['reason']}"
     known = outcome["sender"] is not None and outcome["seq"] is not None
     if known and status == DeliverStatus.SENT:
-        return {"kind": SEND, "send_time": arrival.at, **_message(outcome)}
+        return {"kind": SEND, "send_time": arrival.time_ns, **_read_message(outcome)}
     if known and status in ARRIVED:
-        said = {} if outcome["reason"] is None else {"text": text}
-        return {"kind": RECEIVE, "arrival": arrival.at, **_message(outcome), **said}
-    return {"kind": EVENT, "id": f"row {arrival.ticket}", "arrival": arrival.at, "text": text}
+        note = {} if outcome["reason"] is None else {"text": text}
+        return {"kind": RECEIVE, "arrival": arrival.time_ns, **_read_message(outcome), **note}
+    return {"kind": EVENT, "id": f"row {arrival.ticket}", "arrival": arrival.time_ns, "text": text}
 
 
-def _delivery(arrival: Arrival, k: int, times: Sequence[int], outcome: dict[str, Any]) -> _Row:
-    at = arrival.at + round((outcome["waited_ms"] or 0) * MS)
-    behind = k if at == arrival.at else max(k, bisect_right(times, at) - 1)
-    event = {"kind": DELIVER, "arrival": at, **_message(outcome)}
-    return _Row(at, behind, 1, outcome["position"], event)
+def _make_delivery(
+    arrival: LoggedRow, k: int, times: Sequence[int], outcome: dict[str, Any]
+) -> _TraceRow:
+    at = arrival.time_ns + round((outcome["waited_ms"] or 0) * MS)
+    behind = k if at == arrival.time_ns else max(k, bisect_right(times, at) - 1)
+    event = {"kind": DELIVER, "arrival": at, **_read_message(outcome)}
+    return _TraceRow(at, behind, 1, outcome["position"], event)
 
 
-def _message(outcome: dict[str, Any]) -> dict[str, Any]:
-    found = {"id": f"{outcome['sender']}:{outcome['seq']}", "seq": outcome["seq"]}
-    if (text := _text(outcome["payload"])) is not None:
-        found["text"] = text
-    return found
+def _read_message(outcome: dict[str, Any]) -> dict[str, Any]:
+    fields = {"id": f"{outcome['sender']}:{outcome['seq']}", "seq": outcome["seq"]}
+    if (text := _decode_text(outcome["payload"])) is not None:
+        fields["text"] = text
+    return fields
 
 
-def _text(payload: bytes | None) -> str | None:
-    """Return a payload as text, where it is printable."""
+def _decode_text(payload: bytes | None) -> str | None:
     if not payload:
         return None
     try:
-        text = payload[: 4 * LONGEST_TEXT].decode()
+        text = payload[: 4 * MAX_TEXT].decode()
     except UnicodeDecodeError:
         return None
-    return text[:LONGEST_TEXT] if text.isprintable() else None
+    return text[:MAX_TEXT] if text.isprintable() else None

@@ -1,8 +1,4 @@
-"""Causal order of a stream, without Spark.
-
-`shard.Shard` takes micro-batches and gives out rows; its state is many small immutable blobs behind
-`storage.blobs.Blobs`. Reasons and costs: `docs/design/streaming.md`.
-"""
+"""Causal order of a stream, without Spark. Reasons and costs: `docs/design/streaming.md`."""
 
 from typing import TYPE_CHECKING
 

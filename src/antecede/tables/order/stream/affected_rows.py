@@ -1,11 +1,9 @@
-"""Held rows that a micro-batch can touch, found without reading the others.
+"""Held rows that a micro-batch can affect, found without reading the others.
 
-Held rows lie in pieces (`held`), each with indexes of awaited causes and of own identities. The
-kernels follow these from the new rows on: forward, to rows that wait for one that may go, and for
-cycles also backward. They take a table of addresses, one line a piece (`VIEW` names the columns);
-the last line is the new rows. Keys are compared byte by byte: a hash only finds the place.
-
-The result may hold too many rows, never too few: `tables.order.stream.kernels.drain` decides.
+Each segment of held rows (`held`) has indexes of awaited causes and of own ids. The kernels follow
+these from the new rows: forward, to rows that wait for a releasable one, and for cycles also
+backward. They get a table of addresses, one line a segment; the last line is the new rows. The
+result may contain too many rows, never too few: `kernels.drain` decides.
 """
 
 from __future__ import annotations
@@ -22,13 +20,13 @@ from antecede.tables.order.stream.kernels.array_addresses import (
     longs_at,
     words_at,
 )
-from antecede.tables.order.stream.kernels.interning import hash_bytes, same_bytes
-from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED, Bits, Ints, Longs
-from antecede.tables.order.stream.storage.index import bucket_of, with_number
+from antecede.tables.order.stream.kernels.interning import hash_bytes, is_equal
+from antecede.tables.order.stream.kernels.rows import ABANDONED_CAUSE, SETTLED, Bits, Ints, Longs
+from antecede.tables.order.stream.storage.index import find_bucket, mix_number
 
 Views = NDArray[np.void]
 
-VIEW = np.dtype(
+SEGMENT_VIEW = np.dtype(
     [
         (name, np.int64)
         for name in (
@@ -39,14 +37,12 @@ VIEW = np.dtype(
         )
     ]
 )
-"""A line of the table of pieces: seven sizes, then addresses of arrays."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 @inlined
-def _slot(slots: Ints, ids: Longs, name: int) -> int:
-    """Return the place in `slots` where that id stands, or where it would."""
+def _find_slot(slots: Ints, ids: Longs, name: int) -> int:
     mask = len(slots) - 1
     at = np.int64((np.uint64(name) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
     while slots[at] >= 0 and ids[slots[at]] != name:
@@ -55,34 +51,34 @@ def _slot(slots: Ints, ids: Longs, name: int) -> int:
 
 
 @njit
-def _wider(slots: Ints, ids: Longs, size: int) -> Ints:
+def _grow_slots(slots: Ints, ids: Longs, size: int) -> Ints:
     new = np.full(2 * len(slots), -1, np.int32)
     for entry in range(size):
-        new[_slot(new, ids, ids[entry])] = entry
+        new[_find_slot(new, ids, ids[entry])] = entry
     return new
 
 
 @njit
-def _doubled(array: Longs) -> Longs:
+def _double(array: Longs) -> Longs:
     new = np.empty(2 * len(array), array.dtype)
     new[: len(array)] = array
     return new
 
 
 @njit
-def _open_links(view: Any, row: int) -> int:
+def _count_open_edges(view: Any, row: int) -> int:
     first = ints_at(view["first"], view["rows"] + 1)
-    link = bytes_at(view["link"], view["links"])
+    flag = bytes_at(view["link"], view["links"])
     count = 0
     for at in range(first[row], first[row + 1]):
-        if not link[at] & (GIVEN | SETTLED):
+        if not flag[at] & (ABANDONED_CAUSE | SETTLED):
             count += 1
     return count
 
 
 @njit
-def _waiting_for(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
-    """Fill `out` with the live rows that wait for a row, in any piece; return how many."""
+def _find_dependents(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
+    """Fill `out` with the live rows that wait for a row, in any segment; return their number."""
     view = views[name >> 32]
     row = name & 0xFFFFFFFF
     serial = longs_at(view["serial"], view["rows"])[row]
@@ -90,105 +86,107 @@ def _waiting_for(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
     nend = ints_at(view["nend"], view["rows"] + 1)
     npool = bytes_at(view["npool"], view["names"])
     start, stop = nend[row], nend[row + 1]
-    value = with_number(hash_bytes(npool, start, stop, serial), number)
+    value = mix_number(hash_bytes(npool, start, stop, serial), number)
     low = np.uint32(value & _LOW)
     size = 0
-    for piece in range(len(views)):
-        other = views[piece]
+    for segment in range(len(views)):
+        other = views[segment]
         buckets = other["waits"]
         if other["links"] == 0:
             continue
         bucket = ints_at(other["w.bucket"], buckets + 1)
         finger = words_at(other["w.finger"], bucket[buckets])
-        at = bucket_of(value, buckets)
+        at = find_bucket(value, buckets)
         for entry in range(bucket[at], bucket[at + 1]):
             if finger[entry] != low:
                 continue
-            link = ints_at(other["w.item"], bucket[buckets])[entry]
-            its = ints_at(other["lrow"], other["links"])[link]
-            if bytes_at(other["dead"], other["rows"])[its]:
+            edge = ints_at(other["w.item"], bucket[buckets])[entry]
+            dependent = ints_at(other["lrow"], other["links"])[edge]
+            if bytes_at(other["dead"], other["rows"])[dependent]:
                 continue
-            if longs_at(other["serial"], other["rows"])[its] != serial:
+            if longs_at(other["serial"], other["rows"])[dependent] != serial:
                 continue
-            if longs_at(other["cnum"], other["links"])[link] != number:
+            if longs_at(other["cnum"], other["links"])[edge] != number:
                 continue
             cend = ints_at(other["cend"], other["links"] + 1)
             cpool = bytes_at(other["cpool"], other["causes"])
-            if same_bytes(cpool, cend[link], cend[link + 1], npool, start, stop):
+            if is_equal(cpool, cend[edge], cend[edge + 1], npool, start, stop):
                 if size == len(out):
-                    out = _doubled(out)
-                out[size] = (piece << 32) | its
+                    out = _double(out)
+                out[size] = (segment << 32) | dependent
                 size += 1
     return size, out
 
 
 @njit
-def _causes_of(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
-    """Fill `out` with the live rows that a row waits for; return how many."""
+def _find_awaited(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
+    """Fill `out` with the live rows that a row waits for; return their number."""
     view = views[name >> 32]
     row = name & 0xFFFFFFFF
     serial = longs_at(view["serial"], view["rows"])[row]
     first = ints_at(view["first"], view["rows"] + 1)
-    link = bytes_at(view["link"], view["links"])
+    flag = bytes_at(view["link"], view["links"])
     cend = ints_at(view["cend"], view["links"] + 1)
     cpool = bytes_at(view["cpool"], view["causes"])
     cnum = longs_at(view["cnum"], view["links"])
     size = 0
     for at in range(first[row], first[row + 1]):
-        if link[at] & (GIVEN | SETTLED):
+        if flag[at] & (ABANDONED_CAUSE | SETTLED):
             continue
         start, stop = cend[at], cend[at + 1]
-        found = _owner_of(views, serial, cpool, start, stop, cnum[at])
+        found = _find_row(views, serial, cpool, start, stop, cnum[at])
         if found >= 0:
             if size == len(out):
-                out = _doubled(out)
+                out = _double(out)
             out[size] = found
             size += 1
     return size, out
 
 
 @inlined
-def _is_named(view: Any, row: int, serial: int, data: Bits, start: int, stop: int) -> bool:
+def _has_identity(view: Any, row: int, serial: int, data: Bits, start: int, stop: int) -> bool:
     if bytes_at(view["dead"], view["rows"])[row]:
         return False
     if longs_at(view["serial"], view["rows"])[row] != serial:
         return False
     nend = ints_at(view["nend"], view["rows"] + 1)
     npool = bytes_at(view["npool"], view["names"])
-    return bool(same_bytes(npool, nend[row], nend[row + 1], data, start, stop))
+    return bool(is_equal(npool, nend[row], nend[row + 1], data, start, stop))
 
 
 @njit
-def _owner_of(views: Views, serial: int, data: Bits, start: int, stop: int, number: int) -> int:
+def _find_row(views: Views, serial: int, data: Bits, start: int, stop: int, number: int) -> int:
     """Return the live row that has an identity, or -1."""
-    value = with_number(hash_bytes(data, start, stop, serial), number)
+    value = mix_number(hash_bytes(data, start, stop, serial), number)
     low = np.uint32(value & _LOW)
-    for piece in range(len(views)):
-        view = views[piece]
+    for segment in range(len(views)):
+        view = views[segment]
         rows, buckets = view["rows"], view["owns"]
         if rows == 0:
             continue
         bucket = ints_at(view["o.bucket"], buckets + 1)
         finger = words_at(view["o.finger"], rows)
-        at = bucket_of(value, buckets)
+        at = find_bucket(value, buckets)
         for entry in range(bucket[at], bucket[at + 1]):
             if finger[entry] != low:
                 continue
             row = ints_at(view["o.item"], rows)[entry]
             is_number = longs_at(view["number"], rows)[row] == number
-            if is_number and _is_named(view, row, serial, data, start, stop):
-                return int((piece << 32) | row)
+            if is_number and _has_identity(view, row, serial, data, start, stop):
+                return int((segment << 32) | row)
     return -1
 
 
 @njit
-def held_as(
+def find_held(
     views: Views, serial: Longs, data: Bits, ends: Longs, number: Longs, out: Longs
 ) -> Longs:
-    """Return the live row of each identity (piece << 32 | row), or -1; `out` gets its digest."""
+    """Return the live row of each identity (segment << 32 | row), or -1; fill `out` with its
+    digest.
+    """
     rows = np.full(len(serial), -1, np.int64)
     for key in range(len(serial)):
-        found = _owner_of(views, serial[key], data, ends[key], ends[key + 1], number[key])
+        found = _find_row(views, serial[key], data, ends[key], ends[key + 1], number[key])
         rows[key] = found
         if found >= 0:
             view = views[found >> 32]
@@ -197,55 +195,55 @@ def held_as(
 
 
 @njit
-def lowest_of(views: Views, serial: Longs, data: Bits, ends: Longs) -> Longs:
-    """Return, by member, the least number among its live rows; the greatest integer: none."""
+def find_lowest(views: Views, serial: Longs, data: Bits, ends: Longs) -> Longs:
+    """Return, by member, the least number of its live rows; the greatest integer: none."""
     lowest = np.full(len(serial), 2**63 - 1, np.int64)
     for key in range(len(serial)):
         start, stop = ends[key], ends[key + 1]
         value = hash_bytes(data, start, stop, serial[key])
         low = np.uint32(value & _LOW)
-        for piece in range(len(views)):
-            view = views[piece]
+        for segment in range(len(views)):
+            view = views[segment]
             rows, buckets = view["rows"], view["members"]
             if rows == 0:
                 continue
             bucket = ints_at(view["m.bucket"], buckets + 1)
             finger = words_at(view["m.finger"], rows)
-            at = bucket_of(value, buckets)
+            at = find_bucket(value, buckets)
             for entry in range(bucket[at], bucket[at + 1]):
                 if finger[entry] != low:
                     continue
                 row = ints_at(view["m.item"], rows)[entry]
-                if _is_named(view, row, serial[key], data, start, stop):
+                if _has_identity(view, row, serial[key], data, start, stop):
                     number = longs_at(view["number"], rows)[row]
                     lowest[key] = min(lowest[key], number)
     return lowest
 
 
 @njit
-def overdue(views: Views, cutoff: int) -> Longs:
+def find_overdue(views: Views, cutoff: int) -> Longs:
     """Return the live rows that arrived at or before `cutoff`."""
     out = np.empty(64, np.int64)
     size = 0
-    for piece in range(len(views)):
-        view = views[piece]
+    for segment in range(len(views)):
+        view = views[segment]
         arrived = longs_at(view["arrived"], view["rows"])
         dead = bytes_at(view["dead"], view["rows"])
         for row in range(view["rows"]):
             if not dead[row] and arrived[row] <= cutoff:
                 if size == len(out):
-                    out = _doubled(out)
-                out[size] = (piece << 32) | row
+                    out = _double(out)
+                out[size] = (segment << 32) | row
                 size += 1
     return out[:size].copy()
 
 
 @njit
-def next_arrival(views: Views, after: int) -> int:
+def find_next_arrival(views: Views, after: int) -> int:
     """Return the least arrival of a live row after a time; the greatest integer: none."""
     least = 2**63 - 1
-    for piece in range(len(views)):
-        view = views[piece]
+    for segment in range(len(views)):
+        view = views[segment]
         arrived = longs_at(view["arrived"], view["rows"])
         dead = bytes_at(view["dead"], view["rows"])
         for row in range(view["rows"]):
@@ -255,11 +253,11 @@ def next_arrival(views: Views, after: int) -> int:
 
 
 @njit
-def woken(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bool_]]:
-    """Return the rows that may go, or lose a cause to wait for, when the seeds go; and which go.
+def find_affected(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bool_]]:
+    """Return the rows that the release of the seeds affects, and the mask of those released.
 
-    A row that waits for nothing else goes, too, and so on; with `eager` every row that waits for
-    one of them goes. The seeds come first.
+    A row is affected if it can be released, or loses a cause to wait for. With `eager` every row
+    that waits for a released one is released. The seeds come first.
     """
     slots = np.full(1024, -1, np.int32)
     ids = np.empty(1024, np.int64)
@@ -268,34 +266,34 @@ def woken(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bo
     near = np.empty(64, np.int64)
     size = filled = done = 0
     for name in seeds:
-        at = _slot(slots, ids, name)
+        at = _find_slot(slots, ids, name)
         if slots[at] >= 0:
             continue
         if size == len(ids):
-            ids, left, queue = _doubled(ids), _doubled(left), _doubled(queue)
+            ids, left, queue = _double(ids), _double(left), _double(queue)
         slots[at] = size
         ids[size], left[size], queue[filled] = name, -1, name
         size += 1
         filled += 1
         if 2 * size > len(slots):
-            slots = _wider(slots, ids, size)
+            slots = _grow_slots(slots, ids, size)
     while done < filled:
-        count, near = _waiting_for(views, queue[done], near)
+        count, near = _find_dependents(views, queue[done], near)
         done += 1
         for index in range(count):
             name = near[index]
-            at = _slot(slots, ids, name)
+            at = _find_slot(slots, ids, name)
             entry = slots[at]
             if entry < 0:
                 if size == len(ids):
-                    ids, left, queue = _doubled(ids), _doubled(left), _doubled(queue)
+                    ids, left, queue = _double(ids), _double(left), _double(queue)
                 entry = size
                 slots[at] = entry
                 ids[entry] = name
-                left[entry] = _open_links(views[name >> 32], name & 0xFFFFFFFF)
+                left[entry] = _count_open_edges(views[name >> 32], name & 0xFFFFFFFF)
                 size += 1
                 if 2 * size > len(slots):
-                    slots = _wider(slots, ids, size)
+                    slots = _grow_slots(slots, ids, size)
             if left[entry] < 0:
                 continue
             left[entry] -= 1
@@ -307,51 +305,49 @@ def woken(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bo
 
 
 @njit
-def in_cycles(views: Views, new: Longs, joined: Longs) -> Longs:
-    """Return held rows, among them all on a cycle with one of the new rows.
+def find_on_cycles(views: Views, new: Longs, joined: Longs) -> Longs:
+    """Return held rows that include all on a cycle with a new row.
 
-    `joined` are the new rows that name a held one that stays. A row on a cycle is both behind a new
-    row and before one of these. Both ways are followed in turn, and the shorter one is the answer:
-    where new rows come at the end, or at the beginning, of the held ones, that is at once.
+    `joined` are the new rows that name a held one that stays. A row on a cycle is after a new row
+    and before one of these; both directions are followed alternately, and the shorter one is the
+    result.
     """
-    behind, before = _nobody(), _nobody()
+    behind, before = _make_empty_set(), _make_empty_set()
     near = np.empty(64, np.int64)
-    step = 0  # how far each list, and the rows in front of it, is followed
+    step = 0  # rows followed in each list
     while True:
         if step == len(joined) + before[2]:
             return before[1][: before[2]].copy()
         if step == len(new) + behind[2]:
             return behind[1][: behind[2]].copy()
         name = new[step] if step < len(new) else behind[1][step - len(new)]
-        count, near = _waiting_for(views, name, near)
-        behind = _noted(behind, near[:count], len(views) - 1)
+        count, near = _find_dependents(views, name, near)
+        behind = _add_rows(behind, near[:count], len(views) - 1)
         name = joined[step] if step < len(joined) else before[1][step - len(joined)]
-        count, near = _causes_of(views, name, near)
-        before = _noted(before, near[:count], len(views) - 1)
+        count, near = _find_awaited(views, name, near)
+        before = _add_rows(before, near[:count], len(views) - 1)
         step += 1
 
 
 @njit
-def _nobody() -> tuple[Ints, Longs, int]:
-    """Return an empty set of rows: hash table, rows, size."""
+def _make_empty_set() -> tuple[Ints, Longs, int]:
     return np.full(1024, -1, np.int32), np.empty(1024, np.int64), 0
 
 
 @njit
-def _noted(known: tuple[Ints, Longs, int], near: Longs, last: int) -> tuple[Ints, Longs, int]:
-    """Return the set with the given rows, without those of the last piece."""
+def _add_rows(known: tuple[Ints, Longs, int], near: Longs, last: int) -> tuple[Ints, Longs, int]:
     slots, seen, size = known
     for name in near:
         if name >> 32 == last:
             continue
-        at = _slot(slots, seen, name)
+        at = _find_slot(slots, seen, name)
         if slots[at] >= 0:
             continue
         if size == len(seen):
-            seen = _doubled(seen)
+            seen = _double(seen)
         slots[at] = size
         seen[size] = name
         size += 1
         if 2 * size > len(slots):
-            slots = _wider(slots, seen, size)
+            slots = _grow_slots(slots, seen, size)
     return slots, seen, size

@@ -1,14 +1,9 @@
-"""Columns of a stream over its restarts: additions, refusals, digests of earlier contents.
+"""Columns of a stream over its restarts: additions, rejections, digests of earlier contents.
 
 A restart may add columns, or fields inside structs, and change their order and nullability. A
-column that is gone or has another type is refused, before any row of the micro-batch is kept.
-
-Rows held from before get null in added columns (`joined`). A row's digest covers the content
-columns of its own time. A row that would be a conflict is therefore compared once more, by the
-columns of each earlier time (`earlier_digests`): those that both rows have.
-
-Types are compared without the time zone of timestamps, which is the session's, and without the
-width of offsets.
+removed or retyped column is rejected; time zones of timestamps and widths of offsets do not count.
+Rows held from before get null in added columns. A row's digest covers the content columns of its
+own time, so an apparent conflict is compared again, by the columns that both rows have.
 """
 
 from __future__ import annotations
@@ -41,54 +36,46 @@ _SQL_NAMES = {
 
 
 class StreamColumns(NamedTuple):
-    """Columns of the rows of a stream, as it is started now.
-
-    `content` names those that tell a repeat from a conflict, in the order of the digest.
-    `null_marks`: digests cover nulls (`tables.order.row_hash.content_digests`).
-    """
+    """Columns of the rows of a stream, as started now; `content` in the order of the digest."""
 
     rows: pyarrow.Schema
     content: tuple[str, ...]
-    null_marks: bool = True
+    has_null_marks: bool = True
 
 
 class ColumnHistory:
-    """Columns of the last start of a stream, and of each time by which digests were made."""
+    """Columns of the last start of a stream, and of each time at which digests were computed."""
 
     def __init__(self, now: StreamColumns | None) -> None:
         self.now = now
         self.last: pyarrow.Schema | None = None
         self.contents: list[pyarrow.Schema] = []
-        self._seal = b""
+        self._digest = b""
 
     def load(
         self, parts: ShardParts, head: Arrays, held: Callable[[], pyarrow.Schema | None]
     ) -> None:
-        """Take the history from the state of a shard, and compare the columns of now.
-
-        `held` returns the schema of its held rows: states of earlier versions keep no other. Raises
-        InputError when a column is gone or has another type.
-        """
+        """Read the history, and compare the current columns. Raises InputError for removed ones."""
         if PART in head:
-            self._seal = head[PART].tobytes()
-            self.last, *self.contents = unpacked(parts.open(PART, self._seal))
+            self._digest = head[PART].tobytes()
+            self.last, *self.contents = unpacked(parts.open(PART, self._digest))
         elif self.now is not None and (schema := held()) is not None:
             self.last = schema
             known = [name for name in self.now.content if name in schema.names]
-            self.contents = [_plain_schema(schema, known)]
+            self.contents = [_normalize_schema(schema, known)]
         if self.now is not None and self.last is not None:
             check_columns(self.last, self.now.rows)
             check_nulls(self.last, self.now.rows)
 
     @property
     def has_changed(self) -> bool:
-        """Tell whether the state lacks the columns of now."""
+        """Return whether the state lacks the current columns."""
         return self.now is not None and self.last != self.now.rows
 
     def dump(self, parts: ShardParts) -> dict[str, NDArray[Any]]:
-        """Write the history if it changed; return what the head of the shard keeps of it."""
+        """Write the history if it changed; return its entry for the head of the shard."""
         if self.now is not None:
-            content = _plain_schema(self.now.rows, self.now.content)
+            content = _normalize_schema(self.now.rows, self.now.content)
             is_new = content not in self.contents
             if is_new or self.last != self.now.rows:
                 self.contents += [content] if is_new else []
@@ -97,50 +84,46 @@ class ColumnHistory:
                 arrays = {
                     str(k): np.frombuffer(s.serialize().to_pybytes(), np.uint8) for k, s in schemas
                 }
-                self._seal, _ = parts.save(PART, arrays)
-        return {PART: np.frombuffer(self._seal, np.uint8)} if self._seal else {}
+                self._digest, _ = parts.save(PART, arrays)
+        return {PART: np.frombuffer(self._digest, np.uint8)} if self._digest else {}
 
-    def earlier_digests(self, rows: pyarrow.Table) -> list[NDArray[np.int64]]:
-        """Return the digests of rows by the content of each earlier time."""
+    def compute_earlier_digests(self, rows: pyarrow.Table) -> list[NDArray[np.int64]]:
+        """Return the digests of rows by the content columns of each earlier time."""
         if self.now is None:
             return []
-        present = _plain_schema(self.now.rows, self.now.content)
-        digests_of = content_digests if self.now.null_marks else digests
+        present = _normalize_schema(self.now.rows, self.now.content)
+        digests_of = content_digests if self.now.has_null_marks else digests
         return [
-            digests_of(_as(rows.select(content.names), content))
+            digests_of(_cast_table(rows.select(content.names), content))
             for content in self.contents
             if content != present
         ]
 
 
 def unpacked(arrays: Arrays) -> list[pyarrow.Schema]:
-    """Return the schemas in the part `PART`: all columns, then the contents."""
+    """Return the schemas in the blob of columns: all columns, then the contents."""
     return [pa.ipc.read_schema(pa.py_buffer(arrays[str(k)])) for k in range(len(arrays))]
 
 
 def joined(tables: list[pyarrow.Table], now: StreamColumns | None) -> pyarrow.Table:
-    """Return the rows of tables as one, null in absent columns.
-
-    The columns are those of now, else those of the last table. Raises InputError when a table has a
-    column that is gone or has another type.
-    """
+    """Return the rows of tables as one, null in absent columns; raise as `check_columns`."""
     wanted = tables[-1].schema if now is None else now.rows
     is_same = all(table.schema == tables[0].schema for table in tables)
-    if not (is_same and _is_alike(tables[0].schema, wanted)):
+    if not (is_same and _has_same_columns(tables[0].schema, wanted)):
         for table in tables:
             check_columns(table.schema, wanted)
-        tables = [_as(table, wanted) for table in tables]
+        tables = [_cast_table(table, wanted) for table in tables]
     whole: pyarrow.Table = pa.concat_tables(tables)
     return whole
 
 
-def _is_alike(one: pyarrow.Schema, other: pyarrow.Schema) -> bool:
-    return one.names == other.names and _plain_schema(one) == _plain_schema(other)
+def _has_same_columns(left: pyarrow.Schema, right: pyarrow.Schema) -> bool:
+    return left.names == right.names and _normalize_schema(left) == _normalize_schema(right)
 
 
 def check_columns(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
-    """Raise InputError that names each column and field that is gone or has another type."""
-    found = _changes(_fields(before), _fields(now), "")
+    """Raise InputError that names each removed or retyped column and field."""
+    found = _find_changes(_get_fields(before), _get_fields(now), "")
     if found:
         raise InputError(
             f"the rows in this checkpoint have other columns than the stream: {'; '.join(found)}; "
@@ -149,8 +132,8 @@ def check_columns(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
 
 
 def check_nulls(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
-    """Raise InputError where rows from before may have null and the stream has NOT NULL."""
-    found = _strict(pa.struct(list(before)), pa.struct(list(now)), "")
+    """Raise InputError where earlier rows may have null and the stream has NOT NULL."""
+    found = _find_not_null(pa.struct(list(before)), pa.struct(list(now)), "")
     if found:
         raise InputError(
             f"column {', '.join(found)} is NOT NULL, and rows in this checkpoint may have null "
@@ -159,15 +142,15 @@ def check_nulls(before: pyarrow.Schema, now: pyarrow.Schema) -> None:
         )
 
 
-def plain_type(kind: Any) -> Any:
+def normalize_type(kind: Any) -> Any:
     """Return a type without time zones, widths of offsets, nullability and metadata."""
     types = pa.types
     if types.is_struct(kind):
-        return pa.struct([(field.name, plain_type(field.type)) for field in kind])
+        return pa.struct([(field.name, normalize_type(field.type)) for field in kind])
     if types.is_map(kind):
-        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+        return pa.map_(normalize_type(kind.key_type), normalize_type(kind.item_type))
     if types.is_list(kind) or types.is_large_list(kind):
-        return pa.list_(plain_type(kind.value_type))
+        return pa.list_(normalize_type(kind.value_type))
     if types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if types.is_large_string(kind):
@@ -175,30 +158,29 @@ def plain_type(kind: Any) -> Any:
     return pa.binary() if types.is_large_binary(kind) else kind
 
 
-def sql_name(kind: Any) -> str:
+def type_to_sql(kind: Any) -> str:
     """Return Spark's name of a type."""
-    kind = plain_type(kind)
+    kind = normalize_type(kind)
     if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{sql_name(field.type)}' for field in kind)}>"
+        return f"struct<{','.join(f'{field.name}:{type_to_sql(field.type)}' for field in kind)}>"
     if pa.types.is_map(kind):
-        return f"map<{sql_name(kind.key_type)},{sql_name(kind.item_type)}>"
+        return f"map<{type_to_sql(kind.key_type)},{type_to_sql(kind.item_type)}>"
     if pa.types.is_list(kind):
-        return f"array<{sql_name(kind.value_type)}>"
+        return f"array<{type_to_sql(kind.value_type)}>"
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     return _SQL_NAMES.get(kind, str(kind))
 
 
-def _plain_schema(schema: pyarrow.Schema, names: Any = None) -> pyarrow.Schema:
+def _normalize_schema(schema: pyarrow.Schema, names: Any = None) -> pyarrow.Schema:
     chosen = schema.names if names is None else names
     made: pyarrow.Schema = pa.schema(
-        [(name, plain_type(schema.field(name).type)) for name in chosen]
+        [(name, normalize_type(schema.field(name).type)) for name in chosen]
     )
     return made
 
 
-def _as(table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
-    """Return the columns of a schema; casts add null fields to structs, and drop fields."""
+def _cast_table(table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
     columns = []
     for field in schema:
         if field.name not in table.column_names:
@@ -210,43 +192,44 @@ def _as(table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
     return whole
 
 
-def _fields(schema: Any) -> dict[str, Any]:
+def _get_fields(schema: Any) -> dict[str, Any]:
     return {field.name: field.type for field in schema}
 
 
-def _changes(before: dict[str, Any], now: dict[str, Any], inside: str) -> list[str]:
-    """Return what is gone and what has another type, each with its remedy."""
+def _find_changes(before: dict[str, Any], now: dict[str, Any], inside: str) -> list[str]:
     found = []
     alike = {name.lower(): name for name in now if name not in before}
     for name, kind in before.items():
         path = f"{inside}{name}"
         if name in now:
-            found += _type_changes(kind, now[name], path)
+            found += _find_type_changes(kind, now[name], path)
         elif name.lower() in alike:
             found.append(f"{path} is now {inside}{alike[name.lower()]}: rename it back")
         elif inside:
-            found.append(f"field {path} ({sql_name(kind)}) is gone: add it back, null if unknown")
+            found.append(
+                f"field {path} ({type_to_sql(kind)}) is gone: add it back, null if unknown"
+            )
         else:
-            remedy = f'withColumn("{name}", lit(None).cast("{sql_name(kind)}"))'
-            found.append(f"column {path} ({sql_name(kind)}) is gone: add {remedy}")
+            remedy = f'withColumn("{name}", lit(None).cast("{type_to_sql(kind)}"))'
+            found.append(f"column {path} ({type_to_sql(kind)}) is gone: add {remedy}")
     return found
 
 
-def _type_changes(before: Any, now: Any, path: str) -> list[str]:
+def _find_type_changes(before: Any, now: Any, path: str) -> list[str]:
     types = pa.types
-    before, now = plain_type(before), plain_type(now)
+    before, now = normalize_type(before), normalize_type(now)
     if before == now:
         return []
     if types.is_struct(before) and types.is_struct(now):
-        return _changes(_fields(before), _fields(now), f"{path}.")
+        return _find_changes(_get_fields(before), _get_fields(now), f"{path}.")
     if types.is_map(before) and types.is_map(now) and before.key_type == now.key_type:
-        return _type_changes(before.item_type, now.item_type, f"{path}.value")
+        return _find_type_changes(before.item_type, now.item_type, f"{path}.value")
     if types.is_list(before) and types.is_list(now):
-        return _type_changes(before.value_type, now.value_type, f"{path}.element")
-    return [f"{path} was {sql_name(before)}, is {sql_name(now)}: cast it back"]
+        return _find_type_changes(before.value_type, now.value_type, f"{path}.element")
+    return [f"{path} was {type_to_sql(before)}, is {type_to_sql(now)}: cast it back"]
 
 
-def _strict(before: Any, now: Any, path: str) -> list[str]:
+def _find_not_null(before: Any, now: Any, path: str) -> list[str]:
     """Return the paths that are NOT NULL now, and were nullable or absent before."""
     types = pa.types
     if types.is_struct(before) and types.is_struct(now):
@@ -258,11 +241,11 @@ def _strict(before: Any, now: Any, path: str) -> list[str]:
             if not field.nullable and (was is None or was.nullable):
                 found.append(place)
             elif was is not None:
-                found += _strict(was.type, field.type, place)
+                found += _find_not_null(was.type, field.type, place)
         return found
     if types.is_map(before) and types.is_map(now):
-        return _strict(pa.struct([before.item_field]), pa.struct([now.item_field]), path)
+        return _find_not_null(pa.struct([before.item_field]), pa.struct([now.item_field]), path)
     if types.is_list(before) and types.is_list(now):
         was, field = before.value_field, now.value_field.with_name(before.value_field.name)
-        return _strict(pa.struct([was]), pa.struct([field]), path)
+        return _find_not_null(pa.struct([was]), pa.struct([field]), path)
     return []

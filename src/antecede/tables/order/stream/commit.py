@@ -1,4 +1,4 @@
-"""Changes of a step written to the state: held rows, identities, knowledge."""
+"""Commit of a step: changed held rows, ids, and knowledge of ids."""
 
 from __future__ import annotations
 
@@ -10,61 +10,62 @@ from numpy.typing import NDArray
 
 from antecede.tables.order.stream.batch_ids import (
     RESTARTED,
-    group_entries,
-    id_entries,
-    member_entries,
+    make_group_entries,
+    make_id_entries,
+    make_member_entries,
 )
 from antecede.tables.order.stream.columns import joined
-from antecede.tables.order.stream.held import HeldRows, joined_rows, no_rows
+from antecede.tables.order.stream.held import HeldRows, concatenate_rows, make_empty_rows
 from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.rows import NO_TIME, Bits, Ints, Longs
-from antecede.tables.order.stream.step import Step, Working
-from antecede.tables.order.stream.storage.id_table import Entries
+from antecede.tables.order.stream.step import ReleaseState, ShardStep
+from antecede.tables.order.stream.storage.id_table import IdEntries
 from antecede.tables.order.stream.types import ShardOutput
 
 pa: Any = pyarrow
 
-_STOOD_FOR_NOTHING = (shape.DUPLICATE, shape.CONFLICT, shape.SELF, shape.NULL, shape.BAD)
+_UNUSED_STATUSES = (shape.DUPLICATE, shape.CONFLICT, shape.SELF, shape.NULL, shape.BAD)
 
 
-def keep(
-    step: Step,
-    working: Working,
+def commit_step(
+    step: ShardStep,
+    working: ReleaseState,
     outcome: ShardOutput,
     split: tuple[Ints, Ints],
     rows: Any,
 ) -> ShardOutput:
-    """Write what changed; return the outcome with the rows that leave."""
+    """Write the changes; return the outcome with the rows that leave."""
     staying, leaving = split
     candidates, old = working.rows, working.held.size
-    link, lift = _settle_links(candidates, working.tokens, step.plan.timed)
+    flag, released = _settle_edges(candidates, working.states, step.plan.timed)
     moved = staying[staying < old]
-    touched = _changed(candidates.first, working.held.link, link, moved)
+    touched = _find_changed(candidates.first, working.held.edge_flag, flag, moved)
     moved = moved[touched]
     fresh = staying[staying >= old]
-    _count(step, working, leaving, fresh)
-    _remember(step, working, np.concatenate([leaving, fresh]))
+    _update_counts(step, working, leaving, fresh)
+    _write_ids(step, working, np.concatenate([leaving, fresh]))
     away = np.concatenate([leaving[leaving < old], moved])
     away.sort()
-    pool, place = _pool(step, working.picked, away, rows, len(candidates.token))
+    pool, place = _collect_rows(step, working.picked, away, rows, len(candidates.id_index))
     if pool is not None:
         outcome = outcome._replace(rows=pool.take(pa.array(place[leaving])).combine_chunks())
-    links = candidates.first[old]
-    held = working.held._replace(link=link[:links], lift=lift[:old])
-    again = held.taken(moved) if len(moved) else no_rows()
-    entered = _as_held_rows(step, candidates, old, fresh, link, lift)
+    edges = candidates.first[old]
+    held = working.held._replace(edge_flag=flag[:edges], cause_release=released[:old])
+    again = held.take(moved) if len(moved) else make_empty_rows()
+    entered = _to_held_rows(step, candidates, old, fresh, flag, released)
     step.held.remove(working.picked[away])
     payload = None
     if pool is not None:
         payload = pool.take(pa.array(place[np.concatenate([moved, fresh])])).combine_chunks()
-    step.held.add(joined_rows([again, entered]), payload)
+    step.held.add(concatenate_rows([again, entered]), payload)
     return outcome
 
 
-def _pool(step: Step, picked: Longs, away: Ints, rows: Any, candidates: int) -> tuple[Any, Longs]:
-    """Return the user's rows that leave or move and the new ones; and where each stands."""
+def _collect_rows(
+    step: ShardStep, picked: Longs, away: Ints, rows: Any, candidates: int
+) -> tuple[Any, Longs]:
     place = np.full(candidates, -1, np.int64)
-    tables = step.held.payload(picked[away]) if len(away) else []
+    tables = step.held.read_payload(picked[away]) if len(away) else []
     tables = [table for table in tables if table.num_columns]
     if rows is not None:
         tables.append(rows)
@@ -76,30 +77,30 @@ def _pool(step: Step, picked: Longs, away: Ints, rows: Any, candidates: int) -> 
     return pool, place
 
 
-def _as_held_rows(
-    step: Step,
-    rows: shape.Rows,
+def _to_held_rows(
+    step: ShardStep,
+    rows: shape.Candidates,
     old: int,
     pick: Ints,
-    link: Bits,
-    lift: Longs,
+    flag: Bits,
+    released: Longs,
 ) -> HeldRows:
     if not len(pick):
-        return no_rows()
-    links = slice(rows.first[old], rows.first[-1])
+        return make_empty_rows()
+    edges = slice(rows.first[old], rows.first[-1])
     columns: Any = rows
-    new = shape.Rows(*(column[old:] for column in columns))._replace(
+    new = shape.Candidates(*(column[old:] for column in columns))._replace(
         first=rows.first[old:] - rows.first[old],
-        cause=rows.cause[links],
-        link=link[links],
-        lift=lift[old:],
+        cause=rows.cause[edges],
+        edge_flag=flag[edges],
+        cause_release=released[old:],
     )
-    made = step.as_held(new)._replace(link=new.link)
-    return made.taken((pick - old).astype(np.int32))
+    made = step.to_held_rows(new)._replace(edge_flag=new.edge_flag)
+    return made.take((pick - old).astype(np.int32))
 
 
-def _count(step: Step, working: Working, leaving: Ints, fresh: Ints) -> None:
-    known = step.known
+def _update_counts(step: ShardStep, working: ReleaseState, leaving: Ints, fresh: Ints) -> None:
+    known = step.ids
     rows, old = working.rows, working.held.size
     out = leaving[leaving < old]
     np.subtract.at(known.held, rows.group[out], 1)
@@ -109,77 +110,71 @@ def _count(step: Step, working: Working, leaving: Ints, fresh: Ints) -> None:
         np.add.at(known.member_held, rows.name[fresh], 1)
 
 
-def _remember(step: Step, working: Working, settled: Ints) -> None:
-    """Write what is known now of groups, ids and members, and forget what is too old.
-
-    `settled` are the candidates that leave, and the new ones that stay.
-    """
-    known = step.known
-    tokens, order = working.tokens, working.order
+def _write_ids(step: ShardStep, working: ReleaseState, settled: Ints) -> None:
+    """Write the knowledge of `settled` candidates: those that leave, and new ones that stay."""
+    known = step.ids
+    states, order = working.states, working.order
     if not step.plan.timed:
-        tokens = tokens._replace(released=np.full(known.size, step.clock, np.int64))
+        states = states._replace(released=np.full(known.size, step.clock, np.int64))
     known.next = order.next
     begun = known.next > 0
     known.mark[begun] &= ~np.uint8(RESTARTED)
     limit = known.limit
     if limit != NO_TIME:
-        step.ledgers["i"].forget(limit)
+        step.id_tables["i"].forget(limit)
     now = step.clock
-    idle = limit - max(step.plan.remember, 0) if limit != NO_TIME else NO_TIME
+    idle = limit - max(step.plan.state_ttl, 0) if limit != NO_TIME else NO_TIME
     rows = working.rows
-    groups = _numbers(rows.group[settled], known.groups.size)
-    entries = group_entries(known, groups, now)
-    step.ledgers["g"].add(entries, idle, _holds_rows(2))
-    changed = tokens.flag != known.flag
+    groups = _find_numbers(rows.group[settled], known.groups.size)
+    entries = make_group_entries(known, groups, now)
+    step.id_tables["g"].add(entries, idle, _make_holds_rows_test(2))
+    changed = states.flag != known.flag
     if step.plan.counted:
-        member, number = known.numbers()
-        runs = known.runs.extended(member, number, tokens.flag, tokens.released, tokens.digest)
-        stood = ~np.isin(rows.status[settled], _STOOD_FOR_NOTHING)
-        members = _numbers(rows.name[settled[stood]], known.members.size)
-        entries = member_entries(known, runs, members, now)
-        step.ledgers["m"].add(entries, limit, _holds_rows(0))
-        changed &= (tokens.flag & ~known.flag & (shape.ASIDE | shape.GIVEN_UP)) != 0
+        member, number = known.get_numbers()
+        ranges = known.ranges.extend(member, number, states.flag, states.released, states.digest)
+        stood = ~np.isin(rows.status[settled], _UNUSED_STATUSES)
+        members = _find_numbers(rows.name[settled[stood]], known.members.size)
+        entries = make_member_entries(known, ranges, members, now)
+        step.id_tables["m"].add(entries, limit, _make_holds_rows_test(0))
+        changed &= (states.flag & ~known.flag & (shape.EXCLUDED | shape.ABANDONED)) != 0
     pick = np.flatnonzero(changed).astype(np.int32)
-    done = (tokens.flag[pick] & shape.DONE) != 0
-    stamp = np.where(done, np.maximum(tokens.released[pick], step.before), now)
-    step.ledgers["i"].add(id_entries(known, pick, tokens, stamp), limit)
+    done = (states.flag[pick] & shape.DONE) != 0
+    timestamp = np.where(done, np.maximum(states.released[pick], step.previous_clock), now)
+    step.id_tables["i"].add(make_id_entries(known, pick, states, timestamp), limit)
 
 
-def _settle_links(rows: shape.Rows, tokens: shape.Tokens, timed: bool) -> tuple[Bits, Longs]:
-    """Return links and lifts with what came of the causes in this step."""
-    link = rows.link.copy()
-    done = (tokens.flag[rows.cause] & shape.DONE) != 0
-    done &= (link & (shape.GIVEN | shape.SETTLED)) == 0
-    link[done] |= shape.SETTLED
-    lift = rows.lift.copy()
+def _settle_edges(
+    rows: shape.Candidates, states: shape.IdStates, timed: bool
+) -> tuple[Bits, Longs]:
+    flag = rows.edge_flag.copy()
+    done = (states.flag[rows.cause] & shape.DONE) != 0
+    done &= (flag & (shape.ABANDONED_CAUSE | shape.SETTLED)) == 0
+    flag[done] |= shape.SETTLED
+    released = rows.cause_release.copy()
     if timed:
-        owner = np.repeat(np.arange(len(rows.token)), np.diff(rows.first))[done]
-        when = tokens.released[rows.cause[done]]
-        np.maximum.at(lift, owner, when)
+        owner = np.repeat(np.arange(len(rows.id_index)), np.diff(rows.first))[done]
+        when = states.released[rows.cause[done]]
+        np.maximum.at(released, owner, when)
         own = rows.time[owner]
         waited = (when > own) & (own != NO_TIME)
-        link[np.flatnonzero(done)[waited]] |= shape.WAITED
-    return link, lift
+        flag[np.flatnonzero(done)[waited]] |= shape.WAITED
+    return flag, released
 
 
-def _changed(first: Longs, before: Bits, after: Bits, pick: Ints) -> NDArray[np.bool_]:
-    """Return which of the picked rows, all held before, have a link that changed."""
+def _find_changed(first: Longs, before: Bits, after: Bits, pick: Ints) -> NDArray[np.bool_]:
     different = np.concatenate([[0], np.cumsum(before != after[: len(before)])])
     changed: NDArray[np.bool_] = different[first[pick + 1]] != different[first[pick]]
     return changed
 
 
-def _numbers(given: Ints, size: int) -> Ints:
-    """Return which of the numbers 0 to size - 1 are given, sorted; -1 is none."""
+def _find_numbers(given: Ints, size: int) -> Ints:
     found = np.zeros(size + 1, np.bool_)
     found[given] = True
     return np.flatnonzero(found[:size]).astype(np.int32)
 
 
-def _holds_rows(column: int) -> Any:
-    """Return the test of ledger entries whose count of held rows is not 0."""
-
-    def test(entries: Entries) -> NDArray[np.bool_]:
+def _make_holds_rows_test(column: int) -> Any:
+    def test(entries: IdEntries) -> NDArray[np.bool_]:
         holds: NDArray[np.bool_] = entries.values[entries.first[:-1] + column] > 0
         return holds
 

@@ -1,9 +1,8 @@
-"""Held rows of a shard: immutable pieces, indexed by awaited causes.
+"""Held rows of a shard: immutable segments, indexed by awaited causes.
 
-A micro-batch adds one piece; afterwards only the bits of its departed rows are written again. A row
-whose cause has come moves to a new piece, with the kept facts of that cause. Pieces of about one
-size are merged, pieces nearly empty are written anew. The user's rows lie in the piece as mapped
-Arrow IPC.
+A micro-batch adds one segment; afterwards only the bits of its released rows are rewritten. A row
+whose cause has come moves to a new segment. Segments of about one size are merged; nearly empty
+segments are rewritten. The user's rows are in the segment as mapped Arrow IPC.
 """
 
 from __future__ import annotations
@@ -16,19 +15,24 @@ import pyarrow
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.tables.order.stream.affected_rows import VIEW, Views
+from antecede.tables.order.stream.affected_rows import SEGMENT_VIEW, Views
 from antecede.tables.order.stream.columns import StreamColumns, joined
 from antecede.tables.order.stream.kernels.interning import Text
-from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED, Bits, Ints, Longs
-from antecede.tables.order.stream.storage.blobs import Arrays, ShardParts, dump_parts, load_parts
-from antecede.tables.order.stream.storage.id_table import (
-    joined_ends,
-    joined_text,
-    merge_begin,
-    take_values,
-    tier_of,
+from antecede.tables.order.stream.kernels.rows import ABANDONED_CAUSE, SETTLED, Bits, Ints, Longs
+from antecede.tables.order.stream.storage.blobs import (
+    Arrays,
+    ShardParts,
+    dump_segments,
+    load_segments,
 )
-from antecede.tables.order.stream.storage.index import hashes_of, index_of, mix_numbers
+from antecede.tables.order.stream.storage.id_table import (
+    concatenate_offsets,
+    concatenate_strings,
+    find_merge_begin,
+    find_tier,
+    take_values,
+)
+from antecede.tables.order.stream.storage.index import build_index, hash_keys, mix_numbers
 
 pa: Any = pyarrow
 
@@ -39,11 +43,7 @@ _BYTES = 128 * 2**20
 
 
 class HeldRows(NamedTuple):
-    """n rows by their control columns; links of row r: first[r]:first[r + 1].
-
-    `serial` is the number of the group, `lift` the latest release of a cause that is out already,
-    `mark` a flag of the row's outcome, `link` the bits of `kernels.rows`.
-    """
+    """Control columns of n rows; edges of row r: first[r]:first[r + 1]."""
 
     serial: Longs
     group: Text
@@ -52,40 +52,40 @@ class HeldRows(NamedTuple):
     time: Longs
     arrived: Longs
     digest: Longs
-    lift: Longs
+    cause_release: Longs
     mark: Bits
     first: Longs
     cause: Text
     cause_number: Longs
-    link: Bits
+    edge_flag: Bits
 
     @property
     def size(self) -> int:
         """Number of rows."""
         return len(self.serial)
 
-    def taken(self, pick: Ints) -> HeldRows:
+    def take(self, pick: Ints) -> HeldRows:
         """Return the picked rows."""
-        first, links = take_values(self.first, np.arange(len(self.link), dtype=np.int64), pick)
-        links32 = links.astype(np.int32)
+        first, edges = take_values(self.first, np.arange(len(self.edge_flag), dtype=np.int64), pick)
+        edges32 = edges.astype(np.int32)
         made: dict[str, Any] = self._asdict()
         for name, column in made.items():
-            chosen = links32 if name in ("cause", "cause_number", "link") else pick
-            made[name] = column.taken(chosen) if isinstance(column, Text) else column[chosen]
+            chosen = edges32 if name in ("cause", "cause_number", "edge_flag") else pick
+            made[name] = column.take(chosen) if isinstance(column, Text) else column[chosen]
         return HeldRows(**made | {"first": first})
 
 
-def joined_rows(parts: list[HeldRows]) -> HeldRows:
-    """Return the rows of several parts, one behind the other."""
-    join: dict[str, Any] = dict.fromkeys(("group", "name", "cause"), joined_text)
-    join["first"] = joined_ends
+def concatenate_rows(parts: list[HeldRows]) -> HeldRows:
+    """Return the rows of several parts, in their order."""
+    join: dict[str, Any] = dict.fromkeys(("group", "name", "cause"), concatenate_strings)
+    join["first"] = concatenate_offsets
     columns = zip(HeldRows._fields, zip(*parts, strict=True), strict=True)
     return HeldRows(*(join.get(name, np.concatenate)(values) for name, values in columns))
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A sealed piece: number, rows, live rows, bytes, digests of both parts."""
+class HeldSegment:
+    """Immutable segment: number, rows, live rows, bytes, digests of both blobs."""
 
     number: int
     count: int
@@ -95,159 +95,161 @@ class Piece:
     dead: bytes
 
 
-class HeldPieces:
-    """The held rows of one shard, in pieces from old to new."""
+class HeldSegments:
+    """Held rows of one shard, in segments from old to new."""
 
     def __init__(self, parts: ShardParts, columns: StreamColumns | None = None) -> None:
-        self.parts = parts
+        self.blobs = parts
         self.columns = columns
-        self.pieces: list[Piece] = []
+        self.segments: list[HeldSegment] = []
         self.next = 0
         self._dead: dict[int, Bits] = {}
 
     @property
     def count(self) -> int:
         """Number of rows held."""
-        return sum(piece.live for piece in self.pieces)
+        return sum(segment.live for segment in self.segments)
 
     @property
     def size(self) -> int:
-        """Bytes of all pieces."""
-        return sum(piece.size for piece in self.pieces)
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self.segments)
 
-    def views(self, new: Arrays, without: Longs | None = None) -> tuple[Views, list[Arrays]]:
-        """Return the table of pieces, `new` the last, and the arrays that it points to.
+    def make_views(self, new: Arrays, without: Longs | None = None) -> tuple[Views, list[Arrays]]:
+        """Return the table of segments, `new` the last, and the arrays that it points to.
 
-        Rows of `without` (piece << 32 | row) count as gone. The views are addresses in the arrays:
-        keep the arrays as long as the views.
+        Rows of `without` (segment << 32 | row) count as removed. Keep the arrays as long as the
+        views.
         """
-        opened = [self._open(piece) for piece in self.pieces] + [new]
-        for number, rows in _by_piece(without) if without is not None else ():
+        opened = [self._open(segment) for segment in self.segments] + [new]
+        for number, rows in _split_by_segment(without) if without is not None else ():
             opened[number]["dead"] = opened[number]["dead"].copy()
             opened[number]["dead"][rows] = 1
-        return np.array([_view(arrays) for arrays in opened], VIEW), opened
+        return np.array([_make_view(arrays) for arrays in opened], SEGMENT_VIEW), opened
 
-    def rows(self, picked: Longs) -> HeldRows:
-        """Return rows by piece and row (piece << 32 | row), sorted."""
+    def read_rows(self, picked: Longs) -> HeldRows:
+        """Return rows, given as segment << 32 | row, sorted."""
         parts = [
-            _rows_of(self._open(self.pieces[number])).taken(rows)
-            for number, rows in _by_piece(picked)
+            _read_rows(self._open(self.segments[number])).take(rows)
+            for number, rows in _split_by_segment(picked)
         ]
-        return joined_rows(parts) if parts else no_rows()
+        return concatenate_rows(parts) if parts else make_empty_rows()
 
-    def payload(self, picked: Longs) -> list[pyarrow.Table]:
-        """Return the user's rows of those, in the same order, as one table a piece."""
+    def read_payload(self, picked: Longs) -> list[pyarrow.Table]:
+        """Return the user's columns of those rows, in the same order, as one table a segment."""
         tables = []
-        for number, rows in _by_piece(picked):
-            table: Any = payload_of(self._open(self.pieces[number]))
+        for number, rows in _split_by_segment(picked):
+            table: Any = read_payload(self._open(self.segments[number]))
             tables.append(table.take(pa.array(rows)))
         return tables
 
-    def schema(self) -> pyarrow.Schema | None:
-        """Return the columns of the user's rows in the newest piece; None where there are none."""
-        if not self.pieces:
+    def read_schema(self) -> pyarrow.Schema | None:
+        """Return the columns of the user's rows in the newest segment; None without rows."""
+        if not self.segments:
             return None
-        rows = payload_of(self._open(self.pieces[-1]))
+        rows = read_payload(self._open(self.segments[-1]))
         return rows.schema if rows.num_columns else None
 
     def remove(self, picked: Longs) -> None:
-        """Mark rows as gone."""
-        for number, rows in _by_piece(picked):
-            piece = self.pieces[number]
-            dead = self._gone(piece)
+        """Mark rows as removed."""
+        for number, rows in _split_by_segment(picked):
+            segment = self.segments[number]
+            dead = self._read_dead(segment)
             dead[rows] = 1
-            self.pieces[number] = replace(piece, live=piece.live - len(rows))
-            self._dead[piece.number] = dead
+            self.segments[number] = replace(segment, live=segment.live - len(rows))
+            self._dead[segment.number] = dead
 
     def add(self, rows: HeldRows, payload: pyarrow.Table | None) -> None:
-        """Hold rows, write what `remove` changed, and merge where there are many pieces."""
-        for at, piece in reversed(list(enumerate(self.pieces))):
-            if piece.live == 0:
-                self._delete(piece)
-                del self.pieces[at]
-            elif piece.live * 4 < piece.count and piece.count > _SMALL:
+        """Add rows, write removals, and merge segments."""
+        for at, segment in reversed(list(enumerate(self.segments))):
+            if segment.live == 0:
+                self._delete(segment)
+                del self.segments[at]
+            elif segment.live * 4 < segment.count and segment.count > _SMALL:
                 self._merge(at, at + 1)
         if rows.size:
-            self.pieces.append(self._write(rows, payload))
-        while (begin := self._crowded()) is not None:
-            self._merge(begin, len(self.pieces))
-        for at, piece in enumerate(self.pieces):
-            changed = self._dead.pop(piece.number, None)
+            self.segments.append(self._write(rows, payload))
+        while (begin := self._find_merge_begin()) is not None:
+            self._merge(begin, len(self.segments))
+        for at, segment in enumerate(self.segments):
+            changed = self._dead.pop(segment.number, None)
             if changed is not None:
                 packed = np.packbits(changed)
-                digest, _ = self.parts.save(f"x{piece.number}", {"dead": packed})
-                self.pieces[at] = replace(piece, dead=digest)
+                digest, _ = self.blobs.save(f"x{segment.number}", {"dead": packed})
+                self.segments[at] = replace(segment, dead=digest)
 
-    def all_rows(self) -> Longs:
-        """Return all held rows, by piece and row."""
-        return self._live(0, len(self.pieces))
+    def list_rows(self) -> Longs:
+        """Return all held rows, as segment << 32 | row."""
+        return self._list_live(0, len(self.segments))
 
-    def everything(self) -> tuple[HeldRows, list[pyarrow.Table]]:
-        """Return all held rows, and the user's rows as one table a piece."""
-        every = self.all_rows()
-        return self.rows(every), self.payload(every)
+    def read_all(self) -> tuple[HeldRows, list[pyarrow.Table]]:
+        """Return all held rows, and the user's columns as one table a segment."""
+        every = self.list_rows()
+        return self.read_rows(every), self.read_payload(every)
 
-    def _live(self, begin: int, end: int) -> Longs:
+    def _list_live(self, begin: int, end: int) -> Longs:
         picked = [
-            (at << 32) | np.flatnonzero(self._gone(self.pieces[at]) == 0)
+            (at << 32) | np.flatnonzero(self._read_dead(self.segments[at]) == 0)
             for at in range(begin, end)
         ]
         return np.concatenate(picked) if picked else np.zeros(0, np.int64)
 
-    # -- pieces -----------------------------------------------------------------------------
+    # -- segments -----------------------------------------------------------------------------
 
-    def _open(self, piece: Piece) -> Arrays:
-        arrays = self.parts.open(f"p{piece.number}", piece.data)
-        return arrays | {"dead": self._gone(piece)}
+    def _open(self, segment: HeldSegment) -> Arrays:
+        arrays = self.blobs.open(f"p{segment.number}", segment.data)
+        return arrays | {"dead": self._read_dead(segment)}
 
-    def _gone(self, piece: Piece) -> Bits:
-        dead = self._dead.get(piece.number)
+    def _read_dead(self, segment: HeldSegment) -> Bits:
+        dead = self._dead.get(segment.number)
         if dead is None:
-            if piece.dead == bytes(16):
-                return np.zeros(piece.count, np.uint8)
-            packed = self.parts.open(f"x{piece.number}", piece.dead)["dead"]
-            dead = np.unpackbits(packed, count=piece.count)
+            if segment.dead == bytes(16):
+                return np.zeros(segment.count, np.uint8)
+            packed = self.blobs.open(f"x{segment.number}", segment.dead)["dead"]
+            dead = np.unpackbits(packed, count=segment.count)
         return dead
 
-    def _write(self, rows: HeldRows, payload: pyarrow.Table | None) -> Piece:
-        arrays = piece_arrays(rows)
+    def _write(self, rows: HeldRows, payload: pyarrow.Table | None) -> HeldSegment:
+        arrays = make_segment_arrays(rows)
         if payload is not None:
-            arrays["payload"] = np.frombuffer(_ipc(payload), np.uint8)
-        digest, size = self.parts.save(f"p{self.next}", arrays)
+            arrays["payload"] = np.frombuffer(_write_ipc(payload), np.uint8)
+        digest, size = self.blobs.save(f"p{self.next}", arrays)
         self.next += 1
-        return Piece(self.next - 1, rows.size, rows.size, size, digest, bytes(16))
+        return HeldSegment(self.next - 1, rows.size, rows.size, size, digest, bytes(16))
 
-    def _delete(self, piece: Piece) -> None:
-        self.parts.remove(f"p{piece.number}")
-        if piece.dead != bytes(16):
-            self.parts.remove(f"x{piece.number}")
-        self._dead.pop(piece.number, None)
+    def _delete(self, segment: HeldSegment) -> None:
+        self.blobs.remove(f"p{segment.number}")
+        if segment.dead != bytes(16):
+            self.blobs.remove(f"x{segment.number}")
+        self._dead.pop(segment.number, None)
 
-    def _crowded(self) -> int | None:
-        tiers = [99 if p.size >= _BYTES else tier_of(p.live, _FAN) for p in self.pieces]
-        return merge_begin(tiers, _FAN, tier_of(_CAP, _FAN))
+    def _find_merge_begin(self) -> int | None:
+        tiers = [99 if p.size >= _BYTES else find_tier(p.live, _FAN) for p in self.segments]
+        return find_merge_begin(tiers, _FAN, find_tier(_CAP, _FAN))
 
     def _merge(self, begin: int, end: int) -> None:
-        picked = self._live(begin, end)
-        rows, tables = self.rows(picked), self.payload(picked)
+        picked = self._list_live(begin, end)
+        rows, tables = self.read_rows(picked), self.read_payload(picked)
         payload = joined(tables, self.columns) if tables and tables[0].num_columns else None
-        for piece in self.pieces[begin:end]:
-            self._delete(piece)
-        self.pieces[begin:end] = [self._write(rows, payload)]
+        for segment in self.segments[begin:end]:
+            self._delete(segment)
+        self.segments[begin:end] = [self._write(rows, payload)]
 
     # -- the head ---------------------------------------------------------------------------
 
     def dump(self) -> dict[str, NDArray[Any]]:
-        """Return the pieces for the head of the shard."""
-        return dump_parts("held.pieces", "held.digests", self.next, self.pieces)
+        """Return the segments for the head of the shard."""
+        return dump_segments("held.pieces", "held.digests", self.next, self.segments)
 
     def load(self, head: Arrays) -> None:
-        """Take the pieces from the head of the shard."""
-        self.next, self.pieces = load_parts(Piece, head["held.pieces"], head["held.digests"])
+        """Read the segments from the head of the shard."""
+        self.next, self.segments = load_segments(
+            HeldSegment, head["held.pieces"], head["held.digests"]
+        )
 
 
-def no_rows() -> HeldRows:
-    """Return no rows at all."""
+def make_empty_rows() -> HeldRows:
+    """Return zero rows."""
     none = np.zeros(0, np.int64)
     bits = np.zeros(0, np.uint8)
     text = Text(bits, np.zeros(1, np.int64))
@@ -255,36 +257,38 @@ def no_rows() -> HeldRows:
     return HeldRows(none, text, text, none, none, none, none, none, bits, first, text, none, bits)
 
 
-def piece_arrays(rows: HeldRows, dead: Bits | None = None) -> Arrays:
-    """Return the arrays of a piece: control columns and the three indexes."""
-    value = hashes_of(rows.serial, *rows.name)
-    own = index_of(mix_numbers(value, rows.number))
-    members = index_of(value)
+def make_segment_arrays(rows: HeldRows, dead: Bits | None = None) -> Arrays:
+    """Return the arrays of a segment: control columns and the three indexes."""
+    value = hash_keys(rows.serial, *rows.name)
+    own = build_index(mix_numbers(value, rows.number))
+    members = build_index(value)
     lrow = np.repeat(np.arange(rows.size, dtype=np.int32), np.diff(rows.first))
-    cause = mix_numbers(hashes_of(rows.serial[lrow], *rows.cause), rows.cause_number)
-    open_links = np.flatnonzero((rows.link & (GIVEN | SETTLED)) == 0).astype(np.int32)
-    waits = index_of(cause[open_links])
+    cause = mix_numbers(hash_keys(rows.serial[lrow], *rows.cause), rows.cause_number)
+    open_edges = np.flatnonzero((rows.edge_flag & (ABANDONED_CAUSE | SETTLED)) == 0).astype(
+        np.int32
+    )
+    waits = build_index(cause[open_edges])
     arrays: Arrays = {
         "serial": rows.serial,
         "number": rows.number,
         "time": rows.time,
         "arrived": rows.arrived,
         "digest": rows.digest,
-        "lift": rows.lift,
+        "lift": rows.cause_release,
         "mark": rows.mark,
-        "gend": _ends32(rows.group),
+        "gend": _to_int32_ends(rows.group),
         "gpool": rows.group.data,
-        "nend": _ends32(rows.name),
+        "nend": _to_int32_ends(rows.name),
         "npool": rows.name.data,
         "first": rows.first.astype(np.int32),
-        "cend": _ends32(rows.cause),
+        "cend": _to_int32_ends(rows.cause),
         "cpool": rows.cause.data,
         "cnum": rows.cause_number,
-        "link": rows.link,
+        "link": rows.edge_flag,
         "lrow": lrow,
         "w.bucket": waits.bucket,
         "w.finger": waits.finger,
-        "w.item": open_links[waits.item],
+        "w.item": open_edges[waits.item],
     }
     for letter, index in (("o", own), ("m", members)):
         arrays[f"{letter}.bucket"] = index.bucket
@@ -295,8 +299,8 @@ def piece_arrays(rows: HeldRows, dead: Bits | None = None) -> Arrays:
     return arrays
 
 
-def payload_of(arrays: Arrays) -> pyarrow.Table:
-    """Return the user's rows of a piece; a table of no columns where none were given."""
+def read_payload(arrays: Arrays) -> pyarrow.Table:
+    """Return the user's rows of a segment; a table without columns if it has none."""
     if "payload" not in arrays:
         nothing: pyarrow.Table = pa.table({}).select([])
         return nothing
@@ -304,7 +308,7 @@ def payload_of(arrays: Arrays) -> pyarrow.Table:
     return rows
 
 
-def _view(arrays: Arrays) -> tuple[int, ...]:
+def _make_view(arrays: Arrays) -> tuple[int, ...]:
     sizes = {
         "rows": len(arrays["serial"]),
         "links": len(arrays["link"]),
@@ -316,11 +320,11 @@ def _view(arrays: Arrays) -> tuple[int, ...]:
     }
     return tuple(
         sizes[name] if name in sizes else arrays[name].__array_interface__["data"][0]
-        for name in VIEW.fields or ()
+        for name in SEGMENT_VIEW.fields or ()
     )
 
 
-def _rows_of(arrays: Arrays) -> HeldRows:
+def _read_rows(arrays: Arrays) -> HeldRows:
     def text(letter: str) -> Text:
         return Text(arrays[f"{letter}pool"], arrays[f"{letter}end"].astype(np.int64))
 
@@ -341,27 +345,26 @@ def _rows_of(arrays: Arrays) -> HeldRows:
     )
 
 
-def _by_piece(picked: Longs) -> list[tuple[int, Ints]]:
-    """Return (piece, rows) for sorted rows given as piece << 32 | row."""
+def _split_by_segment(picked: Longs) -> list[tuple[int, Ints]]:
     if not len(picked):
         return []
-    pieces = picked >> 32
-    found, begin = np.unique(pieces, return_index=True)
+    segments = picked >> 32
+    found, begin = np.unique(segments, return_index=True)
     ends = [*begin[1:], len(picked)]
     rows = (picked & 0xFFFFFFFF).astype(np.int32)
     return [(int(n), rows[a:b]) for n, a, b in zip(found, begin, ends, strict=True)]
 
 
-def _ends32(text: Text) -> Ints:
+def _to_int32_ends(text: Text) -> Ints:
     if text.ends[-1] >= 2**31:
         raise InputError(
-            "the ids of the rows that one shard holds in one micro-batch come to 2 GiB of text: "
-            "take smaller micro-batches (maxOffsetsPerTrigger, maxFilesPerTrigger) or more shards"
+            "the ids of the rows that one shard holds of a micro-batch exceed 2 GiB: use smaller "
+            "micro-batches (maxOffsetsPerTrigger, maxFilesPerTrigger) or more shards"
         )
     return text.ends.astype(np.int32)
 
 
-def _ipc(table: pyarrow.Table) -> bytes:
+def _write_ipc(table: pyarrow.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

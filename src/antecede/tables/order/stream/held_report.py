@@ -6,65 +6,62 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from antecede.tables.order.stream.held import HeldPieces, HeldRows
+from antecede.tables.order.stream.held import HeldRows, HeldSegments
 from antecede.tables.order.stream.kernels.interning import Text
-from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED
-from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts, opened
+from antecede.tables.order.stream.kernels.rows import ABANDONED_CAUSE, SETTLED
+from antecede.tables.order.stream.storage.blobs import BlobStore, ShardParts, opened
 
 Key = tuple[int, bytes, int]
-"""Serial of the group, name, number: the identity of a row in one shard."""
 
-ROOTS = 20
-"""So many missing causes at most are named for one row."""
-COUNTED = 50_000
-"""Up to so many rows in a shard the number of rows behind each is counted."""
+MAX_ROOTS = 20
+MAX_COUNTED_ROWS = 50_000
+"""Rows in a shard up to which dependents are counted."""
 _BLOCK = 4096
 
 
 class WaitingRow(NamedTuple):
-    """A held row: identity, start of its wait, awaited identities.
-
-    `causes` are its own; `missing` are those at the root, which are absent, `more` if not all are
-    named; `behind` is the number of rows that wait for it, also indirectly (None where more than
-    `COUNTED` rows are held).
-    """
+    """Held row; `missing_causes` are the absent causes at the root of its wait."""
 
     group: str
     name: str
     since: int
     causes: list[str]
-    missing: list[str]
+    missing_causes: list[str]
     more: bool
     behind: int | None
     row: dict[str, Any]
 
 
-def held_by(blobs: Blobs) -> list[WaitingRow]:
-    """Return the rows that a shard holds, the longest waiting first."""
+def held_by(blobs: BlobStore) -> list[WaitingRow]:
+    """Return the rows that a shard holds, the longest wait first."""
     head = blobs.get("head")
     if head is None:
         return []
     arrays = opened(bytearray(head))
-    held = HeldPieces(ShardParts(blobs))
+    held = HeldSegments(ShardParts(blobs))
     held.load(arrays)
-    rows, tables = held.everything()
+    rows, tables = held.read_all()
     users = [row for table in tables for row in table.to_pylist()] or [{}] * rows.size
     counted = bool(arrays["head"][1])
-    return _described(rows, users, counted)
+    return _describe_rows(rows, users, counted)
 
 
-def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> list[WaitingRow]:
-    keys = _keys(rows.serial, rows.name, rows.number)
+def _describe_rows(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> list[WaitingRow]:
+    keys = _make_keys(rows.serial, rows.name, rows.number)
     owner = np.repeat(np.arange(rows.size), np.diff(rows.first))
-    wanted = _keys(rows.serial[owner], rows.cause, rows.cause_number)
-    open_ = (rows.link & (GIVEN | SETTLED)) == 0
+    wanted = _make_keys(rows.serial[owner], rows.cause, rows.cause_number)
+    open_ = (rows.edge_flag & (ABANDONED_CAUSE | SETTLED)) == 0
     needs: list[list[Key]] = [[] for _ in keys]
-    for link in np.flatnonzero(open_):
-        needs[owner[link]].append(wanted[link])
+    for edge in np.flatnonzero(open_):
+        needs[owner[edge]].append(wanted[edge])
     place = {key: row for row, key in enumerate(keys)}
-    order = _causes_first(needs, place)
-    roots, more = _roots(needs, place, order)
-    behind = _behind(needs, place, order) if len(keys) <= COUNTED else [None] * len(keys)
+    order = _sort_causes_first(needs, place)
+    roots, more = _find_roots(needs, place, order)
+    behind = (
+        _count_dependents(needs, place, order)
+        if len(keys) <= MAX_COUNTED_ROWS
+        else [None] * len(keys)
+    )
 
     def text(key: Key) -> str:
         name = key[1].decode("utf-8", "backslashreplace")
@@ -72,7 +69,7 @@ def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> li
 
     found = [
         WaitingRow(
-            rows.group.at(row).decode("utf-8", "backslashreplace"),
+            rows.group.get(row).decode("utf-8", "backslashreplace"),
             text(key),
             int(rows.arrived[row]),
             [text(cause) for cause in needs[row]],
@@ -86,12 +83,11 @@ def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> li
     return sorted(found, key=lambda waiting: (waiting.since, waiting.group, waiting.name))
 
 
-def _keys(serial: Any, name: Text, number: Any) -> list[Key]:
-    return [(int(s), name.at(k), int(number[k])) for k, s in enumerate(serial)]
+def _make_keys(serial: Any, name: Text, number: Any) -> list[Key]:
+    return [(int(s), name.get(k), int(number[k])) for k, s in enumerate(serial)]
 
 
-def _causes_first(needs: list[list[Key]], place: dict[Key, int]) -> list[int]:
-    """Return the rows, each behind those that it waits for."""
+def _sort_causes_first(needs: list[list[Key]], place: dict[Key, int]) -> list[int]:
     left = [sum(cause in place for cause in causes) for causes in needs]
     after: list[list[int]] = [[] for _ in needs]
     for row, causes in enumerate(needs):
@@ -107,7 +103,7 @@ def _causes_first(needs: list[list[Key]], place: dict[Key, int]) -> list[int]:
     return order
 
 
-def _roots(
+def _find_roots(
     needs: list[list[Key]], place: dict[Key, int], order: list[int]
 ) -> tuple[list[list[Key]], list[bool]]:
     roots: list[list[Key]] = [[] for _ in needs]
@@ -120,13 +116,14 @@ def _roots(
                 more[row] |= more[place[cause]]
             else:
                 found[cause] = None
-        more[row] |= len(found) > ROOTS
-        roots[row] = list(found)[:ROOTS]
+        more[row] |= len(found) > MAX_ROOTS
+        roots[row] = list(found)[:MAX_ROOTS]
     return roots, more
 
 
-def _behind(needs: list[list[Key]], place: dict[Key, int], order: list[int]) -> list[int | None]:
-    """Return how many rows wait for each row, directly or by way of others."""
+def _count_dependents(
+    needs: list[list[Key]], place: dict[Key, int], order: list[int]
+) -> list[int | None]:
     behind: list[int | None] = [0] * len(needs)
     for start in range(0, len(order), _BLOCK):
         block = {row: bit for bit, row in enumerate(order[start : start + _BLOCK])}

@@ -1,4 +1,4 @@
-"""Input and output of a shard: plan, batch of control columns, leaving rows."""
+"""Input and output of a shard: plan, batch of control columns, released rows."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from antecede.tables.order.stream.kernels.rows import Bits, Longs
 
 
 class ShardPlan(NamedTuple):
-    """Rules of a shard; `patience` and `remember` are in units of the clock.
+    """Rules of a shard; durations are in units of the clock, limits below 0 are none.
 
-    `counted`: identities are (member, number). `timed`: rows carry times, which are the clock;
-    otherwise the caller's `now` is. `remember` below 0: for good. `numbers`: names are numbers, and
-    ties go by their value. `max_held`: the most rows that this shard holds (below 0: no limit);
-    `over_held`: the fate of the oldest then, "fail", "release" or "drop". `about` is a JSON object
-    that describes the stream; a state of another one is refused. `columns` are those of the user's
-    rows (None: not checked, and never changed).
+    - `counted`: ids are (member, number)
+    - `timed`: rows have times, which are the clock; otherwise the caller's `now` is
+    - `numbers`: names are numbers, and ties are broken by value
+    - `about`: JSON object that describes the stream; the state of another stream is rejected
+    - `columns`: the user's columns (None: not checked, and never changed)
     """
 
     counted: bool
     timed: bool
     policy: str = "hold"
     patience: int = 0
-    remember: int = -1
+    state_ttl: int = -1
     numbers: bool = False
-    max_held: int = -1
-    over_held: str = "fail"
+    max_held_rows: int = -1
+    on_overflow: str = "fail"
     about: str = ""
     columns: StreamColumns | None = None
 
 
 class Batch(NamedTuple):
-    """Control columns of n new rows, in any order.
+    """Control columns of n new rows; edges of row r: first[r]:first[r + 1].
 
-    `name` is the id, or the member whose `number` it is. `status` is 0, or NULL or BAD for
-    rows without identity, which have no links. Links of row r: first[r]:first[r + 1].
+    `name` is the id, or the member whose `number` it is. `status` is 0, or NULL or BAD without an
+    id.
     """
 
     group: Text
@@ -56,7 +55,7 @@ class Batch(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Causes of leaving rows: row k of `ShardOutput` has those from first[k] to first[k + 1]."""
+    """Causes of leaving rows: those of row k of `ShardOutput` are first[k] to first[k + 1]."""
 
     first: Longs
     name: Text
@@ -64,11 +63,10 @@ class Links(NamedTuple):
 
 
 class ShardOutput(NamedTuple):
-    """The rows that leave, in order of release; rows with a position first, then those set aside.
+    """Rows that leave, in order of release: first those with a position, then excluded ones.
 
-    `rows` are the user's (None where none were given). `waited` are the awaited causes of a row,
-    `missing` those without which it went. `released` is the clock at the release, never before that
-    of an earlier micro-batch; NO_TIME: none.
+    `rows` are the user's (None if there were none). `released` is the clock at the release, never
+    before that of an earlier micro-batch; NO_TIME: none.
     """
 
     rows: pyarrow.Table | None
@@ -76,20 +74,20 @@ class ShardOutput(NamedTuple):
     position: Longs
     waited_units: Longs
     waited: Links
-    missing: Links
+    missing_causes: Links
     released: Longs
 
 
 def nothing_new() -> Batch:
-    """Return a batch of no rows."""
+    """Return a batch of zero rows."""
     none = np.zeros(0, np.int64)
     text = Text(np.zeros(0, np.uint8), np.zeros(1, np.int64))
     bits = np.zeros(0, np.uint8)
     return Batch(text, text, none, none, none, bits, np.zeros(1, np.int64), text, none)
 
 
-def writable(batch: Batch) -> Batch:
-    """Copy read-only arrays (Arrow's buffers), for which numba would compile every kernel again."""
+def make_writable(batch: Batch) -> Batch:
+    """Copy read-only arrays (Arrow's buffers); numba would compile every kernel again for them."""
     columns: list[Any] = [
         Text(*(np.require(part, requirements="W") for part in column))  # type: ignore[arg-type]
         if isinstance(column, Text)
@@ -100,9 +98,9 @@ def writable(batch: Batch) -> Batch:
 
 
 def check_same_stream(before: str, now: str) -> None:
-    """Compare two JSON objects that describe streams: a checkpoint's, and the present one's.
+    """Raise InputError that names the differences of two streams' JSON descriptions.
 
-    An empty text, of old checkpoints, fits all. Raises InputError that names the differences.
+    An empty text, of old checkpoints, fits all.
     """
     old, new = (json.loads(text) if text else {} for text in (before, now))
     changed = [
@@ -115,8 +113,8 @@ def check_same_stream(before: str, now: str) -> None:
         if old.get("shards") != new.get("shards"):
             hint = f" (shards={old.get('shards')}, or leave it out and give checkpoint=)"
         elif old.get("digests") != new.get("digests"):
-            hint = " (give checkpoint=, which goes on with the digests of before)"
+            hint = " (give checkpoint=, which continues with the earlier digests)"
         raise InputError(
-            f"this checkpoint was written by another stream: {'; '.join(changed)}; bring that "
-            f"back{hint}, or start from a new checkpoint"
+            f"this checkpoint was written by another stream: {'; '.join(changed)}; restore "
+            f"that{hint}, or start from a new checkpoint"
         )

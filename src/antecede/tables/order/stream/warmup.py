@@ -11,28 +11,27 @@ from antecede.tables.order.stream.storage.blobs import Memory
 from antecede.tables.order.stream.types import Batch, ShardPlan
 
 
-def warm_up_once(counted: bool) -> None:
-    """Do `warm_up` in one of a machine's processes that share a cache, while the others wait."""
-    with first_on_machine(f"stream-{'counts' if counted else 'ids'}") as first:
+def warm_up_once(has_counts: bool) -> None:
+    """Run `warm_up` in one process of those on a machine that share a cache; the others wait."""
+    with first_on_machine(f"stream-{'counts' if has_counts else 'ids'}") as first:
         if first:
-            warm_up(counted)
+            warm_up(has_counts)
 
 
-def warm_up(counted: bool) -> None:
-    """Compile the kernels of a stream by ids (`counted`: by member and number), or load them.
+def warm_up(has_counts: bool) -> None:
+    """Compile the kernels of a stream by ids, or by member and number, or load them.
 
-    A shard takes an effect before its cause, and reads its own state back. Spark's workers find the
-    code in the cache.
+    A shard gets an effect before its cause, and reads its own state back.
     """
     state = Memory()
     for policy in ("release", "drop"):
-        plan = ShardPlan(counted, timed=True, policy=policy, patience=9, remember=1)
+        plan = ShardPlan(has_counts, timed=True, policy=policy, patience=9, state_ttl=1)
         for number, causes in ((3, [1, 2]), (2, [1]), (1, [])):
-            Shard(plan, state).step(_row(counted, number, causes), number)
+            Shard(plan, state).step(_make_row(has_counts, number, causes), number)
         Shard(plan, state).deadline()
 
 
-def _row(counted: bool, number: int, causes: list[int]) -> Batch:
+def _make_row(counted: bool, number: int, causes: list[int]) -> Batch:
     def text(*names: str) -> Text:
         ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
         return Text(np.frombuffer("".join(names).encode(), np.uint8), ends)

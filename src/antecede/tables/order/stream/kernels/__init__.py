@@ -1,1 +1,1 @@
-"""Compiled kernels of a stream's release."""
+"""Kernels of a stream: ids, release, order of ties."""

@@ -1,8 +1,7 @@
 """Arrays by their address, for kernels over any number of separate arrays.
 
-Numba fixes the number and types of a function's arrays when it compiles, but held rows lie in many
-pieces with arrays of their own. A kernel gets a table of addresses; the caller must keep the arrays
-alive.
+Numba fixes the number and types of a function's arrays at compile time, but every segment of held
+rows has arrays of its own. The caller must keep the arrays alive.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Causal release, compiled: the held and new rows that may go now, in order.
+"""Causal release of the held and new rows that are deliverable, in order.
 
-Every row has a token (the number of its identity) and links to the tokens of its causes.
-`flag[token]` is the identity's fate: DONE (it has a position), ASIDE (it will never have one),
-GIVEN_UP (a row was released without it), FORGOTTEN (DONE, content unknown). Rows whose last open
-cause gets DONE follow in a queue, each with its r (release) and d (depth among the rows of this
-step with the same r). Sorting by (r, d, time, identity), the definition of
-`tables.kernels.topological`, makes the order independent of the batch's.
+Every row has an id index and edges to the id indexes of its causes. `flag[id_index]` is the id's
+state: DONE (it has a position), EXCLUDED (it never gets one), ABANDONED (a row was released without
+it), FORGOTTEN (DONE, content unknown). A row enters a queue when its last open cause is DONE. Rows
+are sorted by (r, d, time, identity), the definition of `tables.kernels.topological`, so their order
+does not depend on that of the batch.
 
-`wait` counts a row's open links; `dependents` is the reverse of the links, by counting sort.
-Everything is O((rows + links) log rows); nothing is recursive.
+`wait` counts a row's open edges; `dependents` is the reverse of the edges, by counting sort. The
+time is O((rows + edges) log rows); nothing is recursive.
 """
 
 from __future__ import annotations
@@ -20,27 +19,27 @@ import numpy as np
 from antecede.tables.kernels import njit, on_cycles, strong_components
 from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.rows import (
+    Candidates,
+    IdStates,
     Ints,
     Longs,
     ReleaseOrder,
     ReleaseRule,
-    Rows,
     TieNames,
-    Tokens,
-    set_aside,
+    exclude_row,
 )
-from antecede.tables.order.stream.kernels.tie_break import compared
+from antecede.tables.order.stream.kernels.tie_break import compare_names
 
 
 @njit
-def _before(rows: Rows, names: TieNames, a: int, b: int) -> bool:
+def _is_before(rows: Candidates, names: TieNames, a: int, b: int) -> bool:
     if rows.time[a] != rows.time[b]:
         if rows.time[a] == shape.NO_TIME or rows.time[b] == shape.NO_TIME:
             return bool(rows.time[b] == shape.NO_TIME)
         return bool(rows.time[a] < rows.time[b])
     x, y = rows.name[a], rows.name[b]
     if x != y:
-        side = compared(names, x, y)
+        side = compare_names(names, x, y)
         if side != 0:
             return bool(side < 0)
     if rows.number[a] != rows.number[b]:
@@ -51,74 +50,72 @@ def _before(rows: Rows, names: TieNames, a: int, b: int) -> bool:
 
 
 @njit
-def admit(rows: Rows, tokens: Tokens, names: TieNames, held: int) -> None:
-    """Choose the new rows that stand for their identity; mark the others as repeats.
+def admit(rows: Candidates, states: IdStates, names: TieNames, held: int) -> None:
+    """Choose the new rows that represent their id; mark the others as repeats.
 
-    Of several new rows with one identity the first by the tie rule wins. A row that names itself
-    stands for nothing, as in a batch. `tokens.row` must name the held rows. Sets status and
-    `tokens.row`, `digest`.
+    Of several new rows with one id the first by the tie rule is chosen. A row that names itself
+    represents nothing, as in a batch. `states.row` must name the held rows.
     """
-    for row in range(held, len(rows.token)):
-        token = rows.token[row]
+    for row in range(held, len(rows.id_index)):
+        id_index = rows.id_index[row]
         if rows.status[row] != shape.PENDING:
             continue
-        if _names_itself(rows, row):
+        if _has_self_cause(rows, row):
             rows.status[row] = shape.SELF
             continue
-        known = tokens.row[token]
+        known = states.row[id_index]
         if (
-            tokens.flag[token] & (shape.DONE | shape.ASIDE)
+            states.flag[id_index] & (shape.DONE | shape.EXCLUDED)
             or 0 <= known < held
             or known == shape.ELSEWHERE
         ):
             rows.status[row] = shape.DUPLICATE
-        elif known < 0 or _before(rows, names, row, known):
+        elif known < 0 or _is_before(rows, names, row, known):
             if known >= 0:
                 rows.status[known] = shape.DUPLICATE
-            tokens.row[token] = row
-            tokens.digest[token] = rows.digest[row]
+            states.row[id_index] = row
+            states.digest[id_index] = rows.digest[row]
         else:
             rows.status[row] = shape.DUPLICATE
-    for row in range(held, len(rows.token)):
-        token = rows.token[row]
+    for row in range(held, len(rows.id_index)):
+        id_index = rows.id_index[row]
         if rows.status[row] == shape.DUPLICATE:
-            other = tokens.digest[token] != rows.digest[row]
-            if other and not tokens.flag[token] & shape.FORGOTTEN:
+            other = states.digest[id_index] != rows.digest[row]
+            if other and not states.flag[id_index] & shape.FORGOTTEN:
                 rows.status[row] = shape.CONFLICT
 
 
 @njit
-def _names_itself(rows: Rows, row: int) -> bool:
-    for link in range(rows.first[row], rows.first[row + 1]):
-        if rows.cause[link] == rows.token[row]:
+def _has_self_cause(rows: Candidates, row: int) -> bool:
+    for edge in range(rows.first[row], rows.first[row + 1]):
+        if rows.cause[edge] == rows.id_index[row]:
             return True
     return False
 
 
 @njit
-def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
-    """Return each row's number of open links, and the dependents of each token."""
-    wait = np.zeros(len(rows.token), np.int32)
-    start = np.zeros(len(tokens.flag) + 1, np.int64)
+def _count_open_edges(rows: Candidates, states: IdStates) -> tuple[Ints, Longs, Ints]:
+    wait = np.zeros(len(rows.id_index), np.int32)
+    start = np.zeros(len(states.flag) + 1, np.int64)
     for row in range(len(wait)):
         if rows.status[row] == shape.PENDING:
-            for link in range(rows.first[row], rows.first[row + 1]):
-                cause = rows.cause[link]
-                if not tokens.flag[cause] & shape.DONE and not rows.link[link] & (
-                    shape.GIVEN | shape.SETTLED
+            for edge in range(rows.first[row], rows.first[row + 1]):
+                cause = rows.cause[edge]
+                if not states.flag[cause] & shape.DONE and not rows.edge_flag[edge] & (
+                    shape.ABANDONED_CAUSE | shape.SETTLED
                 ):
                     wait[row] += 1
                     start[cause + 1] += 1
-    for token in range(len(tokens.flag)):
-        start[token + 1] += start[token]
+    for id_index in range(len(states.flag)):
+        start[id_index + 1] += start[id_index]
     fill = start[:-1].copy()
     dependents = np.empty(start[-1], np.int32)
     for row in range(len(wait)):
         if rows.status[row] == shape.PENDING:
-            for link in range(rows.first[row], rows.first[row + 1]):
-                cause = rows.cause[link]
-                if not tokens.flag[cause] & shape.DONE and not rows.link[link] & (
-                    shape.GIVEN | shape.SETTLED
+            for edge in range(rows.first[row], rows.first[row + 1]):
+                cause = rows.cause[edge]
+                if not states.flag[cause] & shape.DONE and not rows.edge_flag[edge] & (
+                    shape.ABANDONED_CAUSE | shape.SETTLED
                 ):
                     dependents[fill[cause]] = row
                     fill[cause] += 1
@@ -126,104 +123,109 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
 
 
 @njit
-def _lift(rows: Rows, tokens: Tokens, rule: ReleaseRule, order: ReleaseOrder, row: int) -> None:
-    """Compute the row's release and depth, once its causes are released."""
-    at = max(rows.time[row], rows.lift[row])
+def _compute_release(
+    rows: Candidates, states: IdStates, rule: ReleaseRule, order: ReleaseOrder, row: int
+) -> None:
+    at = max(rows.time[row], rows.cause_release[row])
     depth = 0
-    for link in range(rows.first[row], rows.first[row + 1]):
-        cause = rows.cause[link]
+    for edge in range(rows.first[row], rows.first[row + 1]):
+        cause = rows.cause[edge]
         when = shape.NO_TIME
-        if rows.link[link] & shape.SETTLED:
+        if rows.edge_flag[edge] & shape.SETTLED:
             continue
-        if rows.link[link] & shape.GIVEN:
+        if rows.edge_flag[edge] & shape.ABANDONED_CAUSE:
             when = min(rows.arrived[row] + rule.patience, rule.now)
         else:
-            when = tokens.released[cause]
+            when = states.released[cause]
         if when > at:
             at, depth = when, 0
-        if when == at and not rows.link[link] & shape.GIVEN:
+        if when == at and not rows.edge_flag[edge] & shape.ABANDONED_CAUSE:
             depth = max(depth, order.depth[cause] + 1)
     order.released[row] = at
-    order.depth[rows.token[row]] = depth
+    order.depth[rows.id_index[row]] = depth
 
 
 @njit
-def _release(rows: Rows, tokens: Tokens, rule: ReleaseRule, order: ReleaseOrder, row: int) -> None:
+def _release_row(
+    rows: Candidates, states: IdStates, rule: ReleaseRule, order: ReleaseOrder, row: int
+) -> None:
     missing = False
-    for link in range(rows.first[row], rows.first[row + 1]):
-        if rows.link[link] & shape.GIVEN:
+    for edge in range(rows.first[row], rows.first[row + 1]):
+        if rows.edge_flag[edge] & shape.ABANDONED_CAUSE:
             missing = True
-        elif rows.link[link] & shape.SETTLED:
+        elif rows.edge_flag[edge] & shape.SETTLED:
             continue
-        elif rule.timed and tokens.released[rows.cause[link]] > rows.time[row] > shape.NO_TIME:
-            rows.link[link] |= shape.WAITED
-    token = rows.token[row]
-    if tokens.flag[token] & shape.GIVEN_UP:
+        elif rule.timed and states.released[rows.cause[edge]] > rows.time[row] > shape.NO_TIME:
+            rows.edge_flag[edge] |= shape.WAITED
+    id_index = rows.id_index[row]
+    if states.flag[id_index] & shape.ABANDONED:
         rows.status[row] = shape.LATE
     elif missing:
         rows.status[row] = shape.MISSING
     else:
         rows.status[row] = shape.ORDERED
-    tokens.flag[token] |= shape.DONE
-    tokens.row[token] = shape.ABSENT
-    tokens.released[token] = order.released[row]
+    states.flag[id_index] |= shape.DONE
+    states.row[id_index] = shape.ABSENT
+    states.released[id_index] = order.released[row]
 
 
 @njit
-def _break_cycles(rows: Rows, tokens: Tokens, start: Longs, dependents: Ints) -> None:
-    total = len(rows.token)
+def _exclude_cycles(rows: Candidates, states: IdStates, start: Longs, dependents: Ints) -> None:
+    total = len(rows.id_index)
     first = np.empty(total, np.int64)
     last = np.empty(total, np.int64)
     for row in range(total):
-        first[row] = start[rows.token[row]]
-        last[row] = start[rows.token[row] + 1]
+        first[row] = start[rows.id_index[row]]
+        last[row] = start[rows.id_index[row] + 1]
     inside = rows.status == shape.PENDING
     cyclic = on_cycles(strong_components(first, last, dependents.astype(np.int64), inside))
     for row in range(total):
         if cyclic[row]:
-            set_aside(rows, tokens, row, shape.CYCLE)
+            exclude_row(rows, states, row, shape.CYCLE)
 
 
 @njit
-def _drop(rows: Rows, tokens: Tokens, rule: ReleaseRule, start: Longs, dependents: Ints) -> None:
-    """Policy drop: set hopeless rows aside, and rows that need them."""
-    doomed = np.empty(len(rows.token), np.int32)
+def _drop_rows(
+    rows: Candidates, states: IdStates, rule: ReleaseRule, start: Longs, dependents: Ints
+) -> None:
+    doomed = np.empty(len(rows.id_index), np.int32)
     size = 0
-    for row in range(len(rows.token)):
-        if rows.status[row] == shape.PENDING and _hopeless(rows, tokens, rule, row):
+    for row in range(len(rows.id_index)):
+        if rows.status[row] == shape.PENDING and _is_hopeless(rows, states, rule, row):
             doomed[size] = row
             size += 1
     for index in range(size):
-        set_aside(rows, tokens, doomed[index], shape.DROPPED)
+        exclude_row(rows, states, doomed[index], shape.DROPPED)
     done = 0
     while done < size:
-        token = rows.token[doomed[done]]
+        id_index = rows.id_index[doomed[done]]
         done += 1
-        for entry in range(start[token], start[token + 1]):
+        for entry in range(start[id_index], start[id_index + 1]):
             row = dependents[entry]
             if rows.status[row] == shape.PENDING:
-                set_aside(rows, tokens, row, shape.DROPPED)
+                exclude_row(rows, states, row, shape.DROPPED)
                 doomed[size] = row
                 size += 1
 
 
 @njit
-def _hopeless(rows: Rows, tokens: Tokens, rule: ReleaseRule, row: int) -> bool:
-    """Policy drop: a cause was set aside, or has not come in time."""
+def _is_hopeless(rows: Candidates, states: IdStates, rule: ReleaseRule, row: int) -> bool:
     late = rule.now != shape.NO_TIME and rows.arrived[row] <= rule.cutoff
-    for link in range(rows.first[row], rows.first[row + 1]):
-        cause = rows.cause[link]
-        if tokens.flag[cause] & shape.DONE or rows.link[link] & (shape.GIVEN | shape.SETTLED):
+    for edge in range(rows.first[row], rows.first[row + 1]):
+        cause = rows.cause[edge]
+        if states.flag[cause] & shape.DONE or rows.edge_flag[edge] & (
+            shape.ABANDONED_CAUSE | shape.SETTLED
+        ):
             continue
-        if tokens.flag[cause] & shape.ASIDE or (late and tokens.row[cause] == shape.ABSENT):
+        if states.flag[cause] & shape.EXCLUDED or (late and states.row[cause] == shape.ABSENT):
             return True
     return False
 
 
 @njit
-def _lowest(rows: Rows, tokens: Tokens) -> Longs:
-    lowest = tokens.lowest.copy()
-    for row in range(len(rows.token)):
+def _find_lowest(rows: Candidates, states: IdStates) -> Longs:
+    lowest = states.lowest.copy()
+    for row in range(len(rows.id_index)):
         if rows.status[row] == shape.PENDING:
             member = rows.name[row]
             lowest[member] = min(lowest[member], rows.number[row])
@@ -231,43 +233,40 @@ def _lowest(rows: Rows, tokens: Tokens) -> Longs:
 
 
 @njit
-def _give_up(rows: Rows, tokens: Tokens, rule: ReleaseRule, wait: Ints) -> bool:
-    """Policy release: stop waiting for causes that did not come within patience.
+def _abandon_causes(rows: Candidates, states: IdStates, rule: ReleaseRule, wait: Ints) -> bool:
+    """Abandon causes that did not come within patience; return whether there are any.
 
-    An earlier number of the same member that is held stands in for one that never came: it goes
-    first. Returns whether any cause was given up.
+    A held earlier number of the same member takes precedence over one that never came.
     """
-    counted = len(tokens.member) > 0 and len(rows.token) > 0
-    lowest = _lowest(rows, tokens) if counted else np.empty(0, np.int64)
+    counted = len(states.member) > 0 and len(rows.id_index) > 0
+    lowest = _find_lowest(rows, states) if counted else np.empty(0, np.int64)
     any_given = False
-    for row in range(len(rows.token)):
+    for row in range(len(rows.id_index)):
         overdue = rule.now != shape.NO_TIME and rows.arrived[row] <= rule.cutoff
         if rows.status[row] != shape.PENDING or not overdue:
             continue
-        for link in range(rows.first[row], rows.first[row + 1]):
-            cause = rows.cause[link]
-            absent = not tokens.flag[cause] & shape.DONE and tokens.row[cause] == shape.ABSENT
-            if counted and lowest[tokens.member[cause]] < tokens.number[cause]:
+        for edge in range(rows.first[row], rows.first[row + 1]):
+            cause = rows.cause[edge]
+            absent = not states.flag[cause] & shape.DONE and states.row[cause] == shape.ABSENT
+            if counted and lowest[states.member[cause]] < states.number[cause]:
                 absent = False
-            if absent and not rows.link[link] & (shape.GIVEN | shape.SETTLED):
-                rows.link[link] |= shape.GIVEN
-                tokens.flag[cause] |= shape.GIVEN_UP
+            if absent and not rows.edge_flag[edge] & (shape.ABANDONED_CAUSE | shape.SETTLED):
+                rows.edge_flag[edge] |= shape.ABANDONED_CAUSE
+                states.flag[cause] |= shape.ABANDONED
                 wait[row] -= 1
                 any_given = True
     return any_given
 
 
-class _Open(NamedTuple):
-    """Number of open links of each row, and the rows that wait for each token."""
-
+class _OpenEdges(NamedTuple):
     wait: Ints
     start: Longs
     dependents: Ints
 
 
 def settle(
-    rows: Rows,
-    tokens: Tokens,
+    rows: Candidates,
+    states: IdStates,
     names: TieNames,
     rule: ReleaseRule,
     order: ReleaseOrder,
@@ -275,44 +274,42 @@ def settle(
 ) -> int:
     """Release rows, then apply the policy; return how many rows got a position.
 
-    `order.row` begins with the numbers of the `released` ones before. Rows set aside have their
-    status set; rows still PENDING are to be held back.
+    `order.row` begins with the `released` rows of earlier calls. PENDING rows remain held.
     """
-    opened = _Open(*_open_links(rows, tokens))
-    released = _drain(rows, tokens, names, rule, order, opened, released)
-    _break_cycles(rows, tokens, opened.start, opened.dependents)
+    opened = _OpenEdges(*_count_open_edges(rows, states))
+    released = _drain(rows, states, names, rule, order, opened, released)
+    _exclude_cycles(rows, states, opened.start, opened.dependents)
     if rule.policy == shape.DROP:
-        _drop(rows, tokens, rule, opened.start, opened.dependents)
-    while rule.policy == shape.RELEASE and _give_up(rows, tokens, rule, opened.wait):
-        released = _drain(rows, tokens, names, rule, order, opened, released)
+        _drop_rows(rows, states, rule, opened.start, opened.dependents)
+    while rule.policy == shape.RELEASE and _abandon_causes(rows, states, rule, opened.wait):
+        released = _drain(rows, states, names, rule, order, opened, released)
     return released
 
 
 def _drain(
-    rows: Rows,
-    tokens: Tokens,
+    rows: Candidates,
+    states: IdStates,
     names: TieNames,
     rule: ReleaseRule,
     order: ReleaseOrder,
-    opened: _Open,
+    opened: _OpenEdges,
     begin: int,
 ) -> int:
-    """Release every row that waits for nothing, in order; return how many have gone in all."""
-    end = _flow(rows, tokens, rule, order, *opened, begin)
+    end = _release_in_causal_order(rows, states, rule, order, *opened, begin)
     gone = order.row[begin:end]
     time = rows.time[gone]
     time[time == shape.NO_TIME] = 2**63 - 1
-    depth = order.depth[rows.token[gone]]
+    depth = order.depth[rows.id_index[gone]]
     by = np.lexsort((time, depth, order.released[gone]))
     order.row[begin:end] = gone[by]
-    _place(rows, names, order, begin, end)
+    _assign_positions(rows, names, order, begin, end)
     return end
 
 
 @njit
-def _flow(
-    rows: Rows,
-    tokens: Tokens,
+def _release_in_causal_order(
+    rows: Candidates,
+    states: IdStates,
     rule: ReleaseRule,
     order: ReleaseOrder,
     wait: Ints,
@@ -320,7 +317,6 @@ def _flow(
     dependents: Ints,
     begin: int,
 ) -> int:
-    """Release every row that waits for nothing, causes before effects."""
     end = begin
     for row in range(len(wait)):
         if rows.status[row] == shape.PENDING and wait[row] == 0:
@@ -330,10 +326,10 @@ def _flow(
     while done < end:
         row = order.row[done]
         done += 1
-        _lift(rows, tokens, rule, order, row)
-        _release(rows, tokens, rule, order, row)
-        token = rows.token[row]
-        for entry in range(start[token], start[token + 1]):
+        _compute_release(rows, states, rule, order, row)
+        _release_row(rows, states, rule, order, row)
+        id_index = rows.id_index[row]
+        for entry in range(start[id_index], start[id_index + 1]):
             other = dependents[entry]
             if rows.status[other] == shape.PENDING:
                 wait[other] -= 1
@@ -344,15 +340,16 @@ def _flow(
 
 
 @njit
-def _place(rows: Rows, names: TieNames, order: ReleaseOrder, begin: int, end: int) -> None:
-    """Sort rows of equal (r, d, time) by identity, and give all their positions."""
+def _assign_positions(
+    rows: Candidates, names: TieNames, order: ReleaseOrder, begin: int, end: int
+) -> None:
     at = begin
     while at < end:
         stop = at + 1
-        while stop < end and _level(rows, order, order.row[at], order.row[stop]):
+        while stop < end and _is_tied(rows, order, order.row[at], order.row[stop]):
             stop += 1
         if stop - at > 1:
-            _by_identity(rows, names, order.row[at:stop])
+            _sort_by_identity(rows, names, order.row[at:stop])
         at = stop
     for at in range(begin, end):
         row = order.row[at]
@@ -361,17 +358,16 @@ def _place(rows: Rows, names: TieNames, order: ReleaseOrder, begin: int, end: in
 
 
 @njit
-def _level(rows: Rows, order: ReleaseOrder, a: int, b: int) -> bool:
+def _is_tied(rows: Candidates, order: ReleaseOrder, a: int, b: int) -> bool:
     return bool(
         order.released[a] == order.released[b]
-        and order.depth[rows.token[a]] == order.depth[rows.token[b]]
+        and order.depth[rows.id_index[a]] == order.depth[rows.id_index[b]]
         and rows.time[a] == rows.time[b]
     )
 
 
 @njit
-def _by_identity(rows: Rows, names: TieNames, part: Ints) -> None:
-    """Sort rows of one time in place, by merging ever longer runs."""
+def _sort_by_identity(rows: Candidates, names: TieNames, part: Ints) -> None:
     other = np.empty_like(part)
     width = 1
     while width < len(part):
@@ -380,7 +376,7 @@ def _by_identity(rows: Rows, names: TieNames, part: Ints) -> None:
             left, right = low, middle
             for at in range(low, high):
                 first = right >= high or (
-                    left < middle and not _before(rows, names, part[right], part[left])
+                    left < middle and not _is_before(rows, names, part[right], part[left])
                 )
                 if first:
                     other[at] = part[left]

@@ -1,8 +1,7 @@
-"""Exact numbering of names: a hash table from (owner, bytes) to 0, 1, 2, ... in flat arrays.
+"""Interning of names: a hash table from (namespace, bytes) to 0, 1, 2, ... in flat arrays.
 
-Names stand one behind the other in `pool`; `ends[i]` is where name i ends. `owner[i]` tells apart
-equal names of different owners (ids of different groups). Open addressing over `slots`, never more
-than half full; a hit counts only after comparing the bytes. The table grows once a batch.
+The names are concatenated in `pool`; `ends[i]` is the end of name i. `namespace[i]` distinguishes
+equal names (ids of different groups). `slots` is an open-addressing table, at most half full.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from antecede.tables.order.stream.kernels.rows import Bits, Ints, Longs
 
 
 class Text(NamedTuple):
-    """n byte strings: string i is `data[ends[i]:ends[i + 1]]`."""
+    """Sequence of n byte strings: string i is `data[ends[i]:ends[i + 1]]`."""
 
     data: Bits
     ends: Longs
@@ -27,24 +26,21 @@ class Text(NamedTuple):
         """Number of strings."""
         return len(self.ends) - 1
 
-    def at(self, index: int) -> bytes:
+    def get(self, index: int) -> bytes:
         """Return one of the strings."""
         return self.data[self.ends[index] : self.ends[index + 1]].tobytes()
 
-    def taken(self, pick: Ints) -> Text:
+    def take(self, pick: Ints) -> Text:
         """Return the picked strings, in the order of `pick`."""
         return Text(*_take(self.data, self.ends, pick))
 
 
 @inlined
-def hash_bytes(data: Bits, start: int, stop: int, owner: int) -> np.uint64:
-    """Return 64 bits of an owner and some bytes: eight at a time, multiply and fold.
-
-    Indexes by this hash are stored in checkpoints, so it never changes.
-    """
+def hash_bytes(data: Bits, start: int, stop: int, namespace: int) -> np.uint64:
+    """Return a 64-bit hash of a namespace and some bytes; checkpoints store it, so it is fixed."""
     prime = np.uint64(0x9E3779B97F4A7C15)
     shift = np.uint64(29)
-    value = (np.uint64(owner) + np.uint64(stop - start)) * prime
+    value = (np.uint64(namespace) + np.uint64(stop - start)) * prime
     word = np.uint64(0)
     bits = np.uint64(0)
     for at in range(start, stop):
@@ -62,7 +58,7 @@ def hash_bytes(data: Bits, start: int, stop: int, owner: int) -> np.uint64:
 
 
 @inlined
-def same_bytes(a: Bits, start: int, stop: int, b: Bits, other: int, end: int) -> bool:
+def is_equal(a: Bits, start: int, stop: int, b: Bits, other: int, end: int) -> bool:
     """Return whether a[start:stop] and b[other:end] are equal."""
     if stop - start != end - other:
         return False
@@ -73,11 +69,11 @@ def same_bytes(a: Bits, start: int, stop: int, b: Bits, other: int, end: int) ->
 
 
 @njit
-def _refill(slots: Ints, size: int, owner: Ints, ends: Longs, pool: Bits) -> None:
+def _refill(slots: Ints, size: int, namespace: Ints, ends: Longs, pool: Bits) -> None:
     mask = np.uint64(len(slots) - 1)
     slots[:] = -1
     for name in range(size):
-        at = hash_bytes(pool, ends[name], ends[name + 1], owner[name]) & mask
+        at = hash_bytes(pool, ends[name], ends[name + 1], namespace[name]) & mask
         while slots[at] >= 0:
             at = (at + np.uint64(1)) & mask
         slots[at] = name
@@ -87,10 +83,10 @@ def _refill(slots: Ints, size: int, owner: Ints, ends: Longs, pool: Bits) -> Non
 def _intern(
     slots: Ints,
     size: int,
-    owner: Ints,
+    namespace: Ints,
     ends: Longs,
     pool: Bits,
-    owners: Ints,
+    namespaces: Ints,
     data: Bits,
     starts: Longs,
     out: Ints,
@@ -98,19 +94,19 @@ def _intern(
     mask = np.uint64(len(slots) - 1)
     for item in range(len(out)):
         start, stop = starts[item], starts[item + 1]
-        at = hash_bytes(data, start, stop, owners[item]) & mask
+        at = hash_bytes(data, start, stop, namespaces[item]) & mask
         found = -1
         while slots[at] >= 0:
             name = slots[at]
             base, end = ends[name], ends[name + 1]
-            if owner[name] == owners[item] and same_bytes(pool, base, end, data, start, stop):
+            if namespace[name] == namespaces[item] and is_equal(pool, base, end, data, start, stop):
                 found = name
                 break
             at = (at + np.uint64(1)) & mask
         if found < 0:
             found = size
             slots[at] = found
-            owner[found] = owners[item]
+            namespace[found] = namespaces[item]
             base = ends[found]
             for offset in range(stop - start):
                 pool[base + offset] = data[start + offset]
@@ -136,46 +132,46 @@ def _take(data: Bits, ends: Longs, pick: Ints) -> tuple[Bits, Longs]:
 
 
 class NameTable:
-    """A growing set of names, each with its number."""
+    """Growing set of numbered names."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.owner = np.empty(0, np.int32)
+        self.namespace = np.empty(0, np.int32)
         self.ends = np.zeros(1, np.int64)
         self.pool = np.empty(0, np.uint8)
         self.slots = np.empty(0, np.int32)
 
-    def intern(self, owners: Ints, text: Text) -> Ints:
-        """Return the number of each (owner, name); new ones get the next numbers."""
+    def intern(self, namespaces: Ints, text: Text) -> Ints:
+        """Return the number of each (namespace, name); new ones get the next numbers."""
         out = np.empty(text.size, np.int32)
         self._reserve(text.size, int(text.ends[-1] - text.ends[0]))
         self.size = _intern(
-            self.slots, self.size, self.owner, self.ends, self.pool, owners, *text, out
+            self.slots, self.size, self.namespace, self.ends, self.pool, namespaces, *text, out
         )
         return out
 
-    def text(self) -> Text:
+    def get_all(self) -> Text:
         """Return all names in the order of their numbers."""
         return Text(self.pool[: self.ends[self.size]], self.ends[: self.size + 1])
 
-    def taken(self, pick: Ints) -> Text:
+    def take(self, pick: Ints) -> Text:
         """Return the names of these numbers."""
-        return Text(self.pool, self.ends).taken(pick)
+        return Text(self.pool, self.ends).take(pick)
 
     def _reserve(self, names: int, room: int) -> None:
         need = self.size + names
         used = int(self.ends[self.size])
-        if need > len(self.owner):
-            self.owner = _grown(self.owner, self.size, need)
-            self.ends = _grown(self.ends, self.size + 1, need + 1)
+        if need > len(self.namespace):
+            self.namespace = _grow(self.namespace, self.size, need)
+            self.ends = _grow(self.ends, self.size + 1, need + 1)
         if used + room > len(self.pool):
-            self.pool = _grown(self.pool, used, used + room)
+            self.pool = _grow(self.pool, used, used + room)
         if 2 * need > len(self.slots):
             self.slots = np.empty(1 << (2 * need).bit_length(), np.int32)
-            _refill(self.slots, self.size, self.owner, self.ends, self.pool)
+            _refill(self.slots, self.size, self.namespace, self.ends, self.pool)
 
 
-def _grown(array: NDArray[Any], used: int, need: int) -> NDArray[Any]:
+def _grow(array: NDArray[Any], used: int, need: int) -> NDArray[Any]:
     grown = np.empty(need + need // 2, array.dtype)
     grown[:used] = array[:used]
     return grown

@@ -1,4 +1,4 @@
-"""Released numbers of members, as runs."""
+"""Released numbers of members, as ranges."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from antecede.tables.kernels import njit
 from antecede.tables.order.stream.kernels.rows import DONE, FORGOTTEN, Bits, Ints, Longs
 
 
-class Runs(NamedTuple):
-    """Sorted runs: numbers low..high of that member have all been released.
-
-    `released` and `digest` are those of the last number.
-    """
+class ReleasedRanges(NamedTuple):
+    """Sorted ranges of released numbers low..high, with release and digest of the last one."""
 
     member: Ints
     low: Longs
@@ -23,33 +20,35 @@ class Runs(NamedTuple):
     released: Longs
     digest: Longs
 
-    def extended(
+    def extend(
         self, member: Ints, count: Longs, flag: Bits, released: Longs, digest: Longs
-    ) -> Runs:
-        """Take in the numbers that are out by `flag`."""
+    ) -> ReleasedRanges:
+        """Return the ranges with the numbers that are released by `flag`."""
         pick = np.flatnonzero((flag & DONE != 0) & (flag & FORGOTTEN == 0))
         more: Any = (member, count, count, released, digest)
-        runs = Runs(*(np.concatenate([a, b[pick]]) for a, b in zip(self, more, strict=True)))
-        return Runs(*_merged(runs, np.lexsort((runs.low, runs.member))))
+        ranges = ReleasedRanges(
+            *(np.concatenate([a, b[pick]]) for a, b in zip(self, more, strict=True))
+        )
+        return ReleasedRanges(*_merge(ranges, np.lexsort((ranges.low, ranges.member))))
 
 
 @njit
-def _merged(runs: Runs, by: NDArray[np.intp]) -> Runs:
-    out = Runs(
-        np.empty_like(runs.member),
-        np.empty_like(runs.low),
-        np.empty_like(runs.low),
-        np.empty_like(runs.low),
-        np.empty_like(runs.low),
+def _merge(ranges: ReleasedRanges, by: NDArray[np.intp]) -> ReleasedRanges:
+    out = ReleasedRanges(
+        np.empty_like(ranges.member),
+        np.empty_like(ranges.low),
+        np.empty_like(ranges.low),
+        np.empty_like(ranges.low),
+        np.empty_like(ranges.low),
     )
     size = 0
     for index in by:
         last = size - 1
-        low, high = runs.low[index], runs.high[index]
-        # high + 1 would overflow at the greatest number; low - 1 can not, as high >= low > min.
+        low, high = ranges.low[index], ranges.high[index]
+        # high + 1 overflows at the greatest number; low - 1 does not, as high >= low > min.
         if (
             size
-            and out.member[last] == runs.member[index]
+            and out.member[last] == ranges.member[index]
             and (low <= out.high[last] or low - 1 == out.high[last])
         ):
             if high <= out.high[last]:
@@ -57,10 +56,10 @@ def _merged(runs: Runs, by: NDArray[np.intp]) -> Runs:
         else:
             last = size
             size += 1
-            out.member[last], out.low[last] = runs.member[index], low
+            out.member[last], out.low[last] = ranges.member[index], low
         out.high[last] = high
-        out.released[last], out.digest[last] = runs.released[index], runs.digest[index]
-    return Runs(
+        out.released[last], out.digest[last] = ranges.released[index], ranges.digest[index]
+    return ReleasedRanges(
         out.member[:size].copy(),
         out.low[:size].copy(),
         out.high[:size].copy(),
@@ -70,36 +69,41 @@ def _merged(runs: Runs, by: NDArray[np.intp]) -> Runs:
 
 
 @njit
-def _run_of(runs: Runs, member: int, count: int) -> int:
-    """Return the index of the run that holds this number, or -1."""
-    low, high = 0, len(runs.member)
+def _find_range(ranges: ReleasedRanges, member: int, count: int) -> int:
+    low, high = 0, len(ranges.member)
     while low < high:
         middle = (low + high) >> 1
-        if runs.member[middle] < member or (
-            runs.member[middle] == member and runs.low[middle] <= count
+        if ranges.member[middle] < member or (
+            ranges.member[middle] == member and ranges.low[middle] <= count
         ):
             low = middle + 1
         else:
             high = middle
-    if low > 0 and runs.member[low - 1] == member and count <= runs.high[low - 1]:
+    if low > 0 and ranges.member[low - 1] == member and count <= ranges.high[low - 1]:
         return low - 1
     return -1
 
 
 @njit
-def settled_by(
-    runs: Runs, member: Ints, number: Longs, begin: int, flag: Bits, released: Longs, digest: Longs
+def mark_released(
+    ranges: ReleasedRanges,
+    member: Ints,
+    number: Longs,
+    begin: int,
+    flag: Bits,
+    released: Longs,
+    digest: Longs,
 ) -> None:
-    """Mark the identities from `begin` on that lie in a run as out.
+    """Mark the ids from `begin` on that lie in a range as released.
 
-    Of the last number of a run its release and content are known, of the others nothing.
+    The release and content are known of the last number of a range only.
     """
-    for token in range(begin, len(flag)):
-        run = _run_of(runs, member[token], number[token])
-        if run < 0:
+    for id_index in range(begin, len(flag)):
+        at = _find_range(ranges, member[id_index], number[id_index])
+        if at < 0:
             continue
-        flag[token] |= DONE
-        if runs.high[run] == number[token]:
-            released[token], digest[token] = runs.released[run], runs.digest[run]
+        flag[id_index] |= DONE
+        if ranges.high[at] == number[id_index]:
+            released[id_index], digest[id_index] = ranges.released[at], ranges.digest[at]
         else:
-            flag[token] |= FORGOTTEN
+            flag[id_index] |= FORGOTTEN

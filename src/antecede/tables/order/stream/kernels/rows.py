@@ -1,4 +1,4 @@
-"""Data of the release kernel: candidates with links, tokens, outcomes, as flat arrays."""
+"""Data of the release kernel: candidates with edges, id states, outcomes, as flat arrays."""
 
 from __future__ import annotations
 
@@ -14,24 +14,21 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 PENDING, ORDERED, MISSING, DUPLICATE, CONFLICT, SELF, CYCLE, NULL, BAD, LATE, DROPPED = range(11)
-"""Outcome of a row; PENDING: it stays held back. NULL and BAD come from whoever read the row."""
+"""Outcomes of a row. PENDING: still held. NULL and BAD come from the reader of the row."""
 RESTARTED = 11
-"""Outcome of the first row with a position of a group that was forgotten and begins anew."""
-DONE, ASIDE, GIVEN_UP, FORGOTTEN = 1, 2, 4, 8
-WAITED, GIVEN, SETTLED = 1, 2, 4
-"""Bits of a link: the row waited for this cause; it goes without it; it was out before this step,
-and `Rows.lift` holds when."""
+DONE, EXCLUDED, ABANDONED, FORGOTTEN = 1, 2, 4, 8
+WAITED, ABANDONED_CAUSE, SETTLED = 1, 2, 4
+"""Bits of an edge: waited for; released without it; released before this step."""
 ABSENT, ELSEWHERE = -1, -2
-"""Instead of a row: nothing held or new has that identity; a held row has it that is no candidate,
-as nothing in this step can touch it."""
+"""Replacements of a row: no row has that id; a held row that this step cannot affect has it."""
 HOLD, RELEASE, DROP = range(3)
 NO_TIME = -(2**63)
 
 
-class Rows(NamedTuple):
-    """Candidates: the held rows first, then the new ones; links of row r: first[r]:first[r+1]."""
+class Candidates(NamedTuple):
+    """Candidates: held rows first, then the new ones; edges of row r: first[r]:first[r+1]."""
 
-    token: Ints
+    id_index: Ints
     group: Ints
     time: Longs
     arrived: Longs
@@ -40,17 +37,15 @@ class Rows(NamedTuple):
     number: Longs
     first: Longs
     cause: Ints
-    link: Bits
+    edge_flag: Bits
     status: Bits
-    lift: Longs
-    """The latest release of the causes whose links are SETTLED."""
+    cause_release: Longs
 
 
-class Tokens(NamedTuple):
-    """Facts of each identity; `row` is the candidate that has it, ABSENT or ELSEWHERE.
+class IdStates(NamedTuple):
+    """State of each id; `row` is the candidate that has it, ABSENT or ELSEWHERE.
 
-    `member` and `number` make up the identity (clocks and FIFO), else empty. `lowest`, by member:
-    the least number of a held row that is no candidate.
+    `lowest`, by member: the least number of a held row that is no candidate.
     """
 
     flag: Bits
@@ -63,23 +58,18 @@ class Tokens(NamedTuple):
 
 
 class ReleaseOrder(NamedTuple):
-    """The result, in order of release: row, and by row its position and time of release."""
+    """Order of release: rows, and by row its position and time of release."""
 
     row: Ints
     position: Longs
     released: Longs
     next: Longs
-    """By group: the next free position."""
     depth: Ints
-    """By token: the depth of its row among those of one time of release; -1: not of this step."""
+    """Depth of the row of each id among those of one time of release; -1: not of this step."""
 
 
 class TieNames(NamedTuple):
-    """Names that break ties: bytes of all, and where each ends.
-
-    With `numbers` they are numbers in text and go by value; otherwise by bytes, the order of code
-    points.
-    """
+    """Names that break ties, as bytes; with `numbers` compared by value, else by bytes."""
 
     pool: Bits
     ends: Longs
@@ -87,7 +77,7 @@ class TieNames(NamedTuple):
 
 
 class ReleaseRule(NamedTuple):
-    """Policy, patience and the clock's present, in units of the clock; `timed`: rows have times.
+    """Policy, patience and current clock, in units of the clock; `timed`: rows have times.
 
     Patience is over for rows that arrived at or before `cutoff`.
     """
@@ -100,37 +90,37 @@ class ReleaseRule(NamedTuple):
 
 
 @njit
-def set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
+def exclude_row(rows: Candidates, states: IdStates, row: int, status: int) -> None:
     """Give a row a status without position; its dependents wait or are dropped."""
     rows.status[row] = status
-    token = rows.token[row]
-    tokens.flag[token] |= ASIDE
-    tokens.row[token] = ABSENT
+    id_index = rows.id_index[row]
+    states.flag[id_index] |= EXCLUDED
+    states.row[id_index] = ABSENT
 
 
 @njit
-def mark_waiting(rows: Rows, tokens: Tokens, held: int) -> None:
-    """Without times: a new row that stays waits for the causes it has not seen by now."""
-    for row in range(held, len(rows.token)):
+def mark_waiting(rows: Candidates, states: IdStates, held: int) -> None:
+    """Mark the open edges of new rows that stay, where rows have no times."""
+    for row in range(held, len(rows.id_index)):
         if rows.status[row] == PENDING:
-            for link in range(rows.first[row], rows.first[row + 1]):
-                if not tokens.flag[rows.cause[link]] & DONE:
-                    rows.link[link] |= WAITED
+            for edge in range(rows.first[row], rows.first[row + 1]):
+                if not states.flag[rows.cause[edge]] & DONE:
+                    rows.edge_flag[edge] |= WAITED
 
 
 @njit
-def links_of(rows: Rows, pick: Ints, given: bool) -> tuple[Longs, Ints]:
-    """Return the missing causes (`given`) or awaited causes of the picked rows, as tokens."""
+def list_causes(rows: Candidates, pick: Ints, abandoned: bool) -> tuple[Longs, Ints]:
+    """Return the abandoned or the awaited causes of the picked rows, as id indexes."""
     first = np.zeros(len(pick) + 1, np.int64)
     cause = np.empty(len(rows.cause), np.int32)
     size = 0
     for index in range(len(pick)):
         row = pick[index]
-        for link in range(rows.first[row], rows.first[row + 1]):
-            without = rows.link[link] & GIVEN != 0
-            waited = rows.link[link] & WAITED != 0
-            if without if given else waited and not without:
-                cause[size] = rows.cause[link]
+        for edge in range(rows.first[row], rows.first[row + 1]):
+            without = rows.edge_flag[edge] & ABANDONED_CAUSE != 0
+            waited = rows.edge_flag[edge] & WAITED != 0
+            if without if abandoned else waited and not without:
+                cause[size] = rows.cause[edge]
                 size += 1
         first[index + 1] = size
     return first, cause[:size].copy()

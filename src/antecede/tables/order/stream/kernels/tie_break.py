@@ -1,7 +1,7 @@
-"""Comparison of two names: the rule of `tables.order.keys.goes_by_value`, on bytes.
+"""Comparison of two names by the rule of `tables.order.keys.goes_by_value`, on bytes.
 
-A stream has only the text of ids. Numbers in text (-17, 3.50, 1e+20, inf, nan) are compared by
-value without being parsed, so no size and no number of digits is too large.
+Numbers in text (-17, 3.50, 1e+20, inf, nan) are compared by value without parsing, so neither their
+size nor their number of digits is limited.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _LARGEST = 1 << 40
 
 
 @njit
-def compared(names: TieNames, x: int, y: int) -> int:
-    """Return -1, 0 or 1: whether name x comes before y, is the same, or comes after it."""
+def compare_names(names: TieNames, x: int, y: int) -> int:
+    """Return -1, 0 or 1: name x is before y, equal, or after it."""
     pool = names.pool
     start, stop = names.ends[x], names.ends[x + 1]
     other, end = names.ends[y], names.ends[y + 1]
     if names.numbers:
-        side = _by_value(pool, start, stop, other, end)
+        side = _compare_values(pool, start, stop, other, end)
         if side != 0:
             return side
     for offset in range(min(stop - start, end - other)):
@@ -34,25 +34,25 @@ def compared(names: TieNames, x: int, y: int) -> int:
 
 
 @njit
-def _by_value(pool: Bits, start: int, stop: int, other: int, end: int) -> int:
-    sign, power, digit = _read(pool, start, stop)
-    its_sign, its_power, its_digit = _read(pool, other, end)
+def _compare_values(pool: Bits, start: int, stop: int, other: int, end: int) -> int:
+    sign, power, digit = _read_number(pool, start, stop)
+    its_sign, its_power, its_digit = _read_number(pool, other, end)
     if sign != its_sign:
         return -1 if sign < its_sign else 1
     larger = 0
     if power != its_power:
         larger = -1 if power < its_power else 1
     while larger == 0 and (digit < stop or its_digit < end):
-        mine, digit = _next(pool, digit, stop)
-        its, its_digit = _next(pool, its_digit, end)
-        if mine != its:
-            larger = -1 if mine < its else 1
+        left, digit = _read_digit(pool, digit, stop)
+        right, its_digit = _read_digit(pool, its_digit, end)
+        if left != right:
+            larger = -1 if left < right else 1
     return -larger if sign < 0 else larger
 
 
 @njit
-def _read(pool: Bits, start: int, stop: int) -> tuple[int, int, int]:
-    """Return the sign (-1, 0, 1; 2: not a number), the power of ten and where digits begin.
+def _read_number(pool: Bits, start: int, stop: int) -> tuple[int, int, int]:
+    """Return the sign (-1, 0, 1; 2: not a number), the power of ten, and where digits begin.
 
     The value is 0.d1d2d3... times ten to that power; d1 is not 0.
     """
@@ -68,7 +68,7 @@ def _read(pool: Bits, start: int, stop: int) -> tuple[int, int, int]:
     while at < stop:
         byte = pool[at]
         if byte in (_E, _CAPITAL_E):
-            exponent = _whole(pool, at + 1, stop)
+            exponent = _read_exponent(pool, at + 1, stop)
             break
         if byte == _POINT:
             point = True
@@ -86,7 +86,7 @@ def _read(pool: Bits, start: int, stop: int) -> tuple[int, int, int]:
 
 
 @njit
-def _whole(pool: Bits, at: int, stop: int) -> int:
+def _read_exponent(pool: Bits, at: int, stop: int) -> int:
     sign, value = 1, 0
     while at < stop:
         if pool[at] == _MINUS:
@@ -98,8 +98,7 @@ def _whole(pool: Bits, at: int, stop: int) -> int:
 
 
 @njit
-def _next(pool: Bits, at: int, stop: int) -> tuple[int, int]:
-    """Return the next digit, 0 after the last one, and where to go on."""
+def _read_digit(pool: Bits, at: int, stop: int) -> tuple[int, int]:
     while at < stop:
         byte = pool[at]
         if byte in (_E, _CAPITAL_E):

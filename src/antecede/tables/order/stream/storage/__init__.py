@@ -1,1 +1,1 @@
-"""Storage of a shard: named immutable blobs, tables of ids, indexes."""
+"""State of a shard in a store: named bytes, id tables, indexes."""

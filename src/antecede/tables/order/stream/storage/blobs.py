@@ -1,9 +1,9 @@
-"""Parts of a shard: named bytes in the state store, opened as arrays through a cache.
+"""Blobs of a shard: named bytes in the state store, opened as arrays through a cache.
 
-Every part is immutable, and the head of the shard holds a digest of each. So a part is read once:
-small ones stay in the process, large ones in files that all workers of a machine map. Digests are
-checked when a part is opened. A part that is damaged in the store is refused by name; a damaged
-file is read from the store again. Nothing is pickled.
+Every blob is immutable, and the head of the shard has a digest of each. So a blob is read once:
+small ones stay in the process, large ones in files that all workers of a machine map. A blob that
+is damaged in the store is rejected by name; a damaged file is read from the store again. Nothing is
+pickled.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from antecede.errors import InputError
 Arrays = dict[str, NDArray[Any]]
 Part = TypeVar("Part")
 
-_LARGE = 64 * 1024
-"""From so many bytes on a part is mapped from a file."""
-_IN_PROCESS = 256 * 2**20
-_IN_FILES = 16 * 2**30
+_MIN_MAPPED_BYTES = 64 * 1024
+_MAX_PROCESS_BYTES = 256 * 2**20
+_MAX_FILE_BYTES = 16 * 2**30
 _MAGIC = b"antecede"
 _VERSION = 1
 _HEAD = struct.Struct("<8sII")
@@ -42,10 +41,10 @@ _TYPES = {b"u1", b"i4", b"u4", b"i8"}
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return one bytes value of one-dimensional arrays (uint8, int32, uint32, int64).
+    """Return one-dimensional arrays (uint8, int32, uint32, int64) as bytes.
 
-    Layout: magic, version, number of entries; for each entry its name, type and number of
-    elements; then the data of all entries, each begun at a multiple of eight bytes.
+    Layout: magic, version, number of entries; name, type and size of each; then the data, aligned
+    to eight bytes.
     """
     heads = [_HEAD.pack(_MAGIC, _VERSION, len(arrays))]
     parts: list[bytes] = []
@@ -58,25 +57,24 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def opened(data: Any) -> dict[str, NDArray[Any]]:
-    """Return the arrays that `pack` wrote, as views of a buffer.
+    """Return the arrays that `pack` wrote, as views of a buffer. Raises InputError for other bytes.
 
-    A writable buffer: numba compiles kernels again for read-only arrays. Raises InputError on
-    other bytes.
+    The buffer must be writable: numba compiles kernels again for read-only arrays.
     """
     if len(data) < _HEAD.size:
-        raise InputError(f"the state of a shard is cut short at {len(data)} bytes")
+        raise InputError(f"the state of a shard is truncated at {len(data)} bytes")
     magic, version, count = _HEAD.unpack_from(data)
     if magic != _MAGIC or version != _VERSION:
         raise InputError(
             f"the state of a shard was written by another version (format {version}, this is "
-            f"{_VERSION}); start from a new checkpoint"
+            f"{_VERSION}): start from a new checkpoint"
         )
     end = _HEAD.size + count * _ENTRY.size
     offset = end + -end % 8
     arrays: dict[str, NDArray[Any]] = {}
     for index in range(count):
         if end > len(data):
-            raise InputError("the state of a shard is cut short in its table of contents")
+            raise InputError("the state of a shard is truncated in its table of contents")
         name, kind, size = _ENTRY.unpack_from(data, _HEAD.size + index * _ENTRY.size)
         kind = kind.rstrip(b"\0")
         nbytes = size * int(kind[1:]) if kind in _TYPES else -1
@@ -88,70 +86,68 @@ def opened(data: Any) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-class Blobs(Protocol):
+class BlobStore(Protocol):
     """Named bytes: Spark's state store, or a dictionary in tests."""
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes of that name, None when there are none."""
+        """Return the bytes of that name, None if there are none."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Keep bytes under a name."""
+        """Store bytes under a name."""
 
     def remove(self, name: str) -> None:
-        """Forget a name."""
+        """Delete a name."""
 
 
 class Memory(dict[str, bytes]):
-    """Blobs in a dictionary."""
+    """Store in a dictionary."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Keep bytes under a name."""
+        """Store bytes under a name."""
         self[name] = data
 
     def remove(self, name: str) -> None:
-        """Forget a name."""
+        """Delete a name."""
         del self[name]
 
 
 class ShardParts:
-    """The parts of one shard: arrays by name and digest."""
+    """Blobs of one shard: arrays by name and digest."""
 
-    def __init__(self, blobs: Blobs) -> None:
-        self.blobs = blobs
+    def __init__(self, blobs: BlobStore) -> None:
+        self.store = blobs
         self.written = 0
-        """Bytes put into the store since this was made."""
+        """Bytes written to the store."""
 
     def save(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, int]:
-        """Keep arrays under a name; return their digest (16 bytes) and size in bytes."""
+        """Store arrays under a name; return their digest (16 bytes) and size in bytes."""
         data = pack(arrays)
-        self.blobs.put(name, data)
+        self.store.put(name, data)
         self.written += len(data)
-        digest = _digest(data)
+        digest = _hash_bytes(data)
         _cache.put(digest, data)
         return digest, len(data)
 
     def open(self, name: str, digest: bytes) -> Arrays:
-        """Return the arrays of a part. Raises InputError when it is missing or damaged."""
+        """Return the arrays of a blob. Raises InputError when it is missing or damaged."""
         arrays = _cache.get(digest)
         if arrays is not None:
             return arrays
-        data = self.blobs.get(name)
-        if data is None or _digest(data) != digest:
+        data = self.store.get(name)
+        if data is None or _hash_bytes(data) != digest:
             what = "is missing" if data is None else "is damaged"
             raise InputError(
-                f"part {name} of a shard's state {what} in the checkpoint: go back to a copy of "
-                "the checkpoint, or start from a new one"
+                f"blob {name} of a shard's state {what} in the checkpoint: restore a copy of the "
+                "checkpoint, or start from a new one"
             )
         return _cache.put(digest, data)
 
     def remove(self, name: str) -> None:
-        """Forget a part."""
-        self.blobs.remove(name)
+        """Delete a blob."""
+        self.store.remove(name)
 
 
 class _Cache:
-    """Opened parts of this process, the least lately used given up first."""
-
     def __init__(self) -> None:
         self.opened: OrderedDict[bytes, tuple[Arrays, int]] = OrderedDict()
         self.size = 0
@@ -162,38 +158,38 @@ class _Cache:
             self.opened.move_to_end(digest)
             return self.opened[digest][0]
         mapped = self.files.get(digest)
-        return None if mapped is None else self._keep(digest, opened(mapped), 0)
+        return None if mapped is None else self._insert(digest, opened(mapped), 0)
 
     def put(self, digest: bytes, data: bytes) -> Arrays:
         if digest in self.opened:
             return self.opened[digest][0]
-        if len(data) >= _LARGE and self.files.put(digest, data):
+        if len(data) >= _MIN_MAPPED_BYTES and self.files.put(digest, data):
             mapped = self.files.get(digest)
             if mapped is not None:
-                return self._keep(digest, opened(mapped), 0)
-        return self._keep(digest, opened(bytearray(data)), len(data))
+                return self._insert(digest, opened(mapped), 0)
+        return self._insert(digest, opened(bytearray(data)), len(data))
 
-    def _keep(self, digest: bytes, arrays: Arrays, size: int) -> Arrays:
+    def _insert(self, digest: bytes, arrays: Arrays, size: int) -> Arrays:
         self.opened[digest] = (arrays, size)
         self.size += size
-        while self.size > _IN_PROCESS or len(self.opened) > 20_000:
+        while self.size > _MAX_PROCESS_BYTES or len(self.opened) > 20_000:
             _, (_, gone) = self.opened.popitem(last=False)
             self.size -= gone
         return arrays
 
 
 class _Files:
-    """Large parts as files below a folder that only this user may read and write."""
+    """Large blobs as files below a folder that only this user may read and write."""
 
     @functools.cached_property
     def folder(self) -> Path | None:
-        folder = _own_folder()
+        folder = _find_folder()
         if folder is not None:
-            _make_room(folder)
+            _delete_oldest(folder)
         return folder
 
     def get(self, digest: bytes) -> mmap.mmap | None:
-        """Map a part privately: writing to its arrays changes no file."""
+        """Map a blob privately: writing to its arrays changes no file."""
         if self.folder is None:
             return None
         path = self.folder / digest.hex()
@@ -202,14 +198,13 @@ class _Files:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         except (OSError, ValueError):
             return None
-        if _digest(mapped) != digest:
+        if _hash_bytes(mapped) != digest:
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
         return mapped
 
     def put(self, digest: bytes, data: bytes) -> bool:
-        """Write a part; False when no file can be written, as on a full disk."""
         if self.folder is None:
             return False
         path = self.folder / digest.hex()
@@ -226,11 +221,8 @@ class _Files:
         return True
 
 
-def _own_folder() -> Path | None:
-    """Return the folder of mapped parts: ANTECEDE_PARTS, else below the system's temporary one.
-
-    None when it cannot be made, or when others may write there.
-    """
+def _find_folder() -> Path | None:
+    """Return the folder of mapped blobs, or None if others may write there."""
     given = os.environ.get("ANTECEDE_PARTS")
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(given or Path(tempfile.gettempdir()) / f"antecede-parts-{user}")
@@ -244,13 +236,13 @@ def _own_folder() -> Path | None:
     return None if foreign or shared or not stat.S_ISDIR(state.st_mode) else folder
 
 
-def _make_room(folder: Path) -> None:
-    """Remove the oldest files when there are too many bytes; who has one mapped keeps it."""
+def _delete_oldest(folder: Path) -> None:
+    """Delete the oldest files beyond the limit of bytes; processes keep the files that they map."""
     try:
         files = [(entry.stat().st_mtime, entry.stat().st_size, entry) for entry in folder.iterdir()]
     except OSError:
         return
-    room = _IN_FILES
+    room = _MAX_FILE_BYTES
     for _, size, path in sorted(files, key=lambda file: -file[0]):
         room -= size
         if room < 0:
@@ -258,20 +250,17 @@ def _make_room(folder: Path) -> None:
                 path.unlink()
 
 
-def _digest(data: Any) -> bytes:
+def _hash_bytes(data: Any) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
 _cache = _Cache()
 
 
-def dump_parts(
+def dump_segments(
     numbers: str, seals: str, following: int, parts: Sequence[Any]
 ) -> dict[str, NDArray[Any]]:
-    """Return, by two names, what the head of a shard keeps of parts.
-
-    Parts are dataclasses of four numbers and two digests of 16 bytes.
-    """
+    """Return the entries of segments (four numbers, two digests of 16 bytes) for a head."""
     rows = [astuple(part) for part in parts]
     return {
         numbers: np.array([following, *(number for row in rows for number in row[:4])], np.int64),
@@ -279,10 +268,10 @@ def dump_parts(
     }
 
 
-def load_parts(
+def load_segments(
     kind: Callable[..., Part], numbers: NDArray[Any], seals: NDArray[Any]
 ) -> tuple[int, list[Part]]:
-    """Return the number of the next part, and the parts that `dump_parts` was given."""
+    """Return the number of the next segment, and the segments that were dumped."""
     following, *values = numbers.tolist()
     data = seals.tobytes()
     rows = [(values[4 * k : 4 * k + 4], 32 * k) for k in range(len(values) // 4)]

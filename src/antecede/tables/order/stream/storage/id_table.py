@@ -1,13 +1,10 @@
-"""Long-term tables of a shard: keys with values, in sealed segments, the newest one right.
+"""Table of known ids: log-structured, immutable segments, newest value wins.
 
-Each micro-batch adds one segment. `fan` segments of about one size are merged into one, so an entry
-is written again as often as the logarithm of their number; segments of `cap` entries stay as they
-are. A key that is written again stands in a newer segment, which is asked first; merging drops the
-older entry. Every entry has a stamp, the clock when it was written. Entries older than a limit are
-not found; a segment of nothing else is deleted.
-
-A segment is two parts: `index` (5 bytes an entry) and `data`, which is read only where the index
-has a match.
+Each micro-batch adds one segment; `fan` segments of about one size are merged, unless they have
+`cap` entries. Newer segments are searched first; merging drops the older entry of a key. Every
+entry has a timestamp, the clock when it was written. Entries older than a limit are not found, and
+a segment of such entries is deleted. A segment is two blobs: `index` (5 bytes an entry), and
+`data`, which is read only after a match in the index.
 """
 
 from __future__ import annotations
@@ -21,47 +18,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.tables.kernels import njit
-from antecede.tables.order.stream.kernels.interning import Text, same_bytes
+from antecede.tables.order.stream.kernels.interning import Text, is_equal
 from antecede.tables.order.stream.kernels.rows import NO_TIME, Bits, Ints, Longs
-from antecede.tables.order.stream.storage.blobs import Arrays, ShardParts, dump_parts, load_parts
+from antecede.tables.order.stream.storage.blobs import (
+    Arrays,
+    ShardParts,
+    dump_segments,
+    load_segments,
+)
 from antecede.tables.order.stream.storage.index import (
     Hashes,
     Words,
-    bucket_of,
-    hashes_of,
-    index_of,
-    may_hold,
+    build_index,
+    count_candidates,
+    find_bucket,
+    hash_keys,
 )
 
 _SMALL = 64
 _BYTES = 256 * 2**20
-"""Segments with so much text are not merged any more: ends are 32 bits."""
 
 
-class Entries(NamedTuple):
-    """n keys (owner and text), each with a mark, a stamp and its part of `values`.
+class IdEntries(NamedTuple):
+    """Keys (namespace and text), each with mark, timestamp and `values[first[i]:first[i + 1]]`."""
 
-    The values of entry i are `values[first[i]:first[i + 1]]`.
-    """
-
-    owner: Longs
+    namespace: Longs
     text: Text
     mark: Bits
-    stamp: Longs
+    timestamp: Longs
     first: Longs
     values: Longs
 
 
-class LookUp(NamedTuple):
-    """What a look-up of n keys found: marks and values as in `Entries`; `known[i]` is 0 or 1."""
+class LookupResult(NamedTuple):
+    """Marks and values of n looked-up keys, as in entries; `known[i]` is 0 or 1."""
 
     known: NDArray[np.bool_]
     mark: Bits
-    stamp: Longs
+    timestamp: Longs
     first: Longs
     values: Longs
 
-    def column(self, index: int) -> Longs:
+    def get_column(self, index: int) -> Longs:
         """Return one value of each key that is known, 0 for the others."""
         out = np.zeros(len(self.known), np.int64)
         at = np.flatnonzero(self.known)
@@ -69,20 +67,18 @@ class LookUp(NamedTuple):
         return out
 
 
-class _Asked(NamedTuple):
-    """Keys to be looked up; those not `pending` are entry `entry` of segment `where`."""
-
+class _Query(NamedTuple):
     value: Hashes
-    owner: Longs
+    namespace: Longs
     text: Text
     pending: Bits
     entry: Ints
-    where: Ints
+    segment: Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A sealed segment: its number, entries, bytes, greatest stamp, and digests of its parts."""
+class IdSegment:
+    """Immutable segment: number, entries, bytes, greatest timestamp, digests of its blobs."""
 
     number: int
     count: int
@@ -92,15 +88,15 @@ class Segment:
     data: bytes
 
 
-class Ledger:
-    """A table of one shard; `segments` go from old to new."""
+class IdTable:
+    """Table of one shard; `segments` are from old to new."""
 
     def __init__(self, name: str, parts: ShardParts, fan: int, cap: int) -> None:
         self.name = name
-        self.parts = parts
+        self.blobs = parts
         self.fan = fan
         self.cap = cap
-        self.segments: list[Segment] = []
+        self.segments: list[IdSegment] = []
         self.next = 0
 
     @property
@@ -108,45 +104,44 @@ class Ledger:
         """Bytes of all segments."""
         return sum(segment.size for segment in self.segments)
 
-    def find(self, owner: Longs, text: Text, limit: int = NO_TIME) -> LookUp:
-        """Look keys up; entries with a stamp below `limit` count as unknown."""
-        asked = _Asked(
-            hashes_of(owner, *text),
-            owner,
+    def find(self, namespace: Longs, text: Text, limit: int = NO_TIME) -> LookupResult:
+        """Look keys up; entries with a timestamp below `limit` count as unknown."""
+        query = _Query(
+            hash_keys(namespace, *text),
+            namespace,
             text,
-            np.ones(len(owner), np.uint8),
-            np.full(len(owner), -1, np.int32),
-            np.full(len(owner), -1, np.int32),
+            np.ones(len(namespace), np.uint8),
+            np.full(len(namespace), -1, np.int32),
+            np.full(len(namespace), -1, np.int32),
         )
         opened: list[Arrays] = []
-        left = len(owner)
+        left = len(namespace)
         for segment in reversed(self.segments):
             if not left:
                 break
             if NO_TIME != segment.newest < limit:
                 continue
-            index = self.parts.open(f"{self.name}{segment.number}i", segment.index)
+            index = self.blobs.open(f"{self.name}{segment.number}i", segment.index)
             bucket, finger = index["bucket"], index["finger"]
-            if may_hold(bucket, finger, asked.value, asked.pending):
-                data = self._data(segment)
+            if count_candidates(bucket, finger, query.value, query.pending):
+                data = self._open_data(segment)
                 keys = data["owner"], data["end"], data["pool"]
-                left -= _look_up(bucket, finger, *keys, asked, len(opened))
+                left -= _look_up(bucket, finger, *keys, query, len(opened))
                 opened.append(data)
-        return _gather(asked.where, asked.entry, opened, limit)
+        return _gather(query.segment, query.entry, opened, limit)
 
-    def add(self, entries: Entries, limit: int = NO_TIME, keep: Any = None) -> None:
-        """Write entries, no key twice, as a new segment, and merge where there are many.
+    def add(self, entries: IdEntries, limit: int = NO_TIME, keep: Any = None) -> None:
+        """Write entries, no key twice, as a new segment, and merge segments.
 
-        Merging drops entries with a stamp below `limit`, except those that `keep(entries)` (an
-        array of bools) marks as needed.
+        Merging drops entries with a timestamp below `limit`, except those that `keep` marks.
         """
-        if len(entries.owner):
+        if len(entries.namespace):
             self.segments.append(self._write(entries))
-        while (begin := self._crowded()) is not None:
+        while (begin := self._find_merge_begin()) is not None:
             self._merge(begin, limit, keep)
 
     def forget(self, limit: int) -> None:
-        """Delete the segments that hold nothing with a stamp from `limit` on."""
+        """Delete the segments without a timestamp from `limit` on."""
         kept = []
         for segment in self.segments:
             if NO_TIME != segment.newest < limit:
@@ -157,67 +152,71 @@ class Ledger:
 
     # -- segments ---------------------------------------------------------------------------
 
-    def _data(self, segment: Segment) -> Arrays:
-        return self.parts.open(f"{self.name}{segment.number}d", segment.data)
+    def _open_data(self, segment: IdSegment) -> Arrays:
+        return self.blobs.open(f"{self.name}{segment.number}d", segment.data)
 
-    def _entries(self, segment: Segment) -> Entries:
-        data = self._data(segment)
+    def _read_entries(self, segment: IdSegment) -> IdEntries:
+        data = self._open_data(segment)
         text = Text(data["pool"], data["end"].astype(np.int64))
-        first = _firsts(data, segment.count)
-        return Entries(data["owner"], text, data["mark"], data["stamp"], first, data["values"])
+        first = _read_firsts(data, segment.count)
+        return IdEntries(data["owner"], text, data["mark"], data["stamp"], first, data["values"])
 
-    def _write(self, entries: Entries) -> Segment:
-        index = index_of(hashes_of(entries.owner, *entries.text))
-        sorted_ = _taken(entries, index.item)
+    def _write(self, entries: IdEntries) -> IdSegment:
+        index = build_index(hash_keys(entries.namespace, *entries.text))
+        sorted_ = _take(entries, index.item)
         width = np.diff(sorted_.first)
         even = len(width) == 0 or bool((width == width[0]).all())
         values = {"width": width[:1]} if even else {"first": sorted_.first}
         name = f"{self.name}{self.next}"
-        head, small = self.parts.save(f"{name}i", {"bucket": index.bucket, "finger": index.finger})
-        data, size = self.parts.save(
+        head, small = self.blobs.save(f"{name}i", {"bucket": index.bucket, "finger": index.finger})
+        data, size = self.blobs.save(
             f"{name}d",
             {
-                "owner": sorted_.owner,
+                "owner": sorted_.namespace,
                 "end": sorted_.text.ends.astype(np.int32),
                 "pool": sorted_.text.data,
                 "mark": sorted_.mark,
-                "stamp": sorted_.stamp,
+                "stamp": sorted_.timestamp,
                 "values": sorted_.values,
                 **values,
             },
         )
-        # An entry without a stamp is never forgotten, so neither is its segment as a whole.
-        stamp = sorted_.stamp
-        newest = NO_TIME if (stamp == NO_TIME).any() else int(stamp.max(initial=NO_TIME + 1))
-        made = Segment(self.next, len(stamp), small + size, newest, head, data)
+        # An entry without a timestamp never expires, so neither does its segment.
+        timestamp = sorted_.timestamp
+        newest = (
+            NO_TIME if (timestamp == NO_TIME).any() else int(timestamp.max(initial=NO_TIME + 1))
+        )
+        made = IdSegment(self.next, len(timestamp), small + size, newest, head, data)
         self.next += 1
         return made
 
-    def _delete(self, segment: Segment) -> None:
+    def _delete(self, segment: IdSegment) -> None:
         for part in "id":
-            self.parts.remove(f"{self.name}{segment.number}{part}")
+            self.blobs.remove(f"{self.name}{segment.number}{part}")
 
-    def _crowded(self) -> int | None:
-        tiers = [99 if s.size >= _BYTES else tier_of(s.count, self.fan) for s in self.segments]
-        return merge_begin(tiers, self.fan, tier_of(self.cap, self.fan))
+    def _find_merge_begin(self) -> int | None:
+        tiers = [99 if s.size >= _BYTES else find_tier(s.count, self.fan) for s in self.segments]
+        return find_merge_begin(tiers, self.fan, find_tier(self.cap, self.fan))
 
     def _merge(self, begin: int, limit: int, keep: Any) -> None:
         old = self.segments[begin:]
-        newest_first = [self._entries(segment) for segment in reversed(old)]
-        whole = _joined(newest_first)
-        pick = _first_of_each(hashes_of(whole.owner, *whole.text), whole.owner, *whole.text)
-        whole = _taken(whole, pick)
-        stale = (whole.stamp < limit) & (whole.stamp != NO_TIME)
+        newest_first = [self._read_entries(segment) for segment in reversed(old)]
+        whole = _concatenate(newest_first)
+        pick = _find_first_entries(
+            hash_keys(whole.namespace, *whole.text), whole.namespace, *whole.text
+        )
+        whole = _take(whole, pick)
+        stale = (whole.timestamp < limit) & (whole.timestamp != NO_TIME)
         if keep is not None and begin:
-            stale[:] = False  # an older entry of the key, with other values, would come to light
+            stale[:] = False  # else an older entry of the key would become visible
         elif keep is not None and stale.any():
-            stale[stale] = ~keep(_taken(whole, np.flatnonzero(stale).astype(np.int32)))
+            stale[stale] = ~keep(_take(whole, np.flatnonzero(stale).astype(np.int32)))
         if stale.any():
-            whole = _taken(whole, np.flatnonzero(~stale).astype(np.int32))
+            whole = _take(whole, np.flatnonzero(~stale).astype(np.int32))
         for segment in old:
             self._delete(segment)
         del self.segments[begin:]
-        if len(whole.owner):
+        if len(whole.namespace):
             self.segments.append(self._write(whole))
 
     # -- the head ---------------------------------------------------------------------------
@@ -225,62 +224,61 @@ class Ledger:
     def dump(self) -> dict[str, NDArray[Any]]:
         """Return the segments for the head of the shard."""
         names = f"{self.name}.segments", f"{self.name}.digests"
-        return dump_parts(*names, self.next, self.segments)
+        return dump_segments(*names, self.next, self.segments)
 
     def load(self, head: Arrays) -> None:
-        """Take the segments from the head of the shard."""
+        """Read the segments from the head of the shard."""
         numbers, seals = head[f"{self.name}.segments"], head[f"{self.name}.digests"]
-        self.next, self.segments = load_parts(Segment, numbers, seals)
+        self.next, self.segments = load_segments(IdSegment, numbers, seals)
 
 
-def tier_of(count: int, fan: int) -> int:
-    """Return the size of a part of so many entries, as a power of `fan`; small ones are alike."""
+def find_tier(count: int, fan: int) -> int:
+    """Return the tier of a segment by its number of entries: a power of `fan`."""
     return int(math.log(max(count, _SMALL) / _SMALL) / math.log(fan) + 1e-9)
 
 
-def merge_begin(tiers: list[int], fan: int, top: int) -> int | None:
-    """Return from where on parts, from old to new, are merged; None: too few of one size.
-
-    Parts of the tier `top` or above stay as they are.
-    """
+def find_merge_begin(tiers: list[int], fan: int, top: int) -> int | None:
+    """Return the first of the segments, from old to new, to merge; None: too few of one size."""
     begin = len(tiers)
     while begin and tiers[begin - 1] <= tiers[-1]:
         begin -= 1
     return begin if len(tiers) - begin >= fan and tiers[-1] < top else None
 
 
-def _firsts(data: Arrays, count: int) -> Longs:
+def _read_firsts(data: Arrays, count: int) -> Longs:
     if "first" in data:
         return data["first"]
     return np.arange(count + 1, dtype=np.int64) * int(data["width"][0])
 
 
-def _taken(entries: Entries, pick: Ints) -> Entries:
-    owner, text, mark, stamp, first, values = entries
+def _take(entries: IdEntries, pick: Ints) -> IdEntries:
+    namespace, text, mark, timestamp, first, values = entries
     kept = take_values(first, values, pick)
-    return Entries(owner[pick], text.taken(pick), mark[pick], stamp[pick], *kept)
+    return IdEntries(namespace[pick], text.take(pick), mark[pick], timestamp[pick], *kept)
 
 
-def _joined(parts: list[Entries]) -> Entries:
-    owner, text, mark, stamp, first, values = zip(*parts, strict=True)
-    return Entries(
-        np.concatenate(owner),
-        joined_text(text),
+def _concatenate(parts: list[IdEntries]) -> IdEntries:
+    namespace, text, mark, timestamp, first, values = zip(*parts, strict=True)
+    return IdEntries(
+        np.concatenate(namespace),
+        concatenate_strings(text),
         np.concatenate(mark),
-        np.concatenate(stamp),
-        joined_ends(first),
+        np.concatenate(timestamp),
+        concatenate_offsets(first),
         np.concatenate(values),
     )
 
 
-def joined_text(parts: Sequence[Text]) -> Text:
-    """Return the strings of several texts, one behind the other."""
+def concatenate_strings(parts: Sequence[Text]) -> Text:
+    """Return the strings of several sequences, in their order."""
     data = [part.data[part.ends[0] : part.ends[-1]] for part in parts]
-    return Text(np.concatenate(data), joined_ends([part.ends - part.ends[0] for part in parts]))
+    return Text(
+        np.concatenate(data), concatenate_offsets([part.ends - part.ends[0] for part in parts])
+    )
 
 
-def joined_ends(parts: Sequence[Longs]) -> Longs:
-    """Return where each of several joined runs begins; each part begins with 0."""
+def concatenate_offsets(parts: Sequence[Longs]) -> Longs:
+    """Return the offsets of concatenated parts; each part begins with 0."""
     shifted = [np.zeros(1, np.int64)]
     base = 0
     for ends in parts:
@@ -289,23 +287,23 @@ def joined_ends(parts: Sequence[Longs]) -> Longs:
     return np.concatenate(shifted)
 
 
-def _gather(where: Ints, entry: Ints, opened: list[Arrays], limit: int) -> LookUp:
+def _gather(where: Ints, entry: Ints, opened: list[Arrays], limit: int) -> LookupResult:
     known = where >= 0
     mark = np.zeros(len(where), np.uint8)
-    stamp = np.full(len(where), NO_TIME, np.int64)
+    timestamp = np.full(len(where), NO_TIME, np.int64)
     width = np.zeros(len(where), np.int64)
     begin = np.zeros(len(where), np.int64)
     for number, data in enumerate(opened):
         at = np.flatnonzero(where == number)
         pick = entry[at]
-        mark[at], stamp[at] = data["mark"][pick], data["stamp"][pick]
+        mark[at], timestamp[at] = data["mark"][pick], data["stamp"][pick]
         if "first" in data:
             begin[at] = data["first"][pick]
             width[at] = data["first"][pick + 1] - begin[at]
         else:
             width[at] = int(data["width"][0])
             begin[at] = pick.astype(np.int64) * int(data["width"][0])
-    stale = known & (stamp < limit) & (stamp != NO_TIME)
+    stale = known & (timestamp < limit) & (timestamp != NO_TIME)
     known &= ~stale
     mark[stale] = 0
     width[~known] = 0
@@ -315,7 +313,7 @@ def _gather(where: Ints, entry: Ints, opened: list[Arrays], limit: int) -> LookU
     for number, data in enumerate(opened):
         at = np.flatnonzero((where == number) & known)
         _copy_values(values, first, begin, data["values"], at)
-    return LookUp(known, mark, stamp, first, values)
+    return LookupResult(known, mark, timestamp, first, values)
 
 
 @njit
@@ -341,33 +339,31 @@ def take_values(first: Longs, values: Longs, pick: Ints) -> tuple[Longs, Longs]:
 
 @njit
 def _look_up(
-    bucket: Ints, finger: Words, owner: Longs, end: Ints, pool: Bits, asked: _Asked, number: int
+    bucket: Ints, finger: Words, namespace: Longs, end: Ints, pool: Bits, query: _Query, number: int
 ) -> int:
-    """Settle the pending keys that are in this segment; return how many."""
     found = 0
     buckets = len(bucket) - 1
-    data, ends = asked.text
-    for key in range(len(asked.value)):
-        if not asked.pending[key]:
+    data, ends = query.text
+    for key in range(len(query.value)):
+        if not query.pending[key]:
             continue
-        value = asked.value[key]
-        at = bucket_of(value, buckets)
+        value = query.value[key]
+        at = find_bucket(value, buckets)
         low = np.uint32(value & np.uint64(0xFFFFFFFF))
         for item in range(bucket[at], bucket[at + 1]):
-            if finger[item] != low or owner[item] != asked.owner[key]:
+            if finger[item] != low or namespace[item] != query.namespace[key]:
                 continue
-            if same_bytes(pool, end[item], end[item + 1], data, ends[key], ends[key + 1]):
-                asked.pending[key] = 0
-                asked.where[key] = number
-                asked.entry[key] = item
+            if is_equal(pool, end[item], end[item + 1], data, ends[key], ends[key + 1]):
+                query.pending[key] = 0
+                query.segment[key] = number
+                query.entry[key] = item
                 found += 1
                 break
     return found
 
 
 @njit
-def _first_of_each(value: Hashes, owner: Longs, data: Bits, ends: Longs) -> Ints:
-    """Return the first entry of each key, in order."""
+def _find_first_entries(value: Hashes, namespace: Longs, data: Bits, ends: Longs) -> Ints:
     slots = np.full(1 << max(3, int(np.ceil(np.log2(2.0 * len(value) + 1)))), -1, np.int32)
     mask = np.uint64(len(slots) - 1)
     out = np.empty(len(value), np.int32)
@@ -379,10 +375,8 @@ def _first_of_each(value: Hashes, owner: Longs, data: Bits, ends: Longs) -> Ints
             other = slots[at]
             if (
                 value[other] == value[entry]
-                and owner[other] == owner[entry]
-                and same_bytes(
-                    data, ends[other], ends[other + 1], data, ends[entry], ends[entry + 1]
-                )
+                and namespace[other] == namespace[entry]
+                and is_equal(data, ends[other], ends[other + 1], data, ends[entry], ends[entry + 1])
             ):
                 known = True
                 break

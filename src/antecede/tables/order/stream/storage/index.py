@@ -1,7 +1,4 @@
-"""Index of n entries by key: buckets by the top bits of a hash, 32 bits an entry.
-
-Keys are (owner, text): a 64-bit hash finds the place, the bytes decide.
-"""
+"""Index of n entries by key: buckets by the top bits of a hash, 32 bits an entry."""
 
 from __future__ import annotations
 
@@ -17,15 +14,11 @@ from antecede.tables.order.stream.kernels.rows import Bits, Ints, Longs
 Hashes = NDArray[np.uint64]
 Words = NDArray[np.uint32]
 
-A_BUCKET = 4
-"""Entries a bucket, on average between this and half of it."""
+ENTRIES_PER_BUCKET = 4
 
 
-class Index(NamedTuple):
-    """n entries by hash: those of bucket b are `item[bucket[b]:bucket[b + 1]]`.
-
-    `finger`: the low 32 bits of their hashes, in the same order.
-    """
+class HashIndex(NamedTuple):
+    """Entries by hash: those of bucket b are `item[bucket[b]:bucket[b + 1]]`, with low 32 bits."""
 
     bucket: Ints
     finger: Words
@@ -33,7 +26,7 @@ class Index(NamedTuple):
 
 
 @inlined
-def with_number(value: np.uint64, number: int) -> np.uint64:
+def mix_number(value: np.uint64, number: int) -> np.uint64:
     """Return the hash of a name's hash and a number."""
     value = (value ^ np.uint64(number)) * np.uint64(0xD6E8FEB86659FD93)
     value ^= value >> np.uint64(32)
@@ -42,11 +35,11 @@ def with_number(value: np.uint64, number: int) -> np.uint64:
 
 
 @njit
-def hashes_of(owner: Longs, data: Bits, ends: Longs) -> Hashes:
-    """Return the hash of each of n keys: owner i and data[ends[i]:ends[i + 1]]."""
-    out = np.empty(len(owner), np.uint64)
-    for key in range(len(owner)):
-        out[key] = hash_bytes(data, ends[key], ends[key + 1], owner[key])
+def hash_keys(namespace: Longs, data: Bits, ends: Longs) -> Hashes:
+    """Return the hash of each of n keys: namespace i and data[ends[i]:ends[i + 1]]."""
+    out = np.empty(len(namespace), np.uint64)
+    for key in range(len(namespace)):
+        out[key] = hash_bytes(data, ends[key], ends[key + 1], namespace[key])
     return out
 
 
@@ -55,47 +48,47 @@ def mix_numbers(value: Hashes, number: Longs) -> Hashes:
     """Return the hashes of names and numbers."""
     out = np.empty(len(value), np.uint64)
     for key in range(len(value)):
-        out[key] = with_number(value[key], number[key])
+        out[key] = mix_number(value[key], number[key])
     return out
 
 
 @inlined
-def bucket_of(value: np.uint64, buckets: int) -> int:
+def find_bucket(value: np.uint64, buckets: int) -> int:
     """Return the bucket of a hash; `buckets` is a power of two."""
     high = np.int64(value >> np.uint64(32))
     return int(high * buckets >> 32)
 
 
 @njit
-def index_of(value: Hashes) -> Index:
+def build_index(value: Hashes) -> HashIndex:
     """Index n hashes; entries of one bucket keep their order."""
     buckets = 1
-    while buckets * A_BUCKET < len(value):
+    while buckets * ENTRIES_PER_BUCKET < len(value):
         buckets *= 2
     bucket = np.zeros(buckets + 1, np.int32)
     for entry in range(len(value)):
-        bucket[bucket_of(value[entry], buckets) + 1] += 1
+        bucket[find_bucket(value[entry], buckets) + 1] += 1
     for at in range(buckets):
         bucket[at + 1] += bucket[at]
     fill = bucket[:-1].copy()
     finger = np.empty(len(value), np.uint32)
     item = np.empty(len(value), np.int32)
     for entry in range(len(value)):
-        at = bucket_of(value[entry], buckets)
+        at = find_bucket(value[entry], buckets)
         finger[fill[at]] = np.uint32(value[entry] & np.uint64(0xFFFFFFFF))
         item[fill[at]] = entry
         fill[at] += 1
-    return Index(bucket, finger, item)
+    return HashIndex(bucket, finger, item)
 
 
 @njit
-def may_hold(bucket: Ints, finger: Words, value: Hashes, pending: Bits) -> int:
-    """Return for how many pending keys some entry has the same finger (few by chance)."""
+def count_candidates(bucket: Ints, finger: Words, value: Hashes, pending: Bits) -> int:
+    """Return the number of pending keys with an entry of the same finger (few by chance)."""
     found = 0
     buckets = len(bucket) - 1
     for key in range(len(value)):
         if pending[key]:
-            at = bucket_of(value[key], buckets)
+            at = find_bucket(value[key], buckets)
             low = np.uint32(value[key] & np.uint64(0xFFFFFFFF))
             for entry in range(bucket[at], bucket[at + 1]):
                 if finger[entry] == low:
