@@ -106,10 +106,10 @@ def local(events: pa.Table, messages: int) -> None:
         found = [count_pairs(one.stamps, name) for one in seen]
         took = time.perf_counter() - begin
         naive = 4 * all_pairs_s(seen[-1].stamps, name, messages)
-        each = sum(one.unnecessary for one in found) / sum(one.events for one in found)
-        missed = sum(one.missed for one in found) / sum(one.events for one in found)
+        each = sum(one.false_pairs for one in found) / sum(one.events for one in found)
+        missed = sum(one.missed_pairs for one in found) / sum(one.events for one in found)
         lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
-    print(table(("rule", "s", "all pairs, s", "unnecessary each", "missed each"), lines))
+    print(table(("rule", "s", "all pairs, s", "false pairs each", "missed pairs each"), lines))
     begin = time.perf_counter()
     (early,) = found_in(events)
     print(

@@ -81,14 +81,14 @@ def test_json_has_everything(tmp_path: Path, said: Call) -> None:
     write_events([*run.rows, Event(kind=RECEIVE, id="ghost", member="P")], path)
     asked = ["--rules", "htbc,arrival", "--against", "topic-causal", "--subscribe", "P=x"]
     found = json.loads(said("meter", str(path), *PROMISED, *asked, "--json"))
-    assert found["causal_by"] == ["delivery"]
+    assert found["relations"] == ["delivery"]
     assert {row["rule"] for row in found["counts"]} == {"htbc", "arrival"}
     assert {row["truth"] for row in found["counts"]} == {"topic-causal"}
-    assert found["left_out"] == {"received or delivered, never sent": 1}
-    assert found["not_measured"] == {}
+    assert found["excluded_rows"] == {"received or delivered, never sent": 1}
+    assert found["skipped_rules"] == {}
     delivered = {(row.member, row.id) for row in run.rows if row.kind == DELIVER}
     assert found["deliveries"] == len(delivered)
-    assert {row["cause_order"] is None for row in found["early"]} == {True, False}
+    assert {row["cause_order"] is None for row in found["violations"]} == {True, False}
 
 
 def test_early_deliveries_are_counted_by_both_causalities(tmp_path: Path, said: Call) -> None:
@@ -114,7 +114,7 @@ def test_early_deliveries_are_counted_by_both_causalities(tmp_path: Path, said: 
     assert "            1 (25.0%) of 4 deliveries came before a cause, by receipt" in text
     assert "in part" not in text  # everything came to everybody
     found = json.loads(said("meter", str(path), "--json", "--relation", "receipt"))
-    assert found["early_by"] == {"receipt": 1, "delivery": 0}
+    assert found["violation_counts"] == {"receipt": 1, "delivery": 0}
 
 
 def test_witnesses_are_as_many_as_asked(trace: str, said: Call) -> None:
@@ -166,7 +166,7 @@ def test_causes_that_are_nowhere_are_counted_and_named(
     )
     assert f"absent      {said}" in capsys.readouterr().out
     assert main(["meter", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["absent_causes"] == [
+    assert json.loads(capsys.readouterr().out)["missing_causes"] == [
         {"run": None, "message": "a", "cause": "gone"},
         {"run": None, "message": "b", "cause": "gone"},
         {"run": None, "message": "c", "cause": "lost"},

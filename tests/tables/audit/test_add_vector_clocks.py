@@ -145,7 +145,7 @@ def test_a_recorded_run(tmp_path: Path) -> None:
     assert write_log_file(log.entries, log_path, log.several_runs) == len(recording.events)
     report = audit([log_path])
     assert (report.messages, report.members) == (len(recording.events), 4)
-    assert (report.clock_defects, report.inversions) == ([], {"file_order": 0})
+    assert (report.clock_inconsistencies, report.inversions) == ([], {"file_order": 0})
     past: dict[int, set[int]] = {}
     sent: dict[str, int] = {}
     last: dict[str | None, int] = {}

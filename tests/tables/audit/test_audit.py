@@ -21,9 +21,9 @@ from tests.tables.events import moves, table_of
 
 KEYS = [
     *("format", "members", "messages", "duplicates", "edges", "cross_member_edges"),
-    *("immediate_edges", "redundant_edges", "roots", "merges", "max_parents"),
-    *("missing_parents", "self_parents", "ordered_pairs", "concurrent_pairs"),
-    *("inversions", "clock_defects", "details", "causality_source"),
+    *("immediate_edges", "redundant_edges", "roots", "merges", "max_causes"),
+    *("missing_causes", "self_causes", "ordered_pairs", "concurrent_pairs"),
+    *("inversions", "clock_inconsistencies", "details", "causality_source"),
 ]
 
 
@@ -53,13 +53,13 @@ def test_diamond_with_an_implied_edge() -> None:
         "redundant_edges": 1,
         "roots": 1,
         "merges": 1,
-        "max_parents": 4,
-        "missing_parents": 1,
-        "self_parents": 1,
+        "max_causes": 4,
+        "missing_causes": 1,
+        "self_causes": 1,
         "ordered_pairs": 5,
         "concurrent_pairs": 1,
         "inversions": {"arrival": 3, "file_order": 0},
-        "clock_defects": None,
+        "clock_inconsistencies": None,
         "details": {},
         "causality_source": "causes",
     }
@@ -75,7 +75,7 @@ def test_a_cycle_is_named_and_the_rest_is_counted() -> None:
         Event(id="c", parents=("b",)),
         Event(id="child", parents=("root", "c")),
     )
-    assert (found.messages, found.edges, found.missing_parents) == (2, 1, 1)
+    assert (found.messages, found.edges, found.missing_causes) == (2, 1, 1)
     assert found.quarantine["id"].to_pylist() == ["a", "b", "c"]
     assert set(reasons(found)) == {"causes form a cycle: a <- c <- b <- a"}
     assert (found.details["cycles"], found.details["events_on_cycles"]) == (1, 3)
@@ -139,8 +139,8 @@ def test_clock_defects_leave_pairs_uncounted() -> None:
     found = report(
         clocked("a", 1, a=1), clocked("b", 2, a=1, b=1), clocked("b", 3, b=2), clocked("a", 4, a=2)
     )
-    assert found.clock_defects is not None
-    (defect,) = found.clock_defects
+    assert found.clock_inconsistencies is not None
+    (defect,) = found.clock_inconsistencies
     assert (defect["member"], defect["position"], defect["line"]) == ("b", 2, 3)
     assert defect["entries"] == {"a": [1, 0]}
     assert found.ordered_pairs is None
@@ -153,8 +153,8 @@ def test_a_restart_keeps_its_events_and_a_repeated_file_does_not() -> None:
     first, second = clocked("a", 1, "up", a=1), clocked("a", 2, a=2)
     restart = report(first, second, clocked("a", 3, "up again", a=1))
     assert (restart.messages, restart.duplicates) == (3, 0)
-    assert restart.clock_defects is not None
-    assert [defect["position"] for defect in restart.clock_defects] == [3]
+    assert restart.clock_inconsistencies is not None
+    assert [defect["position"] for defect in restart.clock_inconsistencies] == [3]
     twice = report(first, second, first)
     assert (twice.messages, twice.duplicates, twice.ordered_pairs) == (2, 1, 1)
 
@@ -292,10 +292,10 @@ def test_missing_ids_are_listed_and_told_from_references(tmp_path: Path, command
     path = tmp_path / "t.csv"
     path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,bad\nbad,x,too many\n")
     report = audit([path], missing=2)
-    assert (report.missing_parents, report.details["missing_ids"]) == (4, 3)
+    assert (report.missing_causes, report.details["missing_ids"]) == (4, 3)
     assert report.details["missing"] == [
-        {"id": "gone", "run": None, "references": 2, "first": "a", "set_aside": False},
-        {"id": "lost", "run": None, "references": 1, "first": "c", "set_aside": False},
+        {"id": "gone", "run": None, "references": 2, "first": "a", "quarantined": False},
+        {"id": "lost", "run": None, "references": 1, "first": "c", "quarantined": False},
     ]
     assert "4 references to 3 ids not in the trace" in report.summary()
     assert re.search(r"gone +2 +a\n", command("audit", path, "--missing").out)

@@ -326,7 +326,7 @@ def test_two_of_six_hosts_are_named_with_amounts_bounds_and_the_worst_event(tmp_
     assert [one["host"] for one in skew["hosts"]] == ["h4", "h1"]
     for one in skew["hosts"]:
         assert one["from_ns"] <= -off[one["host"]] * 10**6 <= one["to_ns"]
-    assert (skew["fewest"], skew["other_choices"]) == (True, 0)
+    assert (skew["minimal"], skew["other_choices"]) == (True, 0)
     worst = skew["worst"]
     assert {worst["of"], worst["against"]} == {"h1", "h4"}
     text = report.summary()

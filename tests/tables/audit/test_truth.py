@@ -55,7 +55,7 @@ def test_keys_of_a_list(shared_data: Path, truth: dict[str, Any]) -> None:
     assert report.messages == true["distinct_ids"]
     assert report.members == true["senders"]
     assert report.edges == report.immediate_edges == true["reply_edges"]
-    assert report.missing_parents == true["missing_parent"]
+    assert report.missing_causes == true["missing_parent"]
     assert report.inversions["arrival"] == true["reply_before_parent_by_arrival_time"]
     assert report.inversions["ingest"] == true["reply_before_parent_by_ingest_seq"]
     assert report.inversions["send_time"] == true["reply_dated_before_parent"]
@@ -63,7 +63,7 @@ def test_keys_of_a_list(shared_data: Path, truth: dict[str, Any]) -> None:
     assert report.ordered_pairs is not None
     assert report.concurrent_pairs is not None
     assert report.ordered_pairs + report.concurrent_pairs == n * (n - 1) // 2
-    assert report.clock_defects is None
+    assert report.clock_inconsistencies is None
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -76,9 +76,9 @@ def test_keys_of_a_log(name: str, shared_data: Path, truth: dict[str, Any]) -> N
     times = {"send_time": 0} if name.startswith("tsviz") else {}
     listed = {"file_order": true["message_receive_listed_before_send"]}
     assert report.inversions == times | listed
-    assert report.clock_defects == []
+    assert report.clock_inconsistencies == []
     assert report.roots is None
-    assert report.missing_parents is None
+    assert report.missing_causes is None
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -112,7 +112,7 @@ def test_dialects_found_by_looking(
     report = audit([shared_data / f"shiviz/{name}.log"])
     assert (report.messages, report.members) == (events, hosts)
     assert report.details["executions"] == runs
-    assert report.clock_defects == []
+    assert report.clock_inconsistencies == []
     text = read([shared_data / f"shiviz/{name}.log"]).events["text"].to_pylist()
     assert not any(str(line).startswith(("[2013", "24.22")) for line in text)
 

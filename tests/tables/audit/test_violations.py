@@ -44,17 +44,22 @@ def test_audit_and_meter_count_the_same_early_deliveries_of_a_simulated_trace(
     scenario = file.with_name("slow.toml")
     scenario.write_text(SLOW)
     assert command("simulate", scenario, "--trace", file).code == 0
-    found = command("audit", file, "--json").json["details"]["early"]
+    found = command("audit", file, "--json").json["details"]["violations"]
     meter = command("meter", file, "--json").json
-    assert (found["by"], found["of"]) == (meter["early_by"], meter["early_of"])
-    assert found["count"] == meter["deliveries"]
-    assert found["by"]["delivery"] > found["count"] // 4
+    assert (found["counts"], found["checked"]) == (
+        meter["violation_counts"],
+        meter["violations_checked"],
+    )
+    assert found["deliveries"] == meter["deliveries"]
+    assert found["counts"]["delivery"] > found["deliveries"] // 4
     assert found["first"] in [
-        row | {"relation": name} for name, rows in meter["early_rows"].items() for row in rows
+        row | {"relation": name}
+        for name, rows in meter["violations_by_relation"].items()
+        for row in rows
     ]
     words = command("audit", file).words
     assert "none: no effect" not in words
-    assert f"of {found['count']} deliveries (by delivery, " in words
+    assert f"of {found['deliveries']} deliveries (by delivery, " in words
     assert "Effects sent before their cause" in words
 
 
@@ -62,12 +67,12 @@ def test_audit_and_meter_count_the_same_early_deliveries_of_a_simulated_trace(
 def test_the_count_is_the_meters(rows: list[Event]) -> None:
     events = table_of(rows)
     early = early_deliveries(events)
-    found = audit_events(events).details.get("early")
+    found = audit_events(events).details.get("violations")
     if found is None:
         assert not early.deliveries
     else:
-        assert found["count"] == early.deliveries
-        assert found["by"] == (early.by if early.deliveries else {})
+        assert found["deliveries"] == early.deliveries
+        assert found["counts"] == (early.by if early.deliveries else {})
         assert (found["not_counted"] is None) == bool(early.deliveries)
 
 
@@ -133,9 +138,9 @@ def test_parts_add_up_to_the_whole() -> None:
         audit_events(whole.filter(pa.array([name == str(k) for name in of_run]))).details
         for k in range(3)
     ]
-    assert "early" not in parts[2]
-    merged = merge_violations(part["early"] for part in parts[:2])
-    assert merged == audit_events(whole).details["early"]
+    assert "violations" not in parts[2]
+    merged = merge_violations(part["violations"] for part in parts[:2])
+    assert merged == audit_events(whole).details["violations"]
     assert merge_violations([]) is None
 
 
@@ -228,7 +233,7 @@ def test_rows_that_contradict_their_own_times_are_said(tmp_path: Path, command: 
     assert "2 rows with an earlier arrival than the row of the same member listed b" in words
     assert f"the first is {path}, line 3, b at R" in words
     assert "a member's rows go as listed, never by their times" in words
-    assert command("meter", path, "--json").json["listed_back"]["arrival"]["rows"] == 2
+    assert command("meter", path, "--json").json["out_of_order_rows"]["arrival"]["rows"] == 2
     assert "listed 2 rows with" in command("meter", path).words
 
 
@@ -252,13 +257,13 @@ def test_rows_that_step_back_add_up_over_runs() -> None:
 
 def test_an_order_by_replies_is_not_blamed_for_what_it_does_not_promise() -> None:
     """b delivers the second message of a before the first, which does not answer it."""
-    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.2 b.1 b.4"))).details["early"]
-    assert told["by"] == {"delivery": 1, "reply": 0}
+    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.2 b.1 b.4"))).details["violations"]
+    assert told["counts"] == {"delivery": 1, "reply": 0}
     [what] = [what for what, _ in findings(told)]
     assert "came before a cause" in what
     assert "all of 4 deliveries came after every cause that they declare" in what
     assert 'order "reply"' in what
-    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.4 b.2 b.1"))).details["early"]
-    assert told["by"]["reply"] == 1
+    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.4 b.2 b.1"))).details["violations"]
+    assert told["counts"]["reply"] == 1
     [what] = [what for what, _ in findings(told)]
     assert "declare" not in what.replace("by declared causes", "")

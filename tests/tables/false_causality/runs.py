@@ -175,8 +175,8 @@ def random_run(
 class Naive(NamedTuple):
     ordered: int
     causal: int
-    unnecessary: int
-    missed: int
+    false_pairs: int
+    missed_pairs: int
     events: int
 
 

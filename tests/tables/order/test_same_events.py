@@ -71,8 +71,8 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
     details = audit.details
     assert wanted == (
         audit.messages,
-        audit.missing_parents,
-        audit.self_parents,
+        audit.missing_causes,
+        audit.self_causes,
         details["repeated_causes"],
         details["blank_causes"],
     )

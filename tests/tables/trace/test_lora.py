@@ -90,7 +90,7 @@ def test_the_parent_is_the_uplink_heard_before(tmp_path: Path) -> None:
         ("d1:9", ["d1:6"]),
     ]
     assert report.details["uplinks_not_heard"] == 2
-    assert (report.missing_parents, report.merges, report.roots) == (0, 0, 2)
+    assert (report.missing_causes, report.merges, report.roots) == (0, 0, 2)
 
 
 def test_a_late_uplink_is_the_parent_of_one_before_it_in_the_file(tmp_path: Path) -> None:

@@ -65,9 +65,9 @@ def by_causes(events: pa.Table, selfish: Bools | None = None, choice: PairChoice
         "edges": len(of.parent),
         "roots": int(np.count_nonzero(declared == 0)),
         "merges": int(np.count_nonzero(declared > 1)),
-        "max_parents": int(declared.max(initial=0)),
-        "missing_parents": int(parent.null_count),
-        "self_parents": named_self,
+        "max_causes": int(declared.max(initial=0)),
+        "missing_causes": int(parent.null_count),
+        "self_causes": named_self,
         **keys_of(found, pairs, len(of.parent)),
     }
     return Counts(events, of.parent, of.child(), keys, quarantine, details)
@@ -87,7 +87,7 @@ def by_clocks(events: pa.Table) -> Counts:
         "redundant_edges": edges.redundant_steps,
         "ordered_pairs": counted.ordered if counted else None,
         "concurrent_pairs": counted.concurrent if counted else None,
-        "clock_defects": _clock_defects(events, log, defects.lowered),
+        "clock_inconsistencies": _clock_defects(events, log, defects.lowered),
     }
     details = {
         "clock_gaps": defects.gaps,

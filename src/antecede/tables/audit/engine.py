@@ -43,7 +43,7 @@ from antecede.tables.trace import (
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
-DECLARED_ONLY = ("roots", "merges", "max_parents", "missing_parents", "self_parents")
+DECLARED_ONLY = ("roots", "merges", "max_causes", "missing_causes", "self_causes")
 
 
 def audit(
@@ -149,10 +149,10 @@ def audit_events(
         found["conflicting_rows"] = rows.conflicts
     if rows.receipts or rows.deliveries:
         found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
-        found["early"] = early_details(table)
+        found["violations"] = early_details(table)
         if models := channel_models(table):
             found["channels"] = models
-    keys = {"clock_defects": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
+    keys = {"clock_inconsistencies": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
     return AuditReport(
         format=format,
         duplicates=rows.duplicates,

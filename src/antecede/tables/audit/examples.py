@@ -79,7 +79,7 @@ def _missing(events: pa.Table, aside: pa.Table, most: int) -> list[dict[str, Any
             "run": key[0],
             "references": counted[key],
             "first": events["id"][first[key]].as_py(),
-            "set_aside": key[1] in bad,
+            "quarantined": key[1] in bad,
         }
         for key in order[:most]
     ]

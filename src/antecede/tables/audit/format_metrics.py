@@ -64,7 +64,7 @@ def _shiviz(counts: Counts) -> dict[str, Any]:
         "immediate_edges": keys["immediate_edges"],
         "ordered_pairs": keys["ordered_pairs"],
         "concurrent_pairs": keys["concurrent_pairs"],
-        "nonmonotone_clock_steps": len(keys["clock_defects"]),
+        "nonmonotone_clock_steps": len(keys["clock_inconsistencies"]),
         "message_receive_listed_before_send": keys["inversions"].get("file_order"),
         "host_order_inversions_in_file": _listed_backward(counts.events),
     }
@@ -95,8 +95,8 @@ def _mail(counts: Counts, rows: int, duplicates: int, quarantine: pa.Table) -> d
         "no_id": no_id,
         "senders": keys["members"],
         "reply_edges": keys["edges"],
-        "missing_parent": keys["missing_parents"],
-        "self_reply": keys["self_parents"],
+        "missing_parent": keys["missing_causes"],
+        "self_reply": keys["self_causes"],
         "reply_before_parent_by_arrival_time": inversions.get("arrival"),
         "arrival_ties": None if by_arrival is None else int(np.count_nonzero(by_arrival == 0)),
         "reply_before_parent_by_ingest_seq": inversions.get("ingest"),
@@ -127,7 +127,7 @@ def _spans(counts: Counts, duplicates: int) -> dict[str, Any]:
 
 def _editing(counts: Counts) -> dict[str, Any]:
     keys = counts.keys
-    names = ("immediate_edges", "merges", "max_parents", "concurrent_pairs")
+    names = ("immediate_edges", "merges", "max_causes", "concurrent_pairs")
     return {
         "events": keys["messages"],
         "processes": keys["members"],

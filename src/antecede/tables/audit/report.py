@@ -147,7 +147,7 @@ def _missing_table(missing: list[dict[str, Any]], ids: int) -> str:
         (
             one["id"] + (f" (run {one['run']})" if one["run"] else ""),
             f"{one['references']:,}",
-            f"{one['first']}" + ("; its own row was set aside" if one["set_aside"] else ""),
+            f"{one['first']}" + ("; its own row was set aside" if one["quarantined"] else ""),
         )
         for one in missing
     ]
@@ -163,7 +163,7 @@ def _nothing_found(report: AuditReport) -> str:
     compared = [_ORDER_MEANING[order] for order in report.inversions]
     if not compared:
         return "none; no order and no times to compare with the causes"
-    told = report.details.get("early")
+    told = report.details.get("violations")
     delivered = violations.nothing_early(told) if told else ""
     times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
     comes = "is sent" if delivered else "comes"
@@ -186,8 +186,8 @@ def _listed_apart(report: AuditReport) -> str:
 
 
 def _counts_deliveries(report: AuditReport) -> bool:
-    told = report.details.get("early")
-    return bool(told and told["count"])
+    told = report.details.get("violations")
+    return bool(told and told["deliveries"])
 
 
 def findings(report: AuditReport) -> Iterator[Finding]:
@@ -201,17 +201,17 @@ def _notes(report: AuditReport) -> Notes:
     yield from _lost_rows(report)
     if skew := details.get("clock_skew"):
         yield from skew_text.skew_findings(skew, _WORDS.get(report.format, ("events",))[0])
-    if told := details.get("early"):
+    if told := details.get("violations"):
         yield from violations.findings(told)
     if heard := details.get("arrivals"):
         yield from arrival_findings(heard, report.edges)
     yield from _counted_details(details, _READING_NOTES)
     yield from _inversions(report)
-    if report.missing_parents:
+    if report.missing_causes:
         ids = details.get("missing_ids")
         to = "" if ids is None else f" to {counted(ids, 'id')}"
         yield (
-            f"{counted(report.missing_parents, 'reference')}{to} not in the trace",
+            f"{counted(report.missing_causes, 'reference')}{to} not in the trace",
             "a consumer that waits for them waits for ever: --missing lists the ids",
         )
     if hint := details.get("separator_hint"):
@@ -222,7 +222,7 @@ def _notes(report: AuditReport) -> Notes:
             "the repository is a shallow clone: its oldest commits lack their parents",
             "`git fetch --unshallow`, then audit again",
         )
-    yield from Causes(report.self_parents or 0).with_read(details).notes()
+    yield from Causes(report.self_causes or 0).with_read(details).notes()
     if report.duplicates:
         rows = details.get("conflicting_rows", 0)
         aside = f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
@@ -245,7 +245,7 @@ def _counted_details(details: dict[str, Any], notes: dict[str, tuple[str, str, s
 
 
 def _clock_findings(report: AuditReport) -> Notes:
-    defects = report.clock_defects or []
+    defects = report.clock_inconsistencies or []
     if defects:
         shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
         more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
@@ -355,7 +355,7 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
         ("immediate dependencies", report.immediate_edges, steps),
         ("roots", report.roots, ""),
         ("merges", report.merges, ""),
-        ("most parents of an event", report.max_parents, ""),
+        ("most parents of an event", report.max_causes, ""),
     )
     for name, value, note in shown:
         if value is not None:
@@ -365,7 +365,7 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
             yield label, f"{value:,}", ""
     if heard := report.details.get("arrivals"):
         yield from arrival_counts(heard)
-    if told := report.details.get("early"):
+    if told := report.details.get("violations"):
         yield from violations.counts(told)
     if report.ordered_pairs is not None and report.concurrent_pairs is not None:
         total = report.ordered_pairs + report.concurrent_pairs
@@ -467,13 +467,13 @@ class AuditReport:
     redundant_edges: int | None
     roots: int | None
     merges: int | None
-    max_parents: int | None
-    missing_parents: int | None
-    self_parents: int | None
+    max_causes: int | None
+    missing_causes: int | None
+    self_causes: int | None
     ordered_pairs: int | None
     concurrent_pairs: int | None
     inversions: dict[str, int]
-    clock_defects: list[dict[str, Any]] | None
+    clock_inconsistencies: list[dict[str, Any]] | None
     details: dict[str, Any]
     quarantine: pa.Table = field(default_factory=QUARANTINE_SCHEMA.empty_table, repr=False)
     paths: tuple[str, ...] = ()

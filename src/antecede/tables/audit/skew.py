@@ -92,7 +92,7 @@ def clock_skew(
             }
             for host, shift in hosts
         ],
-        "fewest": None if contradicted else found.fewest,
+        "minimal": None if contradicted else found.fewest,
         "other_choices": None if contradicted else found.others,
         "worst": _worst(ids, names, edges),
         "pairs": _pairs(names, arcs, edges),

@@ -88,14 +88,14 @@ def _worst(worst: Mapping[str, Any] | None) -> str:
 def _shifts(skew: Mapping[str, Any]) -> str:
     """Name the hosts whose clocks are wrong, by how much, within which bounds."""
     hosts = skew["hosts"]
-    fewest = "the fewest that explain it" if skew["fewest"] else "not known to be the fewest"
+    fewest = "the fewest that explain it" if skew["minimal"] else "not known to be the fewest"
     if len(hosts) > SHOWN_SHIFTS:
         return (
             f"shifts of {len(hosts):,} processes by at most "
             f"{offset(abs(hosts[0]['shift_ns']))[1:]} explain them all ({fewest})"
         )
     shown = ", ".join(f"{one['host']} by {offset(one['shift_ns'])}{_range(one)}" for one in hosts)
-    if not skew["fewest"]:
+    if not skew["minimal"]:
         return f"shifting {shown} explains all of it ({fewest})"
     if others := skew["other_choices"]:
         also = "another choice" if others == 1 else f"{others:,} other choices"

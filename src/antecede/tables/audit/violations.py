@@ -36,14 +36,14 @@ NOT_OF_OTHERS = "none is of a message that a row says another member to have sen
 
 
 def early_details(table: pa.Table) -> dict[str, Any]:
-    """Return `details.early` of a report, for a table with receipts or deliveries.
+    """Return `details.violations` of a report, for a table with receipts or deliveries.
 
     A run with deliveries is judged by them, any other by its receipts. Keys: `rows` ("deliveries"
-    and "receipts" to judge), `count` (of messages that came to another member), `runs`, `by`
-    (relation -> number before a cause), `of` (relation -> `Tally`), `first` (first early row of
-    `VIOLATION_SCHEMA` with its `relation`, or None), `in_part` (messages that came to some
-    receiving members only), `rows_not_counted` (as `rows`), `not_counted` (reason or None), and
-    `listed_back` (`tables.false_causality.row_order.steps_back`).
+    and "receipts" to judge), `deliveries` (of messages that came to another member), `runs`,
+    `counts` (relation -> number before a cause), `checked` (relation -> `Tally`), `first` (first
+    early row of `VIOLATION_SCHEMA` with its `relation`, or None), `messages_received_by_some`
+    (messages that came to some receiving members only), `rows_not_counted` (as `rows`),
+    `not_counted` (reason or None), and `out_of_order_rows` (`row_order.steps_back`).
     """
     return of_parts([part_of(run) for run in told(table)])
 
@@ -88,19 +88,19 @@ def of_parts(parts: Sequence[Part]) -> dict[str, Any]:
         why = NOT_OF_OTHERS if any(part.sends for part in parts) else NOTHING_SENT
     return {
         "rows": rows,
-        "count": found.deliveries,
+        "deliveries": found.deliveries,
         "runs": found.total.runs if found.deliveries else 0,
-        "by": found.by if found.deliveries else {},
-        "of": found.to_dict() if found.deliveries else {},
+        "counts": found.by if found.deliveries else {},
+        "checked": found.to_dict() if found.deliveries else {},
         "first": _earliest(
             row | {"relation": relation}
             for relation, table in found.tables.items()
             for row in table.sort_by("file_order").slice(0, 1).to_pylist()
         ),
-        "in_part": found.partial,
+        "messages_received_by_some": found.partial,
         "rows_not_counted": lost if why else _plain(Tally()),
         "not_counted": why,
-        "listed_back": row_order.merged(part.listed_back for part in parts),
+        "out_of_order_rows": row_order.merged(part.listed_back for part in parts),
     }
 
 
@@ -117,24 +117,24 @@ def _earliest(firsts: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def merge_violations(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return `details.early` of a trace from those of disjoint sets of its runs; None of none."""
+    """Return `details.violations` of a trace of disjoint sets of runs; None of none."""
     given = list(parts)
     if not given:
         return None
-    tallies = [{name: Tally(**of) for name, of in part["of"].items()} for part in given]
+    tallies = [{name: Tally(**of) for name, of in part["checked"].items()} for part in given]
     named = [name for name in RELATIONS if any(name in part for part in tallies)]
     total = added(tallies, named)
     return {
         "rows": _summed(given, "rows"),
-        "count": sum(part["count"] for part in given),
+        "deliveries": sum(part["deliveries"] for part in given),
         "runs": sum(part["runs"] for part in given),
-        "by": {name: tally.early for name, tally in total.items()},
-        "of": {name: asdict(tally) for name, tally in total.items()},
+        "counts": {name: tally.violations for name, tally in total.items()},
+        "checked": {name: asdict(tally) for name, tally in total.items()},
         "first": _earliest(part["first"] for part in given if part["first"]),
-        "in_part": sum(part["in_part"] for part in given),
+        "messages_received_by_some": sum(part["messages_received_by_some"] for part in given),
         "rows_not_counted": _summed(given, "rows_not_counted"),
         "not_counted": next((part["not_counted"] for part in given if part["not_counted"]), None),
-        "listed_back": row_order.merged(part["listed_back"] for part in given),
+        "out_of_order_rows": row_order.merged(part["out_of_order_rows"] for part in given),
     }
 
 
@@ -148,7 +148,7 @@ def _summed(parts: Iterable[Mapping[str, Any]], key: str) -> dict[str, int]:
 
 def findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (what, advice) on deliveries before a cause, and on what was not compared."""
-    if any(found["by"].values()):
+    if any(found["counts"].values()):
         what = f"{_early(found)}{_first(found['first'])}{_by_declared_alone(found)}"
         yield (
             what,
@@ -161,24 +161,24 @@ def findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"{found['not_counted']}",
             "the counts below go by the messages themselves",
         )
-    if said := row_order.words(found["listed_back"]):
+    if said := row_order.words(found["out_of_order_rows"]):
         yield said
 
 
 def nothing_early(found: Mapping[str, Any]) -> str:
     """Return the addition on deliveries to an audit without findings; "" without counted ones."""
-    if not found["count"]:
+    if not found["deliveries"]:
         return ""
     none = "".join(
         f", and none of {of} came before a cause, {' and '.join(ways)}"
         for of, ways in _alike(found).items()
     )
     none += ", the rows of each member as listed"
-    if not found["in_part"]:
+    if not found["messages_received_by_some"]:
         return none
     return (
-        f"{none} ({counted(found['in_part'], 'message')} did not come to every member, and a cause "
-        "that was lost on its way is not missed: antecede meter --to-everybody)"
+        f"{none} ({counted(found['messages_received_by_some'], 'message')} did not come to every "
+        "member, and a cause that was lost on its way is not missed: antecede meter --to-everybody)"
     )
 
 
@@ -188,13 +188,21 @@ def counts(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         words = ["deliveries"] if tally.deliveries or not tally.receipts else []
         words += ["receipts"] if tally.receipts else []
         label = f"{' and '.join(words)} before a cause, {way(name, tally, found['runs'])}"
-        yield label, f"{tally.early:,}", f"{tally.early / max(tally.of, 1):.1%} of {tally.of:,}"
-    if found["count"] and found["in_part"]:
-        yield "messages that came to some members only", f"{found['in_part']:,}", ""
+        yield (
+            label,
+            f"{tally.violations:,}",
+            f"{tally.violations / max(tally.of, 1):.1%} of {tally.of:,}",
+        )
+    if found["deliveries"] and found["messages_received_by_some"]:
+        yield (
+            "messages that came to some members only",
+            f"{found['messages_received_by_some']:,}",
+            "",
+        )
 
 
 def _tallies(found: Mapping[str, Any]) -> dict[str, Tally]:
-    return {name: Tally(**of) for name, of in found["of"].items()}
+    return {name: Tally(**of) for name, of in found["checked"].items()}
 
 
 def _alike(found: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -208,11 +216,11 @@ def _alike(found: Mapping[str, Any]) -> dict[str, list[str]]:
 def _early(found: Mapping[str, Any]) -> str:
     """Say how many came before a cause, in each way: each names what it looked at."""
     tallies = _tallies(found)
-    first = next(name for name, tally in tallies.items() if tally.early)
+    first = next(name for name, tally in tallies.items() if tally.violations)
     others = [
-        f", {tally.early:,} {way(name, tally, found['runs'])}"
+        f", {tally.violations:,} {way(name, tally, found['runs'])}"
         if tally.judged() == tallies[first].judged()
-        else f", {tally.early:,} of {tally.judged()} {way(name, tally, found['runs'])}"
+        else f", {tally.violations:,} of {tally.judged()} {way(name, tally, found['runs'])}"
         for name, tally in tallies.items()
         if name != first
     ]
@@ -224,9 +232,9 @@ def _by_declared_alone(found: Mapping[str, Any]) -> str:
     """Say, if so, that no message came before a declared cause, as order "reply" promises."""
     tallies = _tallies(found)
     declared = tallies.get(REPLY)
-    if declared is None or declared.early or not declared.of:
+    if declared is None or declared.violations or not declared.of:
         return ""
-    if not any(tally.early for tally in tallies.values()):
+    if not any(tally.violations for tally in tallies.values()):
         return ""
     return (
         f"; but all of {declared.judged()} came after every cause that they declare: that is all "

@@ -98,18 +98,18 @@ def _rules_1_and_2(error: Ints, limits: Limits) -> tuple[Ints, Ints, Ints]:
 
 
 class Counts(NamedTuple):
-    """Ordered pairs of messages of one observer by one rule; 0 <= missed <= causal."""
+    """Ordered pairs of messages of one observer by one rule; 0 <= missed_pairs <= causal."""
 
     ordered: int  # pairs (a, b) with a before b by the rule
     causal: int  # a is in the past of b (for Nakayama 2017: and they have a topic in common)
-    unnecessary: int  # ordered and not causal
-    missed: int  # causal and not ordered
+    false_pairs: int  # ordered and not causal
+    missed_pairs: int  # causal and not ordered
     events: int  # messages that the observer received
 
     def per_event(self) -> tuple[float, float, float, float]:
         """Return the first four by the number of messages; 0 where there is none."""
         n = max(self.events, 1)
-        return self.ordered / n, self.causal / n, self.unnecessary / n, self.missed / n
+        return self.ordered / n, self.causal / n, self.false_pairs / n, self.missed_pairs / n
 
 
 def count_pairs(stamps: Stamps, rule: Rule | str, truth: str | None = None) -> Counts:

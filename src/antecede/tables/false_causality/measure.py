@@ -27,11 +27,11 @@ _FIELDS: list[Any] = [
     pa.field("truth", pa.string(), nullable=False),
     *(
         pa.field(name, pa.int64(), nullable=False)
-        for name in ("events", "ordered", "causal", "unnecessary", "missed")
+        for name in ("events", "ordered", "causal", "false_pairs", "missed_pairs")
     ),
     *(
         pa.field(f"{name}_per_event", pa.float64(), nullable=False)
-        for name in ("ordered", "causal", "unnecessary", "missed")
+        for name in ("ordered", "causal", "false_pairs", "missed_pairs")
     ),
 ]
 MEASURE_SCHEMA = pa.schema(_FIELDS)

@@ -47,7 +47,7 @@ SOURCES = {
 }
 """Source of a run's causality -> its name in reports."""
 SHOWN = 5  # absent causes, and messages that were never sent, that the terminal names
-_COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
+_COUNTED = ("ordered", "causal", "false_pairs", "missed_pairs", "events")
 
 
 @dataclass
@@ -81,27 +81,29 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text, lists and maps."""
         return {
-            "causal_by": list(self.relations),
+            "relations": list(self.relations),
             evidence.SOURCE: self.source,
             "counts": self.counts.to_pylist(),
             "deliveries": self.early.deliveries,
-            "early": self.early.table.to_pylist(),
-            "early_by": self.early.by,
-            "early_of": self.early.to_dict(),
-            "early_not_counted": self.early.not_counted,
-            "early_rows": {name: rows.to_pylist() for name, rows in self.early.tables.items()},
-            "messages_to_some": self.partial,
-            "left_out": self.left_out,
+            "violations": self.early.table.to_pylist(),
+            "violation_counts": self.early.by,
+            "violations_checked": self.early.to_dict(),
+            "violations_not_counted": self.early.not_counted,
+            "violations_by_relation": {
+                name: rows.to_pylist() for name, rows in self.early.tables.items()
+            },
+            "messages_received_by_some": self.partial,
+            "excluded_rows": self.left_out,
             "never_sent": list(self.never_sent),
-            "self_parents": self.causes.self_named,
+            "self_causes": self.causes.self_named,
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
             ROUNDED_CAUSES: self.causes.rounded,
             UNREADABLE_CAUSES: self.causes.unreadable,
-            "absent_causes": self.absent.to_pylist(),
-            "listed_back": self.listed_back,
-            "contradictions": self.contradictions,
-            "not_measured": self.not_measured,
+            "missing_causes": self.absent.to_pylist(),
+            "out_of_order_rows": self.listed_back,
+            "clock_inconsistencies": self.contradictions,
+            "skipped_rules": self.not_measured,
         }
 
     def lines(self, *, each: bool = False, witnesses: int = 5) -> Iterator[str]:
@@ -193,8 +195,8 @@ def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         before = total.get(row["rule"], Counts(0, 0, 0, 0, 0))
         total[row["rule"]] = Counts(*(a + b for a, b in zip(before, own, strict=True)))
     for rule, counts in total.items():
-        ordered, _, unnecessary, missed = counts.per_event()
-        each = (f"{ordered:,.1f}", f"{unnecessary:,.2f}", f"{missed:,.2f}")
+        ordered, _, false, missed = counts.per_event()
+        each = (f"{ordered:,.1f}", f"{false:,.2f}", f"{missed:,.2f}")
         yield (rule, *(f"{count:,}" for count in counts[:4]), *each)
 
 

@@ -32,7 +32,7 @@ WORDS = {DELIVERY: "by delivery", RECEIPT: "by receipt", REPLY: "by declared cau
 class Tally:
     """Counts of one way of telling causes."""
 
-    early: int = 0
+    violations: int = 0
     deliveries: int = 0  # of so many deliveries, in runs that tell of them,
     receipts: int = 0  # and of so many receipts, in runs that tell of no delivery
     runs: int = 0  # runs whose rows tell causes in this way
@@ -53,7 +53,7 @@ class Tally:
 
     def part(self) -> str:
         """Return the early ones and their part, in words."""
-        return f"{count_and_part(self.early, self.of)} of {self.judged()}"
+        return f"{count_and_part(self.violations, self.of)} of {self.judged()}"
 
 
 def judged(deliveries: int, receipts: int) -> str:
@@ -80,7 +80,7 @@ class Early:
     """As `VIOLATION_SCHEMA`: of the way that was asked for, else of each run's first way."""
     tables: dict[str, pa.Table] = field(default_factory=dict)  # the same for each way
     partial: int = 0  # messages that came to some receiving members only
-    total: Tally = field(default_factory=Tally)  # judged in all runs; `early` is 0
+    total: Tally = field(default_factory=Tally)  # judged in all runs; `violations` is 0
     not_counted: dict[str, str] = field(default_factory=dict)  # way -> why some run has no count
     unsent: Tally = field(default_factory=Tally)  # of runs without a sending
 
@@ -92,7 +92,7 @@ class Early:
     @property
     def by(self) -> dict[str, int]:
         """Number of early ones of each way."""
-        return {relation: tally.early for relation, tally in self.tallies.items()}
+        return {relation: tally.violations for relation, tally in self.tallies.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tallies as plain values."""

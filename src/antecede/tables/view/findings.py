@@ -281,13 +281,13 @@ def _missing(report: AuditReport, scene: Scene) -> dict[str, Any]:
     told = report.details.get("missing") or []
     return {
         "ids": report.details.get("missing_ids") or 0,
-        "references": report.missing_parents or 0,
+        "references": report.missing_causes or 0,
         "named": [
             {
                 "id": one["id"],
                 "references": one["references"],
                 "rows": scene.rows_of(one["first"]),
-                "set_aside": one["set_aside"],
+                "quarantined": one["quarantined"],
             }
             for one in told
         ],

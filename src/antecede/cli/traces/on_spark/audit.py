@@ -21,7 +21,7 @@ from antecede.tables.audit import AuditReport
 from antecede.tables.trace import NONE, WHY, ReadOptions
 from antecede.tables.trace.user_tables import PARQUET, format_of
 
-LEFT_OUT = "left_out"
+SKIPPED_DETAILS = "skipped_details"
 """Name of a detail: what the local engine tells besides."""
 
 
@@ -71,11 +71,11 @@ def _print(
     """Print the report with a detail that names what only the local engine tells."""
     names: list[str] = []
     known = found.known
-    if report.missing_parents and not clocked:
+    if report.missing_causes and not clocked:
         names.append("separator_hint")
     if known["member"] and known["send_time"] and not (known["start_time"] or clocked):
         names.append("clock_skew")
-    details: dict[str, Any] = {**report.details, LEFT_OUT: names}
+    details: dict[str, Any] = {**report.details, SKIPPED_DETAILS: names}
     report = dataclasses.replace(report, details=details, paths=tuple(args.paths))
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))

@@ -142,7 +142,7 @@ function missingParts(app) {
   const { missing } = app.scene.meta;
   if (!missing.ids) return [];
   const rows = missing.named.map((one) => [
-    plain(one.id, 60) + (one.set_aside ? " (its own row was set aside)" : ""),
+    plain(one.id, 60) + (one.quarantined ? " (its own row was set aside)" : ""),
     one.references.toLocaleString("en"), one.rows.length ? goTo(app, one.rows, "Show") : ""]);
   const more = missing.ids - missing.named.length;
   return [el("h2", {}, `Causes that are nowhere (${missing.ids.toLocaleString("en")})`),
