@@ -99,7 +99,7 @@ def measured(file: Path) -> dict[str, Any]:
             "a tenth": "antecede.fit(); antecede.zoom(10, 700)",
             "a thousandth": "antecede.fit(); antecede.zoom(1000, 700)",
             "all of it, an event chosen": "antecede.fit(); "
-            "antecede.choose(Math.floor(antecede.scene.size / 2)); antecede.fit()",
+            "antecede.choose(Math.floor(antecede.model.size / 2)); antecede.fit()",
         }.items():
             shown.evaluate(before)
             shown.wait_for_timeout(400)

@@ -61,18 +61,18 @@ def test_a_page_around_an_event_begins_near_it(opened: Opened) -> None:
     trace = crowd()
     shown = opened(trace, around="m450")
     low, high = shown.evaluate(SEEN)
-    at = shown.evaluate("antecede.scene.axis.values[900]")
+    at = shown.evaluate("antecede.model.axis.values[900]")
     assert low < at < high
     assert high - low < 250 * MS  # of 900
-    assert shown.evaluate("antecede.scene.chosen") == 900
-    shown.evaluate("antecede.look(antecede.scene.low, antecede.scene.high)")
+    assert shown.evaluate("antecede.model.chosen") == 900
+    shown.evaluate("antecede.setRange(antecede.model.low, antecede.model.high)")
     shown.click("text=Centre")
     low, high = shown.evaluate(SEEN)
     assert (low + high) / 2 == at
     assert high - low < 250 * MS
     shown.wait_for_timeout(300)
     again = opened(trace, "#" + shown.url.partition("#")[2], around="m2")
-    assert again.evaluate("antecede.scene.chosen") == 900  # the address counts
+    assert again.evaluate("antecede.model.chosen") == 900  # the address counts
 
 
 def test_the_end_of_a_span_is_in_sight(opened: Opened) -> None:
@@ -81,7 +81,7 @@ def test_the_end_of_a_span_is_in_sight(opened: Opened) -> None:
     shown = opened(trace_of([span, late]))
     assert shown.evaluate("antecede.view.x1") >= 90 * MS
     shown.evaluate("antecede.setAxis('logical')")
-    assert shown.evaluate("antecede.scene.high") <= 1
+    assert shown.evaluate("antecede.model.high") <= 1
 
 
 def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> None:
@@ -90,7 +90,7 @@ def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> 
     shown = opened(trace_of([*rows, moved("send", "odd", "p0", year)]))
     low, high = shown.evaluate(SEEN)
     assert 390 * MS < high - low < 500 * MS
-    assert "1 event far off in time: All shows them too" in shown.inner_text("#status")
+    assert "1 event far off in time: All shows them as well" in shown.inner_text("#status")
     shown.click("#all")
     assert shown.evaluate("antecede.view.x1") > year * MS
     shown.wait_for_timeout(300)
@@ -106,7 +106,7 @@ def test_only_these_shows_all_of_them_and_gives_back_what_was_seen(opened: Opene
     shown.check("#only")
     low, high = shown.evaluate(SEEN)
     there = shown.evaluate(
-        "Array.from(antecede.scene.rows, (row) => antecede.scene.axis.values[row])"
+        "Array.from(antecede.model.rows, (row) => antecede.model.axis.values[row])"
     )
     assert len(there) == 10
     assert low < min(there) <= max(there) < high
@@ -119,15 +119,17 @@ def test_an_address_in_an_open_page_is_all_that_counts(opened: Opened) -> None:
     wait_until(shown, "antecede.written && location.hash === antecede.written")
     clean = shown.evaluate("antecede.written")
     shown.evaluate("antecede.setAxis('order'); antecede.choose(7); antecede.pinIt(7)")
-    shown.evaluate("antecede.arrange((lanes) => { lanes.order = 'name'; lanes.hidden.add(1); })")
+    shown.evaluate(
+        "antecede.arrange((timelines) => { timelines.order = 'name'; timelines.hidden.add(1); })"
+    )
     shown.fill("#search", "x1")
     shown.check("#only")
     wait_until(shown, "location.hash.includes('q=x1') && location.hash.includes('only')")
     shown.evaluate("hash => { location.hash = hash; }", clean)
     wait_until(shown, "clean => antecede.written === clean", clean)
     assert shown.evaluate(
-        """[antecede.scene.axis.name, antecede.scene.chosen, antecede.pin, antecede.scene.only,
-        antecede.query, antecede.scene.lanes.order, antecede.scene.lanes.hidden.size]"""
+        """[antecede.model.axis.name, antecede.model.chosen, antecede.pin, antecede.model.only,
+        antecede.query, antecede.model.timelines.order, antecede.model.timelines.hidden.size]"""
     ) == ["event_time", -1, -1, False, "", "first", 0]
     assert shown.evaluate("location.hash") == clean
 
@@ -163,13 +165,13 @@ def test_lines_that_fade_do_not_cover_events(opened: Opened) -> None:
         return stroke.call(this);
       };
       antecede.setTheme("light");
-      antecede.look(antecede.scene.low, antecede.scene.high);
+      antecede.setRange(antecede.model.low, antecede.model.high);
       antecede.moving = false;
-      antecede.drawn();
+      antecede.drawNow();
       return Math.max(...seen);
     }"""
     few = opened(held())
     few.evaluate("antecede.choose(5)")
     assert few.evaluate(faint) == 0.45
-    shown.evaluate("antecede.scene.past.fill(0); antecede.scene.future.fill(0)")
+    shown.evaluate("antecede.model.past.fill(0); antecede.model.future.fill(0)")
     assert 0.05 <= shown.evaluate(faint) < 0.2

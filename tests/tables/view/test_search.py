@@ -61,12 +61,12 @@ def test_a_piece_and_a_page_match_the_same_rows(
     shown = opened(table)
     write_tiles(table, tmp_path / "cut", "t")
     source = Tiles(tmp_path / "cut")
-    own = [tiles.OWN + name for name in shown.evaluate("antecede.scene.own")]
+    own = [tiles.OWN + name for name in shown.evaluate("antecede.model.own")]
     assert own == ["own:level", "own:how long"]
     empty = []
     for text in QUERIES:
         shown.fill("#search", text)
-        mask = shown.evaluate("Array.from(antecede.scene.matches ?? [])")
+        mask = shown.evaluate("Array.from(antecede.model.matches ?? [])")
         terms = read_terms(shown.evaluate("JSON.stringify(antecede.terms)"), len(own))
         columns = [*needed_columns(terms, own), "file_order"]
         rows: Any = source._events.to_table(columns=columns).sort_by("file_order")
@@ -82,8 +82,8 @@ def test_ids_are_found_as_they_stand(opened: Opened, table: Trace) -> None:
     for id in ("payments:1", "text:1", "member:payments"):
         shown.fill("#search", id)
         found = shown.evaluate(
-            "antecede.scene.matches && Array.from(antecede.scene.matches).flatMap((one, row) =>"
-            " one ? [antecede.scene.ids.at(row)] : [])"
+            "antecede.model.matches && Array.from(antecede.model.matches).flatMap((one, row) =>"
+            " one ? [antecede.model.ids.at(row)] : [])"
         )
         assert id in found
     shown.fill("#search", "payments:1")
@@ -97,11 +97,11 @@ def test_the_served_page_finds_the_same(opened: Opened, table: Trace, tmp_path: 
         for text in ("level:ERROR member:auth", '"PSP timeout after"', "payments:1"):
             shown.evaluate("antecede.choose(-1)")
             shown.fill("#search", text)
-            hits = shown.evaluate("antecede.scene.matches.reduce((a, b) => a + b)")
+            hits = shown.evaluate("antecede.model.matches.reduce((a, b) => a + b)")
             assert hits
             shown.press("#search", "Enter")
             shown.locator("#panel .fields").wait_for(timeout=15_000)
-            assert shown.evaluate("antecede.scene.matches[antecede.scene.chosen]") == 1
+            assert shown.evaluate("antecede.model.matches[antecede.model.chosen]") == 1
         shown.evaluate("antecede.choose(-1)")
         shown.fill("#search", "nosuch:thing")
         shown.press("#search", "Enter")

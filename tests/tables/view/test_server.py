@@ -136,7 +136,7 @@ def test_a_trace_that_grows_is_followed(opened: Opened, tmp_path: Path) -> None:
         shown = opened(serving.url)
         assert "12 events in view" in shown.inner_text("#status")
         shown.evaluate("antecede.reveal(3)")
-        chosen = "antecede.scene.ids.at(antecede.scene.chosen)"
+        chosen = "antecede.model.ids.at(antecede.model.chosen)"
         assert shown.evaluate(chosen) == "b"
         shown.evaluate("antecede.fit(true)")
         more = [moved("send", "late", "zoe", 70), moved("receive", "late", "ann", 75)]
@@ -177,14 +177,14 @@ def test_pieces_in_the_page(
         shown = opened(serving.url)
         said = shown.inner_text("#status")
         assert f"{len(trace.events):,} events in view" in said
-        assert "come closer" in said
-        assert shown.evaluate("antecede.scene.size") == 0
+        assert "zoom in for messages" in said
+        assert shown.evaluate("antecede.model.size") == 0
         shown.evaluate("antecede.zoom(40, 600)")
         shown.locator("#status", has_text="line").wait_for(timeout=15_000)
-        size = shown.evaluate("antecede.scene.size")
+        size = shown.evaluate("antecede.model.size")
         assert 0 < size <= 1600
         shown.keyboard.press("Enter")
-        assert f"Counted among the {size:,} events at hand" in shown.inner_text("#panel")
+        assert f"Counted among {size:,} events of" in shown.inner_text("#panel")
         last = trace.events["id"].to_pylist()[-1]
         shown.fill("#search", last)
         shown.keyboard.press("Enter")
@@ -194,7 +194,7 @@ def test_pieces_in_the_page(
         shown.locator("#status", has_text="no event matches the search").wait_for(timeout=15_000)
         shown.fill("#search", "")
         shown.evaluate("antecede.fit(true)")
-        shown.locator("#status", has_text="come closer").wait_for(timeout=15_000)
+        shown.locator("#status", has_text="zoom in for messages").wait_for(timeout=15_000)
         # The refused search is an answer of 422, which the browser writes down.
         opened.wrong[:] = [one for one in opened.wrong if "422" not in one]
 
@@ -219,9 +219,9 @@ def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
         assert f"{len(ids) - sum(past) - sum(future) - 1:,} concurrent" in shown.inner_text(
             "#panel"
         )
-        assert "at hand" not in shown.inner_text("#panel")
+        assert "Counted among" not in shown.inner_text("#panel")
         places, before, after = shown.evaluate(
-            """() => [antecede.scene.data.arrays.place, antecede.scene.past, antecede.scene.future]
+            """() => [antecede.model.data.arrays.place, antecede.model.past, antecede.model.future]
               .map((one) => Array.from(one))"""
         )
         assert 0 < len(places) < len(ids)
