@@ -1,4 +1,4 @@
-"""Compiled kernels: plain functions on Arrow tables and NumPy arrays."""
+"""Compiled kernels: functions on Arrow tables and NumPy arrays."""
 
 from typing import TYPE_CHECKING
 

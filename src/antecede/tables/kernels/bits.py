@@ -1,4 +1,4 @@
-"""Bit counts of 64-bit words by machine instructions that numba has no name for."""
+"""Bit counts of 64-bit words by machine instructions that numba does not expose."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _leading_zeros: Any = _leading_zeros_of
 
 @inlined
 def ones(word: np.uint64) -> np.uint64:
-    """Return the number of bits that are set."""
+    """Return the number of bits set."""
     return np.uint64(_ones(word))
 
 
 @inlined
 def highest(word: np.uint64) -> np.uint64:
-    """Return the place of the highest bit that is set, 0 to 63; the word is not 0."""
+    """Return the index of the highest bit set, 0 to 63; the word is not 0."""
     return np.uint64(_63 - _leading_zeros(word))

@@ -1,9 +1,9 @@
-"""Channel models (Sahai et al. 2020, "Message ordering"): overtaken messages, without pairs.
+"""Overtaken messages of channel models (Sahai et al. 2020, "Message ordering"), without pairs.
 
-A copy is overtaken in its channel when a greater number of the same sender came before it: a
-running maximum of each channel. It is overtaken causally when an entry of the receiver's vector
-clock already covers it. Entries are computed sender after sender, in one pass over all events each,
-so memory grows with the events alone. The naive oracle is `core.oracle.channels`.
+A copy is overtaken in its channel if a later message of the same sender arrived before it: a
+running maximum of each channel. It is overtaken causally if an entry of the receiver's vector clock
+already covers it. Entries are computed sender by sender, in one pass over all events each. So
+memory grows only with the number of events. `core.oracle.channels` is the naive oracle.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from antecede.tables.kernels.jit import njit
 
 
 class Copies(NamedTuple):
-    """Messages and the copies of them that came to other members."""
+    """Messages, and their copies at other members."""
 
     sender: Ints  # [messages] member
-    sent: Ints  # [messages] place of the send among all rows
-    message: Ints  # [copies] message, from 0; no member has two copies of one
-    member: Ints  # [copies] who got it
-    place: Ints  # [copies] place of the receipt among all rows
-    never: Bools  # [copies] it did not come; judged after all that came, and known to nobody by it
+    sent: Ints  # [messages] index of the send among all rows
+    message: Ints  # [copies] message, from 0; at most one copy at each member
+    member: Ints  # [copies] receiver
+    place: Ints  # [copies] index of the receipt among all rows
+    never: Bools  # [copies] missing: compared after all others; it adds no knowledge
 
 
 def numbers(of: Copies) -> Ints:
-    """Return the number of each message among its sender's, from 1 [messages]."""
+    """Return the number of each message among those of its sender, from 1 [messages]."""
     order = np.lexsort((of.sent, of.sender))
     first = np.r_[True, np.diff(of.sender[order]) != 0][: len(order)]
     start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
@@ -39,12 +39,12 @@ def numbers(of: Copies) -> Ints:
 
 
 def overtaken_in_channel(of: Copies) -> Bools:
-    """Mask the copies that came after a later message of their sender [copies]."""
+    """Mask the copies that arrived after a later message of their sender [copies]."""
     number = numbers(of)[of.message]
     order = np.lexsort((of.place, of.never, of.member, of.sender[of.message]))
     sender, member = of.sender[of.message[order]], of.member[order]
     new = np.r_[True, (np.diff(sender) != 0) | (np.diff(member) != 0)][: len(order)]
-    # Each channel's numbers are lifted above all of the channel before it.
+    # Offset each channel's numbers above all numbers of the previous channel.
     base = np.cumsum(new) * (int(number.max(initial=0)) + 1)
     lifted = base + number[order]
     highest = np.maximum.accumulate(np.where(of.never[order], base, lifted))
@@ -54,17 +54,17 @@ def overtaken_in_channel(of: Copies) -> Bools:
 
 
 def overtaken_causally(of: Copies) -> Bools:
-    """Mask the copies that came after a message that they happened before [copies].
+    """Mask the copies that arrived after a message that they happened before [copies].
 
-    Raise CycleError when receipts come before their sends in a circle.
+    Raise CycleError if receipts precede their sends in a cycle.
     """
     if not len(np.intersect1d(of.sender, of.member[~of.never])):
-        return overtaken_in_channel(of)  # who sends has received nothing: there is no other past
+        return overtaken_in_channel(of)  # senders received nothing: each past is its own channel
     return _late(_steps(of), of, numbers(of))
 
 
 def first_overtaker(of: Copies, copy: int, *, in_channel: bool) -> int:
-    """Return the first message that came to the member before `copy` and was sent after it."""
+    """Return the message that arrived before `copy`, first of those sent after it."""
     target = of.message[copy]
     at, source = of.member[copy], of.sender[target]
     number = numbers(of)
@@ -80,7 +80,7 @@ def first_overtaker(of: Copies, copy: int, *, in_channel: bool) -> int:
 
 
 def _steps(of: Copies) -> Ints:
-    """Return sends (as numbers of messages) and copies (beyond these), causes first [events]."""
+    """Return sends (message numbers) and copies (beyond these), causes first [events]."""
     messages = len(of.sender)
     events = messages + len(of.message)
     member = np.r_[of.sender, of.member]
@@ -94,7 +94,7 @@ def _steps(of: Copies) -> Ints:
 
 @njit
 def _late(steps: Ints, of: Copies, number: Ints) -> Bools:
-    """Mask the copies that their receiver knew of before they came [copies]."""
+    """Mask the copies that their receiver knew before they arrived [copies]."""
     messages = len(of.sender)
     late = np.zeros(len(of.message), np.bool_)
     knows = np.zeros(max(of.sender.max(), of.member.max()) + 1, np.int64)
@@ -118,7 +118,7 @@ def _late(steps: Ints, of: Copies, number: Ints) -> Bools:
 
 
 def _carries(steps: Ints, of: Copies, source: int) -> Ints:
-    """Return how many messages of one sender happened before each message, or are it."""
+    """Return the number of messages of one sender in the past of each message, or equal to it."""
     messages = len(of.sender)
     knows = np.zeros(int(max(of.sender.max(), of.member.max())) + 1, np.int64)
     carries = np.zeros(messages, np.int64)

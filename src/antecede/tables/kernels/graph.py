@@ -1,4 +1,4 @@
-"""Graphs of declared causes: parents, an order of causes first, cycles.
+"""Graphs of declared causes: parents, causal order, cycles.
 
 Nodes are the rows of a table of events, 0 to n-1. The parents of node v are
 `parent[start[v]:start[v+1]]`, distinct and ascending.
@@ -32,7 +32,7 @@ class Graph(NamedTuple):
         return len(self.start) - 1
 
     def child(self) -> Ints:
-        """Return the child of each edge, beside `parent`."""
+        """Return the child of each edge, parallel to `parent`."""
         return np.repeat(np.arange(self.nodes, dtype=np.int64), np.diff(self.start))
 
 
@@ -40,11 +40,11 @@ def edge_table(events: pa.Table) -> pa.Table:
     """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
 
     `child` and `parent` are row numbers of `events`, whose (run, id) must be distinct. `parent` is
-    null when no row has that id. A repeated parent stands once; an event that names itself has
-    child = parent.
+    null if no row has that id. Repeated parents occur once; an event that names itself has child =
+    parent.
     """
     parents = cast("Any", events["parents"].combine_chunks())
-    if isinstance(parents, pa.ChunkedArray):  # no chunk at all
+    if isinstance(parents, pa.ChunkedArray):  # no chunks
         parents = pa.array([], parents.type)
     names = pc.list_flatten(parents)
     child = cast("Any", pc.list_parent_indices(parents)).cast(pa.int64())
@@ -64,7 +64,7 @@ def edge_table(events: pa.Table) -> pa.Table:
 
 
 def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
-    """Return the graph of edges given in any order; double edges and self-loops are dropped."""
+    """Return the graph of edges in any order, without duplicates and self-loops."""
     keep = child != parent
     child, parent = child[keep], parent[keep]
     order = np.lexsort((parent, child))
@@ -79,14 +79,14 @@ def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
 
 
 def sort_causes_first(of: Graph) -> Ints:
-    """Return all nodes, every node after its parents, else as early as in the input [n].
+    """Return all nodes, each after its parents, otherwise as early as in the input [n].
 
     Raise CycleError, which names rows, if there is no such order.
     """
     order = _causes_first(of.start, of.parent)
     if len(order) < of.nodes:
         rows = one_cycle(of)
-        raise CycleError(f"rows {rows} cause each other in a circle")
+        raise CycleError(f"the causes of rows {rows} form a cycle")
     return order
 
 
@@ -105,7 +105,7 @@ def nodes_on_cycles(of: Graph) -> Ints:
 
 
 def one_cycle(of: Graph) -> list[int]:
-    """Return the nodes of one cycle, each a parent of the one before; [] if there is none."""
+    """Return the nodes of one cycle, each a parent of the previous one; [] without cycles."""
     component = nodes_on_cycles(of)
     inside = np.flatnonzero(component >= 0)
     if not len(inside):

@@ -1,8 +1,8 @@
-"""Exact counts over the closure of declared causes: ordered pairs, and edges implied by others.
+"""Exact counts over the closure of declared causes: ordered pairs and transitively implied edges.
 
-In a forest the ordered pairs are the sum of the depths. In a graph each past is a bitset, for a
+In a forest the ordered pairs are the sum of the depths. In a graph each past is a bitset, for one
 block of columns (possible causes) at a time: memory is n * block / 8 bytes. The same pass finds
-redundant edges: p -> c is implied when p is in the past of another parent of c. The others are the
+redundant edges: p -> c is implied if p is in the past of another parent of c. The others are the
 immediate dependency relation (Evropeytsev et al. 2016, Tsuneizumi et al.).
 """
 
@@ -20,7 +20,7 @@ from antecede.tables.kernels.jit import njit
 
 Words = npt.NDArray[np.uint64]
 MAX_WORDS = 64
-"""Words of 64 columns in a block: 32 KiB for 64 rows, which stay in the processor's cache."""
+"""Words of 64 columns in a block: 32 KiB for 64 rows, which fit into the processor cache."""
 MAX_BYTES = 128 << 20
 """Memory for the bitsets of one block."""
 
@@ -28,9 +28,9 @@ MAX_BYTES = 128 << 20
 class PairCounts(NamedTuple):
     """Counts over the closure of a graph without cycles."""
 
-    ordered: int  # Pairs of events of which one is in the causal past of the other
-    concurrent: int  # All other pairs
-    redundant: Bools  # [edges]: True where an edge of the graph is implied by others
+    ordered: int  # pairs of which one event is in the causal past of the other
+    concurrent: int  # all other pairs
+    redundant: Bools  # [edges] implied by other edges
 
 
 def pair_counts(of: Graph, words: int | None = None) -> PairCounts:
@@ -43,7 +43,7 @@ def pair_counts(of: Graph, words: int | None = None) -> PairCounts:
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
     child = of.child()
-    # In the new numbering every parent stands before its child.
+    # In the new numbering every parent precedes its child.
     inner = build_graph(n, rank[child], rank[of.parent])
     redundant = np.zeros(len(of.parent), dtype=np.bool_)
     if np.diff(of.start).max(initial=0) <= 1:
@@ -51,7 +51,7 @@ def pair_counts(of: Graph, words: int | None = None) -> PairCounts:
     else:
         width = words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * n))))
         ordered, implied = _closure(inner.start, inner.parent, width)
-        there = np.lexsort((rank[of.parent], rank[child]))  # edges as `inner` has them
+        there = np.lexsort((rank[of.parent], rank[child]))  # edges in the order of `inner`
         redundant[there] = implied
     return PairCounts(int(ordered), n * (n - 1) // 2 - int(ordered), redundant)
 
@@ -99,7 +99,7 @@ def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
 
 @njit
 def _mark(parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools) -> None:
-    """Mark the edges of one node whose parent lies in the past of another of its parents.
+    """Mark the edges of one node whose parent is in the past of another of its parents.
 
     `row` is the union of the parents' pasts, without the parents themselves.
     """
@@ -112,7 +112,7 @@ def _mark(parent: Ints, first: int, last: int, low: int, row: Words, implied: Bo
 
 @njit
 def _size(parent: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
-    """Count a row's bits; with one parent it is the parent's count and the parent itself."""
+    """Count the bits of a row; with one parent: the parent's count and the parent itself."""
     if last == first:
         return 0
     if last - first == 1:

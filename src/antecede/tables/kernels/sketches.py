@@ -1,26 +1,26 @@
 """Estimates of ordered pairs: sizes of causal pasts by reachability sketches (Cohen 1997).
 
-Every event draws `ranks` exponential numbers; the least of each over an event's past is handed on
-from causes to effects, in edges times ranks steps. Exact counts take edges times events / 64. The
-least of n such numbers is exponential of rate n, so (ranks - 1) / (sum of the least ones) estimates
+Every event draws `ranks` exponential numbers. The least of each over an event's past is propagated
+from causes to effects, in edges times ranks steps; exact counts take edges times events / 64. The
+least of n such numbers is exponential of rate n. So (ranks - 1) / (sum of the least ones) estimates
 n without bias, with relative deviation 1 / sqrt(ranks - 2).
 
-An event with one cause has its cause's past and one more event, so its past is exact relative to
-that of the nearest event with several causes. Where the least and the most that such a past can
-hold agree, it is exact, too.
+An event with one cause has its cause's past and one more event. So its past is exact relative to
+that of the nearest event with several causes. If the lower and upper bound of such a past agree, it
+is exact as well.
 
 The interval. Estimates of overlapping pasts depend on each other in an unknown way. Each is its
 true value times a variable of one known distribution, (ranks - 1) / Gamma(ranks). Whatever the
-dependence, a sum of such variables is at most as spread, in convex order, as if all were one
-(Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). Hence no quantile of the sum is beyond
-the expected shortfall of that distribution; both tails have closed forms (`factors`). So the
-interval holds with at least the stated confidence, over the draw of the ranks, for every graph and
-size. It is some 1.2 times as wide as a normal approximation for equal pasts, and wider than needed
-for others.
+dependence, a sum of such variables is at most as spread, in convex order, as if all were equal
+(Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). So no quantile of the sum is beyond the
+expected shortfall of that distribution; both tails have closed forms (`factors`). The interval
+therefore holds with at least the stated confidence, over the draw of the ranks, for every graph and
+size. It is about 1.2 times as wide as a normal approximation for equal pasts, and wider than
+necessary for others.
 
 Ranks are hashes of an event's key, a seed and the rank's number: the order of rows does not matter.
-Ranks are freed at their last use and worked out in blocks, so memory is `MAX_BYTES`, or 8 bytes for
-each open event where that is more.
+Ranks are freed after their last use and computed in blocks. So memory is `MAX_BYTES`, or 8 bytes
+for each open event if that is more.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from antecede.tables.kernels.jit import njit
 
 CONFIDENCE = 0.95
 RANKS = 1024
-"""Ranks an event: an interval of some 7.6 % on both sides."""
+"""Ranks of an event: the interval is about 7.6 % on both sides."""
 LEAST_RANKS = 16
 MAX_BYTES = 128 << 20
 MAX_WIDTH = 64
@@ -57,22 +57,22 @@ class PairEstimate(NamedTuple):
 
 
 class PastSums(NamedTuple):
-    """What is known of the sum of the sizes of all pasts."""
+    """Sum of the sizes of all pasts: exact part, estimate and certain bounds."""
 
-    exact: int  # The part that is known
-    estimated: float  # An estimate of the rest, without bias; 0 where there is none
+    exact: int
+    estimated: float  # unbiased estimate of the rest; 0 if all is exact
     least: int
-    most: int  # Bounds of the whole that hold for certain
+    most: int  # certain bounds of the whole
 
 
 class _Plan(NamedTuple):
-    """Exact parts, and the nodes that need a sketch; nodes stand after their parents."""
+    """Exact parts, and the nodes that need a sketch; nodes follow their parents."""
 
-    offset: Ints  # [n] size of a node's past without that of its base
-    base: Ints  # [n] the node with several parents whose past it contains; -1: the offset is all
+    offset: Ints  # [n] size of a node's past beyond that of its base
+    base: Ints  # [n] nearest node with several parents; -1: the past is exactly `offset`
     least: Ints
     most: Ints  # [n] bounds of the size of the past
-    slot: Ints  # [n] row of its ranks, shared with nodes that need theirs at other times; -1: none
+    slot: Ints  # [n] row of its ranks, reused by other nodes after its last use; -1: none
     slots: int
 
 
@@ -84,7 +84,7 @@ def estimated_pairs(
     seed: int = 0,
     width: int | None = None,
 ) -> PairEstimate:
-    """Estimate the pairs of events of which one is in the causal past of the other.
+    """Estimate the pairs of which one event is in the causal past of the other.
 
     `key` [nodes]: distinct numbers from which ranks are drawn; `width`: ranks of a block (for
     tests). Raise CycleError if the graph has a cycle.
@@ -94,7 +94,7 @@ def estimated_pairs(
         return PairEstimate(exact, exact, exact, CONFIDENCE)
     below, above = factors(ranks)
     low, high = exact + math.floor(found * below), exact + math.ceil(found * above)
-    # An end beyond what can be is known to be wrong; then nothing but what can be is known.
+    # An end beyond the certain bounds is wrong: use the certain bound instead.
     low = max(least, low) if low <= most else least
     high = min(most, high) if high >= least else most
     return PairEstimate(min(max(exact + round(found), low), high), low, high, CONFIDENCE)
@@ -120,12 +120,12 @@ def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None 
         *inner, plan.slot, estimated, drawn, np.uint64(seed), ranks, wide, max(plan.slots, 1)
     )
     weight = np.bincount(plan.base[plan.base >= 0], minlength=n)[estimated]
-    found = math.fsum((weight * ((ranks - 1) / total[estimated])).tolist())  # in any order the same
+    found = math.fsum((weight * ((ranks - 1) / total[estimated])).tolist())  # exact in any order
     return PastSums(exact, found, least, most)
 
 
 def steps_needed(of: Graph) -> int:
-    """Return edges times events / 64, the cost of exact counts; 0 where each event has one cause.
+    """Return edges times events / 64, the cost of exact counts; 0 if each event has one cause.
 
     Events without causes and effects do not count.
     """
@@ -137,9 +137,9 @@ def steps_needed(of: Graph) -> int:
 def factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the factors of an estimate for the ends of its interval.
 
-    With X = (ranks - 1) / Gamma(ranks) and tail = (1 - confidence) / 2: 1 / E[X | X in its upper
-    tail] and 1 / E[X | X in its lower tail]. As E[X; Gamma <= g] = P(Gamma(ranks - 1) <= g), both
-    follow from terms of the Poisson distribution.
+    With X = (ranks - 1) / Gamma(ranks) and tail = (1 - confidence) / 2, these are 1 / E[X | X in
+    its upper tail] and 1 / E[X | X in its lower tail]. As E[X; Gamma <= g] = P(Gamma(ranks - 1) <=
+    g), both follow from terms of the Poisson distribution.
     """
     tail = (1 - confidence) / 2
     few = _gamma_quantile(ranks, tail)
@@ -150,7 +150,7 @@ def factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
 
 
 def _gamma_quantile(shape: int, share: float) -> float:
-    """Return g with P(Gamma(shape) <= g) = share, by halving."""
+    """Return g with P(Gamma(shape) <= g) = share, by bisection."""
     low, high = 0.0, shape + 40 * math.sqrt(shape)
     for _ in range(80):
         middle = (low + high) / 2
@@ -195,7 +195,7 @@ def _planned(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, I
                 offset[node] = least[node]
             else:
                 base[node] = node
-    user = np.full(n, -1, np.int64)  # the last node that looks at a node's ranks
+    user = np.full(n, -1, np.int64)  # last node that reads a node's ranks
     for back in range(n):
         node = n - 1 - back
         if base[node] == node or user[node] >= 0:
@@ -229,9 +229,9 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 @njit
 def _exponential(word: np.uint64) -> float:
-    """Return the exponential number of a random word: -log(1 - u), by its series where u is small.
+    """Return the exponential number of a random word, -log(1 - u), by its series for small u.
 
-    It rises with the words, which are compared instead.
+    It grows with the words, so words are compared instead.
     """
     u = (float(word >> np.uint64(11)) + 0.5) * 2.0**-53
     if u < 2.0**-13:

@@ -1,11 +1,11 @@
-"""Vector-clock logs: pairs, message edges, and contradictions of the clocks.
+"""Vector-clock logs: ordered pairs, message edges, and inconsistencies of the clocks.
 
 Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. Event (g, n) is in
-the causal past of e when V(e)[g] >= n (Mattern 1989). So pairs are counted by binary search in each
+the causal past of e if V(e)[g] >= n (Mattern 1989). So pairs are counted by binary search in each
 member's numbers, entry by entry: the work grows with the entries of the log.
 
-A member's events go by their own numbers. Where a member repeats a number (a restart, or uncounted
-events) they go by the order of the file.
+Events of a member are sorted by their own numbers. If a member repeats a number (a restart, or
+uncounted events), its events stay in the order of the file.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class ClockLog(NamedTuple):
 
 
 class ClockEdges(NamedTuple):
-    """Edges between members; numbers are those of the log."""
+    """Edges between members; events are numbers of the log."""
 
-    sender: Ints  # [edges] event that became known
-    receiver: Ints  # [edges] ... at this event
-    redundant_steps: int  # Program-order edges that message edges imply
+    sender: Ints  # [edges] event that becomes known
+    receiver: Ints  # [edges] at this event
+    redundant_steps: int  # program-order edges that message edges imply
 
 
 class ClockDefects(NamedTuple):
-    """Contradictions of clocks; numbers are those of the log."""
+    """Inconsistencies of clocks; events are numbers of the log."""
 
-    lowered: Bools  # [n] the event's clock loses or lowers an entry of the member's event before
-    repeated: int  # Events with the same number as the member's event before
-    mutual: int  # Events that know an event of another member which knows them
-    unmerged: int  # Events that know an event of another member, but not all that that event knows
-    gaps: int  # Numbers skipped by members, counted once a gap
+    lowered: Bools  # [n] an entry of the member's previous event is missing or lower
+    repeated: int  # events with the number of the member's previous event
+    mutual: int  # events with an event of another member both in past and future
+    unmerged: int  # events that know another event, but not all of its past
+    gaps: int  # gaps in the numbers of members
 
 
 class ClockPairs(NamedTuple):
@@ -96,17 +96,17 @@ def clock_log(events: pa.Table) -> ClockLog:
 
 
 def clock_edges(log: ClockLog) -> ClockEdges:
-    """Return the message edges and count the program-order edges that they imply.
+    """Return the message edges, and the count of program-order edges that they imply.
 
-    Each event has edges from the logged events of other members that are higher than ever before at
-    this member, none of them known to another of them.
+    Each event has edges from logged events of other members. These are new maxima at this member,
+    and none of them is in the past of another.
     """
     sender, receiver, redundant = _edges(log)
     return ClockEdges(sender, receiver, int(redundant))
 
 
 def clock_defects(log: ClockLog) -> ClockDefects:
-    """Find where the clocks contradict themselves."""
+    """Find inconsistencies between clocks."""
     lowered = _lowered(log)
     mutual, unmerged = _contradictions(log)
     same = log.member[1:] == log.member[:-1]
@@ -120,14 +120,14 @@ def clock_defects(log: ClockLog) -> ClockDefects:
 
 
 def clock_pairs(log: ClockLog, events: pa.Table) -> ClockPairs:
-    """Count ordered and concurrent pairs; exact for clocks without defects."""
+    """Count ordered and concurrent pairs; exact for consistent clocks."""
     ordered = int(_ordered_pairs(log))
     sizes = np.bincount(_codes(events, "run"))
     return ClockPairs(ordered, int((sizes * (sizes - 1) // 2).sum()) - ordered)
 
 
 def _codes(events: pa.Table, column: str) -> Ints:
-    """Number the distinct values of a text column; null and "" are one, as in identities [n]."""
+    """Encode the distinct values of a text column; null and "" are equal, as in identities [n]."""
     if column not in events.column_names:
         return np.zeros(len(events), dtype=np.int64)
     values = pa.array([value or "" for value in events[column].to_pylist()], pa.string())
@@ -136,7 +136,7 @@ def _codes(events: pa.Table, column: str) -> Ints:
 
 
 def _event_order(member: Ints, own: Ints) -> Ints:
-    """Sort by member, then own number; by row where a member repeats a number."""
+    """Sort by member, then own number; by row if a member repeats a number."""
     order = np.lexsort((own, member))
     same = (member[order][1:] == member[order][:-1]) & (own[order][1:] == own[order][:-1])
     repeats = np.zeros(int(member.max(initial=-1)) + 1, dtype=np.bool_)
@@ -262,7 +262,7 @@ def _lowered(log: ClockLog) -> Bools:
 
 @njit
 def _contradictions(log: ClockLog) -> tuple[int, int]:
-    """Count events that are in their own past through another, and that know too little."""
+    """Count events in their own past through another event, and events with unmerged entries."""
     entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     mutual = unmerged = 0
     for event in range(len(log.own)):

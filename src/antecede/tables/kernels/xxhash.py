@@ -1,4 +1,4 @@
-"""XXH64 of numbers and bytes with a seed for each, as Spark's `xxhash64` chains columns.
+"""XXH64 of numbers and bytes with a seed for each value, as Spark's `xxhash64` chains columns.
 
 Source: the specification of xxHash (XXH64). Spark hashes a 32-bit number as its four bytes and a
 64-bit one as its eight, little-endian.
@@ -51,7 +51,7 @@ def _word(data: ByteArray, at: int, size: int) -> np.uint64:
 
 @njit
 def hash_ints(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) -> None:
-    """Fold 32-bit numbers (in the low halves) into `h`; nulls leave it as it is."""
+    """Fold 32-bit numbers (in the low halves) into `h`; nulls leave it unchanged."""
     for row in range(len(h)):
         if valid[row]:
             low = values[row] & np.uint64(0xFFFFFFFF)
@@ -61,7 +61,7 @@ def hash_ints(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) -
 
 @njit
 def hash_longs(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) -> None:
-    """Fold 64-bit numbers into `h`; nulls leave it as it is."""
+    """Fold 64-bit numbers into `h`; nulls leave it unchanged."""
     for row in range(len(h)):
         if valid[row]:
             one = (h[row] + P5 + np.uint64(8)) ^ _round(np.uint64(0), values[row])
@@ -70,7 +70,7 @@ def hash_longs(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) 
 
 @njit
 def hash_bytes(h: Hashes, data: ByteArray, ends: Longs, valid: NDArray[np.bool_]) -> None:
-    """Fold strings of bytes, `data[ends[row]:ends[row + 1]]`, into `h`; nulls leave it as it is."""
+    """Fold byte strings, `data[ends[row]:ends[row + 1]]`, into `h`; nulls leave it unchanged."""
     for row in range(len(h)):
         if valid[row]:
             h[row] = _hash(data, ends[row], ends[row + 1], h[row])
