@@ -8,12 +8,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.false_causality.kernels.rule_terms import Facts, Plan
+from antecede.tables.false_causality.kernels.rule_terms import MessageColumns, RulePlan
 from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.kernels.jit import njit
 
 
-def count_all_pairs(facts: Facts, plan: Plan, *, by_topic: bool) -> tuple[int, int, int]:
+def count_all_pairs(
+    facts: MessageColumns, plan: RulePlan, *, by_topic: bool
+) -> tuple[int, int, int]:
     """Return pairs ordered, pairs causal, and pairs that are both.
 
     `by_topic`: only pairs with a topic in common count as causal.

@@ -85,7 +85,7 @@ def test_declared_causes_with_circles_and_gaps(
     columns["run"] = [draw.choice(["r", None, "s"]) for _ in columns["id"]]
     found = both(capsys, written(tmp_path, columns))
     assert found["missing_causes"]
-    assert "causes go in a circle" in found["excluded_rows"]
+    assert "causes form a cycle" in found["excluded_rows"]
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_a_table_of_rules_and_the_early_deliveries(
         "            says whom a message was for, so a cause that was lost on its way to",
         "            a member is not missed there (--to-everybody: all were for all)",
         "unmeasured  physical, physical:published, linear-physical,",
-        "            linear-physical:published: no bounds of clocks and delays are given",
+        "            linear-physical:published: no bounds of clocks and delays",
         "unmeasured  tv, tv-lt, tv-lt:published, tv-pt, tv-pt:published, htbc,",
         "            htbc:published, tv-vt: messages have no topics, or more than 64",
     ]
@@ -145,7 +145,7 @@ def test_long_remarks_are_wrapped_under_their_label(
         (["--against", "topic-causal"], "--against topic-causal: no message of this trace has a"),
         (["--subscribe", "P"], "write MEMBER=TOPIC,TOPIC"),
         (["--relation", "receipt", "--rules", "tv"], "messages have no topics"),
-        (["--relation", "reply", "--rules", "tv"], "topic vectors need rows of receipts"),
+        (["--relation", "reply", "--rules", "tv"], "topic vectors need receipts"),
     ],
 )
 def test_what_cannot_be_done_is_said(

@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 from antecede.tables.audit import audit_events
-from antecede.tables.audit.arrival_spread import arrivals
+from antecede.tables.audit.arrival_spread import summarize_arrivals
 from antecede.tables.audit.counts import by_causes
-from antecede.tables.audit.report import arrival_findings, farthest
+from antecede.tables.audit.report import find_farthest, list_arrival_findings
 from antecede.tables.trace.rows import conform, distinct
 from antecede.tables.trace.schema import RECEIVE, SEND, Event
 from tests.tables.events import table_of
@@ -16,7 +16,7 @@ from tests.tables.events import table_of
 
 def of(events: list[Event]) -> dict[str, Any]:
     table = conform(table_of(events))
-    return arrivals(table, by_causes(distinct(table, by_clock=False).events))
+    return summarize_arrivals(table, by_causes(distinct(table, by_clock=False).events))
 
 
 def sent(name: str, *parents: str, at: int | None = None) -> Event:
@@ -88,10 +88,10 @@ def test_against_plain_loops() -> None:
 
 
 def test_the_receiver_that_stands_out() -> None:
-    assert farthest({"x": 1, "y": 2}) is None  # of two, nobody can say which is wrong
-    assert farthest({"x": 1, "y": 2, "z": 9}) == ("z", 7)
-    assert farthest({"x": 1, "y": 2, "z": 3}) is None
-    assert farthest({"x": 5, "y": 5, "z": 5}) is None
+    assert find_farthest({"x": 1, "y": 2}) is None  # of two, nobody can say which is wrong
+    assert find_farthest({"x": 1, "y": 2, "z": 9}) == ("z", 7)
+    assert find_farthest({"x": 1, "y": 2, "z": 3}) is None
+    assert find_farthest({"x": 5, "y": 5, "z": 5}) is None
 
 
 def test_findings_in_words() -> None:
@@ -100,7 +100,7 @@ def test_findings_in_words() -> None:
     rows += [heard("a", "x", minute), heard("b", "x", 0), heard("a", "y", 0), heard("a", "z", 0)]
     rows += [sent("c", at=0), heard("c", "x", minute)]  # so that x's median is a minute
     report = audit_events(table_of(rows), "lora")
-    said = [what for what, _ in arrival_findings(report.details["arrivals"], report.edges)]
+    said = [what for what, _ in list_arrival_findings(report.details["arrivals"], report.edges)]
     assert len(said) == 3
     assert said[0].startswith("1 (100.0%) of 1 edges have the effect before its cause by the clock")
     assert said[2].startswith("x tells times 1.0 min ahead of the typical")

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.tables.audit import audit, audit_events, difference_constraints
-from antecede.tables.audit.clock_diagnosis import blame, conflict
+from antecede.tables.audit.clock_diagnosis import diagnose_clocks, find_conflict
 from antecede.tables.audit.difference_constraints import Arc, solve
 from antecede.tables.audit.report import AuditReport
-from antecede.tables.audit.skew_text import offset
+from antecede.tables.audit.skew_text import format_offset
 from antecede.tables.trace.arrow import SCHEMA, to_batch
 from antecede.tables.trace.schema import Event
 
@@ -93,7 +93,7 @@ def test_shifts_that_are_not_the_least_keep_the_bounds_too(arcs: list[Arc]) -> N
         found = solve(PROCESSES, arcs)
     assert found.shifts is not None
     assert kept(found.shifts, arcs)
-    assert not found.least
+    assert not found.has_least_sum
     assert found.least_largest == solve(PROCESSES, arcs).least_largest
 
 
@@ -273,7 +273,7 @@ def test_times_at_the_ends_of_their_range() -> None:
     ],
 )
 def test_offsets_in_words(time_ns: int | None, shown: str) -> None:
-    assert offset(time_ns) == shown
+    assert format_offset(time_ns) == shown
 
 
 @given(arcs_of(5, -6, 20, 14))
@@ -281,15 +281,15 @@ def test_the_fewest_hosts_are_blamed(arcs: list[Arc]) -> None:
     known = solve(5, arcs).shifts
     if known is None:
         return
-    found = blame(5, arcs, known)
-    assert found.fewest
+    found = diagnose_clocks(5, arcs, known)
+    assert found.is_minimal
     assert kept(found.shifts, arcs)
     by_size = [
-        [c for c in itertools.combinations(range(5), n) if not conflict(arcs, frozenset(c))]
+        [c for c in itertools.combinations(range(5), n) if not find_conflict(arcs, frozenset(c))]
         for n in range(6)
     ]
     least = next(sets for sets in by_size if sets)
-    assert (len(least[0]), len(least) - 1) == (len(found.shifts), found.others)
+    assert (len(least[0]), len(least) - 1) == (len(found.shifts), found.other_choices)
     for host, (low, high) in found.ranges.items():
         shift = found.shifts[host]
         assert low is None or low <= shift
@@ -306,7 +306,7 @@ def test_a_conflict_is_told_where_no_shifts_of_the_chosen_hosts_would_do(
         kept(dict(zip(chosen, shifts, strict=True)), arcs)
         for shifts in itertools.product(range(-9, 10), repeat=len(chosen))
     )
-    between = conflict(arcs, frozenset(chosen))
+    between = find_conflict(arcs, frozenset(chosen))
     assert (between is None) == possible
     assert between is None or not between & chosen
 

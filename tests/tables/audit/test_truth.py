@@ -12,7 +12,7 @@ import pytest
 
 from antecede.tables.audit import audit
 from antecede.tables.kernels.graph import build_graph
-from antecede.tables.kernels.pairs import pair_counts
+from antecede.tables.kernels.pairs import count_pairs
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
 from tests.tables.causality.test_truth import LOGS
@@ -153,7 +153,7 @@ def test_concurrent_editing_by_the_kernels_alone(shared_data: Path, truth: dict[
         changes = json.load(file)["txns"]
     pairs = [(child, parent) for child, c in enumerate(changes) for parent in c["parents"]]
     child, parent = np.array(pairs, dtype=np.int64).T
-    counted = pair_counts(build_graph(len(changes), child, parent))
+    counted = count_pairs(build_graph(len(changes), child, parent))
     true = truth["crdt/clownschool.json.gz"]
     assert counted.concurrent == true["concurrent_pairs"]
     assert len(pairs) - counted.redundant.sum() == true["immediate_edges"]

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 
 from antecede.tables.audit import audit_events
-from antecede.tables.audit.violations import NOTHING_SENT, findings, merge_violations
-from antecede.tables.false_causality.row_order import merged as merged_steps
-from antecede.tables.false_causality.row_order import steps_back
-from antecede.tables.false_causality.violation_counts import Tally, early_deliveries
+from antecede.tables.audit.violations import NO_SENDS, list_findings, merge_violations
+from antecede.tables.false_causality.row_order import (
+    find_out_of_order_rows,
+    merge_out_of_order_rows,
+)
+from antecede.tables.false_causality.violation_counts import Tally, count_violations
 from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import SEND, Event
 from tests.core.oracle.executions import executions
@@ -66,14 +68,14 @@ def test_audit_and_meter_count_the_same_early_deliveries_of_a_simulated_trace(
 @given(executions())
 def test_the_count_is_the_meters(rows: list[Event]) -> None:
     events = table_of(rows)
-    early = early_deliveries(events)
+    early = count_violations(events)
     found = audit_events(events).details.get("violations")
     if found is None:
-        assert not early.deliveries
+        assert not early.checked
     else:
-        assert found["deliveries"] == early.deliveries
-        assert found["counts"] == (early.by if early.deliveries else {})
-        assert (found["not_counted"] is None) == bool(early.deliveries)
+        assert found["deliveries"] == early.checked
+        assert found["counts"] == (early.counts if early.checked else {})
+        assert (found["not_counted"] is None) == bool(early.checked)
 
 
 CAUSE_LATE = moves("P!a Q.a Q!b<a R.b R.a")
@@ -116,8 +118,8 @@ UNCOMPARED = "deliveries not compared with causes: "
             "1 (33.3%) of 3 receipts (by receipt, 1 by declared causes) came before a cause; the "
             "first: b at R",
         ),
-        (moves("Q.a R.b R.a"), f"3 {UNCOMPARED}{NOTHING_SENT}"),
-        (moves("P.b P!a Q.a Q!b"), f"2 {UNCOMPARED}receipts come before their sends in a circle"),
+        (moves("Q.a R.b R.a"), f"3 {UNCOMPARED}{NO_SENDS}"),
+        (moves("P.b P!a Q.a Q!b"), f"2 {UNCOMPARED}receipts precede their sends in a cycle"),
     ],
 )
 def test_what_is_said_of_deliveries(
@@ -151,13 +153,13 @@ EARLY_BY_RECEIPT = moves("P!a Q?a Q!b R?b R.b R?a R.a", run="r")
 @pytest.mark.parametrize("rows", [RECEIPTS_ALONE + EARLY_BY_RECEIPT, EARLY_BY_RECEIPT])
 def test_no_sum_is_over_two_ways_of_telling_causes(rows: list[Event]) -> None:
     """Defect F2: a run of receipts in front hid that b was early by receipt in the other run."""
-    found = early_deliveries(table_of(rows))
+    found = count_violations(table_of(rows))
     receipts = len(rows) > len(EARLY_BY_RECEIPT)
     assert found.tallies == {
         "delivery": Tally(0, deliveries=2, receipts=0, runs=1),
         "receipt": Tally(1, deliveries=2, receipts=receipts, runs=1 + receipts),
     }
-    by_receipt = early_deliveries(table_of(rows), "receipt")
+    by_receipt = count_violations(table_of(rows), "receipt")
     assert found.tallies["receipt"] == by_receipt.tallies["receipt"]
 
 
@@ -192,7 +194,7 @@ CIRCLE = moves("P!a<b P!b<a Q.a")
         ),
         (
             [*EARLY_BY_RECEIPT, *moves("R.x", run="s")],
-            [f"1 delivery not compared with causes: {NOTHING_SENT}"],
+            [f"1 delivery not compared with causes: {NO_SENDS}"],
             ["uncompared 1 delivery: in 1 run no row tells of a sending"],
         ),
     ],
@@ -207,17 +209,17 @@ def test_audit_and_meter_say_what_each_figure_is_of(
 
 
 def test_ways_that_cannot_be_followed() -> None:
-    found = early_deliveries(table_of(CIRCLE))
-    assert found.by == {"delivery": 0}
+    found = count_violations(table_of(CIRCLE))
+    assert found.counts == {"delivery": 0}
     assert set(found.not_counted) == {"reply"}
-    found = early_deliveries(table_of(EARLY_BY_RECEIPT), "reply")
+    found = count_violations(table_of(EARLY_BY_RECEIPT), "reply")
     assert found.not_counted == {"reply": "no message declares a cause"}
     assert "reply" not in found.tallies
 
 
 def test_an_event_that_names_itself_keeps_its_other_causes() -> None:
     rows = moves("P!a Q!b<a,b R.b R.a")
-    assert early_deliveries(table_of(rows)).by == {"delivery": 0, "reply": 1}
+    assert count_violations(table_of(rows)).counts == {"delivery": 0, "reply": 1}
 
 
 def timed(rows: Sequence[Event]) -> list[Event]:
@@ -232,38 +234,43 @@ def test_rows_that_contradict_their_own_times_are_said(tmp_path: Path, command: 
     words = command("audit", path).words
     assert "2 rows with an earlier arrival than the row of the same member listed b" in words
     assert f"the first is {path}, line 3, b at R" in words
-    assert "a member's rows go as listed, never by their times" in words
+    assert "a member's rows are taken in file order, never by their times" in words
     assert command("meter", path, "--json").json["out_of_order_rows"]["arrival"]["rows"] == 2
     assert "listed 2 rows with" in command("meter", path).words
 
 
 def test_rows_in_the_order_of_their_times_contradict_nothing() -> None:
     rows = timed(CAUSE_LATE)
-    assert steps_back(table_of(rows)) == {}
+    assert find_out_of_order_rows(table_of(rows)) == {}
     apart = [*rows, rows[0]._replace(run="other"), rows[1]._replace(member="S")]
-    assert steps_back(table_of(apart)) == {}
+    assert find_out_of_order_rows(table_of(apart)) == {}
     again = [*rows, rows[2]._replace(arrival=None), rows[2]]  # Q's third row, and later its second
-    assert steps_back(table_of([*again, rows[1]]))["arrival"]["rows"] == 1
-    assert steps_back(table_of([row._replace(kind="event") for row in reversed(rows)])) == {}
+    assert find_out_of_order_rows(table_of([*again, rows[1]]))["arrival"]["rows"] == 1
+    assert (
+        find_out_of_order_rows(table_of([row._replace(kind="event") for row in reversed(rows)]))
+        == {}
+    )
 
 
 def test_rows_that_step_back_add_up_over_runs() -> None:
     back = timed(CAUSE_LATE)[::-1]
     whole = table_of([row._replace(run=run) for run in "xy" for row in back])
-    assert steps_back(whole)["arrival"]["rows"] == 4
+    assert find_out_of_order_rows(whole)["arrival"]["rows"] == 4
     parts = [whole.slice(0, 5), whole.slice(5)]
-    assert merged_steps(map(steps_back, parts)) == steps_back(whole)
+    assert merge_out_of_order_rows(map(find_out_of_order_rows, parts)) == find_out_of_order_rows(
+        whole
+    )
 
 
 def test_an_order_by_replies_is_not_blamed_for_what_it_does_not_promise() -> None:
     """b delivers the second message of a before the first, which does not answer it."""
     told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.2 b.1 b.4"))).details["violations"]
     assert told["counts"] == {"delivery": 1, "reply": 0}
-    [what] = [what for what, _ in findings(told)]
+    [what] = [what for what, _ in list_findings(told)]
     assert "came before a cause" in what
     assert "all of 4 deliveries came after every cause that they declare" in what
     assert 'order "reply"' in what
     told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.4 b.2 b.1"))).details["violations"]
     assert told["counts"]["reply"] == 1
-    [what] = [what for what, _ in findings(told)]
+    [what] = [what for what, _ in list_findings(told)]
     assert "declare" not in what.replace("by declared causes", "")

@@ -53,7 +53,7 @@ def test_cycles_are_the_nodes_that_reach_themselves(parents: Parents) -> None:
 
 @given(digraphs())
 def test_one_cycle_is_one(parents: Parents) -> None:
-    circle = graph.one_cycle(compiled(parents))
+    circle = graph.find_cycle(compiled(parents))
     acyclic = all(node not in reaches(parents, node) for node in range(len(parents)))
     assert (not circle) == acyclic
     assert len(set(circle)) == len(circle)
@@ -64,7 +64,7 @@ def test_one_cycle_is_one(parents: Parents) -> None:
 @given(digraphs())
 def test_causes_first_or_an_error_that_names_the_rows(parents: Parents) -> None:
     of = compiled(parents)
-    if graph.one_cycle(of):
+    if graph.find_cycle(of):
         with pytest.raises(CycleError, match="rows"):
             graph.sort_causes_first(of)
         return

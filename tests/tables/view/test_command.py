@@ -91,7 +91,7 @@ def test_a_vector_clock_log_by_its_expression(tmp_path: Path, command: Command) 
         ("{file} --by clocks -o x.html", "by clocks"),
         ("{file} --engine spark", "--tiles DIR"),
         ("{file} --tiles d -o x.html", "--out"),
-        ("{file} --most 5 -o x.html", "more than one page holds (5)"),
+        ("{file} --most 5 -o x.html", "more than a page can have (5)"),
         ("{empty}", "the file is empty"),
     ],
 )

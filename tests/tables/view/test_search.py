@@ -16,7 +16,7 @@ import pytest
 
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.view import tiles
-from antecede.tables.view.search import match_rows, needed_columns, read_terms
+from antecede.tables.view.search import list_columns, match_rows, read_terms
 from antecede.tables.view.tiles import Tiles, write_tiles
 from tests.conftest import ROOT
 from tests.tables.view.conftest import Opened
@@ -68,7 +68,7 @@ def test_a_piece_and_a_page_match_the_same_rows(
         shown.fill("#search", text)
         mask = shown.evaluate("Array.from(antecede.model.matches ?? [])")
         terms = read_terms(shown.evaluate("JSON.stringify(antecede.terms)"), len(own))
-        columns = [*needed_columns(terms, own), "file_order"]
+        columns = [*list_columns(terms, own), "file_order"]
         rows: Any = source._events.to_table(columns=columns).sort_by("file_order")
         assert match_rows(rows, terms, own).to_pylist() == [bool(one) for one in mask], text
         if not any(mask):

@@ -15,8 +15,8 @@ from antecede.errors import InputError
 from antecede.tables.causality.queries import Event
 from antecede.tables.trace.arrow import Trace
 from antecede.tables.view import tiles
-from antecede.tables.view.columns import event_time
-from antecede.tables.view.copies import copies
+from antecede.tables.view.columns import compute_event_time
+from antecede.tables.view.copies import match_copies
 from antecede.tables.view.tiles import ABOUT, Tiles, about, write_tiles
 from tests.tables.view.made import T0, declared, drawn, moved, trace_of
 from tests.tables.view.unpacked import unpacked
@@ -40,7 +40,7 @@ def test_every_level_counts_every_row(trace: Trace, tmp_path: Path) -> None:
     source = Tiles(tmp_path)
     said = json.loads((tmp_path / ABOUT).read_text())
     assert said["rows"] == len(trace.events)
-    times = np.asarray(event_time(trace.events).to_pylist())
+    times = np.asarray(compute_event_time(trace.events).to_pylist())
     members = trace.events["member"].to_pylist()
     names = source._members["member"].to_pylist()
     for level in said["levels"]:
@@ -59,7 +59,7 @@ def test_a_stretch_has_its_events_or_their_counts(
     monkeypatch.setattr(tiles, "PIECE", 300)
     write_tiles(trace, tmp_path, "t")
     source = Tiles(tmp_path)
-    times = np.asarray(event_time(trace.events).to_pylist())
+    times = np.asarray(compute_event_time(trace.events).to_pylist())
     low, span = times.min(), int(times.max() - times.min())
     draw = random.Random(3)
     kinds = set()
@@ -152,7 +152,7 @@ def test_a_piece_marks_what_the_whole_trace_lost(
     monkeypatch.setattr(tiles, "PIECE", 60)
     write_tiles(trace, tmp_path, "t")
     source = Tiles(tmp_path)
-    marks = copies(trace.events).marks
+    marks = match_copies(trace.events).marks
     span = json.loads((tmp_path / ABOUT).read_text())["high"] - T0
     seen = set()
     for k in range(40):
@@ -179,7 +179,7 @@ def test_a_piece_with_rows_of_one_kind(tmp_path: Path, monkeypatch: pytest.Monke
 def test_levels_nest() -> None:
     widths = [one["width"] for one in about("t", 10**6, 0, 10**15, True)["levels"]]
     assert all(a == 2 * b for a, b in pairwise(widths))
-    assert widths[0] * tiles.COARSEST > 10**15
+    assert widths[0] * tiles.FIRST_LEVEL_BINS > 10**15
 
 
 @pytest.mark.parametrize("x0", ["1e30", "-1e30", str(2**63 - 1), "1e18", "5"])

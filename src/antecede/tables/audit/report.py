@@ -13,17 +13,17 @@ import pyarrow as pa
 from antecede.formatting import count_and_part, counted, duration, table
 from antecede.quantiles import quantile
 from antecede.tables.audit import skew_text, violations
-from antecede.tables.audit.channels import lines as channel_lines
+from antecede.tables.audit.channels import describe_channels
 from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED
 from antecede.tables.trace import NONE, QUARANTINE_SCHEMA, Causes, evidence, sequence, time_text
 from antecede.tables.trace.user_tables import guessed_columns, list_separators
 
-SHOWN_DEFECTS = 3
+SHOWN_INCONSISTENCIES = 3
 SHOWN_REASONS = 5
-STANDS_OUT = 3
+OUTLIER_FACTOR = 3
 """Times as far from the median as any other: the offset of a receiver whose clock is wrong."""
 
-_WORDS = {  # what an event, and what an edge is called
+_FORMAT_NOUNS = {  # what an event, and what an edge is called
     "mail": ("messages", "senders", "replies"),
     "git": ("commits", "authors", "parent links"),
     "shiviz": ("events", "hosts", "message edges"),
@@ -36,7 +36,7 @@ _WORDS = {  # what an event, and what an edge is called
     "cloudevents": ("events", "sources", "links"),
     "lora": ("uplinks", "devices", "links to the uplink before"),
 }
-_ORDER_MEANING = {
+_ORDER_TEXT = {
     "arrival": "by arrival time",
     "ingest": "in archive order",
     "send_time": "by the sender's clock",
@@ -45,7 +45,7 @@ _ORDER_MEANING = {
     "start_time": "by start time",
     "file_order": "as the file lists them",
 }
-_NOTED = {  # details that readers count, shown where they are not 0
+_DETAIL_LABELS = {  # details that readers count, shown where they are not 0
     "uplinks_not_heard": "uplinks not heard, by the counter",
     "repeated_records": "uplinks reported again",
     "late_records": "uplinks listed late",
@@ -96,9 +96,9 @@ class Finding(NamedTuple):
     advice: str
 
 
-def summary(report: AuditReport) -> str:
+def format_summary(report: AuditReport) -> str:
     """Return the whole text; no line break at the end."""
-    events, members, _ = _words(report)
+    events, members, _ = _get_nouns(report)
     where = ", ".join(Path(path).name or path for path in report.paths[:3]) or "table"
     more = f" and {len(report.paths) - 3} more" if len(report.paths) > 3 else ""
     what = events[:-1] if report.messages == 1 else events
@@ -106,13 +106,13 @@ def summary(report: AuditReport) -> str:
     if report.members:
         one = {"processes": "process"}.get(members, members[:-1])
         head += f" of {report.members:,} {members if report.members > 1 else one}"
-    found = list(findings(report))
+    found = list(list_findings(report))
     lines = [head, "", "Findings"]
-    for finding in found or [Finding(_nothing_found(report), "")]:
+    for finding in found or [Finding(_describe_no_findings(report), "")]:
         lines.append(f"  - {finding.what}")
         if finding.advice:
             lines.append(f"    {finding.advice}")
-    lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    lines += ["", "Counts", table(("",) * 3, _list_counts(report)).partition("\n")[2]]
     lines += ["", f"{evidence.SOURCE}: {report.causality_source}"]
     if columns := guessed_columns(report.details):
         lines += ["", f"Columns: {columns}"]
@@ -124,25 +124,25 @@ def summary(report: AuditReport) -> str:
         lines += [
             "",
             "Channels, the rows of each member as listed",
-            *(f"  {line}" for line in channel_lines(models)),
+            *(f"  {line}" for line in describe_channels(models)),
         ]
     if report.inversions and report.edges:
         rows = [
-            (_ORDER_MEANING[order], _part_compared(report, order), _largest(report, order))
-            for order, _ in _worst_first(report)
+            (_ORDER_TEXT[order], _format_part(report, order), _format_largest(report, order))
+            for order, _ in _sort_inversions(report)
         ]
         # The rows of deliveries are others than those of the orders.
-        title = f"Effects {'sent ' if _counts_deliveries(report) else ''}before their cause"
+        title = f"Effects {'sent ' if _has_delivery_counts(report) else ''}before their cause"
         header = (title, "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
-    clocks = skew_text.pair_table(report.details.get("clock_skew") or {"pairs": ()})
+    clocks = skew_text.format_pairs(report.details.get("clock_skew") or {"pairs": ()})
     lines += ["", clocks] if clocks else []
     if missing := report.details.get("missing"):
-        lines += ["", _missing_table(missing, report.details["missing_ids"])]
+        lines += ["", _format_missing(missing, report.details["missing_ids"])]
     return "\n".join(lines)
 
 
-def _missing_table(missing: list[dict[str, Any]], ids: int) -> str:
+def _format_missing(missing: list[dict[str, Any]], ids: int) -> str:
     rows = [
         (
             one["id"] + (f" (run {one['run']})" if one["run"] else ""),
@@ -156,57 +156,57 @@ def _missing_table(missing: list[dict[str, Any]], ids: int) -> str:
     return shown + (f"\n{counted(more, 'more id')} (--missing {ids} lists all)" if more else "")
 
 
-def _nothing_found(report: AuditReport) -> str:
+def _describe_no_findings(report: AuditReport) -> str:
     """Say what was compared and found in order, and what there was nothing to compare of."""
     if not report.edges:
         return "none; no event names a cause that is there, so no order could be compared"
-    compared = [_ORDER_MEANING[order] for order in report.inversions]
+    compared = [_ORDER_TEXT[order] for order in report.inversions]
     if not compared:
         return "none; no order and no times to compare with the causes"
     told = report.details.get("violations")
-    delivered = violations.nothing_early(told) if told else ""
+    delivered = violations.describe_no_violations(told) if told else ""
     times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
     comes = "is sent" if delivered else "comes"
-    kept = [_ORDER_MEANING[order] for order, count in report.inversions.items() if not count]
+    kept = [_ORDER_TEXT[order] for order, count in report.inversions.items() if not count]
     shown = ", ".join(kept[:-1]) + (" and " if len(kept) > 1 else "") + kept[-1] if kept else ""
     sent = f"no effect {comes} before its cause {shown}{times}" if kept else ""
     rest = delivered if sent else delivered.removeprefix(", and ")
-    return f"none: {sent}{rest}{_listed_apart(report)}"
+    return f"none: {sent}{rest}{_describe_listed_apart(report)}"
 
 
-def _listed_apart(report: AuditReport) -> str:
+def _describe_listed_apart(report: AuditReport) -> str:
     """Say that rows stand in another order than causes, where that is no finding."""
     apart = [
         f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects stand "
-        f"before their cause {_ORDER_MEANING[order]}, where members' rows stand apart"
+        f"before their cause {_ORDER_TEXT[order]}, where members' rows stand apart"
         for order, count in report.inversions.items()
         if count and order in _POSITIONS
     ]
     return "".join(apart)
 
 
-def _counts_deliveries(report: AuditReport) -> bool:
+def _has_delivery_counts(report: AuditReport) -> bool:
     told = report.details.get("violations")
     return bool(told and told["deliveries"])
 
 
-def findings(report: AuditReport) -> Iterator[Finding]:
+def list_findings(report: AuditReport) -> Iterator[Finding]:
     """Yield what is wrong or surprising, the worst first."""
-    yield from itertools.starmap(Finding, _notes(report))
+    yield from itertools.starmap(Finding, _list_notes(report))
 
 
-def _notes(report: AuditReport) -> Notes:
+def _list_notes(report: AuditReport) -> Notes:
     details = report.details
-    yield from _clock_findings(report)
-    yield from _lost_rows(report)
+    yield from _list_clock_findings(report)
+    yield from _list_lost_rows(report)
     if skew := details.get("clock_skew"):
-        yield from skew_text.skew_findings(skew, _WORDS.get(report.format, ("events",))[0])
+        yield from skew_text.skew_findings(skew, _FORMAT_NOUNS.get(report.format, ("events",))[0])
     if told := details.get("violations"):
-        yield from violations.findings(told)
+        yield from violations.list_findings(told)
     if heard := details.get("arrivals"):
-        yield from arrival_findings(heard, report.edges)
-    yield from _counted_details(details, _READING_NOTES)
-    yield from _inversions(report)
+        yield from list_arrival_findings(heard, report.edges)
+    yield from _list_counted_details(details, _READING_NOTES)
+    yield from _list_inversions(report)
     if report.missing_causes:
         ids = details.get("missing_ids")
         to = "" if ids is None else f" to {counted(ids, 'id')}"
@@ -233,31 +233,37 @@ def _notes(report: AuditReport) -> Notes:
     if report.redundant_edges and report.roots is not None:  # by clocks they are steps of members
         part = count_and_part(report.redundant_edges, report.edges)
         yield (
-            f"{part} of {report.edges:,} {_words(report)[2]} are implied by others",
+            f"{part} of {report.edges:,} {_get_nouns(report)[2]} are implied by others",
             "control information could leave them out",
         )
 
 
-def _counted_details(details: dict[str, Any], notes: dict[str, tuple[str, str, str]]) -> Notes:
+def _list_counted_details(details: dict[str, Any], notes: dict[str, tuple[str, str, str]]) -> Notes:
     for name, (one, what, advice) in notes.items():
         if count := details.get(name):
             yield f"{counted(count, one)} {what}", advice
 
 
-def _clock_findings(report: AuditReport) -> Notes:
+def _list_clock_findings(report: AuditReport) -> Notes:
     defects = report.clock_inconsistencies or []
     if defects:
-        shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
-        more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
+        shown = ", ".join(
+            _describe_inconsistency(defect) for defect in defects[:SHOWN_INCONSISTENCIES]
+        )
+        more = (
+            f" and {len(defects) - SHOWN_INCONSISTENCIES:,} more"
+            if len(defects) > SHOWN_INCONSISTENCIES
+            else ""
+        )
         yield (
             f"{counted(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
             "a restart, or several executions in one file (--delimiter)? pairs are not counted",
         )
-    yield from _counted_details(report.details, _CLOCK_NOTES)
+    yield from _list_counted_details(report.details, _CLOCK_NOTES)
     if hosts := report.details.get("unlogged_hosts"):
         entries = counted(report.details["unlogged_entries"], "clock entry", "clock entries")
-        shown = "; ".join(_place(place) for place in hosts[:SHOWN_DEFECTS])
-        rest = len(hosts) - SHOWN_DEFECTS
+        shown = "; ".join(_describe_place(place) for place in hosts[:SHOWN_INCONSISTENCIES])
+        rest = len(hosts) - SHOWN_INCONSISTENCIES
         more = f"; and {counted(rest, 'more host')}" if rest > 0 else ""
         yield (
             f"{entries} beyond the last event that the log has of a host: {shown}{more}",
@@ -266,7 +272,7 @@ def _clock_findings(report: AuditReport) -> Notes:
         )
 
 
-def _place(place: dict[str, Any]) -> str:
+def _describe_place(place: dict[str, Any]) -> str:
     """Say where a clock first counts more events of a host than are there."""
     where = [str(place["source"])] if place["source"] else []
     where += [f"line {place['line']}"] if place["line"] else [str(place["id"])]
@@ -277,7 +283,7 @@ def _place(place: dict[str, Any]) -> str:
     return f"{', '.join(where)}: {place['count']:,} of host {place['host']!r}{run}, {last}"
 
 
-def _lost_rows(report: AuditReport) -> Notes:
+def _list_lost_rows(report: AuditReport) -> Notes:
     details = report.details
     for note in sequence.notes(details):
         yield note, "gone by: each member's own numbers (--by seq)"
@@ -312,11 +318,11 @@ def _lost_rows(report: AuditReport) -> Notes:
     yield from time_text.suspicions(details)
 
 
-def _inversions(report: AuditReport) -> Notes:
+def _list_inversions(report: AuditReport) -> Notes:
     # Where members wrote their deliveries down, rows of several members were put together, file by
     # file as a rule: then a place in the file is no time, and each member's own rows are judged.
-    apart = _POSITIONS if _counts_deliveries(report) else ()
-    wrong = [(one, count) for one, count in _worst_first(report) if count and one not in apart]
+    apart = _POSITIONS if _has_delivery_counts(report) else ()
+    wrong = [(one, count) for one, count in _sort_inversions(report) if count and one not in apart]
     if wrong:
         order, count = wrong[0]
         compared = report.details["compared_edges"][order]
@@ -327,26 +333,26 @@ def _inversions(report: AuditReport) -> Notes:
         worst = report.details.get("worst_inversions", {}).get(order)
         named = f" ({worst['effect']} before its cause {worst['cause']})" if worst else ""
         yield (
-            f"{count_and_part(count, compared)} of {compared:,} {_words(report)[2]}{told} have the "
-            f"effect before its cause {_ORDER_MEANING[order]}, by up to "
-            f"{_largest(report, order)}{named}{also}",
+            f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}{told} have "
+            f"the effect before its cause {_ORDER_TEXT[order]}, by up to "
+            f"{_format_largest(report, order)}{named}{also}",
             "sorting does not mend it: `antecede order` puts every cause before its effects",
         )
 
 
-def _part_compared(report: AuditReport, order: str) -> str:
+def _format_part(report: AuditReport, order: str) -> str:
     """Return inversions and their part of the edges whose ends both tell; said where not all do."""
     compared = report.details["compared_edges"][order]
     part = count_and_part(report.inversions[order], compared)
     return part if compared == report.edges else f"{part} of {compared:,}"
 
 
-def _worst_first(report: AuditReport) -> list[tuple[str, int]]:
+def _sort_inversions(report: AuditReport) -> list[tuple[str, int]]:
     return sorted(report.inversions.items(), key=lambda pair: -pair[1])
 
 
-def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
-    _, members, edges = _words(report)
+def _list_counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
+    _, members, edges = _get_nouns(report)
     # By clocks the immediate dependencies have each event's own one before among them.
     steps = "program order included" if report.roots is None else ""
     shown = (
@@ -360,13 +366,13 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
     for name, value, note in shown:
         if value is not None:
             yield name, f"{value:,}", note
-    for name, label in _NOTED.items():
+    for name, label in _DETAIL_LABELS.items():
         if value := report.details.get(name):
             yield label, f"{value:,}", ""
     if heard := report.details.get("arrivals"):
-        yield from arrival_counts(heard)
+        yield from list_arrival_counts(heard)
     if told := report.details.get("violations"):
-        yield from violations.counts(told)
+        yield from violations.list_counts(told)
     if report.ordered_pairs is not None and report.concurrent_pairs is not None:
         total = report.ordered_pairs + report.concurrent_pairs
         for name, value in (
@@ -374,10 +380,10 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
             ("concurrent pairs", report.concurrent_pairs),
         ):
             yield name, f"{value:,}", f"{value / total:.1%}" if total else ""
-    yield from _estimates(report.details)
+    yield from _list_estimates(report.details)
 
 
-def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _list_estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield the estimates of pairs."""
     if CONFIDENCE_NAME in details:
         figures = [f"{details[name]:,}" for name in ESTIMATED]
@@ -388,23 +394,23 @@ def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "immediate dependencies", "unknown", "not counted where pairs are estimated"
 
 
-def _defect(defect: dict[str, object]) -> str:
+def _describe_inconsistency(defect: dict[str, object]) -> str:
     line = f", line {defect['line']}" if defect["line"] else ""
     return f"{defect['member']} at {defect['position']}{line}"
 
 
-def _largest(report: AuditReport, order: str) -> str:
+def _format_largest(report: AuditReport, order: str) -> str:
     value = report.details.get("max_inversions", {}).get(order)
     if value is None:
         return ""
     return counted(value, "place") if order in _POSITIONS else duration(value / 1e6)
 
 
-def _words(report: AuditReport) -> tuple[str, str, str]:
-    return _WORDS.get(report.format, ("events", "members", "edges"))
+def _get_nouns(report: AuditReport) -> tuple[str, str, str]:
+    return _FORMAT_NOUNS.get(report.format, ("events", "members", "edges"))
 
 
-def arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
+def list_arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
     """Yield (what, advice) on receivers whose arrivals contradict causes or each other."""
     if late := arrivals["edges_late_at_a_receiver"]:
         yield (
@@ -418,7 +424,7 @@ def arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
             "where arrivals at different receivers are compared",
             "compare times of one receiver only, or go by the sender's own numbers",
         )
-    if off := farthest(arrivals["offsets_ns"]):
+    if off := find_farthest(arrivals["offsets_ns"]):
         name, ahead = off
         where = "ahead of" if ahead > 0 else "behind"
         yield (
@@ -428,7 +434,7 @@ def arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
         )
 
 
-def arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def list_arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield rows of the table of counts."""
     yield "receivers", f"{arrivals['receivers']:,}", ""
     yield "receptions without a time", f"{arrivals['receipts_without_time']:,}", ""
@@ -440,7 +446,7 @@ def arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield f"  apart by, {shown}", duration(value / 1e6), ""
 
 
-def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
+def find_farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
     """Return the receiver farthest from the median receiver, and its offset; None for none.
 
     It is three times as far as any other, so there are at least three receivers.
@@ -450,7 +456,7 @@ def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
     middle = quantile(sorted(offsets_ns.values()), 0.5)
     apart = sorted((abs(value - middle), name) for name, value in offsets_ns.items())
     (second, _), (most, name) = apart[-2:]
-    return (name, offsets_ns[name] - middle) if most > STANDS_OUT * second else None
+    return (name, offsets_ns[name] - middle) if most > OUTLIER_FACTOR * second else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,4 +493,4 @@ class AuditReport:
 
     def summary(self) -> str:
         """Return the report for people: findings first, then the counts."""
-        return summary(self)
+        return format_summary(self)

@@ -24,15 +24,15 @@ def skew_findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tu
         what = (
             f"the clocks of {len(wrong):,} of {len(pairs):,} connected pairs of processes differ: "
             f"{count:,} {f'{one} lies' if count == 1 else f'{events} lie'} outside what the cause "
-            f"allows{_worst(skew.get('worst'))}"
+            f"allows{_describe_worst(skew.get('worst'))}"
         )
         if skew["consistent"]:
             yield (
-                f"{what}; {_shifts(skew)}",
+                f"{what}; {_describe_shifts(skew)}",
                 "time stamps stay as they are: order by cause, not by them",
             )
         else:
-            yield f"{what}; no constant shifts explain them all", _contradiction(skew)
+            yield f"{what}; no constant shifts explain them all", _describe_contradiction(skew)
     if count := skew["violations_within_a_process"]:
         yield (
             f"{count:,} {f'{one} stands' if count == 1 else f'{events} stand'} before a cause in "
@@ -41,7 +41,7 @@ def skew_findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tu
         )
 
 
-def pair_table(skew: Mapping[str, Any]) -> str | None:
+def format_pairs(skew: Mapping[str, Any]) -> str | None:
     """Return the pairs that need a shift, in a table; None if no two processes are connected."""
     pairs: Sequence[Mapping[str, Any]] = skew["pairs"]
     if not pairs:
@@ -53,9 +53,9 @@ def pair_table(skew: Mapping[str, Any]) -> str | None:
     rows = [
         (
             f"{pair['of']} against {pair['against']}",
-            "none" if pair["least_shift_ns"] is None else offset(pair["least_shift_ns"]),
-            offset(pair["lower_ns"]),
-            offset(pair["upper_ns"]),
+            "none" if pair["least_shift_ns"] is None else format_offset(pair["least_shift_ns"]),
+            format_offset(pair["lower_ns"]),
+            format_offset(pair["upper_ns"]),
             f"{pair['violations']:,} of {pair['edges']:,}",
         )
         for pair in chosen[:SHOWN_PAIRS]
@@ -66,7 +66,7 @@ def pair_table(skew: Mapping[str, Any]) -> str | None:
     return table(header, rows, indent="") + rest
 
 
-def offset(time_ns: int | None) -> str:
+def format_offset(time_ns: int | None) -> str:
     """Return a signed time with at most three digits after the point, as in "+65.441 ms"."""
     if time_ns is None:
         return "any"
@@ -76,25 +76,27 @@ def offset(time_ns: int | None) -> str:
     return f"{time_ns / size:+,.3f}".rstrip("0").rstrip(".") + f" {unit}"
 
 
-def _worst(worst: Mapping[str, Any] | None) -> str:
+def _describe_worst(worst: Mapping[str, Any] | None) -> str:
     if worst is None:
         return ""
     return (
-        f" (at worst {worst['effect']} of {worst['of']}, {offset(worst['early_ns'])[1:]} before "
-        f"its cause {worst['cause']} of {worst['against']})"
+        f" (at worst {worst['effect']} of {worst['of']}, {format_offset(worst['early_ns'])[1:]} "
+        f"before its cause {worst['cause']} of {worst['against']})"
     )
 
 
-def _shifts(skew: Mapping[str, Any]) -> str:
+def _describe_shifts(skew: Mapping[str, Any]) -> str:
     """Name the hosts whose clocks are wrong, by how much, within which bounds."""
     hosts = skew["hosts"]
     fewest = "the fewest that explain it" if skew["minimal"] else "not known to be the fewest"
     if len(hosts) > SHOWN_SHIFTS:
         return (
             f"shifts of {len(hosts):,} processes by at most "
-            f"{offset(abs(hosts[0]['shift_ns']))[1:]} explain them all ({fewest})"
+            f"{format_offset(abs(hosts[0]['shift_ns']))[1:]} explain them all ({fewest})"
         )
-    shown = ", ".join(f"{one['host']} by {offset(one['shift_ns'])}{_range(one)}" for one in hosts)
+    shown = ", ".join(
+        f"{one['host']} by {format_offset(one['shift_ns'])}{_describe_range(one)}" for one in hosts
+    )
     if not skew["minimal"]:
         return f"shifting {shown} explains all of it ({fewest})"
     if others := skew["other_choices"]:
@@ -103,22 +105,26 @@ def _shifts(skew: Mapping[str, Any]) -> str:
     return f"shifting {shown} explains all of it"
 
 
-def _range(host: Mapping[str, Any]) -> str:
+def _describe_range(host: Mapping[str, Any]) -> str:
     low, high = host["from_ns"], host["to_ns"]
     if low == high:
         return ""
     if high is None:
-        return f" or more (at least {offset(low)})" if low != host["shift_ns"] else " or more"
+        return (
+            f" or more (at least {format_offset(low)})" if low != host["shift_ns"] else " or more"
+        )
     if low is None:
-        return f" or less (at most {offset(high)})" if high != host["shift_ns"] else " or less"
-    return f" ({offset(low)} to {offset(high)})"
+        return (
+            f" or less (at most {format_offset(high)})" if high != host["shift_ns"] else " or less"
+        )
+    return f" ({format_offset(low)} to {format_offset(high)})"
 
 
-def _contradiction(skew: Mapping[str, Any]) -> str:
+def _describe_contradiction(skew: Mapping[str, Any]) -> str:
     bounds = skew["contradiction"]
     shown = [
         f"{bound['of']} {'at least' if bound['rule'] == STARTS else 'at most'} "
-        f"{offset(bound.get('least_ns', bound.get('most_ns')))} against {bound['against']} "
+        f"{format_offset(bound.get('least_ns', bound.get('most_ns')))} against {bound['against']} "
         f"({bound['child']})"
         for bound in bounds[:SHOWN_BOUNDS]
     ]

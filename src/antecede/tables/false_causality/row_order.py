@@ -1,7 +1,7 @@
-"""Rows of a member that are listed against their own times.
+"""Rows of a member that are out of order by their own timestamps.
 
-A member's knowledge goes by the order in which its rows are listed, never by their times: clocks
-step and files need not have times. A contradiction means that one of them is wrong.
+A member's knowledge follows the order of its rows in the file, never their timestamps: clocks step,
+and files need not have timestamps. A contradiction means that one of them is wrong.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from antecede.formatting import counted
 from antecede.tables.kernels import encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 TIMES = ("arrival", "send_time")
-"""Columns that may say when a row of a member happened, each compared with itself alone."""
-_PLACE = ("run", "member", "id", "source", "line", "file_order")
+"""Timestamps of a member's rows, each compared only with itself."""
+_PLACE_COLUMNS = ("run", "member", "id", "source", "line", "file_order")
 
 
-def steps_back(events: pa.Table) -> dict[str, dict[str, Any]]:
-    """Return, by column of times, the rows that are listed after a later row of their member.
+def find_out_of_order_rows(events: pa.Table) -> dict[str, dict[str, Any]]:
+    """Return, by time column, the rows after a row of their member with a later time.
 
-    Sends, receipts and deliveries are compared with the row before of their member and run that has
-    that time: `rows` counts them, `first` is the place of the first. {} without arrivals.
+    Sends, receipts and deliveries are compared with the previous row of their member and run that
+    has that time: `rows` counts them, `first` locates the first one. {} without arrivals.
     """
     if "kind" not in events.column_names or "member" not in events.column_names:
         return {}
@@ -41,16 +41,16 @@ def steps_back(events: pa.Table) -> dict[str, dict[str, Any]]:
     for name in TIMES:
         if name in rows.column_names:
             timed = rows.filter(rows[name].is_valid())
-            back = _back(timed, name)
+            back = _find_rows(timed, name)
             if len(back):
                 first = timed.slice(int(back[0]), 1).to_pylist()[0]
-                place = {column: first.get(column) for column in _PLACE}
+                place = {column: first.get(column) for column in _PLACE_COLUMNS}
                 found[name] = {"rows": len(back), "first": place}
     return found
 
 
-def _back(timed: pa.Table, name: str) -> Any:
-    """Return the rows whose time is before that of their member's row before [found]."""
+def _find_rows(timed: pa.Table, name: str) -> Any:
+    """Return the rows with a time before that of their member's previous row [found]."""
     members, who = encode_column(timed["member"])
     if "run" in timed.column_names:
         who = encode_column(timed["run"], nulls=True)[1] * len(members) + who
@@ -60,7 +60,7 @@ def _back(timed: pa.Table, name: str) -> Any:
     return np.sort(order[1:][back])
 
 
-def words(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+def describe_out_of_order_rows(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """Return the contradiction and the advice, or None."""
     for name, one in found.items():
         row, first = counted(one["rows"], "row"), one["first"]
@@ -69,16 +69,18 @@ def words(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
         where += [f"{first['id']} at {first['member']}"]
         where[-1] += f" of {first['run']}" if first["run"] else ""
         return (
-            f"{row} with an earlier {name} than the row of the same member listed before: "
+            f"{row} with an earlier {name} than the previous row of the same member: "
             f"the first is {', '.join(where)}",
-            "a member's rows go as listed, never by their times: if they were listed in another "
+            "a member's rows are taken in file order, never by their times: if the file has another "
             "order than they happened in, sort each member's rows and count again",
         )
     return None
 
 
-def merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Return `steps_back` of a trace from that of disjoint sets of its runs."""
+def merge_out_of_order_rows(
+    parts: Iterable[Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, Any]]:
+    """Return `find_out_of_order_rows` of a trace from those of disjoint sets of its runs."""
     given = list(parts)
     total = {}
     for name in TIMES:

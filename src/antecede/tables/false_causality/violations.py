@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.errors import InputError
-from antecede.tables.false_causality.executions import REPLY, Run
+from antecede.tables.false_causality.executions import REPLY, TraceRun
 from antecede.tables.false_causality.kernels.violations import (
     NEVER,
-    Copies,
-    Early,
-    early_by_causes,
-    early_by_vectors,
+    AddressedCopies,
+    Violations,
+    find_by_causes,
+    find_by_vectors,
 )
 from antecede.tables.false_causality.trace import runs_of
 from antecede.tables.kernels import Ints
@@ -39,10 +39,10 @@ VIOLATION_SCHEMA = pa.schema(_FIELDS)
 delivered; null when it never was."""
 
 
-class Found(NamedTuple):
+class RunViolations(NamedTuple):
     """The early deliveries of one run."""
 
-    run: Run
+    run: TraceRun
     checked: int  # deliveries that were looked at
     table: pa.Table  # as `VIOLATION_SCHEMA`
     partial: int = 0  # messages that did not come to all members that received anything
@@ -71,7 +71,7 @@ def found_in(
     addressed: Mapping[str, Collection[str]] | None = None,
     *,
     to_everybody: bool = False,
-) -> Iterator[Found]:
+) -> Iterator[RunViolations]:
     """Yield the early deliveries of each run, with the number that was looked at.
 
     `to_everybody`: every message is for every member of its run, wherever it came.
@@ -83,19 +83,23 @@ def found_in(
     for run in runs_of(events, None if declared else relation):
         if run.rows is None:
             continue
-        copies = _copies(run, _everything(run) if to_everybody else _pairs(run, addressed or {}))
+        copies = _list_copies(
+            run, _pair_all(run) if to_everybody else _pair_addressed(run, addressed or {})
+        )
         if declared:
-            if run.declared is None:
+            if run.declared_causes is None:
                 raise InputError("no column parents: nothing declares causes")
-            early = early_by_causes(run.declared, copies)
+            early = find_by_causes(run.declared_causes, copies)
         else:
-            assert run.steps is not None
-            early = early_by_vectors(run.rows, run.steps, run.sender, copies)
+            assert run.causal_order is not None
+            early = find_by_vectors(run.rows, run.causal_order, run.sender, copies)
         checked = int(np.count_nonzero(copies.place != NEVER))
-        yield Found(run, checked, _table(run, copies, early), _partial(run, copies))
+        yield RunViolations(
+            run, checked, _make_table(run, copies, early), _count_received_by_some(run, copies)
+        )
 
 
-def _partial(run: Run, copies: Copies) -> int:
+def _count_received_by_some(run: TraceRun, copies: AddressedCopies) -> int:
     """Count the messages of which some member that receives has no copy."""
     receivers = np.unique(copies.member)
     has = np.bincount(copies.message, minlength=len(run.ids))
@@ -103,26 +107,26 @@ def _partial(run: Run, copies: Copies) -> int:
     return int(np.count_nonzero(has < due))
 
 
-def _copies(run: Run, addressed: Ints) -> Copies:
+def _list_copies(run: TraceRun, addressed: Ints) -> AddressedCopies:
     """Return the copies of a run: delivered ones, those that only arrived, those addressed.
 
     `addressed` are pairs, member * messages + message.
     """
     rows = run.rows
     assert rows is not None
-    assert run.delivered is not None
-    foreign = ~rows.sends & (run.sender[rows.message] != rows.member)
+    assert run.is_checked is not None
+    foreign = ~rows.is_send & (run.sender[rows.message] != rows.member)
     pair = rows.member * len(run.ids) + rows.message
-    came = np.flatnonzero(foreign & run.delivered)
+    came = np.flatnonzero(foreign & run.is_checked)
     delivered, first = np.unique(pair[came], return_index=True)
     others = np.unique(np.r_[pair[foreign], addressed])
     others = np.setdiff1d(others, delivered, assume_unique=True)
     pairs = np.r_[delivered, others]
     place = np.r_[came[first], np.full(len(others), NEVER)]
-    return Copies(pairs % max(len(run.ids), 1), pairs // max(len(run.ids), 1), place)
+    return AddressedCopies(pairs % max(len(run.ids), 1), pairs // max(len(run.ids), 1), place)
 
 
-def _everything(run: Run) -> Ints:
+def _pair_all(run: TraceRun) -> Ints:
     """Return the pairs of every message with every member but its sender."""
     message = np.tile(np.arange(len(run.ids)), len(run.members))
     member = np.repeat(np.arange(len(run.members)), len(run.ids))
@@ -131,7 +135,7 @@ def _everything(run: Run) -> Ints:
     return found
 
 
-def _pairs(run: Run, addressed: Mapping[str, Collection[str]]) -> Ints:
+def _pair_addressed(run: TraceRun, addressed: Mapping[str, Collection[str]]) -> Ints:
     if not addressed:
         return np.zeros(0, np.int64)
     messages = {name: number for number, name in enumerate(run.ids)}
@@ -146,19 +150,19 @@ def _pairs(run: Run, addressed: Mapping[str, Collection[str]]) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def _table(run: Run, copies: Copies, early: Early) -> pa.Table:
+def _make_table(run: TraceRun, copies: AddressedCopies, violations: Violations) -> pa.Table:
     ids, members = np.asarray(run.ids, object), np.asarray(run.members, object)
     assert run.file_order is not None
-    place, missing = copies.place[early.copy], copies.place[early.cause]
+    place, missing = copies.place[violations.copy], copies.place[violations.cause]
     never = missing == NEVER
     order = run.file_order[np.where(never, 0, missing)] if len(missing) else missing
     return pa.table(
         [
             pa.array([run.name] * len(place), pa.string()),
-            pa.array(members[copies.member[early.copy]], pa.string()),
-            pa.array(ids[copies.message[early.copy]], pa.string()),
+            pa.array(members[copies.member[violations.copy]], pa.string()),
+            pa.array(ids[copies.message[violations.copy]], pa.string()),
             pa.array(run.file_order[place], pa.int64()),
-            pa.array(ids[copies.message[early.cause]], pa.string()),
+            pa.array(ids[copies.message[violations.cause]], pa.string()),
             pa.array(order, pa.int64(), mask=never),
         ],
         schema=VIOLATION_SCHEMA,

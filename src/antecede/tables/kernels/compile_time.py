@@ -13,11 +13,11 @@ from typing import Any
 from numba.core import event
 
 _event: Any = event  # its functions are not in the stubs
-LEAST_S = 0.05
+MIN_SHOWN_S = 0.05
 """Compile time below which `Spent.words` is empty."""
 
 
-class Spent:
+class BlockTime:
     """Duration of a block, split into compiling and working."""
 
     def __init__(self, listener: Any) -> None:
@@ -36,17 +36,17 @@ class Spent:
 
     def words(self) -> str:
         """Return a text to append to a duration; empty if nothing was compiled."""
-        if self.compiling_s < LEAST_S:
+        if self.compiling_s < MIN_SHOWN_S:
             return ""
         return f", and {self.compiling_s:.1f} s to compile the kernels, once"
 
 
 @contextmanager
-def timed() -> Iterator[Spent]:
+def timed() -> Iterator[BlockTime]:
     """Measure a block and its compile time; compiling counts in all threads, as in numba."""
     listener = _event.TimingListener()
     with _event.install_listener("numba:compile", listener):
-        spent = Spent(listener)
+        spent = BlockTime(listener)
         try:
             yield spent
         finally:

@@ -15,7 +15,7 @@ def add(tree, size, place, change):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def below(tree, place):  # type: ignore[no-untyped-def]
+def count_below(tree, place):  # type: ignore[no-untyped-def]
     """Return the count before an index."""
     found = 0
     node = place

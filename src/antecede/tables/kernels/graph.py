@@ -78,35 +78,35 @@ def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
     return Graph(start, np.ascontiguousarray(parent))
 
 
-def sort_causes_first(of: Graph) -> Ints:
+def sort_causes_first(graph: Graph) -> Ints:
     """Return all nodes, each after its parents, otherwise as early as in the input [n].
 
     Raise CycleError, which names rows, if there is no such order.
     """
-    order = _causes_first(of.start, of.parent)
-    if len(order) < of.nodes:
-        rows = one_cycle(of)
+    order = _sort_depth_first(graph.start, graph.parent)
+    if len(order) < graph.nodes:
+        rows = find_cycle(graph)
         raise CycleError(f"the causes of rows {rows} form a cycle")
     return order
 
 
-def nodes_on_cycles(of: Graph) -> Ints:
+def nodes_on_cycles(graph: Graph) -> Ints:
     """Return the number of each node's cycle, from 0, or -1 [n].
 
     Nodes that can reach each other share a number.
     """
-    if len(_causes_first(of.start, of.parent)) == of.nodes:
-        return np.full(of.nodes, -1, dtype=np.int64)
-    everywhere = np.ones(of.nodes, dtype=np.bool_)
-    component = strong_components(of.start[:-1], of.start[1:], of.parent, everywhere)
+    if len(_sort_depth_first(graph.start, graph.parent)) == graph.nodes:
+        return np.full(graph.nodes, -1, dtype=np.int64)
+    everywhere = np.ones(graph.nodes, dtype=np.bool_)
+    component = strong_components(graph.start[:-1], graph.start[1:], graph.parent, everywhere)
     big = np.bincount(component, minlength=1) > 1
     number = np.cumsum(big) - 1
     return np.where(big[component], number[component], -1)
 
 
-def one_cycle(of: Graph) -> list[int]:
+def find_cycle(graph: Graph) -> list[int]:
     """Return the nodes of one cycle, each a parent of the previous one; [] without cycles."""
-    component = nodes_on_cycles(of)
+    component = nodes_on_cycles(graph)
     inside = np.flatnonzero(component >= 0)
     if not len(inside):
         return []
@@ -115,13 +115,13 @@ def one_cycle(of: Graph) -> list[int]:
     while node not in seen:
         seen[node] = len(path)
         path.append(node)
-        parents = of.parent[of.start[node] : of.start[node + 1]]
+        parents = graph.parent[graph.start[node] : graph.start[node + 1]]
         node = int(parents[component[parents] == component[node]][0])
     return path[seen[node] :]
 
 
 @njit
-def _causes_first(start: Ints, parent: Ints) -> Ints:
+def _sort_depth_first(start: Ints, parent: Ints) -> Ints:
     """Search depth first from each node in turn; nodes behind a cycle are left out."""
     n = len(start) - 1
     order = np.empty(n, np.int64)

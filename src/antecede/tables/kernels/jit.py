@@ -43,7 +43,7 @@ def njit(function: Callable[P, R]) -> Callable[P, R]:
 
     Callees must be decorated too; they may be in any file of this package.
     """
-    return _compiled(function, cached=True)
+    return _compile(function, use_cache=True)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
@@ -51,7 +51,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
     Inner loops take twice as long without it. Cached with its callers.
     """
-    return _compiled(function, forceinline=True)
+    return _compile(function, forceinline=True)
 
 
 def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
@@ -61,17 +61,17 @@ def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
     Neither the function nor its helpers (`inlined_lent`) may create or return an array. Functions
     compiled earlier by `njit` may.
     """
-    return _compiled(function, cached=True, _nrt=False)
+    return _compile(function, use_cache=True, _nrt=False)
 
 
 def inlined_lent(function: Callable[P, R]) -> Callable[P, R]:
     """Compile like `inlined`, for kernels under `njit_lent`."""
-    return _compiled(function, forceinline=True, _nrt=False)
+    return _compile(function, forceinline=True, _nrt=False)
 
 
-def _compiled(function: Callable[P, R], cached: bool = False, **options: bool) -> Callable[P, R]:
+def _compile(function: Callable[P, R], use_cache: bool = False, **options: bool) -> Callable[P, R]:
     made = _numba_njit(nogil=True, **options)(function)
-    if cached and cache_folder() is not None:
+    if use_cache and cache_folder() is not None:
         _enable_cache(made)
     return cast("Callable[P, R]", made)
 
@@ -80,9 +80,9 @@ def _compiled(function: Callable[P, R], cached: bool = False, **options: bool) -
 def cache_folder() -> str | None:
     """Return the folder for machine code of exactly these sources; None without a writable one."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for name, source in sorted(_sources(importlib.resources.files("antecede"))):
+    for name, source in sorted(_read_sources(importlib.resources.files("antecede"))):
         digest.update(name.encode() + b"\0" + source)
-    for base in _base_folders():
+    for base in _list_base_folders():
         folder = base / f"kernels-{digest.hexdigest()[:16]}"
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def first_on_machine(what: str) -> Iterator[bool]:
     if done is None or done.exists():
         yield False
         return
-    with _locked(done.with_suffix(".lock")) as locked:
+    with _lock_file(done.with_suffix(".lock")) as locked:
         first = locked and not done.exists()
         yield first
         if first:
@@ -114,7 +114,7 @@ def first_on_machine(what: str) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[bool]:
+def _lock_file(path: Path) -> Iterator[bool]:
     """Hold the lock of a file, at most until the process ends; yield False without locks."""
     with contextlib.ExitStack() as stack:
         try:
@@ -127,18 +127,18 @@ def _locked(path: Path) -> Iterator[bool]:
             yield True
 
 
-def _sources(folder: Any, path: str = "", within: bool = False) -> Iterator[tuple[str, bytes]]:
+def _read_sources(folder: Any, path: str = "", within: bool = False) -> Iterator[tuple[str, bytes]]:
     """Yield names and bytes of files that can contain compiled code, also in a zip file."""
     for entry in folder.iterdir():
         place = f"{path}{entry.name}"
         if entry.is_dir():
             found = entry.name in ("kernels", "compiled") or place == "tables/order/stream"
-            yield from _sources(entry, f"{place}/", within or found)
+            yield from _read_sources(entry, f"{place}/", within or found)
         elif within and entry.name.endswith(".py"):
             yield place, entry.read_bytes()
 
 
-def _base_folders() -> list[Path]:
+def _list_base_folders() -> list[Path]:
     """Return the candidates for cache folders, the best first."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
@@ -147,10 +147,13 @@ def _base_folders() -> list[Path]:
         return [Path(os.environ["LOCALAPPDATA"]) / "antecede"]
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     spark = filter(None, os.environ.get("SPARK_LOCAL_DIRS", "").split(","))
-    return [Path(home) / "antecede", *(Path(each) / "antecede" for each in spark if _ours(each))]
+    return [
+        Path(home) / "antecede",
+        *(Path(each) / "antecede" for each in spark if _is_trusted(each)),
+    ]
 
 
-def _ours(folder: str) -> bool:
+def _is_trusted(folder: str) -> bool:
     with contextlib.suppress(OSError, AttributeError):
         found = os.stat(folder)
         return found.st_uid == os.getuid() and not found.st_mode & 0o022

@@ -33,31 +33,31 @@ class PairCounts(NamedTuple):
     redundant: Bools  # [edges] implied by other edges
 
 
-def pair_counts(of: Graph, words: int | None = None) -> PairCounts:
+def count_pairs(graph: Graph, words: int | None = None) -> PairCounts:
     """Count pairs and find redundant edges; `words` is the width of a block (for tests).
 
     Raise CycleError if the graph has a cycle.
     """
-    n = of.nodes
-    order = sort_causes_first(of)
+    n = graph.nodes
+    order = sort_causes_first(graph)
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
-    child = of.child()
+    child = graph.child()
     # In the new numbering every parent precedes its child.
-    inner = build_graph(n, rank[child], rank[of.parent])
-    redundant = np.zeros(len(of.parent), dtype=np.bool_)
-    if np.diff(of.start).max(initial=0) <= 1:
-        ordered = int(_depth_sum(inner.start, inner.parent))
+    inner = build_graph(n, rank[child], rank[graph.parent])
+    redundant = np.zeros(len(graph.parent), dtype=np.bool_)
+    if np.diff(graph.start).max(initial=0) <= 1:
+        ordered = int(_sum_depths(inner.start, inner.parent))
     else:
         width = words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * n))))
-        ordered, implied = _closure(inner.start, inner.parent, width)
-        there = np.lexsort((rank[of.parent], rank[child]))  # edges in the order of `inner`
+        ordered, implied = _count_closure(inner.start, inner.parent, width)
+        there = np.lexsort((rank[graph.parent], rank[child]))  # edges in the order of `inner`
         redundant[there] = implied
     return PairCounts(int(ordered), n * (n - 1) // 2 - int(ordered), redundant)
 
 
 @njit
-def _depth_sum(start: Ints, parent: Ints) -> int:
+def _sum_depths(start: Ints, parent: Ints) -> int:
     n = len(start) - 1
     depth = np.zeros(n, np.int64)
     total = 0
@@ -69,7 +69,7 @@ def _depth_sum(start: Ints, parent: Ints) -> int:
 
 
 @njit
-def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
+def _count_closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
     """Count the bits of the closure block by block, and mark implied edges."""
     n = len(start) - 1
     implied = np.zeros(len(parent), np.bool_)
@@ -87,18 +87,20 @@ def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
                     for word in range(words):
                         row[word] |= past[above, word]
             if last - first > 1:
-                _mark(parent, first, last, low, row, implied)
+                _mark_implied(parent, first, last, low, row, implied)
             for edge in range(first, last):
                 column = parent[edge] - low
                 if 0 <= column < 64 * words:
                     row[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
-            size[node] = _size(parent, first, last, low, row, size)
+            size[node] = _count_past(parent, first, last, low, row, size)
             total += size[node]
     return total, implied
 
 
 @njit
-def _mark(parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools) -> None:
+def _mark_implied(
+    parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools
+) -> None:
     """Mark the edges of one node whose parent is in the past of another of its parents.
 
     `row` is the union of the parents' pasts, without the parents themselves.
@@ -111,7 +113,7 @@ def _mark(parent: Ints, first: int, last: int, low: int, row: Words, implied: Bo
 
 
 @njit
-def _size(parent: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
+def _count_past(parent: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
     """Count the bits of a row; with one parent: the parent's count and the parent itself."""
     if last == first:
         return 0

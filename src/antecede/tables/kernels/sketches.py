@@ -13,9 +13,9 @@ The interval. Estimates of overlapping pasts depend on each other in an unknown 
 true value times a variable of one known distribution, (ranks - 1) / Gamma(ranks). Whatever the
 dependence, a sum of such variables is at most as spread, in convex order, as if all were equal
 (Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). So no quantile of the sum is beyond the
-expected shortfall of that distribution; both tails have closed forms (`factors`). The interval
-therefore holds with at least the stated confidence, over the draw of the ranks, for every graph and
-size. It is about 1.2 times as wide as a normal approximation for equal pasts, and wider than
+expected shortfall of that distribution; both tails have closed forms (`compute_factors`). The
+interval therefore holds with at least the stated confidence, over the draw of the ranks, for every
+graph and size. It is about 1.2 times as wide as a normal approximation for equal pasts, and wider than
 necessary for others.
 
 Ranks are hashes of an event's key, a seed and the rank's number: the order of rows does not matter.
@@ -76,8 +76,8 @@ class _Plan(NamedTuple):
     slots: int
 
 
-def estimated_pairs(
-    of: Graph,
+def estimate_pairs(
+    graph: Graph,
     key: Ints,
     *,
     ranks: int = RANKS,
@@ -89,10 +89,10 @@ def estimated_pairs(
     `key` [nodes]: distinct numbers from which ranks are drawn; `width`: ranks of a block (for
     tests). Raise CycleError if the graph has a cycle.
     """
-    exact, found, least, most = past_sums(of, key, ranks=ranks, seed=seed, width=width)
+    exact, found, least, most = sum_pasts(graph, key, ranks=ranks, seed=seed, width=width)
     if not found:
         return PairEstimate(exact, exact, exact, CONFIDENCE)
-    below, above = factors(ranks)
+    below, above = compute_factors(ranks)
     low, high = exact + math.floor(found * below), exact + math.ceil(found * above)
     # An end beyond the certain bounds is wrong: use the certain bound instead.
     low = max(least, low) if low <= most else least
@@ -100,15 +100,17 @@ def estimated_pairs(
     return PairEstimate(min(max(exact + round(found), low), high), low, high, CONFIDENCE)
 
 
-def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None = None) -> PastSums:
-    """Return the parts of `estimated_pairs`; raise CycleError if the graph has a cycle."""
-    n = of.nodes
-    order = sort_causes_first(of)
+def sum_pasts(
+    graph: Graph, key: Ints, *, ranks: int, seed: int, width: int | None = None
+) -> PastSums:
+    """Return the parts of `estimate_pairs`; raise CycleError if the graph has a cycle."""
+    n = graph.nodes
+    order = sort_causes_first(graph)
     place = np.empty(n, dtype=np.int64)
     place[order] = np.arange(n)
-    inner = build_graph(n, place[of.child()], place[of.parent])
-    touched = int(np.count_nonzero(_touched(inner)))
-    plan = _Plan(*_planned(inner.start, inner.parent, touched))
+    inner = build_graph(n, place[graph.child()], place[graph.parent])
+    touched = int(np.count_nonzero(_mask_connected(inner)))
+    plan = _Plan(*_make_plan(inner.start, inner.parent, touched))
     exact = int(plan.offset.sum())
     least, most = int(plan.least.sum()), min(int(plan.most.sum()), touched * (touched - 1) // 2)
     estimated = plan.base == np.arange(n)
@@ -116,7 +118,7 @@ def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None 
         return PastSums(exact, 0.0, exact, exact)
     wide = width or int(min(MAX_WIDTH, ranks, max(1, MAX_BYTES // (8 * max(plan.slots, 1)))))
     drawn = np.ascontiguousarray(key[order]).view(np.uint64)
-    total = _sketched(
+    total = _sum_sketches(
         *inner, plan.slot, estimated, drawn, np.uint64(seed), ranks, wide, max(plan.slots, 1)
     )
     weight = np.bincount(plan.base[plan.base >= 0], minlength=n)[estimated]
@@ -124,17 +126,17 @@ def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None 
     return PastSums(exact, found, least, most)
 
 
-def steps_needed(of: Graph) -> int:
+def steps_needed(graph: Graph) -> int:
     """Return edges times events / 64, the cost of exact counts; 0 if each event has one cause.
 
     Events without causes and effects do not count.
     """
-    if np.diff(of.start).max(initial=0) <= 1:
+    if np.diff(graph.start).max(initial=0) <= 1:
         return 0
-    return len(of.parent) * (int(np.count_nonzero(_touched(of))) // 64 + 1)
+    return len(graph.parent) * (int(np.count_nonzero(_mask_connected(graph))) // 64 + 1)
 
 
-def factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def compute_factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the factors of an estimate for the ends of its interval.
 
     With X = (ranks - 1) / Gamma(ranks) and tail = (1 - confidence) / 2, these are 1 / E[X | X in
@@ -167,14 +169,14 @@ def _poisson(count: int, mean: float) -> float:
     return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
 
 
-def _touched(of: Graph) -> Bools:
-    touched = np.diff(of.start) > 0
-    touched[of.parent] = True
+def _mask_connected(graph: Graph) -> Bools:
+    touched = np.diff(graph.start) > 0
+    touched[graph.parent] = True
     return touched
 
 
 @njit
-def _planned(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
+def _make_plan(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
     """Return the fields of `_Plan`; `nodes`: the number of nodes with an edge."""
     n = len(start) - 1
     offset, base = np.zeros(n, np.int64), np.full(n, -1, np.int64)
@@ -220,7 +222,7 @@ def _planned(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, I
 
 
 @njit
-def _mixed(word: np.uint64) -> np.uint64:
+def _mix(word: np.uint64) -> np.uint64:
     """Scramble a word: the last step of SplitMix64 (Steele, Lea and Flood 2014)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -240,7 +242,7 @@ def _exponential(word: np.uint64) -> float:
 
 
 @njit
-def _sketched(
+def _sum_sketches(
     start: Ints,
     parent: Ints,
     slot: Ints,
@@ -257,7 +259,7 @@ def _sketched(
     rows = np.empty((slots, width), np.uint64)
     row = np.empty(width, np.uint64)
     step = np.uint64(0x9E3779B97F4A7C15)
-    salt = _mixed(seed + step)
+    salt = _mix(seed + step)
     for low in range(0, ranks, width):
         wide = min(width, ranks - low)
         for node in range(n):
@@ -272,9 +274,9 @@ def _sketched(
                 for rank in range(wide):
                     total[node] += _exponential(row[rank])
             if slot[node] >= 0:
-                own = _mixed(np.uint64(key[node]) ^ salt)
+                own = _mix(np.uint64(key[node]) ^ salt)
                 mine = rows[slot[node]]
                 for rank in range(wide):
-                    drawn = _mixed(own + np.uint64(low + rank + 1) * step)
+                    drawn = _mix(own + np.uint64(low + rank + 1) * step)
                     mine[rank] = min(row[rank], drawn)
     return total

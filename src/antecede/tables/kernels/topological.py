@@ -33,13 +33,13 @@ def causes_first(offsets: Ints, causes: Ints, alive: Bools) -> tuple[Ints, Bools
     Rows on a cycle are left out; rows that only depend on one are not. The order among unrelated
     rows is unspecified. O(n + edges) time and memory.
     """
-    order = topological(offsets, causes, alive)
+    order = sort_topologically(offsets, causes, alive)
     on_cycle = np.zeros(len(alive), dtype=np.bool_)
     if len(order) < np.count_nonzero(alive):
         stuck = alive.copy()
         stuck[order] = False
         on_cycle = cycles(offsets, causes, stuck)
-        order = topological(offsets, causes, alive & ~on_cycle)
+        order = sort_topologically(offsets, causes, alive & ~on_cycle)
     return order, on_cycle
 
 
@@ -50,7 +50,7 @@ def by_release(order: Ints, released: Ints, depth: Ints, rank: Ints) -> Ints:
 
 
 @njit
-def topological(offsets: Ints, causes: Ints, alive: Bools) -> Ints:
+def sort_topologically(offsets: Ints, causes: Ints, alive: Bools) -> Ints:
     """Return the rows that do not depend on a cycle, causes before effects (Kahn's algorithm)."""
     n = len(alive)
     waiting = np.zeros(n, np.int64)

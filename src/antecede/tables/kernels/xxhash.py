@@ -28,7 +28,7 @@ def _rotl(x: np.uint64, by: int) -> np.uint64:
 
 
 @njit
-def _mixed(h: np.uint64) -> np.uint64:
+def _mix(h: np.uint64) -> np.uint64:
     h ^= h >> np.uint64(33)
     h *= P2
     h ^= h >> np.uint64(29)
@@ -42,7 +42,7 @@ def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @njit
-def _word(data: ByteArray, at: int, size: int) -> np.uint64:
+def _read_word(data: ByteArray, at: int, size: int) -> np.uint64:
     word = np.uint64(0)
     for k in range(size):
         word |= np.uint64(data[at + k]) << np.uint64(8 * k)
@@ -56,7 +56,7 @@ def hash_ints(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) -
         if valid[row]:
             low = values[row] & np.uint64(0xFFFFFFFF)
             one = (h[row] + P5 + np.uint64(4)) ^ (low * P1)
-            h[row] = _mixed(_rotl(one, 23) * P2 + P3)
+            h[row] = _mix(_rotl(one, 23) * P2 + P3)
 
 
 @njit
@@ -65,7 +65,7 @@ def hash_longs(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) 
     for row in range(len(h)):
         if valid[row]:
             one = (h[row] + P5 + np.uint64(8)) ^ _round(np.uint64(0), values[row])
-            h[row] = _mixed(_rotl(one, 27) * P1 + P4)
+            h[row] = _mix(_rotl(one, 27) * P1 + P4)
 
 
 @njit
@@ -82,10 +82,10 @@ def _hash(data: ByteArray, at: int, end: int, seed: np.uint64) -> np.uint64:
     if end - at >= 32:
         a, b, c, d = seed + P1 + P2, seed + P2, seed, seed - P1
         while end - at >= 32:
-            a = _round(a, _word(data, at, 8))
-            b = _round(b, _word(data, at + 8, 8))
-            c = _round(c, _word(data, at + 16, 8))
-            d = _round(d, _word(data, at + 24, 8))
+            a = _round(a, _read_word(data, at, 8))
+            b = _round(b, _read_word(data, at + 8, 8))
+            c = _round(c, _read_word(data, at + 16, 8))
+            d = _round(d, _read_word(data, at + 24, 8))
             at += 32
         h = _rotl(a, 1) + _rotl(b, 7) + _rotl(c, 12) + _rotl(d, 18)
         for lane in (a, b, c, d):
@@ -94,12 +94,12 @@ def _hash(data: ByteArray, at: int, end: int, seed: np.uint64) -> np.uint64:
         h = seed + P5
     h += size
     while end - at >= 8:
-        h = _rotl(h ^ _round(np.uint64(0), _word(data, at, 8)), 27) * P1 + P4
+        h = _rotl(h ^ _round(np.uint64(0), _read_word(data, at, 8)), 27) * P1 + P4
         at += 8
     if end - at >= 4:
-        h = _rotl(h ^ (_word(data, at, 4) * P1), 23) * P2 + P3
+        h = _rotl(h ^ (_read_word(data, at, 4) * P1), 23) * P2 + P3
         at += 4
     while at < end:
         h = _rotl(h ^ (np.uint64(data[at]) * P5), 11) * P1
         at += 1
-    return _mixed(h)
+    return _mix(h)

@@ -20,7 +20,7 @@ import pyarrow
 from antecede.tables.kernels import encode_column
 
 Array = np.ndarray[Any, Any]
-TYPES: Final = {
+TYPE_NAMES: Final = {
     "uint8": "u8",
     "int32": "i32",
     "uint32": "u32",
@@ -30,12 +30,12 @@ TYPES: Final = {
 _ALIGNED: Final = 8
 
 
-def packed(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+def pack_block(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Return one block. `meta`: what JSON can hold; `arrays`: of the types in `TYPES`."""
     sections, at, where = list[bytes](), 0, {}
     for name, array in arrays.items():
         body = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-        where[name] = [TYPES[array.dtype.name], at, len(array)]
+        where[name] = [TYPE_NAMES[array.dtype.name], at, len(array)]
         padded = body.tobytes() + bytes(-body.nbytes % _ALIGNED)
         sections.append(padded)
         at += len(padded)
@@ -44,13 +44,13 @@ def packed(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     return b"".join([len(header).to_bytes(4, "little"), header, *sections])
 
 
-def texts(name: str, column: Any) -> dict[str, Array]:
+def encode_texts(name: str, column: Any) -> dict[str, Array]:
     """Return a column of texts as the three arrays that the module describes; null is none."""
     values, codes = encode_column(column.cast(pyarrow.string()))
-    return {name: codes.astype(np.int32), **dictionary(name, values)}
+    return {name: codes.astype(np.int32), **encode_dictionary(name, values)}
 
 
-def dictionary(name: str, values: Sequence[str]) -> dict[str, Array]:
+def encode_dictionary(name: str, values: Sequence[str]) -> dict[str, Array]:
     """Return texts without a column that names them by number."""
     encoded = [value.encode() for value in values]
     return {

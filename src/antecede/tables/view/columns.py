@@ -20,7 +20,7 @@ TIMES: Final = ("send_time", "arrival", "start_time", "commit_time", "author_tim
 """Columns that can be an axis."""
 OF_ARRIVALS: Final = ("arrival", "send_time", "start_time", "commit_time", "author_time")
 OF_OTHERS: Final = ("send_time", "start_time", "arrival", "commit_time", "author_time")
-FAR: Final = 2**62  # ns of an axis at most, 146 years: differences must fit into 64 bits
+MAX_SPAN_NS: Final = 2**62  # ns of an axis at most, 146 years: differences must fit into 64 bits
 
 
 class Times(NamedTuple):
@@ -28,23 +28,23 @@ class Times(NamedTuple):
 
     name: str
     base: int
-    after: Ints
+    offset_ns: Ints
     known: Bools
-    far: int  # rows whose time is farther from the base than `FAR`: not known here
+    far_count: int  # rows whose time is farther from the base than `FAR`: not known here
 
     def to_floats(self) -> npt.NDArray[np.float64]:
         """Return ns behind the base, exact below 2**53 (104 days); not a number where unknown."""
-        return np.where(self.known, self.after.astype(np.float64), np.nan)
+        return np.where(self.known, self.offset_ns.astype(np.float64), np.nan)
 
-    def notes(self) -> list[str]:
+    def describe_far(self) -> list[str]:
         """Return a sentence on times that are too far, if there are any."""
-        if not self.far:
+        if not self.far_count:
             return []
-        lost = counted(self.far, "time")
+        lost = counted(self.far_count, "time")
         return [f"{lost} more than 146 years from the earliest: taken as unknown"]
 
 
-def event_time(events: pyarrow.Table) -> Any:
+def compute_event_time(events: pyarrow.Table) -> Any:
     """Return the time of each event (arrival, else sending or begin), int64 ns or null."""
     arrived = pc.is_in(events["kind"], pa.array([RECEIVE, DELIVER]))
     of_arrivals = pc.coalesce(*(events[name] for name in OF_ARRIVALS))
@@ -52,7 +52,7 @@ def event_time(events: pyarrow.Table) -> Any:
     return pc.if_else(arrived, of_arrivals, of_others)
 
 
-def times(name: str, column: Any, base: int | None = None) -> Times | None:
+def read_times(name: str, column: Any, base: int | None = None) -> Times | None:
     """Return a column of ns behind `base` (None: the earliest); None where no row has one."""
     if column.null_count == len(column):
         return None
@@ -61,22 +61,22 @@ def times(name: str, column: Any, base: int | None = None) -> Times | None:
     known = np.asarray(column.is_valid().to_numpy(), np.bool_)
     # Unsigned, so exact over all 64 bits.
     apart = values.astype(np.uint64) - np.array(base, np.int64).astype(np.uint64)
-    within = known & (apart < FAR)
+    within = known & (apart < MAX_SPAN_NS)
     after = np.where(within, apart, 0).astype(np.int64)
     return Times(name, base, after, within, int(np.count_nonzero(known & ~within)))
 
 
-def axes(events: pyarrow.Table, base: int | None = None) -> list[Times]:
+def list_axes(events: pyarrow.Table, base: int | None = None) -> list[Times]:
     """Return the times that can be an axis, that of the event first; this one behind `base`."""
-    found = [times("event_time", event_time(events), base)]
-    told = (times(name, events[name]) for name in TIMES)
+    found = [read_times("event_time", compute_event_time(events), base)]
+    told = (read_times(name, events[name]) for name in TIMES)
     several = [one for one in told if one is not None]
     if len(several) > 1:
         found += several
     return [one for one in found if one is not None]
 
 
-def joined(column: Any) -> Any:
+def join_lists(column: Any) -> Any:
     """Return lists of texts as one text each; null where a list is empty or null."""
     if isinstance(column, pyarrow.ChunkedArray):
         column = column.combine_chunks()

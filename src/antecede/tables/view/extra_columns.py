@@ -9,13 +9,13 @@ import pyarrow.compute
 
 from antecede.formatting import counted
 from antecede.tables.kernels import Ints
-from antecede.tables.view.binary_block import Array, texts
+from antecede.tables.view.binary_block import Array, encode_texts
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-MOST_COLUMNS: Final = 40
-LONGEST: Final = 1000  # characters of a cell
-MOST_BYTES: Final = 64 << 20  # of all texts of a page
+MAX_COLUMNS: Final = 40
+MAX_CELL_LENGTH: Final = 1000  # characters of a cell
+MAX_BYTES: Final = 64 << 20  # of all texts of a page
 
 
 def as_text(column: Any) -> Any:
@@ -25,20 +25,20 @@ def as_text(column: Any) -> Any:
         plain = column.cast(column.type.value_type)
     binary = pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)
     if binary or pa.types.is_nested(plain.type):
-        values = (_said(value) for value in plain.to_pylist())
+        values = (_format_cell(value) for value in plain.to_pylist())
         plain = pa.chunked_array([pa.array(values, pa.string())])
     try:
         found = plain.cast(pa.string())
     except pa.ArrowException:
-        found = pa.chunked_array([pa.array(map(_said, plain.to_pylist()), pa.string())])
-    long = pc.fill_null(pc.greater(pc.utf8_length(found), LONGEST), False)
+        found = pa.chunked_array([pa.array(map(_format_cell, plain.to_pylist()), pa.string())])
+    long = pc.fill_null(pc.greater(pc.utf8_length(found), MAX_CELL_LENGTH), False)
     if not pc.any(long).as_py():
         return found
-    cut = pc.utf8_slice_codeunits(found, 0, LONGEST - 3)
+    cut = pc.utf8_slice_codeunits(found, 0, MAX_CELL_LENGTH - 3)
     return pc.if_else(long, pc.binary_join_element_wise(cut, "...", ""), found)
 
 
-def _said(value: Any) -> str | None:
+def _format_cell(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, list):  # as Spark writes it
@@ -46,8 +46,8 @@ def _said(value: Any) -> str | None:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def column_arrays(
-    own: pyarrow.Table, rows: Ints, notes: list[str]
+def build_column_arrays(
+    extra: pyarrow.Table, rows: Ints, notes: list[str]
 ) -> tuple[list[str], dict[str, Array]]:
     """Return names of the further columns, and arrays "own.0", "own.1", ... of these rows.
 
@@ -56,12 +56,12 @@ def column_arrays(
     names: list[str] = []
     arrays: dict[str, Array] = {}
     size = 0
-    chosen = own.take(pa.array(rows))
-    for name in own.column_names:
-        made = texts(f"own.{len(names)}", as_text(chosen[name]))
+    chosen = extra.take(pa.array(rows))
+    for name in extra.column_names:
+        made = encode_texts(f"own.{len(names)}", as_text(chosen[name]))
         size += sum(one.nbytes for one in made.values())
-        if len(names) == MOST_COLUMNS or size > MOST_BYTES:
-            left = counted(len(own.column_names) - len(names), "column")
+        if len(names) == MAX_COLUMNS or size > MAX_BYTES:
+            left = counted(len(extra.column_names) - len(names), "column")
             notes.append(f"{left} of the table left out: {name} and what follows it")
             break
         names.append(name)

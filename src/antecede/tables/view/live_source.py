@@ -47,17 +47,17 @@ class Followed:
         read: Callable[[], Trace],
         *,
         by: str | None = None,
-        around: str | None = None,
+        focus: str | None = None,
         run: str | None = None,
-        most: int = LARGEST,
+        max_events: int = LARGEST,
         grows: bool = True,
     ) -> None:
         self.title, self.grows = title, grows
         self._paths, self._read = [Path(path) for path in paths], read
-        self._by, self._most = by, most
-        self._around, self._run = around, run
+        self._by, self._max_events = by, max_events
+        self._focus, self._run = focus, run
         self._lock = threading.Lock()
-        self._made: tuple[str, bytes] | None = None
+        self._cached: tuple[str, bytes] | None = None
 
     def version(self) -> str:
         """Return a digest of names, sizes and times of all files."""
@@ -78,27 +78,27 @@ class Followed:
                 found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
         return found.hexdigest()
 
-    def block(self, asked: Mapping[str, str]) -> bytes:
+    def block(self, query: Mapping[str, str]) -> bytes:
         """Return the picture of the trace, as it could last be read."""
         with self._lock:
             now = self.version()
-            if self._made is not None and self._made[0] == now:
-                return self._made[1]
+            if self._cached is not None and self._cached[0] == now:
+                return self._cached[1]
             try:
                 trace, around = self._read(), None
-                if self._around is not None:
-                    around = event_named(trace.events, self._around, self._run)
+                if self._focus is not None:
+                    around = event_named(trace.events, self._focus, self._run)
                 made = picture(
                     trace,
                     title=self.title,
                     by=self._by,
                     around=around,
-                    most=self._most,
+                    most=self._max_events,
                     latest=self.grows,
                 ).packed()
             except AntecedeError:
-                if self._made is None:
+                if self._cached is None:
                     raise
-                return self._made[1]
-            self._made = now, made
+                return self._cached[1]
+            self._cached = now, made
             return made

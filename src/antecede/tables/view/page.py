@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from antecede.core.pages import as_title, filled, joined, read_asset
-from antecede.tables.view.render_model import Picture
+from antecede.tables.view.render_model import RenderModel
 
 MODULES: Final = (
     "data.js",
@@ -34,32 +34,32 @@ MODULES: Final = (
 """Each imports only from those before it."""
 
 
-def render_page(shown: Picture) -> str:
+def render_page(model: RenderModel) -> str:
     """Return the file of a picture."""
-    data = base64.b64encode(zlib.compress(shown.packed(), 6)).decode("ascii")
-    return _filled(str(shown.meta["title"]), data, "'none'", "", "")
+    data = base64.b64encode(zlib.compress(model.packed(), 6)).decode("ascii")
+    return _fill_page(str(model.meta["title"]), data, "'none'", "", "")
 
 
 def render_served_page(title: str, source: str, *, grows: bool = False) -> str:
     """Return a page that asks its server, at the path `source`, for data (`grows`: repeatedly)."""
-    return _filled(title, "", "'self'", source, "yes" if grows else "")
+    return _fill_page(title, "", "'self'", source, "yes" if grows else "")
 
 
-def _filled(title: str, data: str, connect: str, source: str, grows: str) -> str:
+def _fill_page(title: str, data: str, connect: str, source: str, grows: str) -> str:
     parts = {
         "TITLE": as_title(title),
         "DATA": data,
         "SOURCE": html.escape(source),
         "GROWS": grows,
     }
-    return filled(_read("page.html"), code(), _read("page.css"), connect, parts)
+    return filled(_read_asset("page.html"), join_modules(), _read_asset("page.css"), connect, parts)
 
 
 @cache
-def code() -> str:
+def join_modules() -> str:
     """Return the modules as one script."""
-    return joined(_read(name) for name in MODULES)
+    return joined(_read_asset(name) for name in MODULES)
 
 
-def _read(name: str) -> str:
+def _read_asset(name: str) -> str:
     return read_asset("antecede.tables.view", name)

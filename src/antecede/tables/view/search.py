@@ -15,13 +15,13 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.view.columns import joined
+from antecede.tables.view.columns import join_lists
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-EVERYWHERE: Final = ("id", "text", "member", "topics")
+DEFAULT_FIELDS: Final = ("id", "text", "member", "topics")
 """Fields of a term that names none, besides the further columns."""
-FIELDS: Final = (*EVERYWHERE, "kind", "run", "role", "source")
+FIELDS: Final = (*DEFAULT_FIELDS, "kind", "run", "role", "source")
 MAX_TERMS: Final = 100
 
 
@@ -42,7 +42,7 @@ def read_terms(asked: str, columns: int) -> list[Term]:
     """
     known = {*FIELDS, *(f"own.{k}" for k in range(columns))}
     try:
-        terms = [_term(one) for one in json.loads(asked)]
+        terms = [_parse_term(one) for one in json.loads(asked)]
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"find={asked!r:.60} is not a search of the page: {error}") from error
     if not 0 < len(terms) <= MAX_TERMS:
@@ -53,7 +53,7 @@ def read_terms(asked: str, columns: int) -> list[Term]:
     return terms
 
 
-def _term(one: Any) -> Term:
+def _parse_term(one: Any) -> Term:
     expression = one.get("expression")
     text = one.get("word") if expression is None else expression
     field, id = one.get("field"), one.get("id")
@@ -62,11 +62,11 @@ def _term(one: Any) -> Term:
     return Term(bool(one.get("not")), field, text, expression is not None, id)
 
 
-def needed_columns(terms: Sequence[Term], own: Sequence[str]) -> list[str]:
+def list_columns(terms: Sequence[Term], own: Sequence[str]) -> list[str]:
     """Return the columns of pieces that the terms look at; `own`: those of the further columns."""
     names: dict[str, None] = {"id": None}
     for term in terms:
-        names |= dict.fromkeys(_fields(term, own))
+        names |= dict.fromkeys(_list_fields(term, own))
     return list(names)
 
 
@@ -75,30 +75,30 @@ def match_rows(table: Mapping[str, Any], terms: Sequence[Term], own: Sequence[st
 
     Raises InputError for an expression that RE2 cannot read.
     """
-    texts = {name: _as_text(name, table[name]) for name in needed_columns(terms, own)}
-    return reduce(pc.and_, (_match(texts, term, own) for term in terms))
+    texts = {name: _column_to_text(name, table[name]) for name in list_columns(terms, own)}
+    return reduce(pc.and_, (_match_term(texts, term, own) for term in terms))
 
 
-def _fields(term: Term, own: Sequence[str]) -> list[str]:
+def _list_fields(term: Term, own: Sequence[str]) -> list[str]:
     if term.field is None:
-        return [*EVERYWHERE, *own]
+        return [*DEFAULT_FIELDS, *own]
     return [own[int(term.field[4:])] if term.field.startswith("own.") else term.field]
 
 
-def _as_text(name: str, column: Any) -> Any:
-    return joined(column) if name == "topics" else column
+def _column_to_text(name: str, column: Any) -> Any:
+    return join_lists(column) if name == "topics" else column
 
 
-def _match(texts: Mapping[str, Any], term: Term, own: Sequence[str]) -> Any:
-    test = _tester(term)
-    masks = [test(texts[name]) for name in _fields(term, own)]
+def _match_term(texts: Mapping[str, Any], term: Term, own: Sequence[str]) -> Any:
+    test = _make_test(term)
+    masks = [test(texts[name]) for name in _list_fields(term, own)]
     if term.id is not None:
         masks.append(pc.equal(texts["id"], term.id))
     found = reduce(pc.or_, (pc.fill_null(mask, False) for mask in masks))
     return pc.invert(found) if term.excludes else found
 
 
-def _tester(term: Term) -> Callable[[Any], Any]:
+def _make_test(term: Term) -> Callable[[Any], Any]:
     if not term.is_expression:
         small = term.text.lower()
         return lambda column: pc.match_substring(pc.utf8_lower(column), small)

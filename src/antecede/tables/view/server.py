@@ -28,7 +28,7 @@ class Source(Protocol):
     def version(self) -> str:
         """Return a text that changes when there is something new."""
 
-    def block(self, asked: Mapping[str, str]) -> bytes:
+    def block(self, query: Mapping[str, str]) -> bytes:
         """Return a picture's bytes (`antecede.tables.view.binary_block`). Raises AntecedeError."""
 
 
@@ -47,14 +47,14 @@ class _Page:
 
     def got(self, path: str, asked: Mapping[str, str]) -> Answer:
         try:
-            return self._found(path, asked)
+            return self._answer(path, asked)
         except AntecedeError as error:
             return plain(422, str(error))
 
     def posted(self, path: str, body: bytes) -> Answer:
         return plain(405, "this page takes nothing in")
 
-    def _found(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def _answer(self, path: str, query: Mapping[str, str]) -> Answer:
         source = self.source
         if path == "":
             text = render_served_page(source.title, "data", grows=source.grows)
@@ -63,7 +63,7 @@ class _Page:
             return plain(200, source.version())
         if path == "data":
             version = source.version()  # before it is read: what comes after is new
-            body = zlib.compress(source.block(asked), 1)
+            body = zlib.compress(source.block(query), 1)
             headers = {"Content-Encoding": "deflate", "X-Trace-Version": version}
             return Answer(200, "application/octet-stream", body, headers)
         return NOTHING
