@@ -118,7 +118,7 @@ def test_the_text_is_the_local_one_where_nothing_is_left_out(
     path = str(written(tmp_path, columns))
     local = said(capsys, ["audit", path, "--engine", "local"])
     assert said(capsys, ["audit", path, "--engine", "spark"]) == local
-    assert "1 bad row set aside: 1 x no id" in local
+    assert "1 bad row quarantined: 1 x no id" in local
     assert "b before its cause a" in local
 
 

@@ -103,5 +103,5 @@ def test_findings_in_words() -> None:
     said = [what for what, _ in list_arrival_findings(report.details["arrivals"], report.edges)]
     assert len(said) == 3
     assert said[0].startswith("1 (100.0%) of 1 edges have the effect before its cause by the clock")
-    assert said[2].startswith("x tells times 1.0 min ahead of the typical")
+    assert said[2].startswith("x has times 1.0 min ahead of the typical")
     assert all(line in report.summary() for line in said)

@@ -93,25 +93,25 @@ UNCOMPARED = "deliveries not compared with causes: "
         (
             CAUSE_LATE[:4],
             "and none of 2 deliveries came before a cause, by delivery and by declared causes, "
-            "the rows of each member as listed (1 message did not come to every member, and a "
-            "cause that was lost on its way is not missed: ",
+            "in the file order of each member's rows (1 message not received by every member, and "
+            "a cause that was lost on its way is not counted as missing: ",
         ),
         (
             moves("P!a Q.a Q!b<a R.a R.b"),
-            "none: no effect is sent before its cause as the file lists them; no times to check, "
+            "none: no effect is sent before its cause in file order; no times to check, "
             "and none of 3 deliveries came before a cause, by delivery and by declared causes, "
-            "the rows of each member as listed",
+            "in the file order of each member's rows",
         ),
         (  # member after member, as traces of live peers are read
             moves("Q.a Q!b<a R.a R.b P!a"),
             "none: none of 3 deliveries came before a cause, by delivery and by declared causes, "
-            "the rows of each member as listed; 1 (100.0%) of the effects stand before their cause "
-            "as the file lists them, where members' rows stand apart",
+            "in the file order of each member's rows; 1 (100.0%) of the effects precede their "
+            "cause in file order, with each member's rows together",
         ),
         (
             moves("P!a Q.a Q!b<a R.b R?a"),
             "1 (50.0%) of 2 deliveries (by delivery, 1 by receipt, 1 by declared causes) came "
-            "before a cause; the first: b at R, whose cause a never came",
+            "before a cause; the first: b at R, whose cause a is missing",
         ),
         (
             moves("P!a Q?a Q!b<a R?b R?a"),
@@ -173,7 +173,7 @@ CIRCLE = moves("P!a<b P!b<a Q.a")
             [*RECEIPTS_ALONE, *EARLY_BY_RECEIPT],
             ["1 (33.3%) of 2 deliveries and 1 receipt (by receipt, 0 of 2 deliveries by del"],
             [
-                "early 0 of 2 deliveries came before a cause, by delivery in 1 of 2 runs",
+                "violations 0 of 2 deliveries came before a cause, by delivery in 1 of 2 runs",
                 "1 (33.3%) of 2 deliveries and 1 receipt came before a cause, by receipt",
                 "b at R of r: its cause a came later",
             ],
@@ -190,12 +190,12 @@ CIRCLE = moves("P!a<b P!b<a Q.a")
         (
             CIRCLE,
             ["not compared with causes: by declared causes: "],
-            ["came before a cause by declared causes is not counted: "],
+            ["violations by declared causes are not counted: "],
         ),
         (
             [*EARLY_BY_RECEIPT, *moves("R.x", run="s")],
             [f"1 delivery not compared with causes: {NO_SENDS}"],
-            ["uncompared 1 delivery: in 1 run no row tells of a sending"],
+            ["unchecked 1 delivery: no row of kind send in 1 run"],
         ),
     ],
 )
@@ -232,11 +232,11 @@ def test_rows_that_contradict_their_own_times_are_said(tmp_path: Path, command: 
     lines = [f"{row.kind},{row.id},{row.member},{k}" for k, row in enumerate(CAUSE_LATE, start=1)]
     path.write_text("\n".join(["kind,id,member,arrival", *reversed(lines)]))
     words = command("audit", path).words
-    assert "2 rows with an earlier arrival than the row of the same member listed b" in words
+    assert "2 rows with an earlier arrival than the previous row of the same mem" in words
     assert f"the first is {path}, line 3, b at R" in words
     assert "a member's rows are taken in file order, never by their times" in words
     assert command("meter", path, "--json").json["out_of_order_rows"]["arrival"]["rows"] == 2
-    assert "listed 2 rows with" in command("meter", path).words
+    assert "row order 2 rows with" in command("meter", path).words
 
 
 def test_rows_in_the_order_of_their_times_contradict_nothing() -> None:

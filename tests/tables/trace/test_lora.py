@@ -288,7 +288,7 @@ def test_the_gateway_whose_clock_is_days_behind(shared_data: Path) -> None:
     odd = min(offsets, key=lambda name: offsets[name])
     assert offsets.pop(odd) < -228_000 * 10**9
     assert all(-300 * MS < value < 0 for value in offsets.values())
-    assert f"{odd} tells times 2.6 days behind" in report.summary()
+    assert f"{odd} has times 2.6 days behind" in report.summary()
 
 
 # --- other servers --------------------------------------------------------------------------

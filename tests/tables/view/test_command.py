@@ -187,7 +187,7 @@ def test_page_and_pieces_count_the_events_that_an_audit_counts(
     assert "2 rows without a time: not in the picture" in of_pieces
     assert len(pq.read_table(tmp_path / "cut" / "events")) == 2
     for said in (of_page, of_pieces):
-        assert "2 bad rows set aside: 1 x an earlier row of this id differs in member" in said
+        assert "2 bad rows quarantined: 1 x an earlier row of this id differs in member" in said
         assert "2 later rows of an id already seen" in said
         assert "1 time not readable" in said
 

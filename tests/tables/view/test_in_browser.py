@@ -452,7 +452,7 @@ def test_cycles_are_drawn_as_set_aside(opened: Opened) -> None:
     said = shown.inner_text("#panel")
     only = opened(trace_of(rows[:2]))
     assert "2 events in view" in only.inner_text("#status")
-    assert "2 events that cause each other set aside, in 1 cycle" in said
+    assert "2 events that cause each other quarantined, in 1 cycle" in said
     assert "3 events in view" in shown.inner_text("#status")
     shown.evaluate("antecede.reveal(0)")
     assert "not part of the order" in shown.inner_text("#panel")

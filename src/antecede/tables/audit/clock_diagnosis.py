@@ -43,7 +43,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose_clocks(hosts: int, arcs: Sequence[Arc], known_shifts: Sequence[int]) -> Diagnosis:
-    """Return the fewest hosts whose shifts satisfy all bounds; `known_shifts` are shifts that do."""
+    """Return the fewest hosts whose shifts satisfy all bounds, as `known_shifts` do."""
     search = _Search(hosts, arcs)
     sets = search.find_smallest_sets()
     if not sets:

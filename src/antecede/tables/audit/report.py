@@ -1,4 +1,4 @@
-"""The result of an audit: its values, its JSON, and its text for people."""
+"""Result of an audit: values, JSON, and text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from antecede.tables.trace.user_tables import guessed_columns, list_separators
 SHOWN_INCONSISTENCIES = 3
 SHOWN_REASONS = 5
 OUTLIER_FACTOR = 3
-"""Times as far from the median as any other: the offset of a receiver whose clock is wrong."""
+"""A receiver is an outlier if its offset is this many times as far from the median as any other."""
 
-_FORMAT_NOUNS = {  # what an event, and what an edge is called
+_FORMAT_NOUNS = {  # format -> nouns of events, members and edges
     "mail": ("messages", "senders", "replies"),
     "git": ("commits", "authors", "parent links"),
     "shiviz": ("events", "hosts", "message edges"),
@@ -43,32 +43,32 @@ _ORDER_TEXT = {
     "commit_time": "by commit time",
     "author_time": "by author time",
     "start_time": "by start time",
-    "file_order": "as the file lists them",
+    "file_order": "in file order",
 }
-_DETAIL_LABELS = {  # details that readers count, shown where they are not 0
-    "uplinks_not_heard": "uplinks not heard, by the counter",
+_DETAIL_LABELS = {  # details counted by readers, shown if not 0
+    "uplinks_not_heard": "uplinks not received, by the counter",
     "repeated_records": "uplinks reported again",
     "late_records": "uplinks listed late",
-    "other_records": "records that are no uplinks",
-    "lines_not_annotated": "lines that nobody annotated",
+    "other_records": "records other than uplinks",
+    "lines_not_annotated": "lines without annotation",
     "system_lines": "system lines",
-    "context_lines": "lines annotated as causes alone",
-    "nearest_ancestors": "answered mail absent, nearest known ancestor used",
+    "context_lines": "lines annotated only as causes",
+    "nearest_ancestors": "missing parent mail, nearest known ancestor used",
 }
-_CLOCK_NOTES = {  # detail -> what it counts, what is said of it, advice
+_CLOCK_NOTES = {  # detail -> noun, finding, advice
     "repeated_counters": (
         "event",
-        "with the same number as the one before at the host",
-        "such events cannot be told apart by their clocks: pairs are not counted",
+        "with the number of the host's previous event",
+        "clocks do not distinguish such events; pairs are not counted",
     ),
     "mutual_events": (
         "event",
         "before itself, by the clocks",
-        "two events know each other: a merge gone wrong; pairs are not counted",
+        "two events are in each other's past: a wrong merge; pairs are not counted",
     ),
     "unmerged_events": (
         "event",
-        "aware of another, but not of all that it knew",
+        "with an event in its past, but not all of that event's past",
         "their clocks were not merged entry by entry: order may be lost",
     ),
     "clock_gaps": ("gap", "in the hosts' own numbers", "events are missing in the log"),
@@ -77,16 +77,16 @@ _READING_NOTES = {
     "counter_resets": (
         "time",
         "a device began to count again from a lower number",
-        "the counter tells no order across that: uplinks on both sides count as concurrent",
+        "the counter gives no order across a reset: uplinks on both sides count as concurrent",
     ),
     "lost_changes": (
         "change",
-        "lost in damaged places, by the positions named after them",
-        "positions there are what the changes that follow say; see --quarantine FILE",
+        "lost in damaged blocks, by the positions of later changes",
+        "positions there are those in later changes; see --quarantine FILE",
     ),
 }
 _POSITIONS = ("ingest", "file_order")
-Notes = Iterator[tuple[str, str]]  # what a user should know, and what to do about it
+Notes = Iterator[tuple[str, str]]  # observation, advice
 
 
 class Finding(NamedTuple):
@@ -97,7 +97,7 @@ class Finding(NamedTuple):
 
 
 def format_summary(report: AuditReport) -> str:
-    """Return the whole text; no line break at the end."""
+    """Return the report as text, without a final line break."""
     events, members, _ = _get_nouns(report)
     where = ", ".join(Path(path).name or path for path in report.paths[:3]) or "table"
     more = f" and {len(report.paths) - 3} more" if len(report.paths) > 3 else ""
@@ -119,11 +119,11 @@ def format_summary(report: AuditReport) -> str:
     if guessed := time_text.guessed(report.details):
         lines += ["", f"Times {guessed}"]
     if groups := report.details.get("further_groups"):
-        lines += ["", f"Groups of the expression kept as further columns: {groups}"]
+        lines += ["", f"Groups of the expression kept as extra columns: {groups}"]
     if models := report.details.get("channels"):
         lines += [
             "",
-            "Channels, the rows of each member as listed",
+            "Channels, by the file order of each member's rows",
             *(f"  {line}" for line in describe_channels(models)),
         ]
     if report.inversions and report.edges:
@@ -131,7 +131,7 @@ def format_summary(report: AuditReport) -> str:
             (_ORDER_TEXT[order], _format_part(report, order), _format_largest(report, order))
             for order, _ in _sort_inversions(report)
         ]
-        # The rows of deliveries are others than those of the orders.
+        # Rows of deliveries differ from those of the orders.
         title = f"Effects {'sent ' if _has_delivery_counts(report) else ''}before their cause"
         header = (title, "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
@@ -147,19 +147,19 @@ def _format_missing(missing: list[dict[str, Any]], ids: int) -> str:
         (
             one["id"] + (f" (run {one['run']})" if one["run"] else ""),
             f"{one['references']:,}",
-            f"{one['first']}" + ("; its own row was set aside" if one["quarantined"] else ""),
+            f"{one['first']}" + ("; its own row is quarantined" if one["quarantined"] else ""),
         )
         for one in missing
     ]
-    shown = table(("Ids that are nowhere", "references", "first named by"), rows, indent="")
+    shown = table(("Missing ids", "references", "first named by"), rows, indent="")
     more = ids - len(rows)
     return shown + (f"\n{counted(more, 'more id')} (--missing {ids} lists all)" if more else "")
 
 
 def _describe_no_findings(report: AuditReport) -> str:
-    """Say what was compared and found in order, and what there was nothing to compare of."""
+    """Return what was compared without a finding, and what could not be compared."""
     if not report.edges:
-        return "none; no event names a cause that is there, so no order could be compared"
+        return "none; no event has a cause in the trace, so no order was compared"
     compared = [_ORDER_TEXT[order] for order in report.inversions]
     if not compared:
         return "none; no order and no times to compare with the causes"
@@ -175,10 +175,10 @@ def _describe_no_findings(report: AuditReport) -> str:
 
 
 def _describe_listed_apart(report: AuditReport) -> str:
-    """Say that rows stand in another order than causes, where that is no finding."""
+    """Return inversions of file positions that are no finding."""
     apart = [
-        f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects stand "
-        f"before their cause {_ORDER_TEXT[order]}, where members' rows stand apart"
+        f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects "
+        f"precede their cause {_ORDER_TEXT[order]}, with each member's rows together"
         for order, count in report.inversions.items()
         if count and order in _POSITIONS
     ]
@@ -212,7 +212,7 @@ def _list_notes(report: AuditReport) -> Notes:
         to = "" if ids is None else f" to {counted(ids, 'id')}"
         yield (
             f"{counted(report.missing_causes, 'reference')}{to} not in the trace",
-            "a consumer that waits for them waits for ever: --missing lists the ids",
+            "a consumer that waits for them never continues; --missing lists the ids",
         )
     if hint := details.get("separator_hint"):
         what, say = list_separators.words(hint)
@@ -225,16 +225,16 @@ def _list_notes(report: AuditReport) -> Notes:
     yield from Causes(report.self_causes or 0).with_read(details).notes()
     if report.duplicates:
         rows = details.get("conflicting_rows", 0)
-        aside = f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
+        aside = f"; {rows:,} of them, which differ from it, are quarantined" if rows else ""
         yield (
             f"{counted(report.duplicates, 'later row')} of an id already seen",
             f"the first row of an id counts{aside}",
         )
-    if report.redundant_edges and report.roots is not None:  # by clocks they are steps of members
+    if report.redundant_edges and report.roots is not None:  # with clocks they are steps of members
         part = count_and_part(report.redundant_edges, report.edges)
         yield (
-            f"{part} of {report.edges:,} {_get_nouns(report)[2]} are implied by others",
-            "control information could leave them out",
+            f"{part} of {report.edges:,} {_get_nouns(report)[2]} are transitively implied",
+            "control information could omit them",
         )
 
 
@@ -256,7 +256,7 @@ def _list_clock_findings(report: AuditReport) -> Notes:
             else ""
         )
         yield (
-            f"{counted(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
+            f"{counted(len(defects), 'clock')} with a missing or lower entry: {shown}{more}",
             "a restart, or several executions in one file (--delimiter)? pairs are not counted",
         )
     yield from _list_counted_details(report.details, _CLOCK_NOTES)
@@ -266,39 +266,37 @@ def _list_clock_findings(report: AuditReport) -> Notes:
         rest = len(hosts) - SHOWN_INCONSISTENCIES
         more = f"; and {counted(rest, 'more host')}" if rest > 0 else ""
         yield (
-            f"{entries} beyond the last event that the log has of a host: {shown}{more}",
-            "the log is cut off or lacks a host, or a clock is wrong: events that are not there "
-            "order nothing",
+            f"{entries} beyond the last logged event of a host: {shown}{more}",
+            "the log is truncated or lacks a host, or a clock is wrong; missing events order "
+            "nothing",
         )
 
 
 def _describe_place(place: dict[str, Any]) -> str:
-    """Say where a clock first counts more events of a host than are there."""
+    """Return the place where a clock first counts more events of a host than are logged."""
     where = [str(place["source"])] if place["source"] else []
     where += [f"line {place['line']}"] if place["line"] else [str(place["id"])]
     run = f" of {place['run']}" if place["run"] else ""
-    last = (
-        f"its last one in the log is {place['logged']:,}" if place["logged"] else "none in the log"
-    )
+    last = f"last logged {place['logged']:,}" if place["logged"] else "none logged"
     return f"{', '.join(where)}: {place['count']:,} of host {place['host']!r}{run}, {last}"
 
 
 def _list_lost_rows(report: AuditReport) -> Notes:
     details = report.details
     for note in sequence.notes(details):
-        yield note, "gone by: each member's own numbers (--by seq)"
+        yield note, "source of order: each member's own numbers (--by seq)"
     if cycles := details.get("cycles"):
         yield (
-            f"{counted(details['events_on_cycles'], 'event')} that cause each other set aside, "
+            f"{counted(details['events_on_cycles'], 'event')} that cause each other quarantined, "
             f"in {counted(cycles, 'cycle')}",
-            "no order has every cause first; the reasons name the ids (--quarantine FILE)",
+            "they have no causal order; the reasons name the ids (--quarantine FILE)",
         )
     reasons = list(details.get("quarantine", {}).items())
     if reasons:
         shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
         yield (
-            f"{counted(details['quarantined'], 'bad row')} set aside: {shown}",
-            "the others were counted; see them with --quarantine FILE",
+            f"{counted(details['quarantined'], 'bad row')} quarantined: {shown}",
+            "the other rows were counted; --quarantine FILE writes the bad ones",
         )
     if report.causality_source == evidence.NONE:
         yield (
@@ -307,28 +305,28 @@ def _list_lost_rows(report: AuditReport) -> Notes:
         )
     elif report.causality_source == evidence.RECEIPTS:
         yield (
-            "no event declares a cause that is there; receipts and deliveries tell what came "
-            "before what",
-            "early deliveries go by these; roots, edges and pairs go by declared causes alone",
+            "no event declares a cause in the trace; the source of causality is receipts and "
+            "deliveries",
+            "causal violations use these; roots, edges and pairs use declared causes only",
         )
     if unreadable := time_text.unreadable(details):
-        yield unreadable, f"left out of the clocks' inversions; {time_text.WHAT_IS_READABLE}"
+        yield unreadable, f"excluded from inversions; {time_text.WHAT_IS_READABLE}"
     if zones := time_text.unknown_zones(details):
-        yield zones, f"left out of the clocks' inversions; {time_text.KNOWN_ZONES}"
+        yield zones, f"excluded from inversions; {time_text.KNOWN_ZONES}"
     yield from time_text.suspicions(details)
 
 
 def _list_inversions(report: AuditReport) -> Notes:
-    # Where members wrote their deliveries down, rows of several members were put together, file by
-    # file as a rule: then a place in the file is no time, and each member's own rows are judged.
+    # With delivery counts, files of several members were usually concatenated. Then a position in
+    # the file is no time, and only each member's own rows are compared.
     apart = _POSITIONS if _has_delivery_counts(report) else ()
     wrong = [(one, count) for one, count in _sort_inversions(report) if count and one not in apart]
     if wrong:
         order, count = wrong[0]
         compared = report.details["compared_edges"][order]
-        told = "" if compared == report.edges else " whose ends both tell"
+        told = "" if compared == report.edges else " with both ends known"
         more = len(wrong) - 1
-        err = "order errs" if more == 1 else "orders err"
+        err = "inconsistent order" if more == 1 else "inconsistent orders"
         also = f"; {more} more {err}, see below" if more else ""
         worst = report.details.get("worst_inversions", {}).get(order)
         named = f" ({worst['effect']} before its cause {worst['cause']})" if worst else ""
@@ -336,12 +334,12 @@ def _list_inversions(report: AuditReport) -> Notes:
             f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}{told} have "
             f"the effect before its cause {_ORDER_TEXT[order]}, by up to "
             f"{_format_largest(report, order)}{named}{also}",
-            "sorting does not mend it: `antecede order` puts every cause before its effects",
+            "sorting does not help; `antecede order` puts every cause before its effects",
         )
 
 
 def _format_part(report: AuditReport, order: str) -> str:
-    """Return inversions and their part of the edges whose ends both tell; said where not all do."""
+    """Return inversions and their share; with the number of compared edges if that is not all."""
     compared = report.details["compared_edges"][order]
     part = count_and_part(report.inversions[order], compared)
     return part if compared == report.edges else f"{part} of {compared:,}"
@@ -353,7 +351,7 @@ def _sort_inversions(report: AuditReport) -> list[tuple[str, int]]:
 
 def _list_counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
     _, members, edges = _get_nouns(report)
-    # By clocks the immediate dependencies have each event's own one before among them.
+    # With clocks, immediate dependencies include each member's previous event.
     steps = "program order included" if report.roots is None else ""
     shown = (
         (edges, report.edges, "program order not included" if steps else ""),
@@ -361,7 +359,7 @@ def _list_counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
         ("immediate dependencies", report.immediate_edges, steps),
         ("roots", report.roots, ""),
         ("merges", report.merges, ""),
-        ("most parents of an event", report.max_causes, ""),
+        ("most causes of an event", report.max_causes, ""),
     )
     for name, value, note in shown:
         if value is not None:
@@ -416,19 +414,19 @@ def list_arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
         yield (
             f"{count_and_part(late, edges)} of {edges:,} edges have the effect before its cause "
             "by the clock of one receiver",
-            "the cause was late there, or that clock was set back",
+            "the cause arrived late there, or that clock was set back",
         )
     if late := arrivals["edges_late_over_all_receivers"]:
         yield (
             f"{count_and_part(late, edges)} of {edges:,} edges have the effect before its cause "
             "where arrivals at different receivers are compared",
-            "compare times of one receiver only, or go by the sender's own numbers",
+            "compare times of one receiver only, or use the sender's own numbers",
         )
     if off := find_farthest(arrivals["offsets_ns"]):
         name, ahead = off
         where = "ahead of" if ahead > 0 else "behind"
         yield (
-            f"{name} tells times {duration(abs(ahead) / 1e6)} {where} the typical "
+            f"{name} has times {duration(abs(ahead) / 1e6)} {where} the typical "
             "receiver's (median)",
             "its clock is wrong, or it reports late",
         )
@@ -437,19 +435,20 @@ def list_arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
 def list_arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield rows of the table of counts."""
     yield "receivers", f"{arrivals['receivers']:,}", ""
-    yield "receptions without a time", f"{arrivals['receipts_without_time']:,}", ""
+    yield "receipts without a time", f"{arrivals['receipts_without_time']:,}", ""
     several = arrivals["messages_with_several_times"]
     yield "with times of several receivers", f"{several:,}", ""
     if spread := arrivals["spread_ns"]:
         for name, value in spread.items():
             shown = {"min": "least", "max": "largest"}.get(name, name)
-            yield f"  apart by, {shown}", duration(value / 1e6), ""
+            yield f"  spread, {shown}", duration(value / 1e6), ""
 
 
 def find_farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
-    """Return the receiver farthest from the median receiver, and its offset; None for none.
+    """Return the receiver farthest from the median receiver, and its offset; None without an
+    outlier.
 
-    It is three times as far as any other, so there are at least three receivers.
+    It is `OUTLIER_FACTOR` times as far as any other, so there are at least three receivers.
     """
     if len(offsets_ns) < 3:
         return None
@@ -461,7 +460,7 @@ def find_farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Exact counts over a trace; None where a count does not apply. See docs/design/traces.md."""
+    """Exact counts over a trace; None if a count does not apply. See docs/design/traces.md."""
 
     format: str
     members: int | None
@@ -492,5 +491,5 @@ class AuditReport:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in beside}
 
     def summary(self) -> str:
-        """Return the report for people: findings first, then the counts."""
+        """Return the report as text: findings first, then the counts."""
         return format_summary(self)

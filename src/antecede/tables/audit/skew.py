@@ -1,20 +1,19 @@
-"""Shifts between the clocks of processes without which their spans are impossible.
+"""Clock skew: shifts between the clocks of processes that make their spans consistent.
 
-Theory of operation
--------------------
-Timestamps are never changed. A shift s[h] is added to all times of process h. It stands for an
-offset that stays the same over the trace (a clock that drifts or steps has none, and may show as a
-contradiction). Each edge between two processes bounds a difference of shifts:
+Theory of operation ------------------- Timestamps are never changed. A shift s[h] is added to all
+times of process h. It stands for an offset that is constant over the trace. A clock that drifts or
+steps has none, and may show as a contradiction. Each edge between two processes bounds a difference
+of shifts:
 
     a child starts no earlier than its parent:
         s[child] - s[parent] >= start(parent) - start(child)
     a call contains the work that it waits for:
         s[child] - s[parent] <= end(parent) - end(child)
 
-The second holds for a server's span below the client's span of the same call, where it is not
-longer than that one; nothing else in a span says that the parent waits. Edges are reduced to
-the tightest bound in each direction of each pair, so time is linear in edges and the rest goes
-by processes. `difference_constraints` solves the system of all bounds.
+The second holds for a server's span below the client's span of the same call, unless it is longer.
+No other spans imply that the parent waits. Edges are reduced to the tightest bound in each
+direction of each pair, so time is linear in edges and the rest depends on processes.
+`difference_constraints` solves the system of all bounds.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ from antecede.tables.audit.difference_constraints import Arc, solve
 from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.trace.formats import CLIENT, SERVER
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 STARTS = "a child starts no earlier than its parent"
 CONTAINED = "a call contains the work that it waits for"
-_MAX_TIME_NS = 1 << 62  # times beyond are left out: differences must fit into 64 bits
+_MAX_TIME_NS = 1 << 62  # larger times are excluded: differences must fit into 64 bits
 
 
 class ProcessEdges(NamedTuple):
-    """Edges between two processes, both ends of known start [edges]."""
+    """Edges between two processes, with known start times of both ends [edges]."""
 
     cause_process: Ints  # process of the cause
     effect_process: Ints  # process of the effect
     cause: Ints  # row
     effect: Ints  # row
-    early_ns: Ints  # ns by which the effect has the earlier time, if above 0
+    early_ns: Ints  # above 0: the effect precedes the cause by so many ns
     is_call: Bools  # the parent waits for the child
-    is_violated: Bools  # the times as recorded contradict a bound
+    is_violated: Bools  # the recorded times contradict a bound
 
 
 def clock_skew(
@@ -55,8 +54,8 @@ def clock_skew(
 ) -> dict[str, Any]:
     """Return bounds and shifts of the processes' clocks, by edges; see docs/design/traces.md.
 
-    `events` in the schema; `sender` and `receiver` are rows of the cause and the effect [edges];
-    `column` is the time that each event has by its process's clock.
+    `events` in the schema; `sender` and `receiver` are rows of cause and effect [edges]; `column`
+    is the time of each event by its process's clock.
     """
     names, code = encode_column(events["member"])
     start, started = _read_times(events, column)
@@ -121,7 +120,7 @@ def clock_skew(
 def _find_worst(
     ids: Any, names: Sequence[str], edges: ProcessEdges, host: int | None = None
 ) -> dict[str, Any] | None:
-    """Return the edge with the earliest effect, of those that touch a host; None where none is."""
+    """Return the edge with the earliest effect, at a host or anywhere; None without one."""
     early = edges.early_ns
     if host is not None:
         early = np.where((edges.cause_process == host) | (edges.effect_process == host), early, 0)
@@ -146,19 +145,19 @@ def _read_times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
 
 
 def _bound_calls(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) -> tuple[Ints, Bools]:
-    """Return the upper bound of each edge, and whether it has one: it is a call [edges]."""
+    """Return the upper bound of each edge, and whether it is a call and so has one [edges]."""
     end, ended = _read_times(events, "end_time")
     role = events["role"].combine_chunks()
     client = pc.fill_null(pc.equal(role, CLIENT), False).to_numpy(zero_copy_only=False)
     server = pc.fill_null(pc.equal(role, SERVER), False).to_numpy(zero_copy_only=False)
     call = client[sender] & server[receiver] & ended[sender] & ended[receiver]
     upper = end[sender] - end[receiver]
-    # A server that works on after its answer is longer than the call, whatever the clocks.
+    # A server that continues after its reply is longer than the call, whatever the clocks.
     return upper, call & (upper >= lower)
 
 
 def _keep_tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: str) -> list[Arc]:
-    """Keep the least weight of each pair of processes."""
+    """Return the arcs of least weight of each pair of processes."""
     if not len(weight):
         return []
     order = np.lexsort((weight, after, before))
@@ -173,7 +172,7 @@ def _keep_tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: st
 def _list_pairs(
     names: Sequence[str], arcs: Sequence[Arc], edges: ProcessEdges
 ) -> list[dict[str, Any]]:
-    """Return one entry a pair, the worst first; `of` is the side that is called more often."""
+    """Return one entry for each pair, the worst first; `of` is the process called more often."""
     weight: dict[tuple[int, int], int] = {}
     for arc in arcs:
         key = (arc.before, arc.after)
@@ -209,7 +208,7 @@ def _list_pairs(
 def _count_per_direction(
     processes: int, edges: ProcessEdges
 ) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """Count edges, calls and violations of each (process of the parent, of the child)."""
+    """Count edges, calls and violations by (process of the parent, process of the child)."""
     key = edges.cause_process * processes + edges.effect_process
     keys, at = np.unique(key, return_inverse=True)
     counts = [

@@ -1,4 +1,4 @@
-"""Clock skew of processes in words; see `antecede.tables.audit.skew`."""
+"""Text of clock skew; see `antecede.tables.audit.skew`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = ((10**3, 1, "ns"), (10**6, 10**3, "µs"), (10**10, 10**6, "ms"), (None,
 
 
 def skew_findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the clocks, and what it means; `events`: what an event is called."""
+    """Yield (what, advice) on wrong clocks; `events`: noun of events."""
     one = events.removesuffix("s")
     pairs = skew["pairs"]
     wrong = [pair for pair in pairs if pair["violations"]]
@@ -23,26 +23,26 @@ def skew_findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tu
         count = sum(pair["violations"] for pair in wrong)
         what = (
             f"the clocks of {len(wrong):,} of {len(pairs):,} connected pairs of processes differ: "
-            f"{count:,} {f'{one} lies' if count == 1 else f'{events} lie'} outside what the cause "
-            f"allows{_describe_worst(skew.get('worst'))}"
+            f"{count:,} {f'{one} lies' if count == 1 else f'{events} lie'} outside the bounds of "
+            f"causes{_describe_worst(skew.get('worst'))}"
         )
         if skew["consistent"]:
             yield (
                 f"{what}; {_describe_shifts(skew)}",
-                "time stamps stay as they are: order by cause, not by them",
+                "timestamps are not changed: order by causes, not by timestamps",
             )
         else:
             yield f"{what}; no constant shifts explain them all", _describe_contradiction(skew)
     if count := skew["violations_within_a_process"]:
         yield (
-            f"{count:,} {f'{one} stands' if count == 1 else f'{events} stand'} before a cause in "
-            "the same process: no shift of clocks explains that",
-            "a clock that steps back, or a time that was taken late",
+            f"{count:,} {f'{one} precedes' if count == 1 else f'{events} precede'} a cause in "
+            "the same process: no clock shift explains that",
+            "a clock stepped back, or a time was taken late",
         )
 
 
 def format_pairs(skew: Mapping[str, Any]) -> str | None:
-    """Return the pairs that need a shift, in a table; None if no two processes are connected."""
+    """Return the table of pairs that need a shift; None without connected processes."""
     pairs: Sequence[Mapping[str, Any]] = skew["pairs"]
     if not pairs:
         return None
@@ -67,7 +67,7 @@ def format_pairs(skew: Mapping[str, Any]) -> str | None:
 
 
 def format_offset(time_ns: int | None) -> str:
-    """Return a signed time with at most three digits after the point, as in "+65.441 ms"."""
+    """Return a signed time with at most three decimals, as in "+65.441 ms"."""
     if time_ns is None:
         return "any"
     if time_ns == 0:
@@ -86,7 +86,7 @@ def _describe_worst(worst: Mapping[str, Any] | None) -> str:
 
 
 def _describe_shifts(skew: Mapping[str, Any]) -> str:
-    """Name the hosts whose clocks are wrong, by how much, within which bounds."""
+    """Return the hosts with wrong clocks, their shifts and ranges."""
     hosts = skew["hosts"]
     fewest = "the fewest that explain it" if skew["minimal"] else "not known to be the fewest"
     if len(hosts) > SHOWN_SHIFTS:
@@ -100,8 +100,8 @@ def _describe_shifts(skew: Mapping[str, Any]) -> str:
     if not skew["minimal"]:
         return f"shifting {shown} explains all of it ({fewest})"
     if others := skew["other_choices"]:
-        also = "another choice" if others == 1 else f"{others:,} other choices"
-        return f"shifting {shown} explains all of it; {also} of as few would, too"
+        also = "so does another choice" if others == 1 else f"so do {others:,} other choices"
+        return f"shifting {shown} explains all of it; {also} of the same size"
     return f"shifting {shown} explains all of it"
 
 

@@ -1,8 +1,7 @@
-"""Deliveries before a cause, in an audit: the meter's count, and the rows not counted.
+"""Causal violations in an audit, and rows that could not be checked.
 
-An audit counts edges by the rows of the messages themselves. Receipts and deliveries are where a
-cause comes late; `tables.false_causality.violation_counts` counts them. Rows that cannot be counted
-have a reason.
+An audit counts edges by the rows of the messages themselves. Violations show at receipts and
+deliveries, and `tables.false_causality.violation_counts` counts them.
 """
 
 from __future__ import annotations
@@ -31,35 +30,38 @@ from antecede.tables.false_causality import (
 )
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
-NO_SENDS = "no row tells of a sending"
-ONLY_OWN_MESSAGES = "none is of a message that a row says another member to have sent"
+NO_SENDS = "no row of kind send"
+ONLY_OWN_MESSAGES = "no message was sent by another member"
 
 
 def early_details(table: pa.Table) -> dict[str, Any]:
     """Return `details.violations` of a report, for a table with receipts or deliveries.
 
-    A run with deliveries is judged by them, any other by its receipts. Keys: `rows` ("deliveries"
-    and "receipts" to judge), `deliveries` (of messages that came to another member), `runs`,
-    `counts` (relation -> number before a cause), `checked` (relation -> `Tally`), `first` (first
-    early row of `VIOLATION_SCHEMA` with its `relation`, or None), `messages_received_by_some`
-    (messages that came to some receiving members only), `rows_not_counted` (as `rows`),
-    `not_counted` (reason or None), and `out_of_order_rows` (`row_order.steps_back`).
+    A run with deliveries is checked by them, any other by its receipts. Keys:
+
+    - `rows`: "deliveries" and "receipts" in the trace
+    - `deliveries`: checked deliveries and receipts, of messages of another member
+    - `runs`, `list_counts` (relation -> violations), `checked` (relation -> `Tally`)
+    - `first`: first violation as in `VIOLATION_SCHEMA` with its `relation`, or None
+    - `messages_received_by_some`: messages that some receiving members did not receive
+    - `rows_not_counted` (as `rows`) and `not_counted` (reason or None)
+    - `out_of_order_rows`: see `row_order.find_out_of_order_rows`
     """
     return of_parts([part_of(run) for run in told(table)])
 
 
 class RunCounts(NamedTuple):
-    """Counts of one run that a whole trace needs."""
+    """Counts of one run, as input of the counts of a trace."""
 
     rows: dict[str, int]
-    violations: ViolationCounts  # without the early ones but the first of each way
-    reason: str | None  # why nothing in it could be counted; then nothing in the trace is
+    violations: ViolationCounts  # with only the first violation of each relation
+    reason: str | None  # why the run, and so the trace, was not counted; None: counted
     has_sends: bool
     out_of_order_rows: dict[str, dict[str, Any]]
 
 
 def part_of(run: pa.Table) -> RunCounts:
-    """Count the rows of one run that tells of receipts or deliveries."""
+    """Count the rows of one run with receipts or deliveries."""
     why, found = None, ViolationCounts()
     try:
         found = count_violations(run)
@@ -126,7 +128,7 @@ def _find_earliest(firsts: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def merge_violations(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return `details.violations` of a trace of disjoint sets of runs; None of none."""
+    """Return `details.violations` of disjoint sets of runs; None without any."""
     given = list(parts)
     if not given:
         return None
@@ -158,38 +160,42 @@ def _sum_rows(parts: Iterable[Mapping[str, Any]], key: str) -> dict[str, int]:
 
 
 def list_findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (what, advice) on deliveries before a cause, and on what was not compared."""
+    """Yield (what, advice) on causal violations and on rows that were not checked."""
     if any(found["counts"].values()):
-        what = f"{_describe_violations(found)}{_describe_first(found['first'])}{_describe_declared_order(found)}"
+        what = (
+            f"{_describe_violations(found)}{_describe_first(found['first'])}"
+            f"{_describe_declared_order(found)}"
+        )
         yield (
             what,
-            "a member's rows go as listed; not in the table of edges, which goes by the rows of "
-            "sends: see antecede meter",
+            "a member's rows are taken in file order; the table of edges uses the rows of sends: "
+            "see antecede meter",
         )
     if found["not_counted"]:
         yield (
             f"{describe_checked(**found['rows_not_counted'])} not compared with causes: "
             f"{found['not_counted']}",
-            "the counts below go by the messages themselves",
+            "the counts below use the rows of the messages themselves",
         )
     if said := row_order.describe_out_of_order_rows(found["out_of_order_rows"]):
         yield said
 
 
 def describe_no_violations(found: Mapping[str, Any]) -> str:
-    """Return the addition on deliveries to an audit without findings; "" without counted ones."""
+    """Return the addition to an audit without findings; "" without checked deliveries."""
     if not found["deliveries"]:
         return ""
     none = "".join(
         f", and none of {of} came before a cause, {' and '.join(ways)}"
         for of, ways in _group_by_checked(found).items()
     )
-    none += ", the rows of each member as listed"
+    none += ", in the file order of each member's rows"
     if not found["messages_received_by_some"]:
         return none
     return (
-        f"{none} ({counted(found['messages_received_by_some'], 'message')} did not come to every "
-        "member, and a cause that was lost on its way is not missed: antecede meter --to-everybody)"
+        f"{none} ({counted(found['messages_received_by_some'], 'message')} not received by every "
+        "member, and a cause that was lost on its way is not counted as missing: antecede meter "
+        "--to-everybody)"
     )
 
 
@@ -208,7 +214,7 @@ def list_counts(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         )
     if found["deliveries"] and found["messages_received_by_some"]:
         yield (
-            "messages that came to some members only",
+            "messages received by some members only",
             f"{found['messages_received_by_some']:,}",
             "",
         )
@@ -219,7 +225,7 @@ def _read_tallies(found: Mapping[str, Any]) -> dict[str, Tally]:
 
 
 def _group_by_checked(found: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the ways of telling causes by what each looked at, in words."""
+    """Return the texts of relations, grouped by the text of the checked rows."""
     ways: dict[str, list[str]] = {}
     for name, tally in _read_tallies(found).items():
         ways.setdefault(tally.describe_checked(), []).append(
@@ -229,13 +235,14 @@ def _group_by_checked(found: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _describe_violations(found: Mapping[str, Any]) -> str:
-    """Say how many came before a cause, in each way: each names what it looked at."""
+    """Return the violations under each relation, each with the number of checked rows."""
     tallies = _read_tallies(found)
     first = next(name for name, tally in tallies.items() if tally.violations)
     others = [
         f", {tally.violations:,} {describe_relation(name, tally, found['runs'])}"
         if tally.describe_checked() == tallies[first].describe_checked()
-        else f", {tally.violations:,} of {tally.describe_checked()} {describe_relation(name, tally, found['runs'])}"
+        else f", {tally.violations:,} of {tally.describe_checked()} "
+        f"{describe_relation(name, tally, found['runs'])}"
         for name, tally in tallies.items()
         if name != first
     ]
@@ -244,7 +251,7 @@ def _describe_violations(found: Mapping[str, Any]) -> str:
 
 
 def _describe_declared_order(found: Mapping[str, Any]) -> str:
-    """Say, if so, that no message came before a declared cause, as order "reply" promises."""
+    """Return a remark if no message came before a declared cause, as order "reply" promises."""
     tallies = _read_tallies(found)
     declared = tallies.get(REPLY)
     if declared is None or declared.violations or not declared.checked:
@@ -252,8 +259,8 @@ def _describe_declared_order(found: Mapping[str, Any]) -> str:
     if not any(tally.violations for tally in tallies.values()):
         return ""
     return (
-        f"; but all of {declared.describe_checked()} came after every cause that they declare: that is all "
-        'that order "reply" promises, where answers wait for what they answer, and nothing else'
+        f"; but all of {declared.describe_checked()} came after every cause that they declare, "
+        'which is all that order "reply" promises'
     )
 
 
@@ -261,5 +268,5 @@ def _describe_first(first: Mapping[str, Any] | None) -> str:
     if first is None:
         return ""
     where = first["member"] + ("" if first["run"] is None else f" of {first['run']}")
-    when = "never came" if first["cause_order"] is None else "came later"
+    when = "is missing" if first["cause_order"] is None else "came later"
     return f"; the first: {first['message']} at {where}, whose cause {first['cause']} {when}"

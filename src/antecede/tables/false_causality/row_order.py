@@ -71,8 +71,8 @@ def describe_out_of_order_rows(found: Mapping[str, Mapping[str, Any]]) -> tuple[
         return (
             f"{row} with an earlier {name} than the previous row of the same member: "
             f"the first is {', '.join(where)}",
-            "a member's rows are taken in file order, never by their times: if the file has another "
-            "order than they happened in, sort each member's rows and count again",
+            "a member's rows are taken in file order, never by their times: if the file has "
+            "another order than they happened in, sort each member's rows and count again",
         )
     return None
 

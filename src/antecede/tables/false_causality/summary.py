@@ -1,4 +1,4 @@
-"""Result of the meter for a whole trace: for the terminal and as plain values."""
+"""Summary of false causality in a trace: text for the terminal, and plain values."""
 
 from __future__ import annotations
 
@@ -52,38 +52,34 @@ SOURCES = {
     "vector clocks": evidence.CLOCKS,
 }
 """Source of a run's causality -> its name in reports."""
-SHOWN = 5  # absent causes, and messages that were never sent, that the terminal names
+SHOWN = 5  # missing causes, and messages without a send, in the text
 _COUNT_COLUMNS = ("ordered", "causal", "false_pairs", "missed_pairs", "events")
 
 
 @dataclass
 class Summary:
-    """Counts and early deliveries of a trace."""
+    """Pair counts and causal violations of a trace."""
 
     counts: pa.Table  # as `MEASURE_SCHEMA`
-    violations: ViolationCounts  # deliveries before a cause, and how many were looked at
-    relations: tuple[str, ...]  # what causality goes by, one a kind of run
+    violations: ViolationCounts  # with the number of checked deliveries
+    relations: tuple[str, ...]  # causality relations of the runs, distinct
     excluded_rows: dict[str, int] = field(default_factory=dict)
-    skipped_rules: dict[str, str] = field(default_factory=dict)  # rule -> why
-    is_broadcast: bool = False  # whether every message counted as one for every member
-    absent: pa.Table = field(
-        default_factory=MISSING_CAUSE_SCHEMA.empty_table
-    )  # causes that are nowhere
-    never_sent: Sequence[str] = ()  # ids of messages that came and that no row says to be sent
-    causes: Causes = field(default_factory=Causes)  # declared beside causes, and left out
-    out_of_order_rows: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # as `row_order.steps_back`
-    clock_inconsistencies: int = 0  # counted events whose vector clocks contradict others'
+    skipped_rules: dict[str, str] = field(default_factory=dict)  # rule -> reason
+    is_broadcast: bool = False  # every message is for every member
+    absent: pa.Table = field(default_factory=MISSING_CAUSE_SCHEMA.empty_table)
+    never_sent: Sequence[str] = ()  # ids of received messages without a send
+    causes: Causes = field(default_factory=Causes)  # excluded declarations of causes
+    out_of_order_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    clock_inconsistencies: int = 0  # counted events with inconsistent vector clocks
 
     @property
     def source(self) -> str:
-        """The sources of causality of all runs: constants of `antecede.tables.trace.evidence`."""
+        """Sources of causality of all runs (constants of `antecede.tables.trace.evidence`)."""
         return ", ".join(dict.fromkeys(SOURCES[one] for one in self.relations)) or evidence.NONE
 
     @property
     def messages_received_by_some(self) -> int:
-        """Messages that came to some receiving members only; 0 where all were for all."""
+        """Messages that some receiving members did not receive; 0 for broadcasts."""
         return 0 if self.is_broadcast else self.violations.messages_received_by_some
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,12 +111,12 @@ class Summary:
         }
 
     def lines(self, *, each: bool = False, witnesses: int = 5) -> Iterator[str]:
-        """Yield lines for people; `each`: a table for each observer, too."""
+        """Yield lines of text; `each`: with a table for each observer."""
         rows = self.counts.to_pylist()
         observers = {(row["run"], row["observer"]): row["events"] for row in rows}
         who = counted(len(observers), "observer")
         received = counted(sum(observers.values()), "message")
-        yield f"{who}, {received} received; causal by " + (", ".join(self.relations) or "nothing")
+        yield f"{who}, {received} received; causality: " + (", ".join(self.relations) or "none")
         yield table(_HEADER, (_HEADER_BELOW, *_sum_observers(rows)))
         if each and len(observers) > 1:
             for run, observer in observers:
@@ -134,49 +130,46 @@ class Summary:
         yield from self._format_violations(witnesses)
         if self.violations.checked and self.messages_received_by_some:
             yield (
-                f"in part     {counted(self.messages_received_by_some, 'message')} did not come to every member "
-                "that received any; no row says whom a message was for, so a cause that was lost "
-                "on its way to a member is not missed there (--to-everybody: all were for all)"
+                f"partial     {counted(self.messages_received_by_some, 'message')} not received by "
+                "every receiving member; the trace has no addressees, so a cause that was lost on "
+                "its way is not counted as missing (--to-everybody: all messages are for all)"
             )
         for reason, count in self.excluded_rows.items():
             more = len(self.never_sent) - SHOWN
             rest = f" and {more:,} more" if more > 0 else ""
             which = f" ({', '.join(self.never_sent[:SHOWN])}{rest})" if reason == NEVER_SENT else ""
-            yield f"left out    {counted(count, 'row')}: {reason}{which}"
+            yield f"excluded    {counted(count, 'row')}: {reason}{which}"
         if said := row_order.describe_out_of_order_rows(self.out_of_order_rows):
-            yield f"listed      {'; '.join(said)}"
+            yield f"row order   {'; '.join(said)}"
         for what, fate in self.causes.notes():
             yield f"causes      {what}, {fate}"
         yield from self._format_missing_causes()
         if self.clock_inconsistencies:
             events = counted(self.clock_inconsistencies, "event")
-            yield (
-                f"doubtful    {events} with a clock that contradicts others; "
-                "antecede audit says how"
-            )
+            yield (f"clocks      {events} with an inconsistent clock; see antecede audit")
         reasons: dict[str, list[str]] = {}
         for rule, reason in self.skipped_rules.items():
             reasons.setdefault(reason, []).append(rule)
         for reason, rules in reasons.items():
-            yield f"unmeasured  {', '.join(rules)}: {reason}"
+            yield f"skipped     {', '.join(rules)}: {reason}"
 
     def _format_violations(self, witnesses: int) -> Iterator[str]:
-        label = "early"
+        label = "violations"
         for sentence, rows in (
             self.violations.list_blocks(witnesses) if self.violations.checked else ()
         ):
             yield f"{label:12}{sentence}"
             label = ""
             for row in rows:
-                when = "never came" if row["cause_order"] is None else "came later"
+                when = "is missing" if row["cause_order"] is None else "came later"
                 where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
                 yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
         for relation, why in self.violations.not_counted.items():
-            yield f"uncompared  what came before a cause {RELATION_TEXT[relation]} is not counted: {why}"
+            yield f"unchecked   violations {RELATION_TEXT[relation]} are not counted: {why}"
         if (unsent := self.violations.without_sends).checked:
             yield (
-                f"uncompared  {unsent.describe_checked()}: in {counted(unsent.runs, 'run')} no row tells of "
-                "a sending"
+                f"unchecked   {unsent.describe_checked()}: no row of kind send in "
+                f"{counted(unsent.runs, 'run')}"
             )
 
     def _format_missing_causes(self) -> Iterator[str]:
@@ -190,15 +183,15 @@ class Summary:
         more = len(self.absent) - len(named)
         rest = f" and {more:,} more, see antecede audit --missing" if more else ""
         causes = counted(len(self.absent), "reference")
-        yield f"absent      {causes} to causes that no counted row has: {', '.join(named)}{rest}"
+        yield f"missing     {causes} to causes without a counted row: {', '.join(named)}{rest}"
 
 
-_HEADER = ("", "", "", "unneces-", "", "each:", "unneces-", "")
-_HEADER_BELOW = ("rule", "ordered", "causal", "sary", "missed", "ordered", "sary", "missed")
+_HEADER = ("", "", "", "", "", "each:", "", "")
+_HEADER_BELOW = ("rule", "ordered", "causal", "false", "missed", "ordered", "false", "missed")
 
 
 def _sum_observers(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Add up the observers' counts, a line a rule."""
+    """Yield the sum of the observers' counts, one line for each rule."""
     total: dict[str, RuleCounts] = {}
     for row in rows:
         own = RuleCounts(*(row[name] for name in _COUNT_COLUMNS))
@@ -222,9 +215,9 @@ def summarize(
     broadcast: bool = False,
     format: str = "table",
 ) -> Summary:
-    """Count pairs and find early deliveries; options and errors are those of `measure`.
+    """Count pairs and find causal violations; options and errors are those of `measure`.
 
-    `to_everybody`: see `violations.found_in`.
+    `broadcast`: see `found_in`.
     """
     wanted = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
@@ -247,10 +240,10 @@ def summarize(
 
 @dataclass
 class RunSummary:
-    """Results of one run beside its counts."""
+    """Results of one run, without its pair counts."""
 
     source: str
-    observers: frozenset[str]  # all that received, whoever was asked for
+    observers: frozenset[str]  # all members that received messages
     excluded_rows: dict[str, int]
     missing_causes: pa.Table
     never_sent: Sequence[str]
@@ -262,7 +255,7 @@ class RunSummary:
     measured_rules: set[str] = field(default_factory=set)
 
     def note(self, seen: ObserverMessages) -> None:
-        """Remember which rules one observer allows."""
+        """Add the rules that one observer allows."""
         self.skipped_rules |= seen.skipped_rules
         self.measured_rules |= RULES.keys() - seen.skipped_rules.keys()
 
@@ -270,7 +263,7 @@ class RunSummary:
 def part_of(
     run: TraceRun, rows: pa.Table, relation: str | None, *, to_everybody: bool = False
 ) -> RunSummary:
-    """Return what a run tells, whose rows are `own`; its observers are noted by the caller."""
+    """Return the summary of a run with the given rows; the caller adds its observers."""
     return RunSummary(
         run.source,
         frozenset(run.arrivals),
@@ -295,7 +288,7 @@ def summary_of(
 ) -> Summary:
     """Return the summary of a trace from its runs in their order and the rows of `rows_of`.
 
-    `all_rules`: no rule was asked for by name. Raises InputError for an observer who is none.
+    `all_rules`: no rule was named. Raise InputError for an observer without received messages.
     """
     left_out: dict[str, int] = {}
     lacking: dict[str, str] = {}

@@ -128,8 +128,8 @@ def _check_growth(timestamps: Stamps) -> None:
         if (own != timestamps.seq).any():
             row = int(np.flatnonzero(own != timestamps.seq)[0])
             raise LocalError(
-                f"the vector of message {timestamps.seq[row]} of sender {timestamps.sender[row]} has "
-                f"{own[row]} as its own entry; expected the message's number"
+                f"the vector of message {timestamps.seq[row]} of sender {timestamps.sender[row]} "
+                f"has {own[row]} as its own entry; expected the message's number"
             )
     if timestamps.topics is not None and timestamps.counts is not None:
         for topic in range(timestamps.counts.shape[1]):

@@ -1,8 +1,9 @@
-"""Deliveries before a cause of a whole trace: the count of both meter and audit.
+"""Causal violations of a whole trace, as counted by audits and false-causality summaries.
 
-A run with deliveries is judged by them, any other by its receipts. Causes are defined by delivery,
-by receipt, or declared. Every run is counted in each way that its own rows have, and no sum is over
-two ways: each has a tally of its own, with its numbers of deliveries, receipts and runs.
+A run with deliveries is checked by them, any other by its receipts. The relation of causality is
+delivery, receipt, or declared causes. Every run is counted under each relation that its rows
+support. No sum is over two relations: each has a tally with its numbers of deliveries, receipts and
+runs.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from antecede.tables.false_causality.trace import split_by_run
 from antecede.tables.false_causality.violations import VIOLATION_SCHEMA, RunViolations, found_in
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 RELATION_TEXT = {DELIVERY: "by delivery", RECEIPT: "by receipt", REPLY: "by declared causes"}
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of one way of telling causes."""
+    """Counts under one relation of causality."""
 
     violations: int = 0
-    deliveries: int = 0  # of so many deliveries, in runs that tell of them,
-    receipts: int = 0  # and of so many receipts, in runs that tell of no delivery
-    runs: int = 0  # runs whose rows tell causes in this way
+    deliveries: int = 0  # checked deliveries, in runs that have any
+    receipts: int = 0  # checked receipts, in runs without deliveries
+    runs: int = 0  # runs whose rows support the relation
 
     def __add__(self, other: Tally) -> Tally:
         """Return the tally of two disjoint sets of runs."""
@@ -44,20 +45,20 @@ class Tally:
 
     @property
     def checked(self) -> int:
-        """Number of deliveries and receipts that were judged."""
+        """Number of checked deliveries and receipts."""
         return self.deliveries + self.receipts
 
     def describe_checked(self) -> str:
-        """Return the numbers that were judged, in words."""
+        """Return the checked numbers as text."""
         return describe_checked(self.deliveries, self.receipts)
 
     def describe_violations(self) -> str:
-        """Return the early ones and their part, in words."""
+        """Return the violations and their share as text."""
         return f"{count_and_part(self.violations, self.checked)} of {self.describe_checked()}"
 
 
 def describe_checked(deliveries: int, receipts: int) -> str:
-    """Return numbers of deliveries and receipts in words; what there is none of is not named."""
+    """Return numbers of deliveries and receipts as text; zeros are omitted."""
     words = [counted(receipts, "receipt")] if receipts else []
     if deliveries or not receipts:
         words.insert(0, counted(deliveries, "delivery", "deliveries"))
@@ -65,33 +66,35 @@ def describe_checked(deliveries: int, receipts: int) -> str:
 
 
 def describe_relation(relation: str, tally: Tally, runs: int) -> str:
-    """Name a way of telling causes, and its number of runs if it is not that of all."""
+    """Return the text of a relation, with its number of runs if that is not all."""
     some = "" if tally.runs == runs else f" in {tally.runs:,} of {counted(runs, 'run')}"
     return RELATION_TEXT[relation] + some
 
 
 @dataclass(frozen=True)
 class ViolationCounts:
-    """Deliveries before a cause, and the numbers that were judged."""
+    """Causal violations, and the numbers of checked deliveries."""
 
     tallies: dict[str, Tally] = field(default_factory=dict)
-    """A tally for each way of telling causes; the one that was asked for first."""
+    """A tally for each relation; the requested relation first."""
     table: pa.Table = field(default_factory=VIOLATION_SCHEMA.empty_table)
-    """As `VIOLATION_SCHEMA`: of the way that was asked for, else of each run's first way."""
-    tables_by_relation: dict[str, pa.Table] = field(default_factory=dict)  # the same for each way
-    messages_received_by_some: int = 0  # messages that came to some receiving members only
-    total: Tally = field(default_factory=Tally)  # judged in all runs; `violations` is 0
-    not_counted: dict[str, str] = field(default_factory=dict)  # way -> why some run has no count
-    without_sends: Tally = field(default_factory=Tally)  # of runs without a sending
+    """As `VIOLATION_SCHEMA`: of the requested relation, otherwise of each run's first relation."""
+    tables_by_relation: dict[str, pa.Table] = field(default_factory=dict)  # relation -> the same
+    messages_received_by_some: int = 0  # messages that some receiving members did not receive
+    total: Tally = field(default_factory=Tally)  # checked in all runs; `violations` is 0
+    not_counted: dict[str, str] = field(
+        default_factory=dict
+    )  # relation -> reason of a run without a count
+    without_sends: Tally = field(default_factory=Tally)  # of runs without a send
 
     @property
     def checked(self) -> int:
-        """Number of deliveries and receipts that were judged."""
+        """Number of checked deliveries and receipts."""
         return self.total.checked
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of early ones of each way."""
+        """Number of violations under each relation."""
         return {relation: tally.violations for relation, tally in self.tallies.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,9 +102,9 @@ class ViolationCounts:
         return {relation: asdict(tally) for relation, tally in self.tallies.items()}
 
     def list_blocks(self, witnesses: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Yield a sentence for each way of telling causes, and its first early rows.
+        """Yield a sentence for each relation, and its first violations.
 
-        At most `find_examples`, without those of an earlier sentence.
+        At most `witnesses` rows, without those of an earlier sentence.
         """
         known: set[tuple[Any, ...]] = set()
         for relation, tally in self.tallies.items():
@@ -116,20 +119,20 @@ class ViolationCounts:
 def count_violations(
     events: pa.Table, relation: str | None = None, *, broadcast: bool = False
 ) -> ViolationCounts:
-    """Return the deliveries before a cause; options and errors are those of `found_in`."""
+    """Return the causal violations; options and errors are those of `found_in`."""
     parts = [_count_run(run, relation, broadcast) for run in told(events)]
     return merge_counts(parts, relation)
 
 
 def told(events: pa.Table) -> Iterator[pa.Table]:
-    """Yield the rows of each run that tells of deliveries or receipts."""
+    """Yield the rows of each run with deliveries or receipts."""
     for _, run in split_by_run(events):
         if {RECEIVE, DELIVER} & {*run["kind"].unique().to_pylist()}:
             yield run
 
 
 def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> ViolationCounts:
-    """Count one run in every way that its rows tell of."""
+    """Count one run under every relation that its rows support."""
     kinds = {*run["kind"].unique().to_pylist()}
     delivers = DELIVER in kinds
     if SEND not in kinds:
@@ -139,7 +142,7 @@ def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> Violatio
     ways = [one for one, there in told if there]
     chosen = relation or ways[0]
     found, why = _count_each_relation(run, chosen, ways, broadcast)
-    any_one = next(iter(found.values()))  # what is looked at is the same in each way
+    any_one = next(iter(found.values()))  # all relations check the same rows
     return ViolationCounts(
         {one: _make_tally(len(f.table), f.checked, delivers) for one, f in found.items()},
         found[chosen].table if chosen in found else VIOLATION_SCHEMA.empty_table(),
@@ -153,9 +156,9 @@ def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> Violatio
 def _count_each_relation(
     run: pa.Table, chosen: str, relations: Sequence[str], broadcast: bool
 ) -> tuple[dict[str, RunViolations], dict[str, str]]:
-    """Return the result of each way, the chosen one first, and reasons of those without.
+    """Return the result of each relation, `chosen` first, and reasons of those without.
 
-    Raises what `found_in` does, for the chosen way.
+    Raise the errors of `found_in` for the chosen relation.
     """
     found: dict[str, RunViolations] = {}
     why: dict[str, str] = {}
@@ -173,7 +176,7 @@ def _count_each_relation(
 
 
 def _has_declared_causes(run: pa.Table) -> bool:
-    """Tell whether a message that is sent declares a cause."""
+    """Return whether a sent message declares a cause."""
     if "parents" not in run.column_names:
         return False
     sent = run["parents"].filter(pa.array(mask_kind(run, SEND)))
@@ -185,7 +188,7 @@ def _make_tally(violations: int, checked: int, delivers: bool) -> Tally:
 
 
 def merge_counts(parts: Sequence[ViolationCounts], relation: str | None) -> ViolationCounts:
-    """Return one of disjoint runs; ways in the order of `RELATIONS`, the chosen one first."""
+    """Return the counts of disjoint runs; relations as in `RELATIONS`, the chosen one first."""
     order = [relation] if relation else []
     order += [name for name in RELATIONS if name not in order]
     named = [name for name in order if any(name in part.tallies for part in parts)]
@@ -213,5 +216,5 @@ def merge_counts(parts: Sequence[ViolationCounts], relation: str | None) -> Viol
 
 
 def add_tallies(parts: Sequence[Mapping[str, Tally]], names: Sequence[str]) -> dict[str, Tally]:
-    """Add up the tallies of disjoint sets of runs, each way for itself."""
+    """Return the sums of the tallies of disjoint sets of runs, by relation."""
     return {name: sum((part.get(name, Tally()) for part in parts), Tally()) for name in names}

@@ -1,8 +1,8 @@
-"""Deliveries before a cause, in a trace: which, where, and the cause that was missing.
+"""Causal violations of a trace: messages that were delivered before one of their causes.
 
-Every message that was delivered to a member counts as addressed to it, and so does what arrived
-there; `addressed` says more where it is known, so that causes that never came are found too. What
-nobody addressed to a member is not owed to it, but causality goes through it all the same.
+Every message that arrived at or was delivered to a member counts as addressed to it. `addressed`
+has further addressees, so that missing causes are found as well. A message that is not addressed to
+a member need not be delivered there, but causality passes through it all the same.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ _FIELDS: list[Any] = [
     pa.field("cause_order", pa.int64()),
 ]
 VIOLATION_SCHEMA = pa.schema(_FIELDS)
-"""One row an early delivery: where it stands, a cause that was missing, and where that was
-delivered; null when it never was."""
+"""One row for each violation: its row in the files, a cause that was missing, and the row in which
+that cause was delivered; null if it never was.
+"""
 
 
 class RunViolations(NamedTuple):
-    """The early deliveries of one run."""
+    """Causal violations of one run."""
 
     run: TraceRun
-    checked: int  # deliveries that were looked at
+    checked: int  # checked deliveries
     table: pa.Table  # as `VIOLATION_SCHEMA`
-    partial: int = 0  # messages that did not come to all members that received anything
+    partial: int = 0  # messages that some receiving members did not receive
 
 
 def find_violations(
@@ -53,12 +54,11 @@ def find_violations(
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Table:
-    """Return the deliveries before a cause, run by run, in the order of rows; `VIOLATION_SCHEMA`.
+    """Return the causal violations, run by run, in the order of rows, as `VIOLATION_SCHEMA`.
 
-    `relation`: see `trace.runs_of`; under "reply" causes are the declared parents. `addressed`:
-    message -> members, beside those where it came. A run without deliveries is judged by its
-    receipts. Raises as `runs_of`, and InputError when `addressed` names a message that was not
-    sent.
+    `relation`: see `runs_of`; under "reply" causes are the declared parents. `addressed`: message
+    -> members, in addition to its receivers. A run without deliveries is checked by its receipts.
+    Raise as `runs_of`, and InputError if `addressed` names a message without a send.
     """
     parts = [VIOLATION_SCHEMA.empty_table()]
     parts += [found.table for found in found_in(events, relation, addressed)]
@@ -72,9 +72,9 @@ def found_in(
     *,
     to_everybody: bool = False,
 ) -> Iterator[RunViolations]:
-    """Yield the early deliveries of each run, with the number that was looked at.
+    """Yield the causal violations of each run, with the number of checked deliveries.
 
-    `to_everybody`: every message is for every member of its run, wherever it came.
+    `broadcast`: every message is for every member of its run.
     """
     kinds = {*events["kind"].unique().to_pylist()} if "kind" in events.column_names else set()
     if SEND not in kinds or not kinds & {RECEIVE, DELIVER}:
@@ -88,7 +88,7 @@ def found_in(
         )
         if declared:
             if run.declared_causes is None:
-                raise InputError("no column parents: nothing declares causes")
+                raise InputError("no column parents with declared causes")
             early = find_by_causes(run.declared_causes, copies)
         else:
             assert run.causal_order is not None
@@ -100,7 +100,7 @@ def found_in(
 
 
 def _count_received_by_some(run: TraceRun, copies: AddressedCopies) -> int:
-    """Count the messages of which some member that receives has no copy."""
+    """Count the messages without a copy at some receiving member."""
     receivers = np.unique(copies.member)
     has = np.bincount(copies.message, minlength=len(run.ids))
     due = len(receivers) - np.isin(run.sender, receivers)
@@ -108,7 +108,8 @@ def _count_received_by_some(run: TraceRun, copies: AddressedCopies) -> int:
 
 
 def _list_copies(run: TraceRun, addressed: Ints) -> AddressedCopies:
-    """Return the copies of a run: delivered ones, those that only arrived, those addressed.
+    """Return the copies of a run: delivered ones first, then those that only arrived or are
+    addressed.
 
     `addressed` are pairs, member * messages + message.
     """
@@ -143,7 +144,9 @@ def _pair_addressed(run: TraceRun, addressed: Mapping[str, Collection[str]]) -> 
     found = []
     for message, receivers in addressed.items():
         if message not in messages:
-            raise InputError(f"message {message!r} is addressed, but was not sent")
+            raise InputError(
+                f"unknown message {message!r} in addressed: no row of kind send has it"
+            )
         number = messages[message]
         others = {members[name] for name in receivers if name in members} - {run.sender[number]}
         found += [member * len(run.ids) + number for member in others]

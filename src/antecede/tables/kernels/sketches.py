@@ -15,8 +15,8 @@ dependence, a sum of such variables is at most as spread, in convex order, as if
 (Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). So no quantile of the sum is beyond the
 expected shortfall of that distribution; both tails have closed forms (`compute_factors`). The
 interval therefore holds with at least the stated confidence, over the draw of the ranks, for every
-graph and size. It is about 1.2 times as wide as a normal approximation for equal pasts, and wider than
-necessary for others.
+graph and size. It is about 1.2 times as wide as a normal approximation for equal pasts, and wider
+than necessary for others.
 
 Ranks are hashes of an event's key, a seed and the rank's number: the order of rows does not matter.
 Ranks are freed after their last use and computed in blocks. So memory is `MAX_BYTES`, or 8 bytes

@@ -483,8 +483,8 @@ class Tiles:
         if rows >= self._description["rows"] or self._load_causality is not None:
             return []
         return [
-            f"this tile has {counted(rows, 'event')} of {self._description['rows']:,}: past and future are "
-            "those within it; `antecede ask` answers for the whole trace"
+            f"this tile has {counted(rows, 'event')} of {self._description['rows']:,}: past and "
+            "future are those within it; `antecede ask` answers for the whole trace"
         ]
 
     def _list_findings(self, notes: Sequence[str]) -> list[dict[str, Any]]:
