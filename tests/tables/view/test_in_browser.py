@@ -462,7 +462,7 @@ def test_times_far_apart(opened: Opened) -> None:
     ends = {"a": -9 * 10**18, "b": -9 * 10**18 + 10**9, "c": 9 * 10**18, "d": 0}
     rows = [{"id": id, "member": id, "send_time": time} for id, time in ends.items()]
     shown = opened(trace_of(rows))
-    assert "2 times more than 146 years from the earliest" in shown.inner_text("#panel")
+    assert "2 times more than 146 years after the earliest" in shown.inner_text("#panel")
     years = [{"id": f"e{k}", "member": "p", "send_time": k * 4 * 10**18} for k in range(2)]
     shown = opened(trace_of(years))
     for _ in range(30):

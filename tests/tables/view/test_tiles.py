@@ -91,7 +91,7 @@ def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) 
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[700]
     meta, arrays = asked(Tiles(tmp_path), find=terms(ids[-1]))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[-1]
-    with pytest.raises(InputError, match="is not in the pieces"):
+    with pytest.raises(InputError, match="is not in the tiles"):
         Tiles(tmp_path, Event("nowhere"))
     with pytest.raises(InputError, match="no event matches"):
         asked(Tiles(tmp_path), find=terms("nowhere"))
@@ -228,7 +228,7 @@ def test_times_that_lie_too_far_apart_are_said(tmp_path: Path) -> None:
     write_tiles(trace_of(rows), tmp_path, "t")
     meta, arrays = asked(Tiles(tmp_path))
     said = " ".join(one["what"] for one in meta["findings"])
-    assert "2 times more than 146 years from the earliest: taken as unknown" in said
+    assert "2 times more than 146 years after the earliest: taken as unknown" in said
     assert "3 rows without a time: not in the picture" in said
     assert sorted(arrays["place"].tolist()) == [0, 4]
     assert meta["extent"] == {"low": 0, "high": 5}
@@ -259,5 +259,5 @@ def test_a_trace_without_an_event_makes_no_pieces(trace: Trace, tmp_path: Path) 
 def test_what_is_said_of_pieces_and_cannot_be_read(trace: Trace, tmp_path: Path, said: str) -> None:
     write_tiles(trace, tmp_path, "t")
     (tmp_path / ABOUT).write_text(said)
-    with pytest.raises(InputError, match="holds no pieces that can be read"):
+    with pytest.raises(InputError, match="has no readable tiles"):
         Tiles(tmp_path)

@@ -149,9 +149,10 @@ def _compute_ranges(arcs: Sequence[Arc], chosen: Hosts) -> dict[int, tuple[int |
     most, _, _ = find_shortest_paths(start, group_by_start(nodes, proper))
     least, _, _ = find_shortest_paths(start, group_by_start(nodes, back))
 
-    def known(value: float, sign: int) -> int | None:
+    def to_bound(value: float, sign: int) -> int | None:
         return None if value == math.inf else sign * int(value)
 
     return {
-        host: (known(least[place], -1), known(most[place], 1)) for host, place in number.items()
+        host: (to_bound(least[place], -1), to_bound(most[place], 1))
+        for host, place in number.items()
     }

@@ -65,7 +65,7 @@ def clock_skew(
     sender, receiver = sender[across], receiver[across]
     above, below = code[sender], code[receiver]
     early = start[sender] - start[receiver]
-    upper, call = _bound_calls(events, sender, receiver, early)
+    upper, call = _limit_calls(events, sender, receiver, early)
     edges = ProcessEdges(
         above, below, sender, receiver, early, call, (early > 0) | (call & (upper < 0))
     )
@@ -144,7 +144,7 @@ def _read_times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
     return times, near & values.is_valid().to_numpy(zero_copy_only=False)
 
 
-def _bound_calls(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) -> tuple[Ints, Bools]:
+def _limit_calls(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) -> tuple[Ints, Bools]:
     """Return the upper bound of each edge, and whether it is a call and so has one [edges]."""
     end, ended = _read_times(events, "end_time")
     role = events["role"].combine_chunks()

@@ -1,8 +1,8 @@
 """Pages that show a trace: timelines of members, messages, causes and findings.
 
-`picture` turns a trace into arrays, `render_page` into one HTML file that needs no network. `tiles`
-divides millions of events into small files, which `server` hands to a browser on this machine. The
-code of the page is plain JavaScript in `assets/`.
+`picture` turns a trace into arrays, `render_page` into one HTML file without network access.
+`tiles` divides millions of events into small files, which `server` serves to a browser on this
+machine. The code of the page is plain JavaScript in `assets/`.
 """
 
 from typing import TYPE_CHECKING

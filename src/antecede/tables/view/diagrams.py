@@ -1,6 +1,6 @@
-"""A diagram of a script (`antecede.lab.diagram`) as a trace, so that a page can show it.
+"""Conversion of a scenario's diagram (`antecede.lab.diagram`) into a trace, for a page.
 
-Time counts steps there and is no time, so rows have none: they go as the script carried them out.
+The time of a diagram counts steps, so rows have no times. They are in the order of execution.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from antecede.tables.trace import QUARANTINE_SCHEMA, Trace, conform, schema
 
 pa: Any = pyarrow
 BROKEN: Final = "a broken promise"
-_MEMBER_MARKS: Final = (JOIN, LEAVE, LOSE)  # marks that are no arrival of a copy
+_MEMBER_MARKS: Final = (JOIN, LEAVE, LOSE)  # marks without a copy
 
 
 def trace_of(diagram: Diagram) -> Trace:
-    """Return the rows of a diagram: sendings, receipts of held or discarded copies, deliveries.
+    """Return the rows of a diagram: sends, receipts of held or discarded copies, deliveries.
 
-    All else that happened to a member is an event with a text.
+    All other marks of a member become events with a text.
     """
     return _RowBuilder(diagram).build()
 
@@ -49,11 +49,11 @@ class _RowBuilder:
         self._rows: list[tuple[float, int, dict[str, Any]]] = []
 
     def build(self) -> Trace:
-        for arrow in self._diagram.arrows:  # what a super peer hands on has no mark
+        for arrow in self._diagram.arrows:  # relays of a super peer have no mark
             if (arrow.source, arrow.sent, arrow.label) not in self._known:
                 self._known.add((arrow.source, arrow.sent, arrow.label))
                 id = self._get_id(arrow.label, arrow.source)
-                self._add_row(arrow.sent, arrow.source, schema.SEND, id, "hands it on", 1)
+                self._add_row(arrow.sent, arrow.source, schema.SEND, id, "relays it", 1)
         for mark in sorted(self._diagram.marks, key=lambda mark: mark.at):
             self._add_mark(mark)
         rows = [row for _, _, row in sorted(self._rows, key=lambda made: made[:2])]
@@ -82,7 +82,7 @@ class _RowBuilder:
         self._add_row(mark.at, mark.lane, kind, id, said, 2)
 
     def _get_id(self, label: str, source: int) -> str:
-        """Return the label of a message, with the member that hands it on if not its sender."""
+        """Return the label of a message, with the relaying member if that is not its sender."""
         if self._first.get(label, source) == source or source < 0:
             return label
         return f"{label} from {self._names[source]}"
@@ -93,7 +93,7 @@ class _RowBuilder:
 
 
 def broken(trace: Trace) -> list[int]:
-    """Return the rows that break a promise."""
+    """Return the rows that violate a promise."""
     texts = trace.events["text"].to_pylist()
     return [row for row, text in enumerate(texts) if text and text.startswith(BROKEN)]
 

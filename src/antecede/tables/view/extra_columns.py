@@ -1,4 +1,4 @@
-"""Further columns of a user's table as texts, for a page."""
+"""Extra columns of a user's table as texts, for a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_BYTES: Final = 64 << 20  # of all texts of a page
 
 
 def as_text(column: Any) -> Any:
-    """Return a column as texts, long ones cut: bytes in hexadecimal, lists as Spark writes them."""
+    """Return a column as shortened texts: bytes in hexadecimal, lists in Spark's notation."""
     plain: Any = column
     if pa.types.is_dictionary(column.type):
         plain = column.cast(column.type.value_type)
@@ -41,7 +41,7 @@ def as_text(column: Any) -> Any:
 def _format_cell(value: Any) -> str | None:
     if value is None:
         return None
-    if isinstance(value, list):  # as Spark writes it
+    if isinstance(value, list):  # Spark's notation
         return f"[{', '.join('null' if one is None else str(one) for one in value)}]"
     return value.hex() if isinstance(value, bytes) else str(value)
 
@@ -49,9 +49,9 @@ def _format_cell(value: Any) -> str | None:
 def build_column_arrays(
     extra: pyarrow.Table, rows: Ints, notes: list[str]
 ) -> tuple[list[str], dict[str, Array]]:
-    """Return names of the further columns, and arrays "own.0", "own.1", ... of these rows.
+    """Return names of the extra columns, and arrays "own.0", "own.1", ... of the rows.
 
-    Columns without room are left out, with a note.
+    Columns beyond the limits are omitted, with a note.
     """
     names: list[str] = []
     arrays: dict[str, Array] = {}
@@ -62,7 +62,7 @@ def build_column_arrays(
         size += sum(one.nbytes for one in made.values())
         if len(names) == MAX_COLUMNS or size > MAX_BYTES:
             left = counted(len(extra.column_names) - len(names), "column")
-            notes.append(f"{left} of the table left out: {name} and what follows it")
+            notes.append(f"{left} of the table omitted: {name} and later ones")
             break
         names.append(name)
         arrays |= made

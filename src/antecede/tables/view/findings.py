@@ -1,6 +1,6 @@
-"""Findings, orders, clocks, waits and missing causes that a page lists beside its picture.
+"""Findings, orders, clocks, waits and missing causes that a page lists next to its diagram.
 
-Sentences and counts are those of `antecede audit`, with rows of the picture as links.
+Sentences and counts are those of `antecede audit`, with rows of the model as links.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ SHOWN_SKEWED: Final = 20
 _PAIR_KEYS: Final = ("of", "against", "least_shift_ns", "violations", "edges")
 
 
-# Notes of `Causality` that an audit has in more words: ends of two, and a part of another one.
+# Notes of `Causality` that audits contain as well: ends of two, and a part of another.
 _REPEATED_NOTES: Final = (NO_EVENTS, "does not have: what came before these is not known")
 _SEPARATOR_NOTE: Final = " several ids in one"
 
 
 _COPY_FINDINGS: Final = (
-    (NOT_RECEIVED, "message", "messages", "without an arrival", "lost, or still on its way"),
+    (NOT_RECEIVED, "message", "messages", "without an arrival", "lost, or still in transit"),
     (
         *(UNDELIVERED, "copy was", "copies were", "held to the end"),
-        "received by a member that never delivers it",
+        "received, but not delivered",
     ),
     (
         *(REPEATED_COPY, "arrival was", "arrivals were", "repeated"),
-        "of a copy that had come to the member before",
+        "of a copy that had arrived at the member before",
     ),
 )
 
 
 class CrossEdges(NamedTuple):
-    """Causes and effects at different members, rows of the picture [edges]."""
+    """Causes and effects at different members, as rows of the model [edges]."""
 
     cause: Ints
     effect: Ints
 
 
 class FindingInputs(NamedTuple):
-    """Rows of a picture and their relations."""
+    """Rows of a model and their relations."""
 
     events: pyarrow.Table
     by: str
@@ -72,14 +72,14 @@ class FindingInputs(NamedTuple):
     alive: Bools
 
     def find_rows(self, *ids: str | None) -> list[int]:
-        """Return the first row of each id; [] where one is not in the picture."""
+        """Return the first row of each id; [] if one is not in the model."""
         listed = self.events["id"]
         found = [-1 if one is None else int(pc.index(listed, one).as_py()) for one in ids]
         return [] if -1 in found else found
 
 
 def collect_findings(trace: Trace, inputs: FindingInputs, notes: Sequence[str]) -> dict[str, Any]:
-    """Return the lists beside a picture: JSON's types alone; rows are numbers of the picture's."""
+    """Return the lists next to a diagram as JSON values; rows are those of the model."""
     report = audit_trace(trace)
     shown = collect_from_rows(inputs)
     further = [
@@ -102,7 +102,7 @@ def collect_findings(trace: Trace, inputs: FindingInputs, notes: Sequence[str]) 
 
 
 def collect_from_rows(inputs: FindingInputs) -> dict[str, Any]:
-    """Return the same of a piece of a trace: what its own rows show, no audit."""
+    """Return the same lists for a tile, from its own rows and without an audit."""
     return {
         "findings": [],
         "axes": list(_list_inversions(inputs)),
@@ -147,13 +147,13 @@ def _list_audit_findings(report: AuditReport, inputs: FindingInputs) -> Iterator
 def _list_own_findings(
     inputs: FindingInputs, inverted: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield findings of the picture that no audit has."""
+    """Yield findings of the model that audits lack."""
     if inputs.by == EVENTS and inverted and inverted[0]["count"]:
         worst = inverted[0]
         yield {
             "what": f"{count_and_part(worst['count'], worst['compared'])} of "
-            f"{worst['compared']:,} messages arrive before they are sent, by the clocks of both "
-            f"ends, by up to {duration(worst['largest'] / 1e6)}",
+            f"{worst['compared']:,} messages arrive before they are sent, by the clocks of "
+            f"sender and receiver, by up to {duration(worst['largest'] / 1e6)}",
             "advice": "clocks differ: see Clocks below",
             "rows": worst["rows"],
         }
@@ -163,7 +163,7 @@ def _list_own_findings(
         longest = waits[0]
         yield {
             "what": f"the longest wait from arrival to delivery is {duration(longest['ns'] / 1e6)}",
-            "advice": "choose it: the event says what it waited for",
+            "advice": "select the event to see its missing causes",
             "rows": [longest["received"], longest["delivered"]],
         }
 
@@ -233,7 +233,7 @@ def _list_waits(inputs: FindingInputs) -> list[dict[str, Any]]:
 
 def _describe_skew(report: AuditReport, inputs: FindingInputs) -> dict[str, Any] | None:
     """Return the shifts of the members' clocks; None without times."""
-    # An audit compares declared causes; where arrivals are told, these say more.
+    # An audit compares declared causes; with arrivals, their edges are more complete.
     found = None if inputs.by == EVENTS else report.details.get("clock_skew")
     if not (found and found["pairs"]) and inputs.axes and len(inputs.edges.cause):
         axis = inputs.axes[0]

@@ -22,9 +22,9 @@ pc: Any = pyarrow.compute
 
 
 def event_named(events: pyarrow.Table, text: str, run: str | None) -> Event:
-    """Return the event that a text names: an id, or ID@MEMBER where no event has that id."""
+    """Return the event of a text: an id, or ID@MEMBER if no event has that id."""
     name, at, member = text.rpartition("@")
-    # In UTF-8, which bytes of a terminal's may not be: these are refused where the event is sought.
+    # Terminal input may be invalid UTF-8; the search for the event rejects it.
     plain = text.encode(errors="replace").decode()
     if at and not pc.any(pc.equal(events["id"], plain)).as_py():
         return Event(name, member, run)
@@ -32,10 +32,10 @@ def event_named(events: pyarrow.Table, text: str, run: str | None) -> Event:
 
 
 class Followed:
-    """A trace that is read anew when its files have changed.
+    """A trace that is read again when its files have changed.
 
-    `around`: the id of the event to begin with, of the run `run`. Files that cannot be read while
-    they are written keep the picture before.
+    `focus`: id of the first event to show, in the run `run`. If files are unreadable while they are
+    written, the last model stays.
     """
 
     grows = True
@@ -62,7 +62,7 @@ class Followed:
     def version(self) -> str:
         """Return a digest of names, sizes and times of all files."""
         found = hashlib.sha256()
-        # A path that does not exist is a pattern, as when files are read.
+        # A path that does not exist is a pattern, as for readers.
         listed = [
             [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))
             for path in self._paths
@@ -70,16 +70,16 @@ class Followed:
         for path in chain.from_iterable(listed):
             for file in [path] if path.is_file() else sorted(path.rglob("*")):
                 if file != path and file.name.startswith("."):
-                    continue  # a draft, which nobody reads
+                    continue  # a draft, which readers ignore
                 try:
                     about = file.stat()
-                except OSError:  # renamed meanwhile
+                except OSError:  # renamed in the meantime
                     continue
                 found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
         return found.hexdigest()
 
     def block(self, query: Mapping[str, str]) -> bytes:
-        """Return the picture of the trace, as it could last be read."""
+        """Return the model of the last readable trace."""
         with self._lock:
             now = self.version()
             if self._cached is not None and self._cached[0] == now:

@@ -1,7 +1,7 @@
-"""One HTML file of a picture: code, style and data.
+"""HTML page of a render model: code, style and data in one file.
 
-Its policy names the hashes of its one script and one style, and allows no connection. The trace is
-compressed bytes in base 64; the script shows it as text, never as markup.
+Its policy contains the hashes of its only script and style, and allows no connection. The trace is
+compressed and base64-encoded; the script shows it as text, never as markup.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ MODULES: Final = (
     "panels.js",
     "main.js",
 )
-"""Each imports only from those before it."""
+"""JavaScript modules; each imports only from earlier ones."""
 
 
 def render_page(model: RenderModel) -> str:
-    """Return the file of a picture."""
+    """Return the HTML file of a render model."""
     data = base64.b64encode(zlib.compress(model.packed(), 6)).decode("ascii")
     return _fill_page(str(model.meta["title"]), data, "'none'", "", "")
 
 
 def render_served_page(title: str, source: str, *, grows: bool = False) -> str:
-    """Return a page that asks its server, at the path `source`, for data (`grows`: repeatedly)."""
+    """Return a page that requests data at the path `source` of its server (`grows`: repeatedly)."""
     return _fill_page(title, "", "'self'", source, "yes" if grows else "")
 
 

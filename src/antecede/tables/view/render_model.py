@@ -1,4 +1,4 @@
-"""A trace as arrays for a page: rows, members, times, the graph of causes, copies, findings.
+"""Render model of a page: rows, members, times, causes, copies and findings as arrays.
 
 Rows are those of `antecede.tables.causality.Causality`, as for `antecede ask`.
 """
@@ -31,9 +31,9 @@ from antecede.tables.view.findings import (
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-LARGEST: Final = 400_000  # events of a page: beyond, opening it takes long
-MAX_CLOCK_ENTRIES: Final = 4_000_000  # entries of clocks of a page
-EPOCH_NS: Final = 10**9 * 86_400 * 3650  # ns: times beyond are dates; simulations begin at 1970
+LARGEST: Final = 400_000  # events of a page; larger pages open slowly
+MAX_CLOCK_ENTRIES: Final = 4_000_000  # clock entries of a page
+EPOCH_NS: Final = 10**9 * 86_400 * 3650  # larger times are dates; simulations start at 1970
 TEXT_COLUMNS: Final = ("id", "text", "role", "source")
 COUNT_COLUMNS: Final = ("seq", "line", "ingest")
 
@@ -45,7 +45,7 @@ class RenderModel(NamedTuple):
     arrays: dict[str, Array]
 
     def packed(self) -> bytes:
-        """Return one block of bytes."""
+        """Return the model as one binary block."""
         return pack_block(self.meta, self.arrays)
 
 
@@ -63,14 +63,15 @@ def picture(
     broken: Sequence[int] = (),
     causality: Causality | None = None,
 ) -> RenderModel:
-    """Return the picture of a trace that was read.
+    """Return the render model of a trace that was read.
 
-    `by`: as for `Causality`; `around`: the event to begin with; `most`: events at most. A larger
-    trace is cut to those nearest to `around`, or (`latest`) to the last ones, with a note. `base`:
-    zero of the events' time, ns (None: the earliest). `told`: with findings. `also`: findings to
-    begin with (what, advice, rows). `broken`: rows that break a promise, for a whole trace. The
-    columns of `trace.own` are shown with each event. Raises InputError for an event that is not
-    there, and for a larger trace without `around`.
+    `by`: source of causality, as for `Causality`. `around`: first event to show. `max_events`:
+    maximum of events. A larger trace is cut to the events nearest to `around`, or (`latest`) to the
+    last ones, with a note. `base_ns`: zero of the event time (None: the earliest). `with_findings`:
+    False for tiles. `also`: findings to list first (what, advice, rows). `broken`: rows that
+    violate a promise, for a whole trace. The columns of `trace.own` are shown with each event.
+
+    Raise InputError for an unknown event, and for a larger trace without `around`.
     """
     causality = Causality(trace, by=by, unproven=True) if causality is None else causality
     start = None if around is None else causality.row(around)
@@ -85,8 +86,8 @@ def picture(
     notes = [*causality.notes, *(note for axis in scene.axes[:1] for note in axis.describe_far())]
     if len(rows) < len(causality.events):
         held = f"{len(rows):,} of {counted(len(causality.events), 'event')}"
-        through = "past and future are shown as far as they go through these"
-        notes.insert(len(causality.notes), f"this page holds {held}: {through}")
+        through = "past and future are those within these"
+        notes.insert(len(causality.notes), f"this page has {held}: {through}")
     arrays = _build_arrays(scene, offsets, causes, notes)
     own, further = _collect_extra_columns(trace, events, notes)
     said = collect_findings(trace, scene, notes) if with_findings else collect_from_rows(scene)
@@ -113,7 +114,7 @@ def picture(
 def _collect_extra_columns(
     trace: Trace, events: pyarrow.Table, notes: list[str]
 ) -> tuple[list[str], dict[str, Array]]:
-    """Return the further columns of the user's table, of the rows of the picture."""
+    """Return the extra columns of the user's table, for the rows of the model."""
     if trace.own is None or not trace.own.num_columns:
         return [], {}
     rows = pc.index_in(events["file_order"], trace.events["file_order"]).to_numpy()
@@ -121,7 +122,7 @@ def _collect_extra_columns(
 
 
 def _choose_rows(causality: Causality, start: int | None, max_events: int, latest: bool) -> Ints:
-    """Return the rows of the picture, in the order of the table."""
+    """Return the rows of the model, in the order of the table."""
     size = len(causality.events)
     if size <= max_events:
         return np.arange(size)
@@ -141,7 +142,7 @@ def _choose_rows(causality: Causality, start: int | None, max_events: int, lates
 
 
 def _list_edges(causality: Causality, rows: Ints) -> tuple[Ints, Ints]:
-    """Return offsets and causes without those that are nowhere; by clocks immediate ones alone."""
+    """Return offsets and causes without missing ones; by clocks only immediate causes."""
     offsets, causes = causality.edges_among(rows)
     kept = causes >= 0
     if causality.by == CLOCKS:
@@ -197,11 +198,11 @@ def _build_arrays(
 
 
 def _build_clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Array]:
-    """Return the clocks as logged, entries row by row."""
+    """Return the logged clocks, entries row by row."""
     lists = events["clock_members"].combine_chunks(), events["clock_counts"].combine_chunks()
     entries = int(pc.sum(pc.list_value_length(lists[0])).as_py() or 0)
     if entries > MAX_CLOCK_ENTRIES:
-        notes.append(f"the page leaves {counted(entries, 'clock entry', 'clock entries')} out")
+        notes.append(f"the page omits {counted(entries, 'clock entry', 'clock entries')}")
         return {}
     sizes = pc.fill_null(pc.list_value_length(lists[0]), 0).to_numpy()
     counts = pc.list_flatten(lists[1]).cast(pa.float64(), safe=False)
@@ -213,7 +214,7 @@ def _build_clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Ar
 
 
 def _build_missing_arrays(events: pyarrow.Table, by: str) -> dict[str, Array]:
-    """Return causes that rows name and that no row has, by row."""
+    """Return missing causes of rows, by row."""
     if by == EVENTS or not len(events):
         return {}
     edges: Any = edge_table(events)

@@ -1,7 +1,7 @@
-"""Search in a trace cut into pieces: the terms of the page's search, matched in Arrow columns.
+"""Search in a tiled trace: the terms of the page's search, matched in Arrow columns.
 
-The page parses a line of search (`assets/search.js`) and sends its terms as JSON. A row matches
-under the rules of `matchRows` there; a differential test compares both.
+The page parses a search text (`assets/search.js`) and sends its terms as JSON. A row matches under
+the rules of `matchRows` there; a differential test compares both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antecede.tables.view.columns import join_lists
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 DEFAULT_FIELDS: Final = ("id", "text", "member", "topics")
-"""Fields of a term that names none, besides the further columns."""
+"""Fields of a term without a field, in addition to the extra columns."""
 FIELDS: Final = (*DEFAULT_FIELDS, "kind", "run", "role", "source")
 MAX_TERMS: Final = 100
 
@@ -29,27 +29,27 @@ class Term(NamedTuple):
     """Condition on a row; see `parseSearch` in `assets/search.js`."""
 
     excludes: bool
-    field: str | None  # a field, or "own.K": the further column number K
+    field: str | None  # a field, or "own.K": extra column K
     text: str
     is_expression: bool
-    id: str | None  # the id of an event that matches as well
+    id: str | None  # an event with this id matches as well
 
 
 def read_terms(asked: str, columns: int) -> list[Term]:
-    """Return the terms that a page sent as JSON. Raises InputError for anything else.
+    """Return the terms that a page sent as JSON; raise InputError for anything else.
 
-    `columns`: number of further columns of the table.
+    `columns`: number of extra columns of the table.
     """
     known = {*FIELDS, *(f"own.{k}" for k in range(columns))}
     try:
         terms = [_parse_term(one) for one in json.loads(asked)]
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"find={asked!r:.60} is not a search of the page: {error}") from error
+        raise InputError(f"invalid search find={asked!r:.60}: {error}") from error
     if not 0 < len(terms) <= MAX_TERMS:
-        raise InputError(f"the search has {len(terms)} terms; 1 to {MAX_TERMS} are possible")
+        raise InputError(f"the search has {len(terms)} terms; expected 1 to {MAX_TERMS}")
     for term in terms:
         if term.field is not None and term.field not in known:
-            raise InputError(f"find= names the unknown field {term.field!r:.40}")
+            raise InputError(f"unknown field {term.field!r:.40} in find=")
     return terms
 
 
@@ -58,12 +58,12 @@ def _parse_term(one: Any) -> Term:
     text = one.get("word") if expression is None else expression
     field, id = one.get("field"), one.get("id")
     if not (isinstance(text, str) and all(x is None or isinstance(x, str) for x in (field, id))):
-        raise TypeError("a term is not of texts")
+        raise TypeError("a value of a term is no text")
     return Term(bool(one.get("not")), field, text, expression is not None, id)
 
 
 def list_columns(terms: Sequence[Term], own: Sequence[str]) -> list[str]:
-    """Return the columns of pieces that the terms look at; `own`: those of the further columns."""
+    """Return the columns of tiles that the terms read; `own`: names of the extra columns."""
     names: dict[str, None] = {"id": None}
     for term in terms:
         names |= dict.fromkeys(_list_fields(term, own))
@@ -73,7 +73,7 @@ def list_columns(terms: Sequence[Term], own: Sequence[str]) -> list[str]:
 def match_rows(table: Mapping[str, Any], terms: Sequence[Term], own: Sequence[str]) -> Any:
     """Return the mask of the rows that match all terms; `table` has the needed columns [n].
 
-    Raises InputError for an expression that RE2 cannot read.
+    Raise InputError for an expression that RE2 rejects.
     """
     texts = {name: _column_to_text(name, table[name]) for name in list_columns(terms, own)}
     return reduce(pc.and_, (_match_term(texts, term, own) for term in terms))
@@ -108,7 +108,7 @@ def _make_test(term: Term) -> Callable[[Any], Any]:
             return pc.match_substring_regex(column, term.text, ignore_case=True)
         except pa.ArrowInvalid as error:
             raise InputError(
-                f"the server cannot search by /{term.text}/: {error}; use the syntax of RE2"
+                f"invalid expression /{term.text}/: {error}; use the syntax of RE2"
             ) from error
 
     return test

@@ -1,6 +1,6 @@
 """Local server of one page, for traces that grow or are too large for a file.
 
-Access control is that of `antecede.core.pages.local_server`. Requests write and run nothing.
+`antecede.core.pages.local_server` controls access. Requests are read-only.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ class Source(Protocol):
 
     @property
     def grows(self) -> bool:
-        """Whether the page should ask again and again."""
+        """True if the page polls for new data."""
 
     def version(self) -> str:
-        """Return a text that changes when there is something new."""
+        """Return a text that changes with the data."""
 
     def block(self, query: Mapping[str, str]) -> bytes:
-        """Return a picture's bytes (`antecede.tables.view.binary_block`). Raises AntecedeError."""
+        """Return the binary block of a model (`antecede.tables.view.binary_block`). Raise
+        AntecedeError.
+        """
 
 
 class Serving(Guarded):
-    """A server of one page; `url` is where. Raises InputError where the port cannot be had."""
+    """Server of one page at `url`. Raise InputError if the port is not available."""
 
     def __init__(self, source: Source, port: int = 0) -> None:
         super().__init__(_Page(source), port)
@@ -52,7 +54,7 @@ class _Page:
             return plain(422, str(error))
 
     def posted(self, path: str, body: bytes) -> Answer:
-        return plain(405, "this page takes nothing in")
+        return plain(405, "this page is read-only")
 
     def _answer(self, path: str, query: Mapping[str, str]) -> Answer:
         source = self.source
@@ -62,7 +64,7 @@ class _Page:
         if path == "version":
             return plain(200, source.version())
         if path == "data":
-            version = source.version()  # before it is read: what comes after is new
+            version = source.version()  # before reading, so that later changes count as new
             body = zlib.compress(source.block(query), 1)
             headers = {"Content-Encoding": "deflate", "X-Trace-Version": version}
             return Answer(200, "application/octet-stream", body, headers)

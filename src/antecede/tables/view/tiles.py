@@ -1,16 +1,15 @@
-"""A trace in pieces: small answers for any stretch of millions of events.
+"""Tiles of a trace: small files for any range of millions of events.
 
-    DIR/antecede-tiles.json     description of the trace and of its levels
-    DIR/members.parquet         member, rows, first (place); by the place of the first row
-    DIR/level-K.parquet         bin, member (number of its row above), rows; bins of one width a
-                                level, each cut into two in the next
-    DIR/events/*.parquet        the rows in the schema, with `at`, their place along the axis, and
-                                `marks` (`antecede.tables.view.copies`), where the cutter looked for
-                                them, and `own:NAME`, further columns of the user's table as texts
+- `DIR/antecede-tiles.json`: description of the trace and of its levels.
+- `DIR/members.parquet`: member, rows, first (place); sorted by the place of the first row.
+- `DIR/level-K.parquet`: bin, member (number of its row above), rows. Bins of a level have one width,
+  half as wide in the next.
+- `DIR/events/*.parquet`: rows in the schema, with `at` (place along the axis), optional `marks`
+  (`antecede.tables.view.copies`), and `own:NAME` (extra columns of the user's table as texts).
 
-A place is the time of what a row tells, ns, or its place in the files where no row tells a time;
-rows without a time, in a trace that has times, are left out and counted. Levels and events may be
-single files or folders of parts, as Spark writes them (`antecede.spark.tiles`).
+A place is the time of a row in ns, or its position in the files if no row has a time. In a trace
+with times, rows without a time are excluded and counted. Levels and events are single files, or
+folders of parts as Spark writes them (`antecede.spark.tiles`).
 """
 
 from __future__ import annotations
@@ -58,28 +57,28 @@ pc: Any = pyarrow.compute
 ds: Any = pyarrow.dataset
 pq: Any = pyarrow.parquet
 TILES: Final = "tiles"
-OWN: Final = "own:"  # before the name of a further column of the user's table, in `events`
+OWN: Final = "own:"  # prefix of extra columns in `events`
 ABOUT: Final = "antecede-tiles.json"
 VERSION: Final = 1
 FIRST_LEVEL_BINS: Final = 512  # bins of the first level
 MAX_LEVELS: Final = 14
-MAX_TILE_EVENTS: Final = 40_000  # events of an answer, one by one
+MAX_TILE_EVENTS: Final = 40_000  # events of a response
 MIN_PLACE: Final = -(2**63)
-MAX_CELLS: Final = 1_000_000  # bins of members in an answer
+MAX_CELLS: Final = 1_000_000  # bins of members in a response
 
 
 def is_tiles(path: Path) -> bool:
-    """Tell whether a path is a folder that `write_tiles` made."""
+    """Return whether a path is a folder of `write_tiles`."""
     return (path / ABOUT).is_file()
 
 
 def count_levels(rows: int) -> int:
-    """Return the number of levels for so many rows; bins of the last one hold few."""
+    """Return the number of levels for a number of rows; bins of the last one contain few."""
     return max(1, min(MAX_LEVELS, int(np.ceil(np.log2(max(2, rows / FIRST_LEVEL_BINS)))) + 1))
 
 
 def about(title: str, rows: int, low: int, high: int, timed: bool, **more: Any) -> dict[str, Any]:
-    """Return the content of `ABOUT` for a trace whose places go from `low` to `high`."""
+    """Return the content of `ABOUT` for a trace with places from `low` to `high`."""
     deepest = count_levels(rows) - 1
     finest = -(-(high - low + 1) // (FIRST_LEVEL_BINS << deepest))
     return {
@@ -96,12 +95,12 @@ def about(title: str, rows: int, low: int, high: int, timed: bool, **more: Any) 
 
 
 def check_new(folder: Path, force: bool) -> None:
-    """Raise InputError unless tiles can be made there; `force`: over tiles that are there."""
+    """Raise InputError unless tiles can be written there; `force`: replace existing tiles."""
     if folder.is_file():
-        raise InputError("is a file; name a folder to make", path=str(folder))
+        raise InputError("is a file; name a folder", path=str(folder))
     if folder.is_dir() and any(folder.iterdir()) and not (force and is_tiles(folder)):
         raise InputError(
-            "exists and is not empty; name another folder, or --force over pieces that are there",
+            "exists and is not empty; name another folder, or --force to replace existing tiles",
             path=str(folder),
         )
 
@@ -109,10 +108,10 @@ def check_new(folder: Path, force: bool) -> None:
 def write_tiles(
     trace: Trace, folder: Path, title: str, *, by: str | None = None, force: bool = False
 ) -> dict[str, Any]:
-    """Cut a trace that was read into pieces, and return the content of `ABOUT`.
+    """Write the tiles of a trace that was read, and return the content of `ABOUT`.
 
-    Repeated rows of an id are left out, unless rows tell of arrivals. Raises InputError where the
-    folder is taken, and for a trace without an event.
+    Repeated rows of an id are excluded, unless the trace has arrivals. Raise InputError if the
+    folder is not free, and for a trace without events.
     """
     check_new(folder, force)
     events, own = _add_extra_columns(conform(trace.events), trace.own)
@@ -145,7 +144,7 @@ def write_tiles(
     _clear(folder)
     (folder / "events").mkdir(parents=True, exist_ok=True)
     names = events["member"].combine_chunks().dictionary_encode()
-    # Sorted by place, so a dictionary lists members by their first rows.
+    # Sorted by place, so the dictionary has members in order of their first rows.
     member = pc.fill_null(names.indices, len(names.dictionary)).cast(pa.int32())
     _write_members(folder, events["at"], member, names.dictionary)
     bins = pc.divide(pc.subtract(events["at"], low), said["levels"][-1]["width"])
@@ -161,7 +160,7 @@ def write_tiles(
 
 
 def _add_extra_columns(events: Any, own: pyarrow.Table | None) -> tuple[Any, list[str]]:
-    """Return events with the further columns of the user's table as texts, and their names."""
+    """Return events with the extra columns of the user's table as texts, and their names."""
     names = [] if own is None else own.column_names
     for name in names:
         assert own is not None
@@ -170,7 +169,7 @@ def _add_extra_columns(events: Any, own: pyarrow.Table | None) -> tuple[Any, lis
 
 
 def _compute_places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
-    """Return places, whether they are times, and what is left out."""
+    """Return places, whether they are times, and notes on excluded rows."""
     column = compute_event_time(events)
     found = read_times("", column)
     if found is None:
@@ -184,7 +183,7 @@ def _compute_places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove existing pieces: they may be other files, or folders of parts."""
+    """Remove existing tiles: other files, or folders of parts."""
     made = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(MAX_LEVELS)))
     for path in (folder / ABOUT, *(folder / name for name in made)):
         if path.is_dir():
@@ -203,11 +202,11 @@ def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
 
 
 class Tiles:
-    """The source of a served page from a folder of pieces.
+    """Source of a served page from a folder of tiles.
 
-    `around`: the event to begin with. `whole` makes the causality of the whole trace, for past and
-    future beyond a piece. Raises InputError for a folder without pieces, or of a later version, and
-    for an event that is not there.
+    `focus`: first event to show. `load_causality` returns the causality of the whole trace, for
+    past and future beyond a tile. Raise InputError for a folder without tiles, or of another
+    version, and for an unknown event.
     """
 
     grows = False
@@ -233,18 +232,19 @@ class Tiles:
             self._finest = self._description["levels"][-1]
             self._own = [str(name) for name in self._description.get("own", [])]
         except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-            what = f"holds no pieces that can be read: {error}"
+            what = f"has no readable tiles: {error}"
             raise InputError(what, path=str(folder)) from error
         self._focus_place = None if focus is None else self._find_event(focus)
 
     def version(self) -> str:
-        """Return always the same: pieces do not change."""
+        """Return a constant: tiles do not change."""
         return "1"
 
     def block(self, query: Mapping[str, str]) -> bytes:
-        """Return a stretch (`x0`, `x1`: places behind the first one), the next event that matches
-        the terms `find` behind `from` and `place`, or what is `related` to an event (its place in
-        the files).
+        """Return the block of a request: a range, a match, or the relations of an event.
+
+        A range is `x0` to `x1`, relative to the first place. `find` has the terms of a search for
+        the next event after `from` and `place`. `related` is the position of an event in the files.
         """
         low, high = self._description["low"], self._description["high"]
         if "related" in query:
@@ -277,13 +277,13 @@ class Tiles:
             if len(rows):
                 first = rows.sort_by([("file_order", "ascending")]).slice(0, 1).to_pylist()[0]
                 return int(first["at"]), int(first["file_order"])
-        raise InputError(f"{event} is not in the pieces", path=str(self._folder))
+        raise InputError(f"{event} is not in the tiles", path=str(self._folder))
 
     def _find_match(self, terms_json: str, after: int, place: int) -> bytes:
-        """Return the piece around the first event behind another one that a search matches.
+        """Return the tile around the next event that a search matches.
 
-        `after`, `place`: where the other one stands along the axis and in the files. After the last
-        event the search goes on with the first one.
+        `after`, `place`: the current event's place along the axis, and position in the files. After
+        the last event the search continues with the first one.
         """
         own = [OWN + name for name in self._own]
         terms = read_terms(terms_json, len(own))
@@ -302,19 +302,19 @@ class Tiles:
 
     @cached_property
     def _whole_causality(self) -> tuple[Causality, Array]:
-        """The causality of the whole trace, and the place in the files of each of its rows."""
+        """The causality of the whole trace, and the position in the files of each of its rows."""
         if self._load_causality is None:
-            raise InputError("only pieces of the trace are at hand")
+            raise InputError("only tiles of the trace are available")
         asked = self._load_causality()
         return asked, asked.events["file_order"].to_numpy()
 
     def _find_related(self, place: int) -> bytes:
-        """Return the past and future of an event in the whole trace: bits by place."""
-        with self._lock:  # two clicks make it once
+        """Return past and future of an event in the whole trace, as bits by position."""
+        with self._lock:  # load once for concurrent requests
             asked, places = self._whole_causality
         found = np.flatnonzero(places == place)
         if not len(found):
-            raise InputError(f"no event stands at place {place} of the files")
+            raise InputError(f"no event has position {place} in the files")
         row = int(found[0])
         before, after = asked.around(row)
         counts, bits = {}, {}
@@ -358,7 +358,7 @@ class Tiles:
         return ds.dataset(self._folder / f"level-{level}.parquet", format="parquet")
 
     def _count_events(self, first: int, last: int) -> int:
-        """Return the number of events in the bins that a stretch touches."""
+        """Return the number of events in the bins of a range."""
         bins, before = self._bin_counts
         low, width = self._description["low"], self._finest["width"]
         begin = np.searchsorted(bins, (first - low) // width)
@@ -366,7 +366,7 @@ class Tiles:
         return int(before[end] - before[begin])
 
     def _read_tile(self, first: int, last: int, place: int, count: int, **more: Any) -> bytes:
-        """Return the events of a stretch, and of as much on both sides as there is room for."""
+        """Return the events of a range, extended on both sides up to the limit of events."""
         while count < MAX_TILE_EVENTS:
             width = max(last - first, 2)
             wider = first - width // 2, last + width // 2
@@ -380,7 +380,7 @@ class Tiles:
             ds.field("at") <= min(last, -MIN_PLACE - 1)
         )
         rows = self._events.to_table(filter=mask).sort_by([("file_order", "ascending")])
-        if not 0 < len(rows) <= 4 * MAX_TILE_EVENTS:  # so many are of one moment
+        if not 0 < len(rows) <= 4 * MAX_TILE_EVENTS:  # too many events share one place
             return self._read_grid(first, last)
         events = conform(rows.select(SCHEMA.names))
         own: Any = rows.select([OWN + name for name in self._own]).rename_columns(self._own)
@@ -400,7 +400,7 @@ class Tiles:
         meta["findings"] = self._list_findings(meta["notes"])
         placed = {of: k for k, of in enumerate(shown.arrays["place"].astype(np.int64).tolist())}
         meta["around"] = placed.get(place, -1)
-        # The picture lists rows in the order of the table; members are numbered as in all pieces.
+        # The model has rows in the order of the table, and members numbered as in all tiles.
         members = asked.events["member"].combine_chunks()
         number = pc.fill_null(pc.index_in(members, self._members["member"]), -1).to_numpy()
         return pack_block(
@@ -409,7 +409,7 @@ class Tiles:
 
     @cached_property
     def _causality_by(self) -> str | None:
-        """Way of the whole trace for `Causality`: a piece may lack a kind of rows."""
+        """Source of causality of the whole trace; one tile may lack a kind of rows."""
         if self._description.get("by") is not None:
             return str(self._description["by"])
         kinds: set[str] = set()
@@ -418,17 +418,17 @@ class Tiles:
         return EVENTS if SEND in kinds and kinds & {RECEIVE, DELIVER} else None
 
     def _set_marks(self, shown: RenderModel, rows: pyarrow.Table) -> None:
-        """Set the marks of the whole trace, as far as the pieces have them."""
+        """Set the marks of the whole trace, as far as the tiles have them."""
         if "marks" not in shown.arrays:
             return
         if "marks" in rows.column_names:
             marks = rows["marks"].to_numpy()
-        else:  # what has no arrival in a piece may have one elsewhere
+        else:  # an arrival may be in another tile
             marks = np.bitwise_and(shown.arrays["marks"], REPEATED_COPY)
         shown.arrays["marks"] = marks.astype(np.uint8)
 
     def _read_grid(self, first: int, last: int) -> bytes:
-        """Return the number of events of each member in each bin of a stretch."""
+        """Return the number of events of each member in each bin of a range."""
         low = self._description["low"]
         levels = [
             one for one in self._description["levels"] if (last - first) // one["width"] <= 700
@@ -510,7 +510,7 @@ class Tiles:
 
 
 def _parse_id(event: Event) -> list[tuple[str, str | None]]:
-    """Return the meanings of an id: itself, or ID@MEMBER."""
+    """Return the readings of an id: itself, or ID@MEMBER."""
     name, at, member = event.id.rpartition("@")
     return [(event.id, event.member), *([(name, member)] if at else [])]
 
@@ -519,4 +519,4 @@ def _parse_number(text: str | None, otherwise: int) -> int:
     try:
         return otherwise if text is None else int(float(text))
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{text!r:.40} is no place along the axis") from error
+        raise InputError(f"invalid place {text!r:.40} along the axis; expected a number") from error

@@ -5,10 +5,8 @@ Linear time grows along causes, so a comparison of linear times holds for every 
 remains of a rule is a window for the difference of two values. With the events of each sender
 sorted by value, a window is a range of these columns for each sender:
 
-| causes | pairs in the windows | work |
-|---|---|---|
-| one parent each | depth first, a Fenwick tree of ancestors' columns | events * log * senders |
-| any | bits of the past by blocks of columns, counted between indices | events * edges / 64 |
+- One parent each: depth first, with a Fenwick tree of ancestors' columns; events * log * senders.
+- Any graph: bits of the past by blocks of columns, counted between indices; events * edges / 64.
 
 `senders` is 1 if all have the same windows. A rule without a window needs only the causal pairs
 (`tables.kernels.pairs`). All pairs that a rule orders are counted without a past, by
