@@ -1,15 +1,11 @@
 """Conversion of any trace into a vector-clock log, as ShiViz reads it.
 
-Theory of operation ------------------- If every row has a clock, rows and clocks are unchanged.
-Otherwise clocks are computed, and each row is an event of its member. A send or plain event is
-caused by its declared parents, a receipt by the send of its message, a delivery also by the receipt
-at its member. A vector clock orders the events of a member. So these are sorted by the member's own
-clock or numbers if all rows have them, as far as the causes allow.
-
-Rows are sorted by that order. Program order is added as further edges, except for edges on a cycle
-with causes. `tables.kernels.graph.sort_causes_first` sorts the result. A row's clock is the maximum
-of its causes' clocks and of the member's last clock, plus one. It is kept only until all rows that
-it causes are written.
+If every row has a clock, rows and clocks are unchanged. Otherwise each row is an event of its
+member. A send or plain event is caused by its declared parents, a receipt by the send of its
+message, a delivery also by the receipt at its member. A member's own clock or numbers order its
+events, if all rows have them, as far as causes allow. This program order adds edges, except for
+edges on a cycle with causes. A row's clock is the maximum of its causes' clocks and of the member's
+last clock, plus one. It is kept only until all rows that it causes are written.
 """
 
 from __future__ import annotations
@@ -46,9 +42,8 @@ class VectorClockLog:
 def with_clocks(events: pa.Table, format: str = "table") -> VectorClockLog:
     """Return the rows of a trace as entries of a log with vector clocks.
 
-    `events` has columns of the schema; all but `id` are optional. Traces of `spans` become
-    executions if no cause crosses from one to another. Raise InputError if a column is not of the
-    schema.
+    `events` in the schema. Traces of `spans` become executions if no cause crosses from one to
+    another. Raise InputError if a column is not of the schema.
     """
     table = conform(events)
     if len(table) and not table["clock_members"].null_count:
@@ -70,7 +65,6 @@ def with_clocks(events: pa.Table, format: str = "table") -> VectorClockLog:
 
 
 def _keep_logged_clocks(table: pa.Table) -> VectorClockLog:
-    """Return the rows with their logged clocks, in the order of the file."""
     table = table.take(_group_by_run(table, np.arange(len(table))))
     good = pa.array(
         [
@@ -117,7 +111,6 @@ def _drop_repeats(table: pa.Table) -> tuple[pa.Table, dict[str, int]]:
 
 
 def _find_edges(table: pa.Table) -> tuple[Ints, Ints]:
-    """Return the rows of effect and cause of each edge."""
     second = _mask_arrivals(table)
     told = np.flatnonzero(~second)
     edges = graph.edge_table(table.take(told))
@@ -138,7 +131,6 @@ def _find_edges(table: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
-    """Yield the events, causes first, with their clocks."""
     members = [
         f"unknown:{identity}" if member is None else str(member)
         for member, identity in zip(
@@ -217,7 +209,6 @@ def _has_several_runs(table: pa.Table) -> bool:
 
 
 def _mask_arrivals(table: pa.Table) -> Bools:
-    """Mask the receipts and deliveries [n]."""
     return _mask_kind(table, RECEIVE) | _mask_kind(table, DELIVER)
 
 

@@ -1,8 +1,8 @@
 """Spread of arrival times of messages with several receivers.
 
-A row of kind `receive` has the arrival at one receiver, by its own clock. An edge is late at a
-receiver if the effect arrives there before the cause: a late arrival, or a clock that was set back.
-It is late over all receivers if sorting by arrival puts the effect first.
+An edge is late at a receiver if the effect arrives there before the cause, by the receiver's clock:
+a late arrival, or a clock that was set back. It is late over all receivers if sorting by arrival
+puts the effect first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ EDGES_PER_BLOCK = 1 << 20  # edges
 
 
 class _Receipts(NamedTuple):
-    """First arrival of each message at each receiver with a time for it."""
-
     start: Ints  # [events + 1] begin of each event's receipts
     receiver: Ints  # [receipts] number of the receiver, ascending within an event
     time: Ints  # [receipts] arrival in ns by the receiver's clock
@@ -72,7 +70,6 @@ def summarize_arrivals(table: pa.Table, counts: AuditCounts) -> dict[str, Any]:
 
 
 def _collect_receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
-    """Return the receivers' names and their first arrivals of the counted events."""
     at: Any = pc.index_in(graph.keys(timed), value_set=graph.keys(events))
     known = at.is_valid()
     timed, event = timed.filter(known), at.filter(known).to_numpy().astype(np.int64)
@@ -88,7 +85,6 @@ def _collect_receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Re
 
 
 def _find_first_and_last(receipts: _Receipts, count: Ints) -> tuple[Ints, Ints]:
-    """Return the first and the last arrival of each event; 0 without one [events]."""
     first, last = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
     heard = np.flatnonzero(count)
     if len(heard):
@@ -115,7 +111,6 @@ def _count_late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
 
 
 def _compute_offsets(names: list[str], receipts: _Receipts, events: pa.Table) -> dict[str, int]:
-    """Return the median lead of each receiver's clock over the archive's, in ns."""
     second_hand = pc.is_in(events["kind"], value_set=pa.array([RECEIVE, DELIVER]))
     own = pc.and_(events["arrival"].is_valid(), pc.invert(second_hand)).to_numpy()
     archived = pc.fill_null(events["arrival"], 0).to_numpy()

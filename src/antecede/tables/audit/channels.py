@@ -1,8 +1,7 @@
 """Channel models of a trace with receipts or deliveries (Sahai et al. 2020, "Message ordering").
 
-`core.oracle.channels` has the definitions. Here they are counted over Arrow tables of any size by
-`tables.kernels.channels`. Members and messages belong to their run. A member's rows have the order
-of the table; rows of different members may be interleaved in any way.
+`core.oracle.channels` has the definitions. Members and messages belong to their run. A member's
+rows have the order of the table; rows of different members may be interleaved in any way.
 """
 
 from __future__ import annotations
@@ -44,8 +43,6 @@ def channel_models(table: pa.Table) -> dict[str, Any]:
 
 
 class _MessageRows:
-    """Sends, receipts and deliveries, encoded as numbers."""
-
     def __init__(self, table: pa.Table) -> None:
         told = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
         told = pc.and_(told, pc.and_(table["member"].is_valid(), table["id"].is_valid()))
@@ -64,7 +61,6 @@ class _MessageRows:
         self.number[sent] = np.arange(len(sent))
 
     def list_copies(self, kind: str) -> channels.ChannelCopies:
-        """Return the copies with a row of one kind, then those that only arrived."""
         came = self._find_first_rows(kind)
         only = self._find_first_rows(RECEIVE)
         only = only[~np.isin(self._encode_pairs(only), self._encode_pairs(came))]
@@ -81,7 +77,6 @@ class _MessageRows:
         )
 
     def _find_first_rows(self, kind: str) -> Ints:
-        """Return the first row of each copy, for messages of another member."""
         rows = np.flatnonzero(self.is_kind[kind])
         rows = rows[self.number[self.message[rows]] >= 0]
         sender = self.member[self.sent[self.number[self.message[rows]]]]

@@ -1,15 +1,13 @@
 """Minimal diagnosis of wrong clocks (Reiter 1987): the fewest hosts whose shifts explain a trace.
 
-Theory of operation ------------------- Many shifts satisfy the bounds (`difference_constraints`). A
-report names the hosts to inspect, so the fewest are searched; all others keep their times. Let S be
-the hosts that may shift; the others are one node of shift 0. If a path of negative length leads
-from one unshifted host to another, one of the two must be in S: each is tried (a tree of depth k
-has 2^k leaves for k hosts). Small sets come first, and all sets of minimal size are found, so other
-choices are counted. If that takes too long, hosts of a solution of least sum are dropped one by
-one, and `is_minimal` is false.
+Let S be the hosts that may shift; the others are one node of shift 0. If a path of negative length
+leads from one unshifted host to another (`difference_constraints`), one of the two must be in S:
+each is tried, 2^k leaves for k hosts. Small sets come first, and all sets of minimal size are
+found. If that takes too long, hosts of a solution of least sum are dropped one by one, and
+`is_minimal` is false.
 
-The shifts of a set S have the least sum of absolute values. The range of each shift is what the
-bounds allow while every host outside S keeps its time.
+The shifts of S have the least sum of absolute values. The range of a shift is what the bounds allow
+while every host outside S keeps its time.
 """
 
 from __future__ import annotations
@@ -58,8 +56,6 @@ def diagnose_clocks(hosts: int, arcs: Sequence[Arc], known_shifts: Sequence[int]
 
 
 class _Search:
-    """Search for all sets of minimal size, within a limit of work."""
-
     def __init__(self, hosts: int, arcs: Sequence[Arc]) -> None:
         self.hosts = hosts
         self.arcs = arcs
@@ -67,7 +63,6 @@ class _Search:
         self.is_finished = True
 
     def find_smallest_sets(self) -> list[Hosts]:
-        """Return every set of minimal size; [] beyond the limit of work."""
         for size in range(self.hosts + 1):
             found: dict[Hosts, None] = {}
             self._grow(frozenset(), size, found, set())
@@ -119,7 +114,6 @@ def _merge_fixed_hosts(arcs: Iterable[Arc], chosen: Hosts) -> tuple[dict[int, in
 
 
 def _drop_unneeded(arcs: Sequence[Arc], known_shifts: Sequence[int]) -> Hosts:
-    """Return the hosts of a solution without those that need no shift, smallest shifts first."""
     chosen = frozenset(host for host, shift in enumerate(known_shifts) if shift)
     for host in sorted(chosen, key=lambda host: (abs(known_shifts[host]), host)):
         if find_conflict(arcs, chosen - {host}) is None:

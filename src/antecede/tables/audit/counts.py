@@ -161,7 +161,6 @@ def _count_missing(events: pa.Table, edges: Any) -> dict[str, Any]:
 
 
 def _describe_cycles(events: pa.Table, causes: graph.Graph, cycle: Ints) -> list[str]:
-    """Return the text of one cycle through each group of events that cause each other."""
     reasons = []
     ids = events["id"]
     child = causes.child()
@@ -176,10 +175,7 @@ def _describe_cycles(events: pa.Table, causes: graph.Graph, cycle: Ints) -> list
 
 
 def _find_unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
-    """Count entries beyond a host's last number in the log, with the first one of each host.
-
-    {} without such entries. `logged` is 0 for a host without an event.
-    """
+    """Return the count of entries beyond a host's last number, and each host's first one."""
     event = np.repeat(np.arange(len(log.row)), np.diff(log.entry_start))
     logged = np.zeros(len(log.start) - 1, np.int64)
     there = log.start[1:] > log.start[:-1]
@@ -211,7 +207,6 @@ def _find_unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, A
 def _find_host_names(
     events: pa.Table, log: vector_clocks.ClockLog, entry: Ints, event: Ints
 ) -> list[str]:
-    """Return the host names of some entries of a log, which has them as numbers."""
     lists = events["clock_members"].combine_chunks()
     names = pa.array(events["member"].to_pylist(), pa.string())
     known = pa.concat_arrays([names, pc.list_flatten(lists).cast(pa.string())]).unique()

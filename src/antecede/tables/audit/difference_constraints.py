@@ -1,12 +1,9 @@
 """Difference constraints (CLRS 24.4): solutions with least sum, or a contradiction.
 
-Theory of operation ------------------- An arc x -> y of weight w stands for s[y] <= s[x] + w.
-Shortest paths (Bellman and Ford) solve the system; a cycle of negative weight is a contradiction,
-and its arcs are the witness.
-
-Of all solutions, one with the least sum of absolute values is returned. The dual problem is a flow
-of least cost in which each process may supply or take one unit. It is solved by augmenting along
-shortest paths; the final distances are the shifts.
+An arc x -> y of weight w stands for s[y] <= s[x] + w. Shortest paths (Bellman and Ford) solve the
+system; a cycle of negative weight is a contradiction. The solution has the least sum of absolute
+values. Its dual is a flow of least cost in which each process may supply or take one unit, solved
+by augmenting along shortest paths; the final distances are the shifts.
 """
 
 from __future__ import annotations
@@ -109,10 +106,9 @@ def _find_cycle(last: Mapping[int, Arc]) -> list[Arc]:
 def minimize_total(processes: int, arcs: Sequence[Arc]) -> list[int] | None:
     """Return the shifts of least sum of absolute values; None if that takes too long.
 
-    The arcs have no negative cycle. One unit of flow is supplied to a process and taken from
-    another; `fed` is the balance of each, -1 to 1. While a path of negative length leads from a
-    possible taker to a possible giver, a unit flows along it. In the end the distances satisfy all
-    bounds, and are 0 where `fed` is 0.
+    The arcs have no negative cycle. `fed` is the balance of each process, -1 to 1. While a path of
+    negative length leads from a possible taker to a possible giver, a unit flows along it. In the
+    end the distances satisfy all bounds, and are 0 where `fed` is 0.
     """
     flow = [0] * len(arcs)
     fed = [0] * processes

@@ -1,7 +1,6 @@
 """Local engine of audits: from paths or an Arrow table to a report.
 
-Rows become distinct events, events become counts by declared causes or by vector clocks, counts
-become the details of a format. Each step quarantines bad rows with a reason and continues.
+Each step quarantines bad rows with a reason and continues.
 """
 
 from __future__ import annotations
@@ -167,7 +166,6 @@ def audit_events(
 def _find_source(
     table: pa.Table, events: pa.Table, counts: AuditCounts, format: str, use_clocks: bool
 ) -> str:
-    """Return the source of causality; receipts if only causal violations were counted."""
     if use_clocks:
         return evidence.CLOCKS if evidence.has_clocks(events, format) else evidence.NONE
     edges = counts.keys["edges"] or counts.details.get("events_on_cycles")

@@ -1,7 +1,4 @@
-"""Details that name events of a whole trace: worst inversions, missing ids, clocks.
-
-A report merged from parts of a trace (Spark) has none of them.
-"""
+"""Details that name events; a report merged from parts of a trace (Spark) has none of them."""
 
 from __future__ import annotations
 
@@ -49,7 +46,6 @@ def find_examples(
 
 
 def _find_worst_inversions(counts: AuditCounts) -> dict[str, dict[str, Any]]:
-    """Return, by order, the edge with the largest step back."""
     worst = {}
     for order in counts.details["max_inversions"]:
         steps = measure_steps_back(counts, order)
@@ -66,7 +62,6 @@ def _find_worst_inversions(counts: AuditCounts) -> dict[str, dict[str, Any]]:
 
 
 def _list_missing(events: pa.Table, quarantine: pa.Table, limit: int) -> list[dict[str, Any]]:
-    """Return missing ids, those named most often first."""
     edges: Any = graph.edge_table(events)
     edges = edges.filter(edges["parent"].is_null())
     runs = events["run"].take(edges["child"]).to_pylist()

@@ -1,9 +1,8 @@
 """Ordered pairs and implied edges of declared causes: exact, estimated, or omitted.
 
-The local engine and Spark share this definition. Exact counts are linear if each event has one
-cause, and take edges times events / 64 steps otherwise (`tables.kernels.pairs`). Estimates
-(`tables.kernels.sketches`) have names of their own, with the bounds of an interval; then the exact
-figures are null. Implied edges are not estimated.
+Exact counts are linear if each event has one cause, and take edges times events / 64 steps
+otherwise (`tables.kernels.pairs`). Estimates (`tables.kernels.sketches`) have names of their own,
+with the bounds of an interval; then the exact figures are null. Implied edges are not estimated.
 """
 
 from __future__ import annotations

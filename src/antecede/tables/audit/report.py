@@ -157,7 +157,6 @@ def _format_missing(missing: list[dict[str, Any]], ids: int) -> str:
 
 
 def _describe_no_findings(report: AuditReport) -> str:
-    """Return what was compared without a finding, and what could not be compared."""
     if not report.edges:
         return "none; no event has a cause in the trace, so no order was compared"
     compared = [_ORDER_TEXT[order] for order in report.inversions]
@@ -175,7 +174,6 @@ def _describe_no_findings(report: AuditReport) -> str:
 
 
 def _describe_listed_apart(report: AuditReport) -> str:
-    """Return inversions of file positions that are no finding."""
     apart = [
         f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects "
         f"precede their cause {_ORDER_TEXT[order]}, with each member's rows together"
@@ -273,7 +271,6 @@ def _list_clock_findings(report: AuditReport) -> Notes:
 
 
 def _describe_place(place: dict[str, Any]) -> str:
-    """Return the place where a clock first counts more events of a host than are logged."""
     where = [str(place["source"])] if place["source"] else []
     where += [f"line {place['line']}"] if place["line"] else [str(place["id"])]
     run = f" of {place['run']}" if place["run"] else ""
@@ -382,7 +379,6 @@ def _list_counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _list_estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the estimates of pairs."""
     if CONFIDENCE_NAME in details:
         figures = [f"{details[name]:,}" for name in ESTIMATED]
         sure = f"with {details[CONFIDENCE_NAME]:.0%} confidence, not counted exactly"
@@ -447,8 +443,6 @@ def list_arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, st
 def find_farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
     """Return the receiver farthest from the median receiver, and its offset; None without an
     outlier.
-
-    It is `OUTLIER_FACTOR` times as far as any other, so there are at least three receivers.
     """
     if len(offsets_ns) < 3:
         return None

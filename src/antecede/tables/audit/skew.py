@@ -1,19 +1,15 @@
 """Clock skew: shifts between the clocks of processes that make their spans consistent.
 
-Theory of operation ------------------- Timestamps are never changed. A shift s[h] is added to all
-times of process h. It stands for an offset that is constant over the trace. A clock that drifts or
-steps has none, and may show as a contradiction. Each edge between two processes bounds a difference
-of shifts:
+Timestamps are never changed. A shift s[h] is added to all times of process h. It stands for a
+constant offset; a clock that drifts or steps may show as a contradiction. Each edge between two
+processes bounds a difference of shifts:
 
-    a child starts no earlier than its parent:
-        s[child] - s[parent] >= start(parent) - start(child)
-    a call contains the work that it waits for:
-        s[child] - s[parent] <= end(parent) - end(child)
+- A child starts no earlier than its parent: s[child] - s[parent] >= start(parent) - start(child).
+- A call contains the work that it waits for: s[child] - s[parent] <= end(parent) - end(child).
 
 The second holds for a server's span below the client's span of the same call, unless it is longer.
-No other spans imply that the parent waits. Edges are reduced to the tightest bound in each
-direction of each pair, so time is linear in edges and the rest depends on processes.
-`difference_constraints` solves the system of all bounds.
+No other spans imply that the parent waits. `difference_constraints` solves the tightest bounds of
+each pair of processes.
 """
 
 from __future__ import annotations
@@ -120,7 +116,6 @@ def clock_skew(
 def _find_worst(
     ids: Any, names: Sequence[str], edges: ProcessEdges, host: int | None = None
 ) -> dict[str, Any] | None:
-    """Return the edge with the earliest effect, at a host or anywhere; None without one."""
     early = edges.early_ns
     if host is not None:
         early = np.where((edges.cause_process == host) | (edges.effect_process == host), early, 0)
@@ -137,7 +132,6 @@ def _find_worst(
 
 
 def _read_times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
-    """Return times in ns and whether each is known [n]."""
     values = events[column].combine_chunks()
     times = pc.fill_null(values, 0).to_numpy()
     near = (times > -_MAX_TIME_NS) & (times < _MAX_TIME_NS)
@@ -157,7 +151,6 @@ def _limit_calls(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) ->
 
 
 def _keep_tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: str) -> list[Arc]:
-    """Return the arcs of least weight of each pair of processes."""
     if not len(weight):
         return []
     order = np.lexsort((weight, after, before))
@@ -208,7 +201,6 @@ def _list_pairs(
 def _count_per_direction(
     processes: int, edges: ProcessEdges
 ) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """Count edges, calls and violations by (process of the parent, process of the child)."""
     key = edges.cause_process * processes + edges.effect_process
     keys, at = np.unique(key, return_inverse=True)
     counts = [

@@ -86,7 +86,6 @@ def _describe_worst(worst: Mapping[str, Any] | None) -> str:
 
 
 def _describe_shifts(skew: Mapping[str, Any]) -> str:
-    """Return the hosts with wrong clocks, their shifts and ranges."""
     hosts = skew["hosts"]
     fewest = "the fewest that explain it" if skew["minimal"] else "not known to be the fewest"
     if len(hosts) > SHOWN_SHIFTS:

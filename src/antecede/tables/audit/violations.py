@@ -225,7 +225,6 @@ def _read_tallies(found: Mapping[str, Any]) -> dict[str, Tally]:
 
 
 def _group_by_checked(found: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the texts of relations, grouped by the text of the checked rows."""
     ways: dict[str, list[str]] = {}
     for name, tally in _read_tallies(found).items():
         ways.setdefault(tally.describe_checked(), []).append(
@@ -235,7 +234,6 @@ def _group_by_checked(found: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _describe_violations(found: Mapping[str, Any]) -> str:
-    """Return the violations under each relation, each with the number of checked rows."""
     tallies = _read_tallies(found)
     first = next(name for name, tally in tallies.items() if tally.violations)
     others = [

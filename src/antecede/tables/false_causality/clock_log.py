@@ -35,9 +35,8 @@ MAX_COUNTER = 2**62 - 2  # larger values are neither counts nor nanoseconds befo
 def read_clock_log(name: str | None, table: pa.Table) -> TraceRun:
     """Return a run of a vector-clock log; an event's number at its member becomes its rank.
 
-    Excluded and counted: events without a clock, a member or an own entry, with a repeated number,
-    or with an impossible clock (a counter beyond `MAX_COUNTER`, or a claim that puts the event
-    before itself). Raise InputError if the vectors do not fit into memory.
+    Excluded and counted: events without a clock, a member or an own entry, with a repeated number
+    or an impossible clock. Raise InputError if the vectors do not fit into memory.
     """
     notes: dict[str, int] = {}
     table = _keep_usable(table, notes)
@@ -71,7 +70,6 @@ def read_clock_log(name: str | None, table: pa.Table) -> TraceRun:
 
 
 def _keep_usable(table: pa.Table, excluded: dict[str, int]) -> pa.Table:
-    """Return the rows with valid counters; the column `run` is dropped."""
     clocked = table["clock_members"].is_valid().to_numpy()
     count_excluded(excluded, "no clock", ~clocked)
     table = table.filter(pa.array(clocked)).combine_chunks()
@@ -94,7 +92,6 @@ def _keep_usable(table: pa.Table, excluded: dict[str, int]) -> pa.Table:
 
 
 def _keep_numbered(table: pa.Table, excluded: dict[str, int]) -> tuple[pa.Table, ClockLog]:
-    """Return the first event of each number, and their log."""
     log = clock_log(table)
     order = np.lexsort((log.row, log.own, log.member))
     same = (np.diff(log.member[order]) == 0) & (np.diff(log.own[order]) == 0)
@@ -111,7 +108,6 @@ def _keep_numbered(table: pa.Table, excluded: dict[str, int]) -> tuple[pa.Table,
 def _drop_cycles(
     table: pa.Table, log: ClockLog, excluded: dict[str, int]
 ) -> tuple[pa.Table, ClockLog]:
-    """Exclude events before themselves: first impossible claims, then cycles."""
     impossible = mask_impossible_claims(log)
     count_excluded(excluded, "the clock knows what its member's own past forbids", impossible)
     table, log = _filter_log(table, log, ~impossible)
@@ -121,7 +117,6 @@ def _drop_cycles(
 
 
 def _filter_log(table: pa.Table, log: ClockLog, good: Bools) -> tuple[pa.Table, ClockLog]:
-    """Return table and log with the events of a mask over the log [n]."""
     if good.all():
         return table, log
     table = table.take(np.sort(log.row[good])).combine_chunks()
@@ -137,7 +132,6 @@ def _number_members(log: ClockLog) -> Ints:
 
 
 def _compute_vectors(log: ClockLog) -> Counters:
-    """Return the clocks as ranks [n, members with events]; raise InputError for too many."""
     n, column = len(log.own), _number_members(log)
     width = int(column.max(initial=-1)) + 1
     if n * width * 4 > MAX_BYTES:
@@ -148,9 +142,8 @@ def _compute_vectors(log: ClockLog) -> Counters:
 def _build_past(log: ClockLog, vector: Counters) -> Graph:
     """Return the edges between rows of the table, by the clocks.
 
-    An event follows its member's previous event. It also follows the last event of each other
-    member that it knows and its predecessor did not. Logs omit events, so the clock need not name
-    it exactly.
+    An event follows its member's previous event, and the last event of each other member that is
+    new in its clock. Logs omit events, so the clock need not name it exactly.
     """
     follows = np.flatnonzero(np.diff(log.member) == 0) + 1
     newer = vector > 0

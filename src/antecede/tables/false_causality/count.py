@@ -104,11 +104,10 @@ def _make_terms(timestamps: Stamps, rule: Rule) -> tuple[Ints, Ints, Ints]:
 
 
 def _make_rules_1_and_2(error: Ints, limits: Limits) -> tuple[Ints, Ints, Ints]:
-    """Return the published rules of Tsuneizumi et al.
+    """Return the published rules 2 (far apart) and 1 (nearer, and linear time less).
 
-    The first term is rule 2: far apart. The second is rule 1: nearer, and linear time is less.
-    Rules 1(a), for fast networks, and 1(b) have different lower bounds. For groups that are not
-    homogeneous the bounds are those of the pair (4.2).
+    Rules 1(a), for fast networks, and 1(b) have different lower bounds. In groups that are not
+    homogeneous, bounds are those of the pair (4.2).
     """
     wide = error + limits.most
     near = np.where(limits.most <= error, -wide, error + 1)
@@ -132,10 +131,9 @@ class RuleCounts(NamedTuple):
 
 
 def count_pairs(timestamps: Stamps, rule: Rule | str, truth: str | None = None) -> RuleCounts:
-    """Count the pairs of one observer under one rule.
+    """Count the pairs of one observer under one rule; `truth`: None for that of the rule.
 
-    `truth` is "causal" or "topic-causal"; None: that of the rule. Raise InputError for an unknown
-    rule, LocalError for timestamps that lack its columns or are impossible.
+    Raise InputError for an unknown rule, LocalError for timestamps that lack its columns.
     """
     return count_rules(timestamps, [rule], truth)[0]
 
@@ -162,8 +160,6 @@ def count_rules(
 
 
 class _PairCounter:
-    """Counts of the messages of one observer; columns are sorted on first use."""
-
     def __init__(self, facts: MessageColumns) -> None:
         self.messages = facts
         self._columns: dict[bool, SenderColumns] = {}
@@ -194,7 +190,6 @@ class _PairCounter:
 
 
 def _count_by_past(timestamps: Stamps, plan: RulePlan) -> RuleCounts:
-    """Count over declared causes."""
     assert timestamps.past is not None
     facts = make_message_columns(timestamps)
     if (plan.low == plan.low[:, :1, :1]).all() and (plan.high == plan.high[:, :1, :1]).all():

@@ -60,14 +60,13 @@ def measure(
 ) -> pa.Table:
     """Count pairs of messages over a table of events in the schema; see `MEASURE_SCHEMA`.
 
-    `rules`: names of `tables.false_causality.rules`; None: all that the trace allows. `observers`:
-    members; None: all that received. `bounds`: promises for rules by physical time.
-    `subscriptions`: all topics for members that are not named. `relation`: see `runs_of`; `truth`:
-    see `count_pairs`; `format`: format of the trace.
+    `rules`: None for all that the trace allows. `observers`: None for all that received. `bounds`:
+    promises for rules by physical time. `subscriptions`: all topics for members that are not named.
+    `relation`: see `runs_of`; `truth`: see `count_pairs`; `format`: format of the trace.
 
-    Raise InputError for unknown names, for a named rule that is not measurable, for an unreadable
-    table, and without evidence of causality (`antecede.tables.trace.evidence`). Raise CycleError
-    for receipts in a cycle.
+    Raise InputError for unknown names, for a named rule that is not measurable, and without
+    evidence of causality (`antecede.tables.trace.evidence`). Raise CycleError for receipts in a
+    cycle.
     """
     wanted = [rule_named(name) for name in rules] if rules is not None else None
     received: set[str] = set()
@@ -134,7 +133,6 @@ def observed(
 
 
 def _compute_timestamps(run: TraceRun, bounds: Bounds[str] | None) -> tuple[Stamps, Limits | None]:
-    """Return the timestamps of all messages of a run, and the limits of their senders."""
     n = len(run.ids)
     nowhere = np.zeros(n, np.int64)
     times = nowhere if run.pt_us is None else run.pt_us
@@ -176,7 +174,6 @@ def _compute_limits(run: TraceRun, bounds: Bounds[str] | None, senders: list[int
 
 
 def _select_messages(timestamps: Stamps, rows: Ints) -> Stamps:
-    """Return the timestamps of received messages, in order of arrival."""
     if (
         timestamps.past is not None
     ):  # one observer of all messages: rows keep the numbers of their causes
@@ -192,7 +189,6 @@ def _select_messages(timestamps: Stamps, rows: Ints) -> Stamps:
 
 
 def _find_skipped_rules(run: TraceRun, timestamps: Stamps) -> dict[str, str]:
-    """Return the rules that are not measurable, with reasons."""
     found = {}
     for rule in RULES.values():
         if rule.topics and timestamps.past is not None:

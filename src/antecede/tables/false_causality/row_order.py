@@ -1,7 +1,7 @@
 """Rows of a member that are out of order by their own timestamps.
 
-A member's knowledge follows the order of its rows in the file, never their timestamps: clocks step,
-and files need not have timestamps. A contradiction means that one of them is wrong.
+A member's knowledge follows the file order of its rows. Timestamps that contradict it are wrong, or
+the file order is.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _PLACE_COLUMNS = ("run", "member", "id", "source", "line", "file_order")
 def find_out_of_order_rows(events: pa.Table) -> dict[str, dict[str, Any]]:
     """Return, by time column, the rows after a row of their member with a later time.
 
-    Sends, receipts and deliveries are compared with the previous row of their member and run that
-    has that time: `rows` counts them, `first` locates the first one. {} without arrivals.
+    `rows` counts them, `first` locates the first one. {} without arrivals.
     """
     if "kind" not in events.column_names or "member" not in events.column_names:
         return {}
@@ -50,7 +49,6 @@ def find_out_of_order_rows(events: pa.Table) -> dict[str, dict[str, Any]]:
 
 
 def _find_rows(timed: pa.Table, name: str) -> Any:
-    """Return the rows with a time before that of their member's previous row [found]."""
     members, who = encode_column(timed["member"])
     if "run" in timed.column_names:
         who = encode_column(timed["run"], nulls=True)[1] * len(members) + who

@@ -1,11 +1,10 @@
 """Ordering rules by name, as published and as repaired.
 
 Source: Tsuneizumi et al., sections 4 and 5; Nakayama 2017, sections 2 and 3; the errata. The
-readable predicates are in `protocols.clock_relations*` and `core.protocols.topics.relations`. This
-module only describes rules; `tables.false_causality.count` counts them.
+readable predicates are in `protocols.clock_relations*` and `core.protocols.topics.relations`.
 
 Two messages of one sender are ordered by the sender's own number in every rule but the two total
-orders. Tsuneizumi et al.'s DelCond and Nakayama's counters do so, whatever the times are.
+orders, as by Tsuneizumi et al.'s DelCond and Nakayama's counters.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ class Rule(NamedTuple):
     reads_vector: bool = False  # a is in b's causal past
     total: str = ""  # "arrival" or "timestamp": a total order by these, and nothing else
     uses_published_clock: bool = False
-    """Linear time of Tsuneizumi et al.'s published clock, where causal messages can have equal
-    times.
-    """
+    """Tsuneizumi et al.'s clock as published, where causal messages can have equal times."""
 
     @property
     def truth(self) -> str:

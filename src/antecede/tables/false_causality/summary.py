@@ -191,7 +191,6 @@ _HEADER_BELOW = ("rule", "ordered", "causal", "false", "missed", "ordered", "fal
 
 
 def _sum_observers(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Yield the sum of the observers' counts, one line for each rule."""
     total: dict[str, RuleCounts] = {}
     for row in rows:
         own = RuleCounts(*(row[name] for name in _COUNT_COLUMNS))
@@ -215,10 +214,7 @@ def summarize(
     broadcast: bool = False,
     format: str = "table",
 ) -> Summary:
-    """Count pairs and find causal violations; options and errors are those of `measure`.
-
-    `broadcast`: see `found_in`.
-    """
+    """Count pairs and find violations; options as in `measure`, `broadcast` as in `found_in`."""
     wanted = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
     parts = []
@@ -286,10 +282,7 @@ def summary_of(
     relation: str | None = None,
     to_everybody: bool = False,
 ) -> Summary:
-    """Return the summary of a trace from its runs in their order and the rows of `rows_of`.
-
-    `all_rules`: no rule was named. Raise InputError for an observer without received messages.
-    """
+    """Return the summary of runs and rows of `rows_of`; `all_rules`: no rule was named."""
     left_out: dict[str, int] = {}
     lacking: dict[str, str] = {}
     causes = Causes()

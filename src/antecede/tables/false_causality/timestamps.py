@@ -1,9 +1,8 @@
 """Timestamps of the messages of ONE observer, as arrays: the input of pair counts.
 
-Times are whole microseconds, members the numbers 0 to senders - 1. Every message occurs once; rows
-have any order. Along a sender's own numbers, its linear times and the counts of a message's topics
-grow, and its own vector entry is its number. `check_timestamps` rejects anything else. Physical
-clocks may go back.
+Times are whole microseconds, members the numbers 0 to senders - 1; rows have any order. Along a
+sender's own numbers, its linear times and the counts of a message's topics grow, and its own vector
+entry is its number. `check_timestamps` rejects anything else. Physical clocks may go back.
 """
 
 from __future__ import annotations
@@ -60,10 +59,9 @@ class Stamps(NamedTuple):
 
 
 def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int]) -> Limits:
-    """Return bounds as arrays in whole microseconds; sender k of the timestamps is `senders[k]`.
+    """Return bounds in whole microseconds; sender k of the timestamps is `senders[k]`.
 
-    Rounded as by `Bounds`: accuracies and largest delays up, least delays down. Paths may lead
-    through any of `members`.
+    Accuracies and largest delays are rounded up, least delays down. Paths may use any of `members`.
     """
     everyone = sorted({*members, *senders})
     place = {member: at for at, member in enumerate(everyone)}
@@ -138,7 +136,6 @@ def _check_growth(timestamps: Stamps) -> None:
 
 
 def _check_column(timestamps: Stamps, name: str, column: Ints | Counters, order: Ints) -> None:
-    """Raise LocalError unless a column grows along the rows of each sender."""
     falls = (np.diff(column[order]) <= 0) & (np.diff(timestamps.sender[order]) == 0)
     if falls.any():
         at = int(np.flatnonzero(falls)[0])

@@ -1,12 +1,11 @@
 """Runs of a trace: senders, receivers, and the clocks that messages carried.
 
-There are three sources of causality. With sends and receipts or deliveries, the clocks of the
-papers are computed over them. A member's knowledge grows with its deliveries (Evropeytsev et al.
-2016, Sahai et al. 2020, Bhavanasi and Iyer) or with all arrivals (Tsuneizumi et al., Nakayama
-2017). Vector-clock logs have vectors. All other traces declare causes. Without receipts there is
-one observer of all messages in the order of the file.
+There are three sources of causality: receipts or deliveries, vector clocks, and declared causes.
+With receipts, a member's knowledge grows with its deliveries (Evropeytsev et al. 2016, Sahai et al.
+2020, Bhavanasi and Iyer) or with all arrivals (Tsuneizumi et al., Nakayama 2017). Without receipts
+there is one observer of all messages in the order of the file.
 
-Unusable rows are excluded and counted in `Run.notes`.
+Unusable rows are excluded and counted in `TraceRun.excluded_rows`.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ NEVER_SENT = "received or delivered, never sent"
 def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[TraceRun]:
     """Yield the runs of a table in the schema; all columns but `id` are optional.
 
-    `relation` is "delivery", "receipt" or "reply". None: by delivery, otherwise by receipt,
-    otherwise by vector clocks or declared causes, as the rows of the run allow. Raise InputError
-    for a table without the rows that it needs, CycleError for causes in a cycle.
+    `relation`: "delivery", "receipt" or "reply"; None: the first of delivery, receipt, clocks and
+    causes that the rows of the run allow. Raise InputError without its rows, CycleError for a
+    cycle.
     """
     return (run for run, _ in runs_with_rows(events, relation))
 
@@ -120,7 +119,6 @@ def _read_run(name: str | None, table: pa.Table, relation: str | None) -> TraceR
 
 
 def _read_sends_and_arrivals(name: str | None, table: pa.Table, relation: str) -> TraceRun:
-    """Return a run of sends, receipts and deliveries."""
     notes: dict[str, int] = {}
     named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
     usable = pc.and_(pc.fill_null(pc.invert(are_blank(table["member"])), False), named)
@@ -191,7 +189,6 @@ def _collect_arrivals(
 
 
 def _read_declared_causes(name: str | None, table: pa.Table) -> TraceRun:
-    """Return a run of declared causes; messages and causes are those of `tables.trace.rows`."""
     notes: dict[str, int] = {}
     if "parents" not in table.column_names:
         raise InputError("no source of causality: no receipts, no vector clocks, no column parents")
@@ -234,7 +231,6 @@ def _list_edges(table: pa.Table) -> Any:
 
 
 def _list_missing_causes(name: str | None, table: pa.Table) -> pa.Table:
-    """Return the declared causes without a counted row, in the order of the naming messages."""
     edges = _list_edges(table)
     edges = edges.filter(edges["parent"].is_null())
     edges = edges.take(np.argsort(edges["child"].to_numpy(), kind="stable"))

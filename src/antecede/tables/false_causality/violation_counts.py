@@ -1,9 +1,7 @@
 """Causal violations of a whole trace, as counted by audits and false-causality summaries.
 
-A run with deliveries is checked by them, any other by its receipts. The relation of causality is
-delivery, receipt, or declared causes. Every run is counted under each relation that its rows
-support. No sum is over two relations: each has a tally with its numbers of deliveries, receipts and
-runs.
+A run with deliveries is checked by them, any other by its receipts. Every run is counted under each
+relation that its rows support (delivery, receipt, declared causes); no sum is over two relations.
 """
 
 from __future__ import annotations
@@ -102,10 +100,7 @@ class ViolationCounts:
         return {relation: asdict(tally) for relation, tally in self.tallies.items()}
 
     def list_blocks(self, witnesses: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Yield a sentence for each relation, and its first violations.
-
-        At most `witnesses` rows, without those of an earlier sentence.
-        """
+        """Yield a text for each relation, and at most `witnesses` violations not listed before."""
         known: set[tuple[Any, ...]] = set()
         for relation, tally in self.tallies.items():
             sentence = f"{tally.describe_violations()} came before a cause, "
@@ -132,7 +127,6 @@ def told(events: pa.Table) -> Iterator[pa.Table]:
 
 
 def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> ViolationCounts:
-    """Count one run under every relation that its rows support."""
     kinds = {*run["kind"].unique().to_pylist()}
     delivers = DELIVER in kinds
     if SEND not in kinds:
@@ -156,10 +150,7 @@ def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> Violatio
 def _count_each_relation(
     run: pa.Table, chosen: str, relations: Sequence[str], broadcast: bool
 ) -> tuple[dict[str, RunViolations], dict[str, str]]:
-    """Return the result of each relation, `chosen` first, and reasons of those without.
-
-    Raise the errors of `found_in` for the chosen relation.
-    """
+    """Return the result of each relation, `chosen` first, and reasons of those without."""
     found: dict[str, RunViolations] = {}
     why: dict[str, str] = {}
     if chosen == REPLY and REPLY not in relations:
@@ -176,7 +167,6 @@ def _count_each_relation(
 
 
 def _has_declared_causes(run: pa.Table) -> bool:
-    """Return whether a sent message declares a cause."""
     if "parents" not in run.column_names:
         return False
     sent = run["parents"].filter(pa.array(mask_kind(run, SEND)))

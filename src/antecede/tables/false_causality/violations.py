@@ -1,8 +1,7 @@
 """Causal violations of a trace: messages that were delivered before one of their causes.
 
-Every message that arrived at or was delivered to a member counts as addressed to it. `addressed`
-has further addressees, so that missing causes are found as well. A message that is not addressed to
-a member need not be delivered there, but causality passes through it all the same.
+A message is addressed to the members at which it arrived or was delivered, and to those in
+`addressed`. Other messages need not be delivered, but causality passes through them all the same.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ def find_violations(
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Table:
-    """Return the causal violations, run by run, in the order of rows, as `VIOLATION_SCHEMA`.
+    """Return the causal violations in the order of rows, as `VIOLATION_SCHEMA`.
 
     `relation`: see `runs_of`; under "reply" causes are the declared parents. `addressed`: message
-    -> members, in addition to its receivers. A run without deliveries is checked by its receipts.
-    Raise as `runs_of`, and InputError if `addressed` names a message without a send.
+    -> members, in addition to its receivers. Raise as `runs_of`, and InputError if `addressed`
+    names a message without a send.
     """
     parts = [VIOLATION_SCHEMA.empty_table()]
     parts += [found.table for found in found_in(events, relation, addressed)]
@@ -72,10 +71,7 @@ def found_in(
     *,
     to_everybody: bool = False,
 ) -> Iterator[RunViolations]:
-    """Yield the causal violations of each run, with the number of checked deliveries.
-
-    `broadcast`: every message is for every member of its run.
-    """
+    """Yield the violations of each run; `broadcast`: every message is for every member."""
     kinds = {*events["kind"].unique().to_pylist()} if "kind" in events.column_names else set()
     if SEND not in kinds or not kinds & {RECEIVE, DELIVER}:
         return
@@ -100,7 +96,6 @@ def found_in(
 
 
 def _count_received_by_some(run: TraceRun, copies: AddressedCopies) -> int:
-    """Count the messages without a copy at some receiving member."""
     receivers = np.unique(copies.member)
     has = np.bincount(copies.message, minlength=len(run.ids))
     due = len(receivers) - np.isin(run.sender, receivers)
@@ -108,11 +103,7 @@ def _count_received_by_some(run: TraceRun, copies: AddressedCopies) -> int:
 
 
 def _list_copies(run: TraceRun, addressed: Ints) -> AddressedCopies:
-    """Return the copies of a run: delivered ones first, then those that only arrived or are
-    addressed.
-
-    `addressed` are pairs, member * messages + message.
-    """
+    """Return the copies: delivered ones, then others; `addressed`: member * messages + message."""
     rows = run.rows
     assert rows is not None
     assert run.is_checked is not None
@@ -128,7 +119,6 @@ def _list_copies(run: TraceRun, addressed: Ints) -> AddressedCopies:
 
 
 def _pair_all(run: TraceRun) -> Ints:
-    """Return the pairs of every message with every member but its sender."""
     message = np.tile(np.arange(len(run.ids)), len(run.members))
     member = np.repeat(np.arange(len(run.members)), len(run.ids))
     others = run.sender[message] != member

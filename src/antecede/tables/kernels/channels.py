@@ -56,10 +56,7 @@ def mask_overtaken_in_channel(copies: ChannelCopies) -> Bools:
 
 
 def mask_overtaken_causally(copies: ChannelCopies) -> Bools:
-    """Mask the copies that arrived after a message that they happened before [copies].
-
-    Raise CycleError if receipts precede their sends in a cycle.
-    """
+    """Mask the copies that arrived after a causally later message [copies]; raise CycleError."""
     if not len(np.intersect1d(copies.sender, copies.member[~copies.is_missing])):
         return mask_overtaken_in_channel(
             copies
@@ -102,7 +99,6 @@ def _sort_events(copies: ChannelCopies) -> Ints:
 
 @njit
 def _mask_late(steps: Ints, copies: ChannelCopies, number: Ints) -> Bools:
-    """Mask the copies that their receiver knew before they arrived [copies]."""
     messages = len(copies.sender)
     late = np.zeros(len(copies.message), np.bool_)
     knows = np.zeros(max(copies.sender.max(), copies.member.max()) + 1, np.int64)

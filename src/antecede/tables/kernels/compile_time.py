@@ -1,7 +1,4 @@
-"""Compile time of numba within a block, so that benchmarks can exclude it.
-
-Loading kernels from the cache takes milliseconds and counts as work.
-"""
+"""Compile time of numba within a block, so that benchmarks can exclude it."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ def edge_table(events: pa.Table) -> pa.Table:
     """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
 
     `child` and `parent` are row numbers of `events`, whose (run, id) must be distinct. `parent` is
-    null if no row has that id. Repeated parents occur once; an event that names itself has child =
-    parent.
+    null if no row has that id. Parents are distinct; an event that names itself has child = parent.
     """
     parents = cast("Any", events["parents"].combine_chunks())
     if isinstance(parents, pa.ChunkedArray):  # no chunks
@@ -79,10 +78,7 @@ def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
 
 
 def sort_causes_first(graph: Graph) -> Ints:
-    """Return all nodes, each after its parents, otherwise as early as in the input [n].
-
-    Raise CycleError, which names rows, if there is no such order.
-    """
+    """Return all nodes, each after its parents, else as in the input [n]; raise CycleError."""
     order = _sort_depth_first(graph.start, graph.parent)
     if len(order) < graph.nodes:
         rows = find_cycle(graph)
@@ -91,10 +87,7 @@ def sort_causes_first(graph: Graph) -> Ints:
 
 
 def nodes_on_cycles(graph: Graph) -> Ints:
-    """Return the number of each node's cycle, from 0, or -1 [n].
-
-    Nodes that can reach each other share a number.
-    """
+    """Return the number of each node's strong component, from 0, or -1 without a cycle [n]."""
     if len(_sort_depth_first(graph.start, graph.parent)) == graph.nodes:
         return np.full(graph.nodes, -1, dtype=np.int64)
     everywhere = np.ones(graph.nodes, dtype=np.bool_)
@@ -122,7 +115,6 @@ def find_cycle(graph: Graph) -> list[int]:
 
 @njit
 def _sort_depth_first(start: Ints, parent: Ints) -> Ints:
-    """Search depth first from each node in turn; nodes behind a cycle are left out."""
     n = len(start) - 1
     order = np.empty(n, np.int64)
     state = np.zeros(n, np.int8)  # 0 new, 1 on the stack, 2 placed

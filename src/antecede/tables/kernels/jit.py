@@ -3,8 +3,8 @@
 Numba checks only the file of the called function, so it may run stale code after an edit elsewhere.
 Here the name of the cache folder contains a hash of *all* kernel sources and of numba's version.
 The folder is below `NUMBA_CACHE_DIR`, the user's cache folder, or Spark's folder for temporary
-files. So an installation may be read-only. A zip file, as shipped by Spark, shares the cache of an
-installation with the same sources. Without a writable folder each process compiles in memory.
+files. A zip file, as shipped by Spark, shares the cache of an installation with the same sources.
+Without a writable folder each process compiles in memory.
 
 A folder that other users may write to, such as /tmp, is never used: loading machine code means
 trusting its author.
@@ -41,25 +41,21 @@ _numba_njit: Any = numba.njit  # its option _nrt is not in the stubs
 def njit(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function with numba in nopython mode, without the GIL, cached on disk.
 
-    Callees must be decorated too; they may be in any file of this package.
+    Callees must be decorated too.
     """
     return _compile(function, use_cache=True)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a small helper that LLVM inlines into every kernel that calls it.
-
-    Inner loops take twice as long without it. Cached with its callers.
-    """
+    """Compile a small helper inlined into its callers: inner loops take twice as long without."""
     return _compile(function, forceinline=True)
 
 
 def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile like `njit`, without reference counts; all arrays must belong to the caller.
+    """Compile like `njit`, without reference counts, which cost half of the time in some loops.
 
-    Reference counts cost half of the time or more in a loop that calls helpers with many arrays.
-    Neither the function nor its helpers (`inlined_lent`) may create or return an array. Functions
-    compiled earlier by `njit` may.
+    All arrays must belong to the caller. Neither the function nor its helpers (`inlined_lent`) may
+    create or return an array; functions compiled earlier by `njit` may.
     """
     return _compile(function, use_cache=True, _nrt=False)
 
@@ -96,8 +92,7 @@ def first_on_machine(what: str) -> Iterator[bool]:
     """Elect one of the processes that share a cache to compile `what` for all.
 
     Yield True to the first process; the others wait until it has left the block and get False.
-    Yield False as well without a cache or without file locks: then each process compiles for
-    itself.
+    Without a cache or file locks, yield False to all.
     """
     folder = cache_folder()
     processor = binding.get_host_cpu_name()  # machines of several kinds can share a folder
@@ -115,7 +110,6 @@ def first_on_machine(what: str) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _lock_file(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file, at most until the process ends; yield False without locks."""
     with contextlib.ExitStack() as stack:
         try:
             import fcntl
@@ -128,7 +122,6 @@ def _lock_file(path: Path) -> Iterator[bool]:
 
 
 def _read_sources(folder: Any, path: str = "", within: bool = False) -> Iterator[tuple[str, bytes]]:
-    """Yield names and bytes of files that can contain compiled code, also in a zip file."""
     for entry in folder.iterdir():
         place = f"{path}{entry.name}"
         if entry.is_dir():
@@ -139,7 +132,6 @@ def _read_sources(folder: Any, path: str = "", within: bool = False) -> Iterator
 
 
 def _list_base_folders() -> list[Path]:
-    """Return the candidates for cache folders, the best first."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return [Path(chosen) / "antecede"]

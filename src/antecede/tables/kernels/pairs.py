@@ -1,9 +1,8 @@
 """Exact counts over the closure of declared causes: ordered pairs and transitively implied edges.
 
 In a forest the ordered pairs are the sum of the depths. In a graph each past is a bitset, for one
-block of columns (possible causes) at a time: memory is n * block / 8 bytes. The same pass finds
-redundant edges: p -> c is implied if p is in the past of another parent of c. The others are the
-immediate dependency relation (Evropeytsev et al. 2016, Tsuneizumi et al.).
+block of columns (possible causes) at a time: memory is n * block / 8 bytes. An edge p -> c is
+implied if p is in the past of another parent of c.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ class PairCounts(NamedTuple):
 
 
 def count_pairs(graph: Graph, words: int | None = None) -> PairCounts:
-    """Count pairs and find redundant edges; `words` is the width of a block (for tests).
-
-    Raise CycleError if the graph has a cycle.
-    """
+    """Count pairs and redundant edges, by blocks of `words` (for tests); raise CycleError."""
     n = graph.nodes
     order = sort_causes_first(graph)
     rank = np.empty(n, dtype=np.int64)
@@ -70,7 +66,6 @@ def _sum_depths(start: Ints, parent: Ints) -> int:
 
 @njit
 def _count_closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
-    """Count the bits of the closure block by block, and mark implied edges."""
     n = len(start) - 1
     implied = np.zeros(len(parent), np.bool_)
     past = np.zeros((n, words), np.uint64)
@@ -101,10 +96,7 @@ def _count_closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
 def _mark_implied(
     parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools
 ) -> None:
-    """Mark the edges of one node whose parent is in the past of another of its parents.
-
-    `row` is the union of the parents' pasts, without the parents themselves.
-    """
+    """Mark the edges of a node whose parent is in `row`, the union of its parents' pasts."""
     for edge in range(first, last):
         column = parent[edge] - low
         if 0 <= column < 64 * len(row):

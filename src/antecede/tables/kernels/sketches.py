@@ -3,24 +3,19 @@
 Every event draws `ranks` exponential numbers. The least of each over an event's past is propagated
 from causes to effects, in edges times ranks steps; exact counts take edges times events / 64. The
 least of n such numbers is exponential of rate n. So (ranks - 1) / (sum of the least ones) estimates
-n without bias, with relative deviation 1 / sqrt(ranks - 2).
+n without bias, with relative deviation 1 / sqrt(ranks - 2). An event with one cause has its cause's
+past and one more event, so its past is exact relative to the nearest event with several causes.
 
-An event with one cause has its cause's past and one more event. So its past is exact relative to
-that of the nearest event with several causes. If the lower and upper bound of such a past agree, it
-is exact as well.
-
-The interval. Estimates of overlapping pasts depend on each other in an unknown way. Each is its
-true value times a variable of one known distribution, (ranks - 1) / Gamma(ranks). Whatever the
-dependence, a sum of such variables is at most as spread, in convex order, as if all were equal
-(Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). So no quantile of the sum is beyond the
-expected shortfall of that distribution; both tails have closed forms (`compute_factors`). The
-interval therefore holds with at least the stated confidence, over the draw of the ranks, for every
-graph and size. It is about 1.2 times as wide as a normal approximation for equal pasts, and wider
-than necessary for others.
+The interval. Each estimate is its true value times a variable of one known distribution, (ranks -
+1) / Gamma(ranks). Whatever their dependence, a sum of such variables is at most as spread, in
+convex order, as if all were equal (Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). So
+no quantile of the sum is beyond the expected shortfall of that distribution; both tails have closed
+forms (`compute_factors`). The interval holds with at least the stated confidence for every graph.
+It is about 1.2 times as wide as a normal approximation for equal pasts.
 
 Ranks are hashes of an event's key, a seed and the rank's number: the order of rows does not matter.
-Ranks are freed after their last use and computed in blocks. So memory is `MAX_BYTES`, or 8 bytes
-for each open event if that is more.
+They are freed after their last use and computed in blocks. So memory is `MAX_BYTES`, or 8 bytes for
+each open event if that is more.
 """
 
 from __future__ import annotations
@@ -86,8 +81,7 @@ def estimate_pairs(
 ) -> PairEstimate:
     """Estimate the pairs of which one event is in the causal past of the other.
 
-    `key` [nodes]: distinct numbers from which ranks are drawn; `width`: ranks of a block (for
-    tests). Raise CycleError if the graph has a cycle.
+    `key` [nodes]: distinct numbers from which ranks are drawn. Raise CycleError.
     """
     exact, found, least, most = sum_pasts(graph, key, ranks=ranks, seed=seed, width=width)
     if not found:
@@ -127,10 +121,7 @@ def sum_pasts(
 
 
 def steps_needed(graph: Graph) -> int:
-    """Return edges times events / 64, the cost of exact counts; 0 if each event has one cause.
-
-    Events without causes and effects do not count.
-    """
+    """Return edges times events with an edge / 64; 0 if each event has one cause."""
     if np.diff(graph.start).max(initial=0) <= 1:
         return 0
     return len(graph.parent) * (int(np.count_nonzero(_mask_connected(graph))) // 64 + 1)
@@ -139,9 +130,9 @@ def steps_needed(graph: Graph) -> int:
 def compute_factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the factors of an estimate for the ends of its interval.
 
-    With X = (ranks - 1) / Gamma(ranks) and tail = (1 - confidence) / 2, these are 1 / E[X | X in
-    its upper tail] and 1 / E[X | X in its lower tail]. As E[X; Gamma <= g] = P(Gamma(ranks - 1) <=
-    g), both follow from terms of the Poisson distribution.
+    With X = (ranks - 1) / Gamma(ranks), these are 1 / E[X | X in a tail] of (1 - confidence) / 2.
+    As E[X; Gamma <= g] = P(Gamma(ranks - 1) <= g), they follow from terms of the Poisson
+    distribution.
     """
     tail = (1 - confidence) / 2
     few = _gamma_quantile(ranks, tail)
@@ -231,10 +222,7 @@ def _mix(word: np.uint64) -> np.uint64:
 
 @njit
 def _exponential(word: np.uint64) -> float:
-    """Return the exponential number of a random word, -log(1 - u), by its series for small u.
-
-    It grows with the words, so words are compared instead.
-    """
+    """Return -log(1 - u) of a random word, by its series for small u; it grows with the word."""
     u = (float(word >> np.uint64(11)) + 0.5) * 2.0**-53
     if u < 2.0**-13:
         return u * (1.0 + u * (0.5 + u * (1.0 / 3.0 + u * 0.25)))

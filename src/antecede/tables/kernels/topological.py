@@ -30,8 +30,7 @@ BEFORE_ALL = np.iinfo(np.int64).min
 def causes_first(offsets: Ints, causes: Ints, alive: Bools) -> tuple[Ints, Bools]:
     """Return the alive rows, causes before effects, and the mask of rows on a cycle.
 
-    Rows on a cycle are left out; rows that only depend on one are not. The order among unrelated
-    rows is unspecified. O(n + edges) time and memory.
+    Rows on a cycle are left out; rows that only depend on one are not. O(n + edges).
     """
     order = sort_topologically(offsets, causes, alive)
     on_cycle = np.zeros(len(alive), dtype=np.bool_)
@@ -103,9 +102,9 @@ def release(
     """Return release times, depths, and THERE, WAITED or MISSING for each edge.
 
     A row is released when it has arrived (`time` where `timed`) and its causes are released;
-    missing causes do not delay it. `order` has causes first. An edge with `exact` false stands for
-    a missing cause: its row is the nearest earlier one, which still precedes, or -1. An edge to -1
-    with `exact` true is no missing cause.
+    missing causes do not delay it. `order` has causes first. An edge with `exact` false is a
+    missing cause: its row is the nearest earlier one, or -1. An edge to -1 with `exact` true is
+    none.
     """
     released = np.full(len(alive), BEFORE_ALL, np.int64)
     depth = np.zeros(len(alive), np.int64)

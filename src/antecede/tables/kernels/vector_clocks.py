@@ -2,10 +2,10 @@
 
 Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. Event (g, n) is in
 the causal past of e if V(e)[g] >= n (Mattern 1989). So pairs are counted by binary search in each
-member's numbers, entry by entry: the work grows with the entries of the log.
+member's numbers, entry by entry.
 
-Events of a member are sorted by their own numbers. If a member repeats a number (a restart, or
-uncounted events), its events stay in the order of the file.
+Events of a member are sorted by their own numbers, or by row if the member repeats a number (a
+restart, or uncounted events).
 """
 
 from __future__ import annotations
@@ -98,8 +98,7 @@ def clock_log(events: pa.Table) -> ClockLog:
 def clock_edges(log: ClockLog) -> ClockEdges:
     """Return the message edges, and the count of program-order edges that they imply.
 
-    Each event has edges from logged events of other members. These are new maxima at this member,
-    and none of them is in the past of another.
+    Causes are events of other members, new maxima at this member, none in the past of another.
     """
     sender, receiver, redundant = _find_edges(log)
     return ClockEdges(sender, receiver, int(redundant))
@@ -136,7 +135,6 @@ def _encode_text(events: pa.Table, column: str) -> Ints:
 
 
 def _sort_events(member: Ints, own: Ints) -> Ints:
-    """Sort by member, then own number; by row if a member repeats a number."""
     order = np.lexsort((own, member))
     same = (member[order][1:] == member[order][:-1]) & (own[order][1:] == own[order][:-1])
     repeats = np.zeros(int(member.max(initial=-1)) + 1, dtype=np.bool_)

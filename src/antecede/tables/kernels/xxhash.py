@@ -1,7 +1,6 @@
 """XXH64 of numbers and bytes with a seed for each value, as Spark's `xxhash64` chains columns.
 
-Source: the specification of xxHash (XXH64). Spark hashes a 32-bit number as its four bytes and a
-64-bit one as its eight, little-endian.
+Spark hashes a 32-bit number as its four bytes and a 64-bit one as its eight, little-endian.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `picture` turns a trace into arrays, `render_page` into one HTML file without network access.
 `tiles` divides millions of events into small files, which `server` serves to a browser on this
-machine. The code of the page is plain JavaScript in `assets/`.
+machine.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""Conversion of a scenario's diagram (`antecede.lab.diagram`) into a trace, for a page.
-
-The time of a diagram counts steps, so rows have no times. They are in the order of execution.
-"""
+"""Conversion of a scenario's diagram (`antecede.lab.diagram`) into a trace without times."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ _MEMBER_MARKS: Final = (JOIN, LEAVE, LOSE)  # marks without a copy
 
 
 def trace_of(diagram: Diagram) -> Trace:
-    """Return the rows of a diagram: sends, receipts of held or discarded copies, deliveries.
-
-    All other marks of a member become events with a text.
-    """
+    """Return the rows of a diagram: sends, receipts, deliveries, and other marks as events."""
     return _RowBuilder(diagram).build()
 
 

@@ -49,10 +49,7 @@ def _format_cell(value: Any) -> str | None:
 def build_column_arrays(
     extra: pyarrow.Table, rows: Ints, notes: list[str]
 ) -> tuple[list[str], dict[str, Array]]:
-    """Return names of the extra columns, and arrays "own.0", "own.1", ... of the rows.
-
-    Columns beyond the limits are omitted, with a note.
-    """
+    """Return names of extra columns, and arrays "own.0", "own.1", ...; note those beyond limits."""
     names: list[str] = []
     arrays: dict[str, Array] = {}
     size = 0

@@ -1,7 +1,4 @@
-"""Findings, orders, clocks, waits and missing causes that a page lists next to its diagram.
-
-Sentences and counts are those of `antecede audit`, with rows of the model as links.
-"""
+"""Findings, orders, clocks, waits and missing causes next to the diagram of a page."""
 
 from __future__ import annotations
 
@@ -147,7 +144,6 @@ def _list_audit_findings(report: AuditReport, inputs: FindingInputs) -> Iterator
 def _list_own_findings(
     inputs: FindingInputs, inverted: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield findings of the model that audits lack."""
     if inputs.by == EVENTS and inverted and inverted[0]["count"]:
         worst = inverted[0]
         yield {
@@ -216,7 +212,6 @@ def _describe_order(report: AuditReport, name: str, inputs: FindingInputs) -> di
 
 
 def _list_waits(inputs: FindingInputs) -> list[dict[str, Any]]:
-    """Return the longest waits from receipt to delivery, in descending order."""
     if inputs.copies is None or not inputs.axes:
         return []
     axis, received = inputs.axes[0], inputs.copies.receipt_row
@@ -232,7 +227,6 @@ def _list_waits(inputs: FindingInputs) -> list[dict[str, Any]]:
 
 
 def _describe_skew(report: AuditReport, inputs: FindingInputs) -> dict[str, Any] | None:
-    """Return the shifts of the members' clocks; None without times."""
     # An audit compares declared causes; with arrivals, their edges are more complete.
     found = None if inputs.by == EVENTS else report.details.get("clock_skew")
     if not (found and found["pairs"]) and inputs.axes and len(inputs.edges.cause):

@@ -32,11 +32,7 @@ def event_named(events: pyarrow.Table, text: str, run: str | None) -> Event:
 
 
 class Followed:
-    """A trace that is read again when its files have changed.
-
-    `focus`: id of the first event to show, in the run `run`. If files are unreadable while they are
-    written, the last model stays.
-    """
+    """A trace that is read again when its files change; unreadable files keep the last model."""
 
     grows = True
 

@@ -1,7 +1,6 @@
 """HTML page of a render model: code, style and data in one file.
 
-Its policy contains the hashes of its only script and style, and allows no connection. The trace is
-compressed and base64-encoded; the script shows it as text, never as markup.
+Its policy allows no connection. The script shows the trace as text, never as markup.
 """
 
 from __future__ import annotations

@@ -114,7 +114,6 @@ def picture(
 def _collect_extra_columns(
     trace: Trace, events: pyarrow.Table, notes: list[str]
 ) -> tuple[list[str], dict[str, Array]]:
-    """Return the extra columns of the user's table, for the rows of the model."""
     if trace.own is None or not trace.own.num_columns:
         return [], {}
     rows = pc.index_in(events["file_order"], trace.events["file_order"]).to_numpy()
@@ -122,7 +121,6 @@ def _collect_extra_columns(
 
 
 def _choose_rows(causality: Causality, start: int | None, max_events: int, latest: bool) -> Ints:
-    """Return the rows of the model, in the order of the table."""
     size = len(causality.events)
     if size <= max_events:
         return np.arange(size)
@@ -198,7 +196,6 @@ def _build_arrays(
 
 
 def _build_clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Array]:
-    """Return the logged clocks, entries row by row."""
     lists = events["clock_members"].combine_chunks(), events["clock_counts"].combine_chunks()
     entries = int(pc.sum(pc.list_value_length(lists[0])).as_py() or 0)
     if entries > MAX_CLOCK_ENTRIES:
@@ -214,7 +211,6 @@ def _build_clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Ar
 
 
 def _build_missing_arrays(events: pyarrow.Table, by: str) -> dict[str, Array]:
-    """Return missing causes of rows, by row."""
     if by == EVENTS or not len(events):
         return {}
     edges: Any = edge_table(events)

@@ -1,7 +1,7 @@
 """Search in a tiled trace: the terms of the page's search, matched in Arrow columns.
 
-The page parses a search text (`assets/search.js`) and sends its terms as JSON. A row matches under
-the rules of `matchRows` there; a differential test compares both.
+The page parses a search text (`assets/search.js`) and sends its terms; `matchRows` there has the
+same rules.
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ class Term(NamedTuple):
 
 
 def read_terms(asked: str, columns: int) -> list[Term]:
-    """Return the terms that a page sent as JSON; raise InputError for anything else.
-
-    `columns`: number of extra columns of the table.
-    """
+    """Return the terms that a page sent as JSON for a table with `columns` extra columns."""
     known = {*FIELDS, *(f"own.{k}" for k in range(columns))}
     try:
         terms = [_parse_term(one) for one in json.loads(asked)]
@@ -71,10 +68,7 @@ def list_columns(terms: Sequence[Term], own: Sequence[str]) -> list[str]:
 
 
 def match_rows(table: Mapping[str, Any], terms: Sequence[Term], own: Sequence[str]) -> Any:
-    """Return the mask of the rows that match all terms; `table` has the needed columns [n].
-
-    Raise InputError for an expression that RE2 rejects.
-    """
+    """Return the mask of the rows of a table that match all terms [n]; raise InputError."""
     texts = {name: _column_to_text(name, table[name]) for name in list_columns(terms, own)}
     return reduce(pc.and_, (_match_term(texts, term, own) for term in terms))
 

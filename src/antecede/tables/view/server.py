@@ -1,7 +1,4 @@
-"""Local server of one page, for traces that grow or are too large for a file.
-
-`antecede.core.pages.local_server` controls access. Requests are read-only.
-"""
+"""Read-only local server of one page; `antecede.core.pages.local_server` controls access."""
 
 from __future__ import annotations
 
@@ -29,9 +26,7 @@ class Source(Protocol):
         """Return a text that changes with the data."""
 
     def block(self, query: Mapping[str, str]) -> bytes:
-        """Return the binary block of a model (`antecede.tables.view.binary_block`). Raise
-        AntecedeError.
-        """
+        """Return the binary block of a model; raise AntecedeError."""
 
 
 class Serving(Guarded):
@@ -42,8 +37,6 @@ class Serving(Guarded):
 
 
 class _Page:
-    """Handler of requests for the page, its data and its version."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
 

@@ -2,8 +2,8 @@
 
 - `DIR/antecede-tiles.json`: description of the trace and of its levels.
 - `DIR/members.parquet`: member, rows, first (place); sorted by the place of the first row.
-- `DIR/level-K.parquet`: bin, member (number of its row above), rows. Bins of a level have one width,
-  half as wide in the next.
+- `DIR/level-K.parquet`: bin, member (number of its row above), rows. Bins of a level have one
+  width, half as wide in the next.
 - `DIR/events/*.parquet`: rows in the schema, with `at` (place along the axis), optional `marks`
   (`antecede.tables.view.copies`), and `own:NAME` (extra columns of the user's table as texts).
 
@@ -110,8 +110,7 @@ def write_tiles(
 ) -> dict[str, Any]:
     """Write the tiles of a trace that was read, and return the content of `ABOUT`.
 
-    Repeated rows of an id are excluded, unless the trace has arrivals. Raise InputError if the
-    folder is not free, and for a trace without events.
+    Repeated rows of an id are excluded, unless the trace has arrivals. Raise InputError.
     """
     check_new(folder, force)
     events, own = _add_extra_columns(conform(trace.events), trace.own)
@@ -183,7 +182,6 @@ def _compute_places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove existing tiles: other files, or folders of parts."""
     made = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(MAX_LEVELS)))
     for path in (folder / ABOUT, *(folder / name for name in made)):
         if path.is_dir():
@@ -202,11 +200,9 @@ def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
 
 
 class Tiles:
-    """Source of a served page from a folder of tiles.
+    """Source of a served page from a folder of tiles; raise InputError.
 
-    `focus`: first event to show. `load_causality` returns the causality of the whole trace, for
-    past and future beyond a tile. Raise InputError for a folder without tiles, or of another
-    version, and for an unknown event.
+    `focus`: first event to show. `load_causality` returns the causality of the whole trace.
     """
 
     grows = False
@@ -266,7 +262,6 @@ class Tiles:
     # -- finding ---------------------------------------------------------------------------------
 
     def _find_event(self, event: Event) -> tuple[int, int]:
-        """Return place and file order of an event."""
         for name, member in _parse_id(event):
             mask = ds.field("id") == name
             if member is not None:
@@ -280,11 +275,7 @@ class Tiles:
         raise InputError(f"{event} is not in the tiles", path=str(self._folder))
 
     def _find_match(self, terms_json: str, after: int, place: int) -> bytes:
-        """Return the tile around the next event that a search matches.
-
-        `after`, `place`: the current event's place along the axis, and position in the files. After
-        the last event the search continues with the first one.
-        """
+        """Return the tile around the next match after `after` (axis) and `place` (files)."""
         own = [OWN + name for name in self._own]
         terms = read_terms(terms_json, len(own))
         behind = min(max(self._description["low"] + after, MIN_PLACE), self._description["high"])
@@ -358,7 +349,6 @@ class Tiles:
         return ds.dataset(self._folder / f"level-{level}.parquet", format="parquet")
 
     def _count_events(self, first: int, last: int) -> int:
-        """Return the number of events in the bins of a range."""
         bins, before = self._bin_counts
         low, width = self._description["low"], self._finest["width"]
         begin = np.searchsorted(bins, (first - low) // width)

@@ -1,6 +1,5 @@
 """Pairs that are both causal and ordered by a rule, for declared causes (without vectors).
 
-The causal past of an event under declared causes (replies, commits) is a set, not a few counters.
 Linear time grows along causes, so a comparison of linear times holds for every causal pair. What
 remains of a rule is a window for the difference of two values. With the events of each sender
 sorted by value, a window is a range of these columns for each sender:
@@ -8,9 +7,8 @@ sorted by value, a window is a range of these columns for each sender:
 - One parent each: depth first, with a Fenwick tree of ancestors' columns; events * log * senders.
 - Any graph: bits of the past by blocks of columns, counted between indices; events * edges / 64.
 
-`senders` is 1 if all have the same windows. A rule without a window needs only the causal pairs
-(`tables.kernels.pairs`). All pairs that a rule orders are counted without a past, by
-`tables.false_causality.kernels.counts`.
+`senders` is 1 if all have the same windows. All pairs that a rule orders are counted without a
+past, by `tables.false_causality.kernels.counts`.
 """
 
 from __future__ import annotations
@@ -37,8 +35,6 @@ from antecede.tables.kernels import (
 
 
 class _Columns(NamedTuple):
-    """Events of each sender, sorted by value."""
-
     place: Ints  # [n] column of each event
     ascending: Ints  # [n] values by column
     begin: Ints  # [senders + 1] begin of each sender's columns
@@ -82,7 +78,6 @@ def _sort_columns(sender: Ints, plan: RulePlan) -> _Columns:
 
 
 def _renumber_causes_first(graph: Graph) -> tuple[Graph, Ints]:
-    """Return the graph renumbered causes first, and the node of each number."""
     order = sort_causes_first(graph)
     rank = np.empty(graph.nodes, np.int64)
     rank[order] = np.arange(graph.nodes)
@@ -93,10 +88,7 @@ def _renumber_causes_first(graph: Graph) -> tuple[Graph, Ints]:
 def _count_in_forest(
     kids: Ints, kid_begin: Ints, sender: Ints, plan: RulePlan, columns: _Columns
 ) -> int:
-    """Count pairs of an event and an ancestor in the windows; `kid_begin[v + 1]`: kids of v.
-
-    Depth first: the tree contains the columns of the current event's ancestors.
-    """
+    """Count pairs in the windows depth first; the tree contains the columns of the ancestors."""
     value, low, high = plan.value, plan.low, plan.high
     place, ascending, begin = columns
     n = len(sender)
@@ -130,7 +122,6 @@ def _count_in_forest(
 
 @inlined
 def _find_columns(ascending, begin, source, value, least, most):  # type: ignore[no-untyped-def]
-    """Return the columns of a sender that `value` exceeds by `least` to `most`."""
     own = ascending[begin[source] : begin[source + 1]]
     first = begin[source] + np.searchsorted(own, value - most)
     after = begin[source] + np.searchsorted(own, value - least, side="right")
@@ -178,7 +169,6 @@ def _count_by_bits(
 
 @inlined
 def _count_bits_between(row, first, after):  # type: ignore[no-untyped-def]
-    """Count the bits from one index up to another."""
     everything = ~np.uint64(0)
     found = 0
     for word in range(first >> 6, (after + 63) >> 6):

@@ -1,8 +1,7 @@
-"""Vector clocks of a log as numbers of events.
+"""Vector clocks of a log as dense numbers of events.
 
-Counters are no numbers of events: logs begin late, omit events, and count in steps or milliseconds.
-So an entry (member, c) becomes the number of the member's events in the log whose own number is at
-most c, as in `tables.kernels.vector_clocks`. These numbers are dense.
+An entry (member, c) becomes the number of the member's events in the log whose own number is at
+most c, as in `tables.kernels.vector_clocks`. Counters skip events and begin anywhere.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from antecede.tables.kernels import Bools, ClockLog, Ints, find_entry, find_posi
 def compute_rank_vectors(log: ClockLog, column: Ints, width: int) -> Counters:
     """Return the number of events of each member that an event's clock covers [n, width].
 
-    `column` has the index of each member of the log among those with events, or -1. Numbers of a
-    member must be distinct.
+    `column`: index of each member among those with events, or -1. Numbers of a member are distinct.
     """
     start, entry_start, sorted_own = log.start, log.entry_start, log.sorted_own
     found = np.zeros((len(log.own), width), np.int32)
@@ -37,8 +35,7 @@ def compute_rank_vectors(log: ClockLog, column: Ints, width: int) -> Counters:
 def mask_impossible_claims(log: ClockLog) -> Bools:
     """Mask the events whose clocks claim impossible knowledge [n].
 
-    Such an event claims a number of another member beyond all numbers of this member in the log.
-    But the member's last event knows the claiming event, which would therefore precede itself.
+    Such an event claims a number beyond a member's last one, whose event knows the claiming event.
     """
     member, own, start = log.member, log.own, log.start
     entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count

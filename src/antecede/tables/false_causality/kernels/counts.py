@@ -1,18 +1,14 @@
 """Number of pairs of messages that a rule orders, without enumerating pairs.
 
-Theory of operation ------------------- Messages are grouped by sender, or by sender and set of
-topics. Within a group, numbers, linear times and counts of its topics grow. So each of these
-conditions on (a, b) holds for a prefix of the messages a of a group. All conditions together hold
-for the shortest prefix: the limit of b in that group. From one b to the next of its group a limit
-moves little, and is searched from its last value. The same holds for a window of values (physical
-times), if the clock of a's sender never went back: then the pairs are the intersection of limit and
-window. Otherwise, and for the arrivals of a total order, a Fenwick tree contains the values of the
-group up to the limit.
+Messages are grouped by sender, or by sender and set of topics. Within a group, numbers, linear
+times and counts of its topics grow. So each of these conditions on (a, b) holds for a prefix of the
+messages a of a group, and all together for the shortest prefix: the limit of b in that group. From
+one b to the next a limit moves little, and is searched from its last value. The same holds for a
+window of values (physical times), if the clock of a's sender never went back. Otherwise, and for
+the arrivals of a total order, a Fenwick tree contains the values of the group up to the limit.
 
-Work: O(messages * groups * conditions), for the tree times the logarithm of a group. Senders are
-few compared to messages, and so are groups by topics if the observer's subscription is small. With
-as many groups as messages this is no better than all pairs; we know no better form.
-
+Work: O(messages * groups * conditions), for the tree times the logarithm of a group. With as many
+groups as messages this is no better than all pairs; we know no better form.
 `tests/reference/meter_pairs.py` is the oracle.
 """
 
@@ -47,8 +43,6 @@ class SenderColumns(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """Values of a plan in the order of the groups."""
-
     value: Ints  # [m]
     rising: Bools  # [groups] values never fall
     ascending: Ints  # [m] values ascending within each group
@@ -95,10 +89,7 @@ def group_by_time(messages: MessageColumns, lt: Ints) -> SenderColumns:
 
 
 def count_ignoring_senders(columns: SenderColumns, plan: RulePlan) -> int:
-    """Count the pairs that a plan orders, with a sender's own messages like any others.
-
-    Messages are grouped by time; the plan reads neither topics nor vectors.
-    """
+    """Count the pairs that a plan without topics and vectors orders; senders do not matter."""
     # As a total order: no pair goes by the numbers.
     conditions = Conditions(total=True)
     if plan.total:
@@ -124,9 +115,8 @@ def count_causal(columns: SenderColumns) -> int:
 
 
 def count_ordered(columns: SenderColumns, plan: RulePlan, *, causal: bool) -> int:
-    """Count the pairs that a rule orders; `causal`: only causal pairs.
-
-    `columns` must be grouped by topic if the plan reads topics.
+    """Count the pairs that a rule orders (`causal`: only causal ones); group by topic if it reads
+    topics.
     """
     m = len(columns.row)
     if plan.total and not causal:
@@ -249,7 +239,6 @@ def _count_in_windows(limit, values, bounds, least, most, rising):  # type: igno
 
 @inlined
 def _count_with_tree(limit, rank, ascending, bounds, least, most, tree):  # type: ignore[no-untyped-def]
-    """Count as `_count_in_windows`, for values that go up and down."""
     found = inside = 0
     tree[: len(rank) + 1] = 0
     for at in range(len(bounds)):

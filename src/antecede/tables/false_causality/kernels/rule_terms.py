@@ -1,8 +1,8 @@
 """Input of the kernels: messages as arrays, and a rule as terms over them.
 
-A rule orders a before b, of different senders, if one of its terms holds. At most one term holds
-for a pair. A term is a comparison of linear times, and a window for the difference of b's and a's
-value for each pair of senders. The value is the physical time, or the key of a total order.
+A rule orders a before b, of different senders, if one of its terms holds, at most one for a pair. A
+term compares linear times, and has a window for the difference of b's and a's value for each pair
+of senders. The value is the physical time, or the key of a total order.
 """
 
 from __future__ import annotations

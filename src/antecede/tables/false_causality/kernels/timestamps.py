@@ -1,7 +1,6 @@
 """Clocks of Tsuneizumi et al. and Nakayama 2017, computed over the rows of a recorded execution.
 
-A member's knowledge grows at receipts or at deliveries, depending on the relation. A send copies
-it. Work: O(rows * (senders + topics)).
+A member learns at receipts or deliveries, as the relation has it. O(rows * (senders + topics)).
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ def clocks_of(
 ) -> Clocks:
     """Return the clocks that the messages carry.
 
-    `column` is the index of each member among the senders; `topics` are bits by message, below
-    `width`.
+    `column`: index of each member among the senders; `topics`: bits by message, below `width`.
     """
     sends, member, message, teaches = rows
     messages, members = len(topics), len(column)

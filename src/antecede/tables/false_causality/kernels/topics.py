@@ -1,16 +1,14 @@
 """Pairs with topics in common, counted by sender instead of by sender and set of topics.
 
-Theory of operation ------------------- Let b have the topics Q. Among a prefix of a sender's
-messages, those with a topic of Q are a prefix sum, computed once for each distinct Q. For each
-topic x of Q the counts along the sender's messages with x grow, so there is a first one that is not
-less than b's: v_x. Before the least v_x every message with a topic of Q is less than b in all
-common topics. After it, up to the last message that is less in some x, messages are compared one by
-one. These have overtaken each other in different topics; they are few, as many as are in transit at
-a time.
+Let b have the topics Q. Among a prefix of a sender's messages, those with a topic of Q are a prefix
+sum, computed once for each distinct Q. For each topic x of Q the counts along the sender's messages
+with x grow, so there is a first one that is not less than b's: v_x. Before the least v_x every
+message with a topic of Q is less than b in all common topics. After it, up to the last message that
+is less in some x, messages are compared one by one. These are few: they have overtaken each other
+in different topics.
 
 Work: O(messages * (senders * topics of a message * log + sets of topics)), and the overtaken
-messages. With clocks that go back, and for total orders, `tables.false_causality.kernels.counts`
-counts by groups instead.
+messages. Clocks that go back, and total orders, need `tables.false_causality.kernels.counts`.
 """
 
 from __future__ import annotations
@@ -88,7 +86,7 @@ def can_count(publications: Publications, plan: RulePlan) -> bool:
 
 
 def count_common(publications: Publications, plan: RulePlan | None, *, causal: bool) -> int:
-    """Count the pairs with a topic in common that a rule orders; `causal`: only causal pairs.
+    """Count the pairs with a common topic that a rule orders; `causal`: only causal pairs.
 
     Without a plan every causal pair counts. Exact if `can_count` is true.
     """
@@ -192,7 +190,6 @@ def _find_end(keys, low, high, most):  # type: ignore[no-untyped-def]
 
 @inlined
 def _precedes(a, common, first_not):  # type: ignore[no-untyped-def]
-    """Return whether a message precedes `first_not` in each common topic."""
     if common == np.uint64(0):
         return False
     for topic in range(len(first_not)):

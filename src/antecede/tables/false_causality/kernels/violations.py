@@ -1,10 +1,9 @@
 """Causal violations, found without pairs; exact for any sets of receivers.
 
-Theory of operation ------------------- By vectors. The past of a message contains a member's
-messages up to some number. So a delivery is a violation if a sender's first message that is
-addressed to this member and undelivered has a number that the past covers. That first message
-advances with the deliveries. One pass over all rows for each sender: O(senders * (rows + copies))
-work, O(rows) memory. Knowledge passes through every message, addressed to this member or not.
+By vectors. A delivery is a violation if a sender's first message that is addressed to this member
+and undelivered has a number that the past covers. That first message advances with the deliveries.
+One pass over all rows for each sender: O(senders * (rows + copies)) work, O(rows) memory. Knowledge
+passes through every message, addressed to this member or not.
 
 By declared causes. Let T(m) be the index of m's delivery at this member, infinite if it is missing,
 none if m is not for this member. A delivery is a violation if T of some ancestor is greater than
@@ -44,7 +43,7 @@ class Violations(NamedTuple):
 def find_by_vectors(
     rows: Happenings, steps: Ints, sender: Ints, copies: AddressedCopies
 ) -> Violations:
-    """Find causal violations; `steps` are the rows, causes first, `sender` is by message.
+    """Find violations; `steps` are the rows, causes first, `sender` is by message.
 
     The witness is the first missing message of the first sender with a missing message.
     """
@@ -63,7 +62,6 @@ def find_by_vectors(
 
 
 def _sort_by_row(cause: Ints, place: Ints, order: Ints) -> Violations:
-    """Return the violations sorted by row; `order` has the caller's copy numbers."""
     found = np.flatnonzero(cause >= 0)
     found = found[np.argsort(place[found])]
     return Violations(order[found], order[cause[found]])
@@ -125,10 +123,7 @@ def _scan_vectors(
 
 
 def find_by_causes(causes: Graph, copies: AddressedCopies) -> Violations:
-    """Find causal violations by declared causes; raise CycleError.
-
-    The witness is the cause that was delivered last, or never.
-    """
+    """Find violations by declared causes; the last or missing cause is the witness."""
     order = sort_causes_first(causes)
     by_member = np.argsort(copies.member, kind="stable")
     member = copies.member[by_member]
