@@ -87,10 +87,12 @@ def _keep_logged_clocks(table: pa.Table) -> VectorClockLog:
 def _read_logged_entries(table: pa.Table) -> Iterator[Entry]:
     names = ("run", "member", "clock_members", "clock_counts", "text", "kind", "id")
     for batch in table.select(names).to_batches():
-        for run, member, hosts, counts, *said in zip(
+        for run, member, hosts, counts, *event in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
-            yield Entry(run, member, dict(zip(hosts, counts, strict=False)), _describe_event(*said))
+            yield Entry(
+                run, member, dict(zip(hosts, counts, strict=False)), _describe_event(*event)
+            )
 
 
 def _describe_event(text: str | None, kind: str, identity: str) -> str:
@@ -102,23 +104,23 @@ def _describe_event(text: str | None, kind: str, identity: str) -> str:
 def _drop_repeats(table: pa.Table) -> tuple[pa.Table, dict[str, int]]:
     """Drop repeated rows of an id, except for receipts and deliveries."""
     codes = encode_column(graph.keys(table))[1]
-    told = np.flatnonzero(~_mask_arrivals(table))
-    _, first = np.unique(codes[told], return_index=True)
+    own_rows = np.flatnonzero(~_mask_arrivals(table))
+    _, first = np.unique(codes[own_rows], return_index=True)
     keep = _mask_arrivals(table)
-    keep[told[first]] = True
+    keep[own_rows[first]] = True
     later = int(np.count_nonzero(~keep))
     return table.filter(pa.array(keep)), {"a later row of an id": later} if later else {}
 
 
 def _find_edges(table: pa.Table) -> tuple[Ints, Ints]:
     second = _mask_arrivals(table)
-    told = np.flatnonzero(~second)
-    edges = graph.edge_table(table.take(told))
+    own_rows = np.flatnonzero(~second)
+    edges = graph.edge_table(table.take(own_rows))
     edges = edges.filter(edges["parent"].is_valid())
-    child, parent = told[edges["child"].to_numpy()], told[edges["parent"].to_numpy()]
+    child, parent = own_rows[edges["child"].to_numpy()], own_rows[edges["parent"].to_numpy()]
     codes = encode_column(graph.keys(table))[1]
     sent = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
-    sent[codes[told]] = told
+    sent[codes[own_rows]] = own_rows
     copies = np.flatnonzero(second)
     source = sent[codes[copies]]
     at = codes * (len(table) + 1) + encode_column(table["member"], nulls=True)[1]

@@ -86,10 +86,10 @@ def _collect_receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Re
 
 def _find_first_and_last(receipts: _Receipts, count: Ints) -> tuple[Ints, Ints]:
     first, last = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
-    heard = np.flatnonzero(count)
-    if len(heard):
-        first[heard] = np.minimum.reduceat(receipts.time, receipts.start[heard])
-        last[heard] = np.maximum.reduceat(receipts.time, receipts.start[heard])
+    received = np.flatnonzero(count)
+    if len(received):
+        first[received] = np.minimum.reduceat(receipts.time, receipts.start[received])
+        last[received] = np.maximum.reduceat(receipts.time, receipts.start[received])
     return first, last
 
 
@@ -104,9 +104,9 @@ def _count_late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
     width = int(receipts.receiver.max()) + 1
     event = np.repeat(np.arange(len(receipts.start) - 1), np.diff(receipts.start))
     keys = event * width + receipts.receiver  # ascending
-    wanted = cause[edge] * width + receipts.receiver[at]
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    late = (keys[place] == wanted) & (receipts.time[place] > receipts.time[at])
+    cause_keys = cause[edge] * width + receipts.receiver[at]
+    place = np.minimum(np.searchsorted(keys, cause_keys), len(keys) - 1)
+    late = (keys[place] == cause_keys) & (receipts.time[place] > receipts.time[at])
     return len(np.unique(edge[late]))
 
 

@@ -44,9 +44,9 @@ def channel_models(table: pa.Table) -> dict[str, Any]:
 
 class _MessageRows:
     def __init__(self, table: pa.Table) -> None:
-        told = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
-        told = pc.and_(told, pc.and_(table["member"].is_valid(), table["id"].is_valid()))
-        self.table = table.filter(told)
+        is_usable = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
+        is_usable = pc.and_(is_usable, pc.and_(table["member"].is_valid(), table["id"].is_valid()))
+        self.table = table.filter(is_usable)
         kind = self.table["kind"]
         self.is_kind = {k: pc.equal(kind, k).to_numpy() for k in (SEND, RECEIVE, DELIVER)}
         self.message = encode_column(graph.keys(self.table))[1]
@@ -61,19 +61,19 @@ class _MessageRows:
         self.number[sent] = np.arange(len(sent))
 
     def list_copies(self, kind: str) -> channels.ChannelCopies:
-        came = self._find_first_rows(kind)
+        arrived = self._find_first_rows(kind)
         only = self._find_first_rows(RECEIVE)
-        only = only[~np.isin(self._encode_pairs(only), self._encode_pairs(came))]
+        only = only[~np.isin(self._encode_pairs(only), self._encode_pairs(arrived))]
         # A member without deliveries (a relay, a log of receipts) has no undelivered copies.
-        only = only[np.isin(self.member[only], self.member[came])]
-        place = np.r_[came, only]
+        only = only[np.isin(self.member[only], self.member[arrived])]
+        place = np.r_[arrived, only]
         return channels.ChannelCopies(
             sender=self.member[self.sent],
             send_row=self.sent,
             message=self.number[self.message[place]],
             member=self.member[place],
             row=place,
-            is_missing=np.r_[np.zeros(len(came), np.bool_), np.ones(len(only), np.bool_)],
+            is_missing=np.r_[np.zeros(len(arrived), np.bool_), np.ones(len(only), np.bool_)],
         )
 
     def _find_first_rows(self, kind: str) -> Ints:

@@ -47,32 +47,32 @@ def by_causes(
     `self_causing`: events that name themselves as well [n]. `choice`: treatment of pairs.
     """
     named_self = 0 if self_causing is None else int(np.count_nonzero(self_causing))
-    of, edges = _build_graph(events)
-    cycle = graph.nodes_on_cycles(of)
+    causes, edges = _build_graph(events)
+    cycle = graph.nodes_on_cycles(causes)
     details: dict[str, Any] = {}
     quarantine = None
     if (cycle >= 0).any():
         bad = np.flatnonzero(cycle >= 0)
-        quarantine = refuse(events.take(bad), _describe_cycles(events, of, cycle))
+        quarantine = refuse(events.take(bad), _describe_cycles(events, causes, cycle))
         details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
         events = events.take(np.flatnonzero(cycle < 0))
-        of, edges = _build_graph(events)
+        causes, edges = _build_graph(events)
     child, parent = edges["child"].to_numpy(), edges["parent"]
     declared = np.bincount(child, minlength=len(events))
-    found = find_pairs(of, lambda: hash_ids(events), choice)
+    found = find_pairs(causes, lambda: hash_ids(events), choice)
     pairs = count_pairs_within_runs(events)
     details |= format_estimate(found, pairs)
     details |= _count_missing(events, edges)
     keys = {
-        "edges": len(of.parent),
+        "edges": len(causes.parent),
         "roots": int(np.count_nonzero(declared == 0)),
         "merges": int(np.count_nonzero(declared > 1)),
         "max_causes": int(declared.max(initial=0)),
         "missing_causes": int(parent.null_count),
         "self_causes": named_self,
-        **format_pair_keys(found, pairs, len(of.parent)),
+        **format_pair_keys(found, pairs, len(causes.parent)),
     }
-    return AuditCounts(events, of.parent, of.child(), keys, quarantine, details)
+    return AuditCounts(events, causes.parent, causes.child(), keys, quarantine, details)
 
 
 def count_by_clocks(events: pa.Table) -> AuditCounts:
@@ -145,8 +145,10 @@ def measure_steps_back(counts: AuditCounts, order: str) -> Ints | None:
 def _build_graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
     edges = graph.edge_table(events)
     present = edges.filter(edges["parent"].is_valid())
-    of = graph.build_graph(len(events), present["child"].to_numpy(), present["parent"].to_numpy())
-    return of, edges
+    causes = graph.build_graph(
+        len(events), present["child"].to_numpy(), present["parent"].to_numpy()
+    )
+    return causes, edges
 
 
 def _count_missing(events: pa.Table, edges: Any) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def audit_events(
         counts = by_causes(rows.events, rows.selfish, choice)
     add_common(counts)
     bad += [rows.quarantine, *([counts.quarantine] if counts.quarantine is not None else [])]
-    aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
+    rejected = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
     read_of = dict(details or {})
     source = read_of.pop(SOURCE, "") or _find_source(table, rows.events, counts, format, clocked)
     if source != evidence.NONE:
@@ -138,10 +138,14 @@ def audit_events(
     if source == evidence.NONE:
         found[evidence.WHY] = evidence.describe_none(whole, read_of)
         found.pop(TOLD_BY, None)
-    found |= compute_format_metrics(format, counts, table, rows.duplicates, aside)
+    found |= compute_format_metrics(format, counts, table, rows.duplicates, rejected)
     if named is not None:
-        found |= find_examples(counts, format, clocked, aside, named)
-    found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _count_reasons(aside)}
+        found |= find_examples(counts, format, clocked, rejected, named)
+    found |= {
+        "rows": len(events),
+        "quarantined": len(rejected),
+        "quarantine": _count_reasons(rejected),
+    }
     causes = rows.causes.with_read(details or {})
     found |= {REPEATED: causes.repeated, BLANK: causes.blank}
     if rows.conflicts:
@@ -156,7 +160,7 @@ def audit_events(
         format=format,
         duplicates=rows.duplicates,
         details=found,
-        quarantine=aside,
+        quarantine=rejected,
         paths=tuple(paths),
         causality_source=source,
         **keys,

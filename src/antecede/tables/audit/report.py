@@ -162,13 +162,17 @@ def _describe_no_findings(report: AuditReport) -> str:
     compared = [_ORDER_TEXT[order] for order in report.inversions]
     if not compared:
         return "none; no order and no times to compare with the causes"
-    told = report.details.get("violations")
-    delivered = violations.describe_no_violations(told) if told else ""
+    deliveries = report.details.get("violations")
+    delivered = violations.describe_no_violations(deliveries) if deliveries else ""
     times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
     comes = "is sent" if delivered else "comes"
-    kept = [_ORDER_TEXT[order] for order, count in report.inversions.items() if not count]
-    shown = ", ".join(kept[:-1]) + (" and " if len(kept) > 1 else "") + kept[-1] if kept else ""
-    sent = f"no effect {comes} before its cause {shown}{times}" if kept else ""
+    consistent = [_ORDER_TEXT[order] for order, count in report.inversions.items() if not count]
+    shown = (
+        ", ".join(consistent[:-1]) + (" and " if len(consistent) > 1 else "") + consistent[-1]
+        if consistent
+        else ""
+    )
+    sent = f"no effect {comes} before its cause {shown}{times}" if consistent else ""
     rest = delivered if sent else delivered.removeprefix(", and ")
     return f"none: {sent}{rest}{_describe_listed_apart(report)}"
 
@@ -184,8 +188,8 @@ def _describe_listed_apart(report: AuditReport) -> str:
 
 
 def _has_delivery_counts(report: AuditReport) -> bool:
-    told = report.details.get("violations")
-    return bool(told and told["deliveries"])
+    deliveries = report.details.get("violations")
+    return bool(deliveries and deliveries["deliveries"])
 
 
 def list_findings(report: AuditReport) -> Iterator[Finding]:
@@ -199,10 +203,10 @@ def _list_notes(report: AuditReport) -> Notes:
     yield from _list_lost_rows(report)
     if skew := details.get("clock_skew"):
         yield from skew_text.skew_findings(skew, _FORMAT_NOUNS.get(report.format, ("events",))[0])
-    if told := details.get("violations"):
-        yield from violations.list_findings(told)
-    if heard := details.get("arrivals"):
-        yield from list_arrival_findings(heard, report.edges)
+    if deliveries := details.get("violations"):
+        yield from violations.list_findings(deliveries)
+    if arrivals := details.get("arrivals"):
+        yield from list_arrival_findings(arrivals, report.edges)
     yield from _list_counted_details(details, _READING_NOTES)
     yield from _list_inversions(report)
     if report.missing_causes:
@@ -223,10 +227,10 @@ def _list_notes(report: AuditReport) -> Notes:
     yield from Causes(report.self_causes or 0).with_read(details).notes()
     if report.duplicates:
         rows = details.get("conflicting_rows", 0)
-        aside = f"; {rows:,} of them, which differ from it, are quarantined" if rows else ""
+        quarantined = f"; {rows:,} of them, which differ from it, are quarantined" if rows else ""
         yield (
             f"{counted(report.duplicates, 'later row')} of an id already seen",
-            f"the first row of an id counts{aside}",
+            f"the first row of an id counts{quarantined}",
         )
     if report.redundant_edges and report.roots is not None:  # with clocks they are steps of members
         part = count_and_part(report.redundant_edges, report.edges)
@@ -321,15 +325,15 @@ def _list_inversions(report: AuditReport) -> Notes:
     if wrong:
         order, count = wrong[0]
         compared = report.details["compared_edges"][order]
-        told = "" if compared == report.edges else " with both ends known"
+        known_ends = "" if compared == report.edges else " with both ends known"
         more = len(wrong) - 1
         err = "inconsistent order" if more == 1 else "inconsistent orders"
         also = f"; {more} more {err}, see below" if more else ""
         worst = report.details.get("worst_inversions", {}).get(order)
         named = f" ({worst['effect']} before its cause {worst['cause']})" if worst else ""
         yield (
-            f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}{told} have "
-            f"the effect before its cause {_ORDER_TEXT[order]}, by up to "
+            f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}{known_ends} "
+            f"have the effect before its cause {_ORDER_TEXT[order]}, by up to "
             f"{_format_largest(report, order)}{named}{also}",
             "sorting does not help; `antecede order` puts every cause before its effects",
         )
@@ -364,10 +368,10 @@ def _list_counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
     for name, label in _DETAIL_LABELS.items():
         if value := report.details.get(name):
             yield label, f"{value:,}", ""
-    if heard := report.details.get("arrivals"):
-        yield from list_arrival_counts(heard)
-    if told := report.details.get("violations"):
-        yield from violations.list_counts(told)
+    if arrivals := report.details.get("arrivals"):
+        yield from list_arrival_counts(arrivals)
+    if deliveries := report.details.get("violations"):
+        yield from violations.list_counts(deliveries)
     if report.ordered_pairs is not None and report.concurrent_pairs is not None:
         total = report.ordered_pairs + report.concurrent_pairs
         for name, value in (

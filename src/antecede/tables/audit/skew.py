@@ -60,13 +60,13 @@ def clock_skew(
     across = timed & (code[sender] != code[receiver])
     sender, receiver = sender[across], receiver[across]
     above, below = code[sender], code[receiver]
-    early = start[sender] - start[receiver]
-    upper, call = _limit_calls(events, sender, receiver, early)
+    early_ns = start[sender] - start[receiver]
+    upper, call = _limit_calls(events, sender, receiver, early_ns)
     edges = ProcessEdges(
-        above, below, sender, receiver, early, call, (early > 0) | (call & (upper < 0))
+        above, below, sender, receiver, early_ns, call, (early_ns > 0) | (call & (upper < 0))
     )
     arcs = [
-        *_keep_tightest(below, above, -early, np.arange(len(early)), STARTS),
+        *_keep_tightest(below, above, -early_ns, np.arange(len(early_ns)), STARTS),
         *_keep_tightest(above[call], below[call], upper[call], np.flatnonzero(call), CONTAINED),
     ]
     solution = solve(len(names), arcs)
@@ -116,18 +116,20 @@ def clock_skew(
 def _find_worst(
     ids: Any, names: Sequence[str], edges: ProcessEdges, host: int | None = None
 ) -> dict[str, Any] | None:
-    early = edges.early_ns
+    early_ns = edges.early_ns
     if host is not None:
-        early = np.where((edges.cause_process == host) | (edges.effect_process == host), early, 0)
-    if early.max(initial=0) <= 0:
+        early_ns = np.where(
+            (edges.cause_process == host) | (edges.effect_process == host), early_ns, 0
+        )
+    if early_ns.max(initial=0) <= 0:
         return None
-    edge = int(early.argmax())
+    edge = int(early_ns.argmax())
     return {
         "cause": ids[int(edges.cause[edge])].as_py(),
         "effect": ids[int(edges.effect[edge])].as_py(),
         "of": names[edges.effect_process[edge]],
         "against": names[edges.cause_process[edge]],
-        "early_ns": int(early[edge]),
+        "early_ns": int(early_ns[edge]),
     }
 
 

@@ -62,11 +62,11 @@ class RunCounts(NamedTuple):
 
 def part_of(run: pa.Table) -> RunCounts:
     """Count the rows of one run with receipts or deliveries."""
-    why, found = None, ViolationCounts()
+    reason, found = None, ViolationCounts()
     try:
         found = count_violations(run)
     except InputError as error:
-        why = error.message
+        reason = error.message
     firsts = {
         name: rows.sort_by("file_order").slice(0, 1)
         for name, rows in found.tables_by_relation.items()
@@ -75,7 +75,7 @@ def part_of(run: pa.Table) -> RunCounts:
     kinds = run["kind"].to_pylist()
     delivered = kinds.count(DELIVER)
     rows = {"deliveries": delivered, "receipts": 0 if delivered else kinds.count(RECEIVE)}
-    return RunCounts(rows, found, why, SEND in kinds, row_order.find_out_of_order_rows(run))
+    return RunCounts(rows, found, reason, SEND in kinds, row_order.find_out_of_order_rows(run))
 
 
 def of_parts(parts: Sequence[RunCounts]) -> dict[str, Any]:
@@ -177,8 +177,8 @@ def list_findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             f"{found['not_counted']}",
             "the counts below use the rows of the messages themselves",
         )
-    if said := row_order.describe_out_of_order_rows(found["out_of_order_rows"]):
-        yield said
+    if row_order_finding := row_order.describe_out_of_order_rows(found["out_of_order_rows"]):
+        yield row_order_finding
 
 
 def describe_no_violations(found: Mapping[str, Any]) -> str:
@@ -202,10 +202,10 @@ def describe_no_violations(found: Mapping[str, Any]) -> str:
 def list_counts(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield rows of the table of counts."""
     for name, tally in _read_tallies(found).items():
-        words = ["deliveries"] if tally.deliveries or not tally.receipts else []
-        words += ["receipts"] if tally.receipts else []
+        nouns = ["deliveries"] if tally.deliveries or not tally.receipts else []
+        nouns += ["receipts"] if tally.receipts else []
         label = (
-            f"{' and '.join(words)} before a cause, {describe_relation(name, tally, found['runs'])}"
+            f"{' and '.join(nouns)} before a cause, {describe_relation(name, tally, found['runs'])}"
         )
         yield (
             label,
@@ -225,12 +225,12 @@ def _read_tallies(found: Mapping[str, Any]) -> dict[str, Tally]:
 
 
 def _group_by_checked(found: Mapping[str, Any]) -> dict[str, list[str]]:
-    ways: dict[str, list[str]] = {}
+    relations: dict[str, list[str]] = {}
     for name, tally in _read_tallies(found).items():
-        ways.setdefault(tally.describe_checked(), []).append(
+        relations.setdefault(tally.describe_checked(), []).append(
             describe_relation(name, tally, found["runs"])
         )
-    return ways
+    return relations
 
 
 def _describe_violations(found: Mapping[str, Any]) -> str:
@@ -244,8 +244,8 @@ def _describe_violations(found: Mapping[str, Any]) -> str:
         for name, tally in tallies.items()
         if name != first
     ]
-    ways = describe_relation(first, tallies[first], found["runs"]) + "".join(others)
-    return f"{tallies[first].describe_violations()} ({ways}) came before a cause"
+    relations = describe_relation(first, tallies[first], found["runs"]) + "".join(others)
+    return f"{tallies[first].describe_violations()} ({relations}) came before a cause"
 
 
 def _describe_declared_order(found: Mapping[str, Any]) -> str:

@@ -73,9 +73,9 @@ def _keep_usable(table: pa.Table, excluded: dict[str, int]) -> pa.Table:
     clocked = table["clock_members"].is_valid().to_numpy()
     count_excluded(excluded, "no clock", ~clocked)
     table = table.filter(pa.array(clocked)).combine_chunks()
-    told = table["member"].is_valid().to_numpy()
-    count_excluded(excluded, "no member whose clock it is", ~told)
-    table = table.filter(pa.array(told)).combine_chunks()
+    has_member = table["member"].is_valid().to_numpy()
+    count_excluded(excluded, "no member whose clock it is", ~has_member)
+    table = table.filter(pa.array(has_member)).combine_chunks()
     if "run" in table.column_names:
         table = table.drop_columns(["run"])
     lists: Any = table["clock_counts"].combine_chunks()

@@ -68,14 +68,14 @@ def measure(
     evidence of causality (`antecede.tables.trace.evidence`). Raise CycleError for receipts in a
     cycle.
     """
-    wanted = [rule_named(name) for name in rules] if rules is not None else None
+    named_rules = [rule_named(name) for name in rules] if rules is not None else None
     received: set[str] = set()
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for run in runs_of(events, relation):
             received.update(run.arrivals)
             for seen in observed(run, observers, bounds, subscriptions):
-                yield from rows_of(seen, wanted, truth)
+                yield from rows_of(seen, named_rules, truth)
 
     found = table_of(rows())
     check_observers(observers, received)
@@ -122,13 +122,17 @@ def observed(
 ) -> Iterator[ObserverMessages]:
     """Yield the messages of each observer of a run; `observers`: only these."""
     everything, limits = _compute_timestamps(run, bounds)
-    for observer, came in run.arrivals.items():
+    for observer, arrivals in run.arrivals.items():
         if observers is None or observer in observers:
-            wanted = ALL_TOPICS
+            subscription = ALL_TOPICS
             if subscriptions is not None and observer in subscriptions.topics:
                 own = subscriptions.of(observer)
-                wanted = sum(1 << bit for bit, name in enumerate(run.topic_names) if name in own)
-            stamps = _select_messages(everything, came)._replace(limits=limits, subscription=wanted)
+                subscription = sum(
+                    1 << bit for bit, name in enumerate(run.topic_names) if name in own
+                )
+            stamps = _select_messages(everything, arrivals)._replace(
+                limits=limits, subscription=subscription
+            )
             yield ObserverMessages(run.name, observer, stamps, _find_skipped_rules(run, stamps))
 
 

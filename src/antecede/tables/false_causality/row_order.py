@@ -32,8 +32,8 @@ def find_out_of_order_rows(events: pa.Table) -> dict[str, dict[str, Any]]:
     if "kind" not in events.column_names or "member" not in events.column_names:
         return {}
     kinds = pa.array([SEND, RECEIVE, DELIVER])
-    told = pc.and_(pc.is_in(events["kind"], value_set=kinds), events["member"].is_valid())
-    rows = events.filter(told)
+    is_usable = pc.and_(pc.is_in(events["kind"], value_set=kinds), events["member"].is_valid())
+    rows = events.filter(is_usable)
     if not {RECEIVE, DELIVER} & {*rows["kind"].unique().to_pylist()}:
         return {}
     found = {}
@@ -49,19 +49,19 @@ def find_out_of_order_rows(events: pa.Table) -> dict[str, dict[str, Any]]:
 
 
 def _find_rows(timed: pa.Table, name: str) -> Any:
-    members, who = encode_column(timed["member"])
+    members, member = encode_column(timed["member"])
     if "run" in timed.column_names:
-        who = encode_column(timed["run"], nulls=True)[1] * len(members) + who
-    order = np.argsort(who, kind="stable")
+        member = encode_column(timed["run"], nulls=True)[1] * len(members) + member
+    order = np.argsort(member, kind="stable")
     time = timed[name].to_numpy()[order]
-    back = (who[order][1:] == who[order][:-1]) & (time[1:] < time[:-1])
+    back = (member[order][1:] == member[order][:-1]) & (time[1:] < time[:-1])
     return np.sort(order[1:][back])
 
 
 def describe_out_of_order_rows(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """Return the contradiction and the advice, or None."""
-    for name, one in found.items():
-        row, first = counted(one["rows"], "row"), one["first"]
+    for name, counts in found.items():
+        row, first = counted(counts["rows"], "row"), counts["first"]
         where = [str(first["source"])] if first["source"] and first["line"] else []
         where += [f"line {first['line']}"] if first["line"] else []
         where += [f"{first['id']} at {first['member']}"]
@@ -83,6 +83,8 @@ def merge_out_of_order_rows(
     total = {}
     for name in TIMES:
         if there := [part[name] for part in given if name in part]:
-            first = min((one["first"] for one in there), key=lambda place: place["file_order"])
-            total[name] = {"rows": sum(one["rows"] for one in there), "first": first}
+            first = min(
+                (counts["first"] for counts in there), key=lambda place: place["file_order"]
+            )
+            total[name] = {"rows": sum(counts["rows"] for counts in there), "first": first}
     return total

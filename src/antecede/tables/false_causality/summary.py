@@ -114,9 +114,11 @@ class Summary:
         """Yield lines of text; `each`: with a table for each observer."""
         rows = self.counts.to_pylist()
         observers = {(row["run"], row["observer"]): row["events"] for row in rows}
-        who = counted(len(observers), "observer")
+        observer_count = counted(len(observers), "observer")
         received = counted(sum(observers.values()), "message")
-        yield f"{who}, {received} received; causality: " + (", ".join(self.relations) or "none")
+        yield f"{observer_count}, {received} received; causality: " + (
+            ", ".join(self.relations) or "none"
+        )
         yield table(_HEADER, (_HEADER_BELOW, *_sum_observers(rows)))
         if each and len(observers) > 1:
             for run, observer in observers:
@@ -139,8 +141,8 @@ class Summary:
             rest = f" and {more:,} more" if more > 0 else ""
             which = f" ({', '.join(self.never_sent[:SHOWN])}{rest})" if reason == NEVER_SENT else ""
             yield f"excluded    {counted(count, 'row')}: {reason}{which}"
-        if said := row_order.describe_out_of_order_rows(self.out_of_order_rows):
-            yield f"row order   {'; '.join(said)}"
+        if row_order_finding := row_order.describe_out_of_order_rows(self.out_of_order_rows):
+            yield f"row order   {'; '.join(row_order_finding)}"
         for what, fate in self.causes.notes():
             yield f"causes      {what}, {fate}"
         yield from self._format_missing_causes()
@@ -215,20 +217,20 @@ def summarize(
     format: str = "table",
 ) -> Summary:
     """Count pairs and find violations; options as in `measure`, `broadcast` as in `found_in`."""
-    wanted = None if rules is None else [rule_named(name) for name in rules]
+    named_rules = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
     parts = []
     for run, own in runs_with_rows(events, relation):
         parts.append(part := part_of(run, own, relation, to_everybody=broadcast))
         for seen in observed(run, observers, bounds, subscriptions):
             part.note(seen)
-            rows += rows_of(seen, wanted, truth)
+            rows += rows_of(seen, named_rules, truth)
     evidence.demand(events, format)
     return summary_of(
         parts,
         rows,
         observers,
-        all_rules=wanted is None,
+        all_rules=named_rules is None,
         relation=relation,
         to_everybody=broadcast,
     )

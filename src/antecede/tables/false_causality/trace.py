@@ -98,11 +98,11 @@ def _read_run(name: str | None, table: pa.Table, relation: str | None) -> TraceR
     if relation is None and SEND in kinds:
         relation = DELIVERY if DELIVER in kinds else RECEIPT if RECEIVE in kinds else None
     if relation in (DELIVERY, RECEIPT):
-        wanted = {DELIVERY: {DELIVER}, RECEIPT: {RECEIVE, DELIVER}}[relation or ""]
-        if SEND not in kinds or not kinds & wanted:
+        arrival_kinds = {DELIVERY: {DELIVER}, RECEIPT: {RECEIVE, DELIVER}}[relation or ""]
+        if SEND not in kinds or not kinds & arrival_kinds:
             raise InputError(
                 f"causality by {relation} needs rows of kind send and "
-                f"{' or '.join(sorted(wanted))}; found {', '.join(sorted(map(str, kinds)))}"
+                f"{' or '.join(sorted(arrival_kinds))}; found {', '.join(sorted(map(str, kinds)))}"
             )
         return _read_sends_and_arrivals(name, table, relation or "")
     clocked = "clock_members" in table.column_names
@@ -122,11 +122,11 @@ def _read_sends_and_arrivals(name: str | None, table: pa.Table, relation: str) -
     notes: dict[str, int] = {}
     named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
     usable = pc.and_(pc.fill_null(pc.invert(are_blank(table["member"])), False), named)
-    told = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
-    count_excluded(notes, "neither sent, received nor delivered", pc.invert(told))
-    count_excluded(notes, "no id", pc.and_(told, pc.invert(named)))
-    count_excluded(notes, "no member", pc.and_(told, pc.and_(named, pc.invert(usable))))
-    table = table.filter(pc.and_(told, usable)).combine_chunks()
+    is_message = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
+    count_excluded(notes, "neither sent, received nor delivered", pc.invert(is_message))
+    count_excluded(notes, "no id", pc.and_(is_message, pc.invert(named)))
+    count_excluded(notes, "no member", pc.and_(is_message, pc.and_(named, pc.invert(usable))))
+    table = table.filter(pc.and_(is_message, usable)).combine_chunks()
     names, member = encode_sorted(table["member"])
     ids, code = encode_column(table["id"])
     kind = {one: mask_kind(table, one) for one in (SEND, RECEIVE, DELIVER)}
@@ -175,9 +175,9 @@ def _collect_arrivals(
     rows: Happenings, received: Bools, sender: Ints, names: Sequence[str]
 ) -> dict[str, Ints]:
     """Return the first copies of others' messages at each member; by receipts if there are any."""
-    came = received if received.any() else ~rows.is_send
-    came = came & (sender[rows.message] != rows.member)
-    place = np.flatnonzero(came)
+    is_arrival = received if received.any() else ~rows.is_send
+    is_arrival = is_arrival & (sender[rows.message] != rows.member)
+    place = np.flatnonzero(is_arrival)
     pair = rows.member[place] * len(sender) + rows.message[place]
     _, first = np.unique(pair, return_index=True)
     place = place[np.sort(first)]
@@ -199,12 +199,12 @@ def _read_declared_causes(name: str | None, table: pa.Table) -> TraceRun:
     count_excluded(notes, "receipts and deliveries", rows.receipts + rows.deliveries - stand_in)
     count_excluded(notes, "no id", len(rows.quarantine) - rows.conflicts)
     count_excluded(notes, "an earlier row has this id", rows.duplicates)
-    of = _build_graph(table)
-    circular = graph.nodes_on_cycles(of) >= 0
+    causes = _build_graph(table)
+    circular = graph.nodes_on_cycles(causes) >= 0
     if circular.any():
         count_excluded(notes, "causes form a cycle", circular)
         table = table.filter(pa.array(~circular)).combine_chunks()
-        of = _build_graph(table)
+        causes = _build_graph(table)
     names, member = encode_sorted(table["member"])
     topic_names, topics = encode_topics(table)
     return TraceRun(
@@ -217,7 +217,7 @@ def _read_declared_causes(name: str | None, table: pa.Table) -> TraceRun:
         topics,
         topic_names,
         {FILE_ORDER: np.argsort(to_integers(table["file_order"]), kind="stable").astype(np.int64)},
-        past=of,
+        past=causes,
         excluded_rows=notes,
         absent=_list_missing_causes(name, table),
         causes=rows.causes,

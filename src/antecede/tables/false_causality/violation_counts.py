@@ -57,10 +57,10 @@ class Tally:
 
 def describe_checked(deliveries: int, receipts: int) -> str:
     """Return numbers of deliveries and receipts as text; zeros are omitted."""
-    words = [counted(receipts, "receipt")] if receipts else []
+    texts = [counted(receipts, "receipt")] if receipts else []
     if deliveries or not receipts:
-        words.insert(0, counted(deliveries, "delivery", "deliveries"))
-    return " and ".join(words)
+        texts.insert(0, counted(deliveries, "delivery", "deliveries"))
+    return " and ".join(texts)
 
 
 def describe_relation(relation: str, tally: Tally, runs: int) -> str:
@@ -132,10 +132,14 @@ def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> Violatio
     if SEND not in kinds:
         rows = int(np.count_nonzero(mask_kind(run, DELIVER if delivers else RECEIVE)))
         return ViolationCounts(without_sends=_make_tally(0, rows, delivers))
-    told = [(DELIVERY, delivers), (RECEIPT, RECEIVE in kinds), (REPLY, _has_declared_causes(run))]
-    ways = [one for one, there in told if there]
-    chosen = relation or ways[0]
-    found, why = _count_each_relation(run, chosen, ways, broadcast)
+    supported = [
+        (DELIVERY, delivers),
+        (RECEIPT, RECEIVE in kinds),
+        (REPLY, _has_declared_causes(run)),
+    ]
+    relations = [one for one, there in supported if there]
+    chosen = relation or relations[0]
+    found, reasons = _count_each_relation(run, chosen, relations, broadcast)
     any_one = next(iter(found.values()))  # all relations check the same rows
     return ViolationCounts(
         {one: _make_tally(len(f.table), f.checked, delivers) for one, f in found.items()},
@@ -143,7 +147,7 @@ def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> Violatio
         {one: f.table for one, f in found.items()},
         any_one.partial,
         _make_tally(0, any_one.checked, delivers),
-        why,
+        reasons,
     )
 
 
@@ -152,9 +156,9 @@ def _count_each_relation(
 ) -> tuple[dict[str, RunViolations], dict[str, str]]:
     """Return the result of each relation, `chosen` first, and reasons of those without."""
     found: dict[str, RunViolations] = {}
-    why: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     if chosen == REPLY and REPLY not in relations:
-        why = {REPLY: "no message declares a cause"}
+        reasons = {REPLY: "no message declares a cause"}
     else:
         (found[chosen],) = found_in(run, chosen, to_everybody=broadcast)
     for other in relations:
@@ -162,8 +166,8 @@ def _count_each_relation(
             try:
                 (found[other],) = found_in(run, other, to_everybody=broadcast)
             except InputError as error:
-                why[other] = error.message
-    return found, why
+                reasons[other] = error.message
+    return found, reasons
 
 
 def _has_declared_causes(run: pa.Table) -> bool:
@@ -183,9 +187,9 @@ def merge_counts(parts: Sequence[ViolationCounts], relation: str | None) -> Viol
     order += [name for name in RELATIONS if name not in order]
     named = [name for name in order if any(name in part.tallies for part in parts)]
     empty = VIOLATION_SCHEMA.empty_table()
-    why: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for part in reversed(parts):
-        why |= part.not_counted
+        reasons |= part.not_counted
     return ViolationCounts(
         add_tallies([part.tallies for part in parts], named),
         pa.concat_tables([empty, *(part.table for part in parts)]),
@@ -200,7 +204,7 @@ def merge_counts(parts: Sequence[ViolationCounts], relation: str | None) -> Viol
         },
         sum(part.messages_received_by_some for part in parts),
         sum((part.total for part in parts), Tally()),
-        why,
+        reasons,
         sum((part.without_sends for part in parts), Tally()),
     )
 

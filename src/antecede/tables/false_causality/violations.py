@@ -85,13 +85,13 @@ def found_in(
         if declared:
             if run.declared_causes is None:
                 raise InputError("no column parents with declared causes")
-            early = find_by_causes(run.declared_causes, copies)
+            violations = find_by_causes(run.declared_causes, copies)
         else:
             assert run.causal_order is not None
-            early = find_by_vectors(run.rows, run.causal_order, run.sender, copies)
+            violations = find_by_vectors(run.rows, run.causal_order, run.sender, copies)
         checked = int(np.count_nonzero(copies.place != NEVER))
         yield RunViolations(
-            run, checked, _make_table(run, copies, early), _count_received_by_some(run, copies)
+            run, checked, _make_table(run, copies, violations), _count_received_by_some(run, copies)
         )
 
 
@@ -109,12 +109,12 @@ def _list_copies(run: TraceRun, addressed: Ints) -> AddressedCopies:
     assert run.is_checked is not None
     foreign = ~rows.is_send & (run.sender[rows.message] != rows.member)
     pair = rows.member * len(run.ids) + rows.message
-    came = np.flatnonzero(foreign & run.is_checked)
-    delivered, first = np.unique(pair[came], return_index=True)
+    delivered_rows = np.flatnonzero(foreign & run.is_checked)
+    delivered, first = np.unique(pair[delivered_rows], return_index=True)
     others = np.unique(np.r_[pair[foreign], addressed])
     others = np.setdiff1d(others, delivered, assume_unique=True)
     pairs = np.r_[delivered, others]
-    place = np.r_[came[first], np.full(len(others), NEVER)]
+    place = np.r_[delivered_rows[first], np.full(len(others), NEVER)]
     return AddressedCopies(pairs % max(len(run.ids), 1), pairs // max(len(run.ids), 1), place)
 
 

@@ -66,10 +66,10 @@ def inlined_lent(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compile(function: Callable[P, R], use_cache: bool = False, **options: bool) -> Callable[P, R]:
-    made = _numba_njit(nogil=True, **options)(function)
+    compiled = _numba_njit(nogil=True, **options)(function)
     if use_cache and cache_folder() is not None:
-        _enable_cache(made)
-    return cast("Callable[P, R]", made)
+        _enable_cache(compiled)
+    return cast("Callable[P, R]", compiled)
 
 
 @functools.cache

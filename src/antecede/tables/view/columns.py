@@ -69,8 +69,8 @@ def read_times(name: str, column: Any, base: int | None = None) -> Times | None:
 def list_axes(events: pyarrow.Table, base: int | None = None) -> list[Times]:
     """Return the times that can be an axis; the event time is first, and is relative to `base`."""
     found = [read_times("event_time", compute_event_time(events), base)]
-    told = (read_times(name, events[name]) for name in TIMES)
-    several = [one for one in told if one is not None]
+    others = (read_times(name, events[name]) for name in TIMES)
+    several = [one for one in others if one is not None]
     if len(several) > 1:
         found += several
     return [one for one in found if one is not None]
@@ -80,5 +80,5 @@ def join_lists(column: Any) -> Any:
     """Return lists of texts as one text each; null for an empty or null list."""
     if isinstance(column, pyarrow.ChunkedArray):
         column = column.combine_chunks()
-    made = pc.binary_join(column, ", ")
-    return pc.if_else(pc.equal(pc.fill_null(made, ""), ""), pa.scalar(None, pa.string()), made)
+    texts = pc.binary_join(column, ", ")
+    return pc.if_else(pc.equal(pc.fill_null(texts, ""), ""), pa.scalar(None, pa.string()), texts)

@@ -57,7 +57,7 @@ class _RowBuilder:
         return Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), "script", {})
 
     def _add_mark(self, mark: Mark) -> None:
-        said = ": ".join(filter(None, (_describe_mark(mark), mark.note)))
+        text = ": ".join(filter(None, (_describe_mark(mark), mark.note)))
         if mark.kind == SEND:
             self._add_row(
                 mark.at, mark.lane, schema.SEND, self._get_id(mark.label, mark.lane), mark.label
@@ -65,7 +65,7 @@ class _RowBuilder:
             return
         if mark.kind in _MEMBER_MARKS:
             name = f"{mark.kind} {mark.label or self._names[mark.lane]}"
-            self._add_row(mark.at, mark.lane, schema.EVENT, f"{name} {mark.at:g}", said)
+            self._add_row(mark.at, mark.lane, schema.EVENT, f"{name} {mark.at:g}", text)
             return
         held = self._held.pop((mark.lane, mark.label), None)
         source = self._from.get((mark.lane, mark.at, mark.label), self._first.get(mark.label, -1))
@@ -73,7 +73,7 @@ class _RowBuilder:
         if mark.kind == HOLD:
             self._held[(mark.lane, mark.label)] = id
         kind = schema.RECEIVE if mark.kind in (HOLD, DISCARD) else schema.DELIVER
-        self._add_row(mark.at, mark.lane, kind, id, said, 2)
+        self._add_row(mark.at, mark.lane, kind, id, text, 2)
 
     def _get_id(self, label: str, source: int) -> str:
         """Return the label of a message, with the relaying member if that is not its sender."""

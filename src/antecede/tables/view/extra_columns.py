@@ -55,12 +55,12 @@ def build_column_arrays(
     size = 0
     chosen = extra.take(pa.array(rows))
     for name in extra.column_names:
-        made = encode_texts(f"own.{len(names)}", as_text(chosen[name]))
-        size += sum(one.nbytes for one in made.values())
+        encoded = encode_texts(f"own.{len(names)}", as_text(chosen[name]))
+        size += sum(one.nbytes for one in encoded.values())
         if len(names) == MAX_COLUMNS or size > MAX_BYTES:
             left = counted(len(extra.column_names) - len(names), "column")
             notes.append(f"{left} of the table omitted: {name} and later ones")
             break
         names.append(name)
-        arrays |= made
+        arrays |= encoded
     return names, arrays

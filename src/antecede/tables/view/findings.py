@@ -79,17 +79,17 @@ def collect_findings(trace: Trace, inputs: FindingInputs, notes: Sequence[str]) 
     """Return the lists next to a diagram as JSON values; rows are those of the model."""
     report = audit_trace(trace)
     shown = collect_from_rows(inputs)
-    further = [
+    other_notes = [
         one for one in notes if not (one.endswith(_REPEATED_NOTES) or _SEPARATOR_NOTE in one)
     ]
-    told: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         *_list_own_findings(inputs, shown["axes"], shown["waits"]),
         *_list_audit_findings(report, inputs),
-        *({"what": note, "advice": "", "rows": []} for note in further),
+        *({"what": note, "advice": "", "rows": []} for note in other_notes),
     ]
     return {
         **shown,
-        "findings": told,
+        "findings": listed,
         "orders": [_describe_order(report, name, inputs) for name in report.inversions],
         "skew": _describe_skew(report, inputs),
         "missing": _describe_missing(report, inputs),
@@ -282,7 +282,7 @@ def _find_worst_between(inputs: FindingInputs, one: str, other: str) -> list[int
 
 
 def _describe_missing(report: AuditReport, inputs: FindingInputs) -> dict[str, Any]:
-    told = report.details.get("missing") or []
+    ids = report.details.get("missing") or []
     return {
         "ids": report.details.get("missing_ids") or 0,
         "references": report.missing_causes or 0,
@@ -293,6 +293,6 @@ def _describe_missing(report: AuditReport, inputs: FindingInputs) -> dict[str, A
                 "rows": inputs.find_rows(one["first"]),
                 "quarantined": one["quarantined"],
             }
-            for one in told
+            for one in ids
         ],
     }

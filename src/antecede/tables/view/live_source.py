@@ -84,7 +84,7 @@ class Followed:
                 trace, around = self._read(), None
                 if self._focus is not None:
                     around = event_named(trace.events, self._focus, self._run)
-                made = picture(
+                block = picture(
                     trace,
                     title=self.title,
                     by=self._by,
@@ -96,5 +96,5 @@ class Followed:
                 if self._cached is None:
                     raise
                 return self._cached[1]
-            self._cached = now, made
-            return made
+            self._cached = now, block
+            return block

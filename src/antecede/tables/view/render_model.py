@@ -89,9 +89,9 @@ def picture(
         through = "past and future are those within these"
         notes.insert(len(causality.notes), f"this page has {held}: {through}")
     arrays = _build_arrays(scene, offsets, causes, notes)
-    own, further = _collect_extra_columns(trace, events, notes)
-    said = collect_findings(trace, scene, notes) if with_findings else collect_from_rows(scene)
-    said["findings"] = [*map(dict, also), *said["findings"]]
+    own, extra_arrays = _collect_extra_columns(trace, events, notes)
+    lists = collect_findings(trace, scene, notes) if with_findings else collect_from_rows(scene)
+    lists["findings"] = [*map(dict, also), *lists["findings"]]
     meta = {
         "title": title,
         "version": __version__,
@@ -106,9 +106,9 @@ def picture(
         "epoch": any(one.base > EPOCH_NS for one in scene.axes),
         "own": own,
         "broken": list(broken),
-        **said,
+        **lists,
     }
-    return RenderModel(meta, {**arrays, **further})
+    return RenderModel(meta, {**arrays, **extra_arrays})
 
 
 def _collect_extra_columns(
@@ -142,12 +142,12 @@ def _choose_rows(causality: Causality, start: int | None, max_events: int, lates
 def _list_edges(causality: Causality, rows: Ints) -> tuple[Ints, Ints]:
     """Return offsets and causes without missing ones; by clocks only immediate causes."""
     offsets, causes = causality.edges_among(rows)
-    kept = causes >= 0
+    is_kept = causes >= 0
     if causality.by == CLOCKS:
-        kept &= causality.immediate_among(rows)
-    effect = np.repeat(np.arange(len(rows)), np.diff(offsets))[kept]
+        is_kept &= causality.immediate_among(rows)
+    effect = np.repeat(np.arange(len(rows)), np.diff(offsets))[is_kept]
     size = np.bincount(effect, minlength=len(rows))
-    return np.concatenate([[0], np.cumsum(size)]).astype(np.int64), causes[kept]
+    return np.concatenate([[0], np.cumsum(size)]).astype(np.int64), causes[is_kept]
 
 
 def _select_cross_edges(events: pyarrow.Table, offsets: Ints, causes: Ints) -> CrossEdges:

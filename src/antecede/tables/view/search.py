@@ -36,7 +36,7 @@ class Term(NamedTuple):
 
 
 def read_terms(asked: str, columns: int) -> list[Term]:
-    """Return the terms that a page sent as JSON for a table with `columns` extra columns."""
+    """Return the terms sent as JSON; `columns`: number of extra columns. Raise InputError."""
     known = {*FIELDS, *(f"own.{k}" for k in range(columns))}
     try:
         terms = [_parse_term(one) for one in json.loads(asked)]

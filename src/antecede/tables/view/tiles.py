@@ -128,12 +128,12 @@ def write_tiles(
     events = events.sort_by([("at", "ascending"), ("file_order", "ascending")])
     low, high = (int(of(events["at"]).as_py()) for of in (pc.min, pc.max))
     report = audit_trace(trace)
-    told = [
+    findings = [
         {"what": found.what, "advice": found.advice, "rows": []} for found in list_findings(report)
     ]
-    said = about(
+    description = about(
         *(title, len(events), low, high, timed),
-        findings=told,
+        findings=findings,
         notes=notes,
         format=trace.format,
         by=by,
@@ -146,16 +146,16 @@ def write_tiles(
     # Sorted by place, so the dictionary has members in order of their first rows.
     member = pc.fill_null(names.indices, len(names.dictionary)).cast(pa.int32())
     _write_members(folder, events["at"], member, names.dictionary)
-    bins = pc.divide(pc.subtract(events["at"], low), said["levels"][-1]["width"])
+    bins = pc.divide(pc.subtract(events["at"], low), description["levels"][-1]["width"])
     cells = pa.table({"bin": bins, "member": member, "rows": pa.array(np.ones(len(events), int))})
-    for level in reversed(said["levels"]):
+    for level in reversed(description["levels"]):
         summed = cells.group_by(["bin", "member"]).aggregate([("rows", "sum")])
         cells = summed.rename_columns(["bin", "member", "rows"]).sort_by("bin")
         pq.write_table(cells, folder / f"level-{level['level']}.parquet", row_group_size=65_536)
         cells = cells.set_column(0, "bin", pc.shift_right(cells["bin"], 1))
     pq.write_table(events, folder / "events" / "part-0.parquet", row_group_size=32_768)
-    (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
-    return said
+    (folder / ABOUT).write_text(json.dumps(description, indent=1), encoding="utf-8")
+    return description
 
 
 def _add_extra_columns(events: Any, own: pyarrow.Table | None) -> tuple[Any, list[str]]:
@@ -182,8 +182,8 @@ def _compute_places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
 
 
 def _clear(folder: Path) -> None:
-    made = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(MAX_LEVELS)))
-    for path in (folder / ABOUT, *(folder / name for name in made)):
+    names = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(MAX_LEVELS)))
+    for path in (folder / ABOUT, *(folder / name for name in names)):
         if path.is_dir():
             shutil.rmtree(path)
         else:
@@ -195,8 +195,10 @@ def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
     table = grouped.aggregate([([], "count_all"), ("at", "min")]).sort_by("member")
     listed = [*names.to_pylist(), "(no member)"]
     member = [listed[k] for k in table["member"].to_pylist()]
-    made = pa.table({"member": member, "rows": table["count_all"], "first": table["at_min"]})
-    pq.write_table(made, folder / "members.parquet")
+    table_of_members = pa.table(
+        {"member": member, "rows": table["count_all"], "first": table["at_min"]}
+    )
+    pq.write_table(table_of_members, folder / "members.parquet")
 
 
 class Tiles:
@@ -296,27 +298,27 @@ class Tiles:
         """The causality of the whole trace, and the position in the files of each of its rows."""
         if self._load_causality is None:
             raise InputError("only tiles of the trace are available")
-        asked = self._load_causality()
-        return asked, asked.events["file_order"].to_numpy()
+        causality = self._load_causality()
+        return causality, causality.events["file_order"].to_numpy()
 
     def _find_related(self, place: int) -> bytes:
         """Return past and future of an event in the whole trace, as bits by position."""
         with self._lock:  # load once for concurrent requests
-            asked, places = self._whole_causality
+            causality, places = self._whole_causality
         found = np.flatnonzero(places == place)
         if not len(found):
             raise InputError(f"no event has position {place} in the files")
         row = int(found[0])
-        before, after = asked.around(row)
+        before, after = causality.around(row)
         counts, bits = {}, {}
         for name, mask in (("past", before), ("future", after)):
             counts[name] = int(np.count_nonzero(mask))
             by_place = np.zeros(int(places.max()) + 1, np.bool_)
             by_place[places[mask]] = True
             bits[name] = np.packbits(by_place, bitorder="little")
-        total = int(np.count_nonzero(asked.same_run(row) & asked.alive))
+        total = int(np.count_nonzero(causality.same_run(row) & causality.alive))
         concurrent = total - counts["past"] - counts["future"] - 1
-        depth = int(asked.depths[row])
+        depth = int(causality.depths[row])
         return pack_block(
             {"place": place, "concurrent": concurrent, "depth": depth, **counts}, bits
         )
@@ -376,9 +378,11 @@ class Tiles:
         own: Any = rows.select([OWN + name for name in self._own]).rename_columns(self._own)
         nothing = QUARANTINE_SCHEMA.empty_table()
         trace = Trace(events, nothing, self._description["format"], {}, own)
-        asked = Causality(trace, by=self._causality_by, part=True)
+        causality = Causality(trace, by=self._causality_by, part=True)
         base = self._description["low"]
-        shown = picture(trace, title=self.title, base_ns=base, with_findings=False, causality=asked)
+        shown = picture(
+            trace, title=self.title, base_ns=base, with_findings=False, causality=causality
+        )
         self._set_marks(shown, rows)
         meta = {
             **shown.meta,
@@ -391,7 +395,7 @@ class Tiles:
         placed = {of: k for k, of in enumerate(shown.arrays["place"].astype(np.int64).tolist())}
         meta["around"] = placed.get(place, -1)
         # The model has rows in the order of the table, and members numbered as in all tiles.
-        members = asked.events["member"].combine_chunks()
+        members = causality.events["member"].combine_chunks()
         number = pc.fill_null(pc.index_in(members, self._members["member"]), -1).to_numpy()
         return pack_block(
             meta, {**shown.arrays, **self._build_member_arrays(number.astype(np.int32))}
@@ -431,8 +435,8 @@ class Tiles:
             if len(cells) <= MAX_CELLS:
                 break
         nothing = Trace(SCHEMA.empty_table(), QUARANTINE_SCHEMA.empty_table(), "table", {})
-        asked = Causality(nothing, by=EVENTS, part=True)
-        shown = picture(nothing, title=self.title, with_findings=False, causality=asked)
+        causality = Causality(nothing, by=EVENTS, part=True)
+        shown = picture(nothing, title=self.title, with_findings=False, causality=causality)
         meta = {
             **shown.meta,
             **self._make_common_meta(),
@@ -451,19 +455,23 @@ class Tiles:
         return pack_block(meta, arrays)
 
     def _make_common_meta(self) -> dict[str, Any]:
-        said = self._description
-        timed = said["timed"]
-        source = {evidence.SOURCE: said[evidence.SOURCE]} if evidence.SOURCE in said else {}
+        description = self._description
+        timed = description["timed"]
+        source = (
+            {evidence.SOURCE: description[evidence.SOURCE]}
+            if evidence.SOURCE in description
+            else {}
+        )
         return {
             **source,
-            "format": said["format"],
-            "of": said["rows"],
+            "format": description["format"],
+            "of": description["rows"],
             "tiles": True,
             "whole": self._load_causality is not None,
             "own": self._own,
-            "extent": {"low": 0, "high": said["high"] - said["low"]},
-            "times": [{"name": "event_time", "base": str(said["low"])}] if timed else [],
-            "epoch": timed and said["low"] > EPOCH_NS,
+            "extent": {"low": 0, "high": description["high"] - description["low"]},
+            "times": [{"name": "event_time", "base": str(description["low"])}] if timed else [],
+            "epoch": timed and description["low"] > EPOCH_NS,
         }
 
     def _format_range(self, first: int, last: int) -> dict[str, int]:
@@ -478,10 +486,10 @@ class Tiles:
         ]
 
     def _list_findings(self, notes: Sequence[str]) -> list[dict[str, Any]]:
-        said = [*self._description.get("notes", []), *notes]
+        all_notes = [*self._description.get("notes", []), *notes]
         return [
             *self._description.get("findings", []),
-            *({"what": note, "advice": "", "rows": []} for note in said),
+            *({"what": note, "advice": "", "rows": []} for note in all_notes),
         ]
 
     def _build_member_arrays(self, codes: Array) -> dict[str, Array]:

@@ -88,7 +88,7 @@ def _renumber_causes_first(graph: Graph) -> tuple[Graph, Ints]:
 def _count_in_forest(
     kids: Ints, kid_begin: Ints, sender: Ints, plan: RulePlan, columns: _Columns
 ) -> int:
-    """Count pairs in the windows depth first; the tree contains the columns of the ancestors."""
+    """Count pairs depth first; `tree` has the ancestors' columns, `kid_begin[v + 1]` v's kids."""
     value, low, high = plan.value, plan.low, plan.high
     place, ascending, begin = columns
     n = len(sender)

@@ -54,8 +54,8 @@ def collect_publications(messages: MessageColumns) -> Publications:
     start = np.searchsorted(sender, np.arange(senders + 1)).astype(np.int64)
     counts = np.ascontiguousarray(messages.counts[row])
     abouts, their_counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-    for one in range(senders):
-        own = np.arange(start[one], start[one + 1])
+    for source in range(senders):
+        own = np.arange(start[source], start[source + 1])
         for topic in range(width):
             about = own[(topics[own] >> np.uint64(topic)) & np.uint64(1) != 0]
             abouts.append(about)
@@ -138,10 +138,12 @@ def _count_common(
     found = 0
     for place in range(m):
         b = by_topics[place]
-        wanted = topics[b]
-        if place == 0 or wanted != topics[by_topics[place - 1]]:
-            for one in range(m):
-                shared[one + 1] = shared[one] + (topics[one] & wanted != np.uint64(0))
+        own_topics = topics[b]
+        if place == 0 or own_topics != topics[by_topics[place - 1]]:
+            for message in range(m):
+                shared[message + 1] = shared[message] + (
+                    topics[message] & own_topics != np.uint64(0)
+                )
         for s in range(len(start) - 1):
             begin, end = start[s], start[s + 1]
             if s == sender[b]:
@@ -162,7 +164,7 @@ def _count_common(
                 continue
             sure, last = end, begin
             for topic in range(width):
-                if (wanted >> np.uint64(topic)) & np.uint64(1):
+                if (own_topics >> np.uint64(topic)) & np.uint64(1):
                     at, after = about_start[s * width + topic], about_start[s * width + topic + 1]
                     less = _find_end(publications.about_counts, at, after, counts[b, topic] - 1)
                     first_not[topic] = about[less] if less < after else m
@@ -172,7 +174,7 @@ def _count_common(
             sure = max(sure, begin)
             found += shared[sure] - shared[begin]
             for a in range(sure, min(last, end)):
-                found += _precedes(a, topics[a] & wanted, first_not)
+                found += _precedes(a, topics[a] & own_topics, first_not)
     return found
 
 

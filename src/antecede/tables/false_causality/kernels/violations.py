@@ -51,8 +51,8 @@ def find_by_vectors(
     order = np.lexsort((number[copies.message], copies.member, sender[copies.message]))
     message, member, place = (column[order] for column in copies)
     delivers = np.full(len(rows.member), -1, np.int64)
-    came = np.flatnonzero(place != NEVER)
-    delivers[place[came]] = came
+    delivered = np.flatnonzero(place != NEVER)
+    delivers[place[delivered]] = delivered
     members = int(max(rows.member.max(initial=-1), member.max(initial=-1))) + 1
     # Begin of the copies of each sender to each member.
     channel = sender[message] * members + member
@@ -143,8 +143,8 @@ def _scan_causes(
     last = np.empty(len(order), np.int64)
     for member in range(len(start) - 1):
         copy[:] = -1
-        for one in range(start[member], start[member + 1]):
-            copy[message[one]] = one
+        for index in range(start[member], start[member + 1]):
+            copy[message[index]] = index
         for node in order:
             last[node] = -1
             for edge in range(first[node], first[node + 1]):
