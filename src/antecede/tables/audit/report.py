@@ -332,8 +332,8 @@ def _list_inversions(report: AuditReport) -> Notes:
         worst = report.details.get("worst_inversions", {}).get(order)
         named = f" ({worst['effect']} before its cause {worst['cause']})" if worst else ""
         yield (
-            f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}{known_ends} "
-            f"have the effect before its cause {_ORDER_TEXT[order]}, by up to "
+            f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}"
+            f"{known_ends} have the effect before its cause {_ORDER_TEXT[order]}, by up to "
             f"{_format_largest(report, order)}{named}{also}",
             "sorting does not help; `antecede order` puts every cause before its effects",
         )

@@ -213,15 +213,15 @@ def summarize(
     subscriptions: Subscriptions[str] | None = None,
     relation: str | None = None,
     truth: str | None = None,
-    broadcast: bool = False,
+    to_everybody: bool = False,
     format: str = "table",
 ) -> Summary:
-    """Count pairs and find violations; options as in `measure`, `broadcast` as in `found_in`."""
+    """Count pairs and find violations; options as in `measure`, `to_everybody` as in `found_in`."""
     named_rules = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
     parts = []
     for run, own in runs_with_rows(events, relation):
-        parts.append(part := part_of(run, own, relation, to_everybody=broadcast))
+        parts.append(part := part_of(run, own, relation, to_everybody=to_everybody))
         for seen in observed(run, observers, bounds, subscriptions):
             part.note(seen)
             rows += rows_of(seen, named_rules, truth)
@@ -232,7 +232,7 @@ def summarize(
         observers,
         all_rules=named_rules is None,
         relation=relation,
-        to_everybody=broadcast,
+        to_everybody=to_everybody,
     )
 
 
@@ -270,7 +270,7 @@ def part_of(
         tuple(run.never_sent),
         run.clock_inconsistencies,
         run.causes,
-        count_violations(rows, relation, broadcast=to_everybody),
+        count_violations(rows, relation, to_everybody=to_everybody),
         row_order.find_out_of_order_rows(rows),
     )
 

@@ -112,10 +112,10 @@ class ViolationCounts:
 
 
 def count_violations(
-    events: pa.Table, relation: str | None = None, *, broadcast: bool = False
+    events: pa.Table, relation: str | None = None, *, to_everybody: bool = False
 ) -> ViolationCounts:
     """Return the causal violations; options and errors are those of `found_in`."""
-    parts = [_count_run(run, relation, broadcast) for run in told(events)]
+    parts = [_count_run(run, relation, to_everybody) for run in told(events)]
     return merge_counts(parts, relation)
 
 
@@ -126,7 +126,7 @@ def told(events: pa.Table) -> Iterator[pa.Table]:
             yield run
 
 
-def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> ViolationCounts:
+def _count_run(run: pa.Table, relation: str | None, to_everybody: bool) -> ViolationCounts:
     kinds = {*run["kind"].unique().to_pylist()}
     delivers = DELIVER in kinds
     if SEND not in kinds:
@@ -139,7 +139,7 @@ def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> Violatio
     ]
     relations = [one for one, there in supported if there]
     chosen = relation or relations[0]
-    found, reasons = _count_each_relation(run, chosen, relations, broadcast)
+    found, reasons = _count_each_relation(run, chosen, relations, to_everybody)
     any_one = next(iter(found.values()))  # all relations check the same rows
     return ViolationCounts(
         {one: _make_tally(len(f.table), f.checked, delivers) for one, f in found.items()},
@@ -152,7 +152,7 @@ def _count_run(run: pa.Table, relation: str | None, broadcast: bool) -> Violatio
 
 
 def _count_each_relation(
-    run: pa.Table, chosen: str, relations: Sequence[str], broadcast: bool
+    run: pa.Table, chosen: str, relations: Sequence[str], to_everybody: bool
 ) -> tuple[dict[str, RunViolations], dict[str, str]]:
     """Return the result of each relation, `chosen` first, and reasons of those without."""
     found: dict[str, RunViolations] = {}
@@ -160,11 +160,11 @@ def _count_each_relation(
     if chosen == REPLY and REPLY not in relations:
         reasons = {REPLY: "no message declares a cause"}
     else:
-        (found[chosen],) = found_in(run, chosen, to_everybody=broadcast)
+        (found[chosen],) = found_in(run, chosen, to_everybody=to_everybody)
     for other in relations:
         if other != chosen:
             try:
-                (found[other],) = found_in(run, other, to_everybody=broadcast)
+                (found[other],) = found_in(run, other, to_everybody=to_everybody)
             except InputError as error:
                 reasons[other] = error.message
     return found, reasons

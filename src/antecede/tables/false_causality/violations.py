@@ -71,7 +71,7 @@ def found_in(
     *,
     to_everybody: bool = False,
 ) -> Iterator[RunViolations]:
-    """Yield the violations of each run; `broadcast`: every message is for every member."""
+    """Yield the violations of each run; `to_everybody`: every message is for every member."""
     kinds = {*events["kind"].unique().to_pylist()} if "kind" in events.column_names else set()
     if SEND not in kinds or not kinds & {RECEIVE, DELIVER}:
         return

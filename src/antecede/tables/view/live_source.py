@@ -43,15 +43,15 @@ class Followed:
         read: Callable[[], Trace],
         *,
         by: str | None = None,
-        focus: str | None = None,
+        around: str | None = None,
         run: str | None = None,
-        max_events: int = LARGEST,
+        most: int = LARGEST,
         grows: bool = True,
     ) -> None:
         self.title, self.grows = title, grows
         self._paths, self._read = [Path(path) for path in paths], read
-        self._by, self._max_events = by, max_events
-        self._focus, self._run = focus, run
+        self._by, self._max_events = by, most
+        self._focus, self._run = around, run
         self._lock = threading.Lock()
         self._cached: tuple[str, bytes] | None = None
 
