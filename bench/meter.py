@@ -49,7 +49,7 @@ SUBSCRIBED = Subscriptions(
 
 
 def trace(messages: int, seed: int = 1) -> pa.Table:
-    """Return a run as a trace: sends, and receipts at everybody but the sender."""
+    """Return a run as a trace: sends, and receipts at all members but the sender."""
     rng = np.random.default_rng(seed)
     when = np.sort(rng.integers(0, messages * GAP_US, messages))
     sender = rng.integers(0, SENDERS, messages)

@@ -1,4 +1,4 @@
-"""Several arrivals of one message: spread, late at one receiver, late over all, odd clocks."""
+"""Arrival spread: late edges at one receiver and over all, and outliers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_against_plain_loops() -> None:
 
 
 def test_the_receiver_that_stands_out() -> None:
-    assert find_farthest({"x": 1, "y": 2}) is None  # of two, nobody can say which is wrong
+    assert find_farthest({"x": 1, "y": 2}) is None  # of two receivers, either may be wrong
     assert find_farthest({"x": 1, "y": 2, "z": 9}) == ("z", 7)
     assert find_farthest({"x": 1, "y": 2, "z": 3}) is None
     assert find_farthest({"x": 5, "y": 5, "z": 5}) is None

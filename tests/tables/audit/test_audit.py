@@ -1,4 +1,4 @@
-"""The audit of hand-made tables: every key, bad rows set aside, good rows never lost."""
+"""Audits of small tables: every key, quarantined rows, counted rows."""
 
 from __future__ import annotations
 

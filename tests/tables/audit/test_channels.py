@@ -1,4 +1,4 @@
-"""Channel models in audits: exact against the oracle, shown to people, added up over runs."""
+"""Channel models in audits: compared with the oracle, printed, and merged over runs."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_arrived_and_was_not_delivered_was_overtaken_for_ever() -> None:
 
 
 def test_receipts_before_their_sends_in_a_circle() -> None:
-    """Neither send can come first, so that nothing happened before anything."""
+    """Neither send can come first, so happened-before is undefined."""
     found = channel_models(table_of(moves("P?b P!a Q?a Q!b")))["arrivals"]
     assert (found["model"], found["overtaken_causally"]) == ("circular", None)
     assert "circle" in describe_channels({"arrivals": found})[0]

@@ -1,4 +1,4 @@
-"""Pairs that are estimated: asked for, under names of their own, with the interval; never else."""
+"""Estimated pairs: only on demand, under their own names, with an interval."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEYS = (*ESTIMATED, CONFIDENCE_NAME)
 
 
 def tangled(n: int, seed: int = 0) -> list[Event]:
-    """Return events that each name up to three before them, in odd names and out of order."""
+    """Return events with up to three causes each, with odd ids and out of order."""
     rng = random.Random(seed)
     names = [rng.choice(("é", "", "x" * 40)) + f"m{k}" for k in range(n)]
     rows = [

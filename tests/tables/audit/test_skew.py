@@ -1,4 +1,4 @@
-"""What spans say of clocks: bounds of each pair, shifts that explain all, or a contradiction."""
+"""Clock skew of spans: bounds of pairs, shifts that explain all, contradictions."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_one_pod_explains_all_inversions_of_a_trace(name: str, shared_data: Path
 
 
 def test_only_a_call_bounds_from_above() -> None:
-    """A parent that hands work over does not wait for it."""
+    """A parent that delegates work does not wait for it."""
     for above, below, upper in (
         ("client", "server", 60),
         ("producer", "consumer", None),

@@ -1,4 +1,4 @@
-"""Every figure of GROUND_TRUTH.json for vector-clock logs, mail, commits and spans comes out."""
+"""Every figure of GROUND_TRUTH.json for clock logs, mail, commits and spans is reproduced."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_dialects_found_by_looking(
 
 @pytest.mark.slow
 def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:
-    """The mailbox adds the nearest known ancestor where the answered mail is absent."""
+    """The mailbox adds the nearest known ancestor if the parent mail is missing."""
     archive = audit([shared_data / "lore/speakup.jsonl.gz"])
     mbox = audit([shared_data / "lore/speakup.mbox.gz"])
     assert mbox.format == "mail"
@@ -148,7 +148,7 @@ def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:
 
 
 def test_concurrent_editing_by_the_kernels_alone(shared_data: Path, truth: dict[str, Any]) -> None:
-    """The same counts without the reader: what it reads is what the file says."""
+    """The counts without the reader are the same."""
     with gzip.open(shared_data / "crdt/clownschool.json.gz") as file:
         changes = json.load(file)["txns"]
     pairs = [(child, parent) for child, c in enumerate(changes) for parent in c["parents"]]

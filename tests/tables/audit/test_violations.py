@@ -1,4 +1,4 @@
-"""Deliveries before a cause in audits: the meter's count, and a word where there is none."""
+"""Causal violations in audits: equal to the false-causality summary, or a reason."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ EARLY_BY_RECEIPT = moves("P!a Q?a Q!b R?b R.b R?a R.a", run="r")
 
 @pytest.mark.parametrize("rows", [RECEIPTS_ALONE + EARLY_BY_RECEIPT, EARLY_BY_RECEIPT])
 def test_no_sum_is_over_two_ways_of_telling_causes(rows: list[Event]) -> None:
-    """Defect F2: a run of receipts in front hid that b was early by receipt in the other run."""
+    """Defect F2: a run of receipts hid a violation by receipt in the other run."""
     found = count_violations(table_of(rows))
     receipts = len(rows) > len(EARLY_BY_RECEIPT)
     assert found.tallies == {
@@ -227,7 +227,7 @@ def timed(rows: Sequence[Event]) -> list[Event]:
 
 
 def test_rows_that_contradict_their_own_times_are_said(tmp_path: Path, command: Command) -> None:
-    """Defect A2: the same rows listed backward have no early delivery, and nothing said why."""
+    """Defect A2: the reversed rows have no violation, and no finding said why."""
     path = tmp_path / "backward.csv"
     lines = [f"{row.kind},{row.id},{row.member},{k}" for k, row in enumerate(CAUSE_LATE, start=1)]
     path.write_text("\n".join(["kind,id,member,arrival", *reversed(lines)]))

@@ -1,5 +1,5 @@
-"""The meter against the readable predicates of Tsuneizumi et al. and Nakayama 2017, and against all
-pairs one by one.
+"""Pair counts against the readable predicates of Tsuneizumi et al. and Nakayama 2017, and against
+all pairs one by one.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_causality_by_delivery_counts_what_was_delivered(seed: int, rule: str, b
 
 @st.composite
 def stamps(draw: st.DrawFn) -> Stamps:
-    """Return stamps of a run, some of them left out, with clocks that may go back."""
+    """Return timestamps of a part of a run, with clocks that may go back."""
     bounds = draw(st.sampled_from((ALIKE, COARSE, GOOD, UNLIKE)))
     seed, messages = draw(st.integers(0, 10_000)), draw(st.integers(1, 60))
     run = random_run(seed, bounds, messages, back=draw(st.booleans()))
@@ -140,7 +140,7 @@ def test_every_rule_against_both_truths_is_counting_all_pairs(truth: str, back: 
 
 @pytest.mark.parametrize("rule", ["linear", "arrival", "timestamp", "htbc"])
 def test_vectors_that_fall_are_counted_too(rule: str) -> None:
-    """No execution gives them, and nothing refuses them: limits are followed down as well."""
+    """No execution produces them, but they are accepted: limits decrease as well."""
     rng = np.random.default_rng(7)
     execution = next(runs_of(table_of(random_run(5, ALIKE, 80, back=True).rows), "receipt"))
     for one in observed(execution, None, named(ALIKE)):
@@ -155,7 +155,7 @@ def test_vectors_that_fall_are_counted_too(rule: str) -> None:
 
 
 def test_clocks_that_go_back_are_counted_by_the_tree() -> None:
-    """Else the test above would not reach it."""
+    """Otherwise the test above would not reach the tree."""
     run = random_run(3, COARSE, 60, back=True)
     execution = next(iter(runs_of(table_of(run.rows), "receipt")))
     fell = False

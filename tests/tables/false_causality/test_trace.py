@@ -1,4 +1,4 @@
-"""The meter over traces without receipts: declared causes, vector-clock logs; what is left out."""
+"""Pair counts of traces without receipts: declared causes, vector-clock logs, excluded rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECOND_NS = 1_000_000_000
 
 
 def thread(seed: int, n: int = 30) -> list[Event]:
-    """Return answers with up to three parents, in an order that is not always theirs."""
+    """Return replies with up to three parents, partly out of order."""
     rng = random.Random(seed)
     rows = [
         Event(
@@ -79,7 +79,7 @@ def says(rule: str, one: Event, other: Event, lt: dict[str, int], bounds: Bounds
     ],
 )
 def test_declared_causes_are_counted_as_sets(rule: str, bounds: Bounds[str]) -> None:
-    """One observer sees all in the order of the file; causal is what a chain of parents ties."""
+    """One observer receives all in the order of the file; causality is ancestry."""
     for seed in range(6):
         rows = thread(seed)
         graph = Graph({row.id: row.parents for row in rows})
@@ -179,7 +179,7 @@ def test_a_clock_log_is_counted_by_its_vectors(seed: int) -> None:
 
 @st.composite
 def recounted(draw: st.DrawFn) -> list[Event]:
-    """The events of a log, some left out, each member's counters shifted and scaled."""
+    """Return a part of a log's events, with each member's counters shifted and scaled."""
     rows = logged(draw(st.integers(0, 10**6)))
     kept = draw(st.sets(st.integers(0, len(rows) - 1), min_size=2))
     huge = 2**62 - 2
@@ -222,7 +222,7 @@ def test_a_claim_to_know_what_is_yet_to_come_is_set_aside() -> None:
 
 
 def check_set_aside(counter: int, whose: str, first: int, reason: str) -> None:
-    """Change a counter of one event: it alone is left out."""
+    """Change a counter of one event and check that only this event is excluded."""
     rows = logged(3)
     at = next(k for k, row in enumerate(rows) if k >= first and len(row.clock_members or ()) == 3)
     row = rows[at]

@@ -1,4 +1,4 @@
-"""Deliveries before a cause, against the oracle's sets."""
+"""Causal violations, against the oracle's sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RELATIONS = ("delivery", "receipt")
 
 
 def addressed_of(execution: list[Event]) -> dict[str, set[str]]:
-    """Whom the rows show a message to be for."""
+    """Return the addressees of messages, by the rows."""
     found: dict[str, set[str]] = {row.id: set() for row in execution if row.kind == SEND}
     for row in execution:
         if row.kind != SEND and row.id in found:
@@ -29,7 +29,7 @@ def addressed_of(execution: list[Event]) -> dict[str, set[str]]:
 
 
 def once(execution: list[Event]) -> list[Event]:
-    """Leave out repeated deliveries: the first one counts."""
+    """Drop repeated deliveries."""
     kept: dict[object, Event] = {}
     for at, row in enumerate(execution):
         kept.setdefault((row.member, row.id) if row.kind == DELIVER else at, row)
@@ -37,7 +37,7 @@ def once(execution: list[Event]) -> list[Event]:
 
 
 def check(execution: list[Event], relation: str, extra: Mapping[str, set[str]]) -> int:
-    """Compare with the oracle; returns the number of early deliveries."""
+    """Compare with the oracle; return the number of violations."""
     addressed = addressed_of(execution)
     for message, members in extra.items():
         addressed[message] |= members
@@ -175,9 +175,7 @@ def test_receipts_before_their_sends_in_a_circle_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_declared_causes_are_the_oracles(seed: int) -> None:
-    """Bhavanasi and Iyer: a message depends on what it answers; several parents, some of them not
-    addressed.
-    """
+    """Bhavanasi and Iyer: a message depends on its parents, some of which are not addressed."""
     rng = random.Random(seed)
     execution, sent = [], list[str]()
     for row in multicast(seed):

@@ -1,4 +1,4 @@
-"""Graph kernels against naive ones: edges by name, causes first, cycles."""
+"""Graph kernels against naive ones: edges by name, causal order, cycles."""
 
 from __future__ import annotations
 

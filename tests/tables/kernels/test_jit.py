@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: found again, fresh after an edit, never a reason to fail."""
+"""Cache of compiled kernels: reused, fresh after an edit, optional."""
 
 from __future__ import annotations
 

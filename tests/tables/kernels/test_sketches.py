@@ -1,4 +1,4 @@
-"""Estimates of pairs: intervals that hold as often as they say, and what is exact stays exact."""
+"""Estimates of pairs: intervals hold at their confidence, exact parts stay exact."""
 
 from __future__ import annotations
 

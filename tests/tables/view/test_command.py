@@ -1,4 +1,4 @@
-"""`antecede view` on the command line: what it writes, opens, serves and refuses."""
+"""`antecede view` on the command line: output, browser, server, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further columns of a user's table: shown with the event, searched, and kept in pieces."""
+"""Extra columns of a user's table: shown with the event, searched, and kept in tiles."""
 
 from __future__ import annotations
 

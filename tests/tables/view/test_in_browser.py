@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, answers, and never does."""
+"""The page in a real browser."""
 
 from __future__ import annotations
 

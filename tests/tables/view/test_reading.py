@@ -1,4 +1,4 @@
-"""The page as a reader meets it: words in full, events told apart, nothing out of sight."""
+"""Readability of the page: full texts, distinguishable events, nothing out of sight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEEN = "[antecede.view.x0, antecede.view.x1]"
 
 
 def crowd(events: int = 900) -> Any:
-    """Return a message a millisecond, and where it arrived."""
+    """Return a message each millisecond, and its arrivals."""
     rows = []
     for k in range(events):
         rows.append(moved("send", f"m{k}", f"p{k % 3}", k, text=f"says {k}"))

@@ -1,4 +1,4 @@
-"""What a page is made of, before any browser: rows, copies, findings, the file."""
+"""Render model without a browser: rows, copies, findings, the file."""
 
 from __future__ import annotations
 

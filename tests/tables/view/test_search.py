@@ -1,4 +1,4 @@
-"""The search of the page: one language, with the same matches on one file and in pieces."""
+"""Search of the page: the same matches in one file and in tiles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """A table of 60 events with ids that look like fields, topics and further columns."""
+    """Return 60 events with ids that look like fields, topics and extra columns."""
     draw = random.Random(5)
     ids = ["payments:1", "text:1", "member:payments", "1", *(f"e{k}" for k in range(56))]
     draw.shuffle(ids)

@@ -1,4 +1,4 @@
-"""The server of pages: who is answered, what, and how a trace grows in the page."""
+"""Server of pages: access, responses, and growing traces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.tables.view.made import drawn, held, moved, trace_of
 
 
 class Fixed:
-    """A source that says what it was asked."""
+    """Source that returns its query."""
 
     title = "<b>fixed</b>"
     grows = False
@@ -92,7 +92,7 @@ def test_data_version_and_errors() -> None:
 
 
 class Large(Fixed):
-    """A source whose answer fits no buffer of a socket."""
+    """Source with a response that exceeds the buffers of a socket."""
 
     def block(self, asked: Mapping[str, str]) -> bytes:
         return random.Random(1).randbytes(30_000_000)

@@ -1,4 +1,4 @@
-"""Traces in pieces: counts and events of every stretch are those of the whole."""
+"""Tiles: counts and events of every range equal those of the whole trace."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_stretch_beyond_the_ends_is_answered(trace: Trace, tmp_path: Path, x0:
 
 
 def test_a_search_finds_every_match_in_turn(tmp_path: Path) -> None:
-    """Also those of one instant, and goes on from the start after the last one."""
+    """Includes matches of one instant, and continues at the start after the last one."""
     rows = [moved("send", f"m{k}", "p", k // 3) for k in range(9)]
     write_tiles(trace_of(rows), tmp_path, "t")
     source, met = Tiles(tmp_path), []
