@@ -146,7 +146,7 @@ def threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
     )
 
 
-def declared(messages: int) -> None:
+def make_declared_causes(messages: int) -> None:
     """Count pairs of declared causes: the work a message should not grow with their number."""
     rules = ["linear", "arrival", "timestamp"]
     lines = []
@@ -211,7 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     list(found_in(small))
     events = trace(args.messages)
     local(events, args.messages)
-    declared(2 * args.messages)
+    make_declared_causes(2 * args.messages)
     if args.spark:
         on_spark(events, tuple(RULES))
 

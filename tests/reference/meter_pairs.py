@@ -69,7 +69,7 @@ def _all_pairs(
             elif sender[a] == sender[b]:
                 ordered = seq[a] < seq[b]
             else:
-                ordered = _timed(a, b, sender, lt, value, linear, low, high)
+                ordered = _is_ordered_by_term(a, b, sender, lt, value, linear, low, high)
             if by_counts and ordered:
                 ordered = _less(topics[a] & topics[b], counts[a], counts[b])
             if by_vector and ordered:
@@ -81,7 +81,7 @@ def _all_pairs(
 
 
 @njit
-def _timed(
+def _is_ordered_by_term(
     a: int, b: int, sender: Ints, lt: Ints, value: Ints, linear: Ints, low: Ints, high: Ints
 ) -> bool:
     """Tell whether one of the terms holds."""

@@ -131,13 +131,16 @@ def test_inversions_know_the_whole_range_of_times() -> None:
     assert found.details["max_inversions"]["send_time"] == 2**63 - 1
 
 
-def clocked(member: str, line: int, text: str = "", **clock: int) -> Event:
+def make_clock_event(member: str, line: int, text: str = "", **clock: int) -> Event:
     return clocked_event(f"{member}:{clock.get(member)}", member, clock, text=text, line=line)
 
 
 def test_clock_defects_leave_pairs_uncounted() -> None:
     found = report(
-        clocked("a", 1, a=1), clocked("b", 2, a=1, b=1), clocked("b", 3, b=2), clocked("a", 4, a=2)
+        make_clock_event("a", 1, a=1),
+        make_clock_event("b", 2, a=1, b=1),
+        make_clock_event("b", 3, b=2),
+        make_clock_event("a", 4, a=2),
     )
     assert found.clock_inconsistencies is not None
     (defect,) = found.clock_inconsistencies
@@ -150,8 +153,8 @@ def test_clock_defects_leave_pairs_uncounted() -> None:
 
 
 def test_a_restart_keeps_its_events_and_a_repeated_file_does_not() -> None:
-    first, second = clocked("a", 1, "up", a=1), clocked("a", 2, a=2)
-    restart = report(first, second, clocked("a", 3, "up again", a=1))
+    first, second = make_clock_event("a", 1, "up", a=1), make_clock_event("a", 2, a=2)
+    restart = report(first, second, make_clock_event("a", 3, "up again", a=1))
     assert (restart.messages, restart.duplicates) == (3, 0)
     assert restart.clock_inconsistencies is not None
     assert [defect["position"] for defect in restart.clock_inconsistencies] == [3]
@@ -160,7 +163,9 @@ def test_a_restart_keeps_its_events_and_a_repeated_file_does_not() -> None:
 
 
 def test_a_clock_without_its_own_entry_is_set_aside() -> None:
-    found = report(clocked("a", 1, a=1), clocked("b", 2, a=1), Event(id="c", member="c"))
+    found = report(
+        make_clock_event("a", 1, a=1), make_clock_event("b", 2, a=1), Event(id="c", member="c")
+    )
     assert found.messages == 1
     assert reasons(found) == ["the clock has no entry of its own member 'b'", "no clock"]
 
@@ -332,8 +337,8 @@ def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(
 
 
 def test_events_of_a_host_in_another_execution_are_not_those_of_this_one() -> None:
-    one = clocked("a", 1, a=9)._replace(run="one")
-    two = clocked("b", 2, b=1, a=2)._replace(run="two")
+    one = make_clock_event("a", 1, a=9)._replace(run="one")
+    two = make_clock_event("b", 2, b=1, a=2)._replace(run="two")
     (place,) = report(one, two).details["unlogged_hosts"]
     assert (place["host"], place["count"], place["logged"], place["run"]) == ("a", 2, 0, "two")
     assert "2 of host 'a' of two, none logged" in report(one, two).summary()

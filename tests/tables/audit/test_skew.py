@@ -60,7 +60,7 @@ def arcs_of(processes: int, least: int, most: int, size: int) -> st.SearchStrate
     return st.lists(arc.filter(lambda arc: arc.before != arc.after), max_size=size)
 
 
-def kept(shifts: dict[int, int] | Sequence[int], arcs: list[Arc]) -> bool:
+def satisfies_bounds(shifts: dict[int, int] | Sequence[int], arcs: list[Arc]) -> bool:
     of = shifts if isinstance(shifts, dict) else dict(enumerate(shifts))
     return all(of.get(arc.after, 0) <= of.get(arc.before, 0) + arc.weight for arc in arcs)
 
@@ -69,7 +69,7 @@ def kept(shifts: dict[int, int] | Sequence[int], arcs: list[Arc]) -> bool:
 @given(arcs_of(PROCESSES, -LARGEST, LARGEST, 6))
 def test_shifts_are_the_least_of_all_that_keep_the_bounds(arcs: list[Arc]) -> None:
     found = solve(PROCESSES, arcs)
-    possible = [shifts for shifts in ALL if kept(shifts, arcs)]
+    possible = [shifts for shifts in ALL if satisfies_bounds(shifts, arcs)]
     if found.shifts is None:
         assert not possible
         assert found.least_largest is None
@@ -78,7 +78,7 @@ def test_shifts_are_the_least_of_all_that_keep_the_bounds(arcs: list[Arc]) -> No
         assert sum(arc.weight for arc in cycle) < 0
         assert set(cycle) <= set(arcs)
         return
-    assert kept(found.shifts, arcs)
+    assert satisfies_bounds(found.shifts, arcs)
     assert sum(map(abs, found.shifts)) == min(sum(map(abs, shifts)) for shifts in possible)
     assert found.least_largest == min(max(map(abs, shifts)) for shifts in possible)
     assert found.contradiction == []
@@ -92,7 +92,7 @@ def test_shifts_that_are_not_the_least_keep_the_bounds_too(arcs: list[Arc]) -> N
         patch.setattr(difference_constraints, "MAX_STEPS", -1000)
         found = solve(PROCESSES, arcs)
     assert found.shifts is not None
-    assert kept(found.shifts, arcs)
+    assert satisfies_bounds(found.shifts, arcs)
     assert not found.has_least_sum
     assert found.least_largest == solve(PROCESSES, arcs).least_largest
 
@@ -283,7 +283,7 @@ def test_the_fewest_hosts_are_blamed(arcs: list[Arc]) -> None:
         return
     found = diagnose_clocks(5, arcs, known)
     assert found.is_minimal
-    assert kept(found.shifts, arcs)
+    assert satisfies_bounds(found.shifts, arcs)
     by_size = [
         [c for c in itertools.combinations(range(5), n) if not find_conflict(arcs, frozenset(c))]
         for n in range(6)
@@ -303,7 +303,7 @@ def test_a_conflict_is_told_where_no_shifts_of_the_chosen_hosts_would_do(
     if solve(3, arcs).shifts is None:
         return
     possible = any(
-        kept(dict(zip(chosen, shifts, strict=True)), arcs)
+        satisfies_bounds(dict(zip(chosen, shifts, strict=True)), arcs)
         for shifts in itertools.product(range(-9, 10), repeat=len(chosen))
     )
     between = find_conflict(arcs, frozenset(chosen))

@@ -222,7 +222,7 @@ def test_an_event_that_names_itself_keeps_its_other_causes() -> None:
     assert count_violations(table_of(rows)).counts == {"delivery": 0, "reply": 1}
 
 
-def timed(rows: Sequence[Event]) -> list[Event]:
+def add_arrivals(rows: Sequence[Event]) -> list[Event]:
     return [row._replace(arrival=10**9 * (k + 1)) for k, row in enumerate(rows)]
 
 
@@ -240,7 +240,7 @@ def test_rows_that_contradict_their_own_times_are_said(tmp_path: Path, command: 
 
 
 def test_rows_in_the_order_of_their_times_contradict_nothing() -> None:
-    rows = timed(CAUSE_LATE)
+    rows = add_arrivals(CAUSE_LATE)
     assert find_out_of_order_rows(table_of(rows)) == {}
     apart = [*rows, rows[0]._replace(run="other"), rows[1]._replace(member="S")]
     assert find_out_of_order_rows(table_of(apart)) == {}
@@ -253,7 +253,7 @@ def test_rows_in_the_order_of_their_times_contradict_nothing() -> None:
 
 
 def test_rows_that_step_back_add_up_over_runs() -> None:
-    back = timed(CAUSE_LATE)[::-1]
+    back = add_arrivals(CAUSE_LATE)[::-1]
     whole = table_of([row._replace(run=run) for run in "xy" for row in back])
     assert find_out_of_order_rows(whole)["arrival"]["rows"] == 4
     parts = [whole.slice(0, 5), whole.slice(5)]

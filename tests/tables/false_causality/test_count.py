@@ -46,14 +46,14 @@ from tests.tables.false_causality.runs import (
 SOUND = [name for name, rule in RULES.items() if ":" not in name and not rule.total]
 
 
-def named(bounds: Bounds[int]) -> Bounds[str]:
+def name_members(bounds: Bounds[int]) -> Bounds[str]:
     return bounds.numbered(dict(enumerate(NAMES)))
 
 
-def counted(run: Run, relation: str = "receipt") -> dict[tuple[str, str], RuleCounts]:
+def count_rows(run: Run, relation: str = "receipt") -> dict[tuple[str, str], RuleCounts]:
     found = measure(
         table_of(run.rows),
-        bounds=named(run.bounds),
+        bounds=name_members(run.bounds),
         subscriptions=Subscriptions(run.subscribed),
         relation=relation,
     )
@@ -78,7 +78,7 @@ PREDICATES = [
 def test_every_rule_counts_what_its_predicate_says(group: str, rule: str) -> None:
     for seed in range(8):
         run = random_run(seed, GROUPS[group], back=seed % 2 == 1)
-        found = counted(run)
+        found = count_rows(run)
         for observer in NAMES:
             assert tuple(found[observer, rule]) == tuple(naive(run, observer, rule))
 
@@ -86,7 +86,7 @@ def test_every_rule_counts_what_its_predicate_says(group: str, rule: str) -> Non
 @given(st.integers(0, 10_000), st.sampled_from(sorted(RULES)), st.booleans())
 def test_causality_by_delivery_counts_what_was_delivered(seed: int, rule: str, back: bool) -> None:
     run = random_run(seed, ALIKE, back=back, deliver=True)
-    found = counted(run, "delivery")
+    found = count_rows(run, "delivery")
     for observer in NAMES:
         if run.arrived[observer]:
             assert tuple(found[observer, rule]) == tuple(naive(run, observer, rule, "delivery"))
@@ -103,7 +103,7 @@ def stamps(draw: st.DrawFn) -> Stamps:
     seen = [
         one.timestamps
         for execution in runs_of(table_of(run.rows), "receipt")
-        for one in observed(execution, None, named(bounds))
+        for one in observed(execution, None, name_members(bounds))
     ]
     if not seen:
         return draw(stamps())
@@ -130,7 +130,7 @@ def test_counting_by_lanes_is_counting_all_pairs(one: Stamps, rule: str, by_topi
 def test_every_rule_against_both_truths_is_counting_all_pairs(truth: str, back: bool) -> None:
     for bounds in (ALIKE, GOOD, UNLIKE):
         execution = next(runs_of(table_of(random_run(5, bounds, 80, back=back).rows), "receipt"))
-        for one in observed(execution, None, named(bounds)):
+        for one in observed(execution, None, name_members(bounds)):
             for rule in RULES.values():
                 facts, plan = make_message_columns(one.timestamps), make_plan(one.timestamps, rule)
                 ordered, causal, both = count_all_pairs(facts, plan, by_topic=truth == TOPIC_CAUSAL)
@@ -143,7 +143,7 @@ def test_vectors_that_fall_are_counted_too(rule: str) -> None:
     """No execution produces them, but they are accepted: limits decrease as well."""
     rng = np.random.default_rng(7)
     execution = next(runs_of(table_of(random_run(5, ALIKE, 80, back=True).rows), "receipt"))
-    for one in observed(execution, None, named(ALIKE)):
+    for one in observed(execution, None, name_members(ALIKE)):
         vector = rng.integers(0, 20, one.timestamps.vector.shape).astype(np.int32)  # type: ignore[union-attr]
         vector[np.arange(len(vector)), one.timestamps.sender] = one.timestamps.seq
         fallen = one.timestamps._replace(vector=vector)
@@ -159,7 +159,7 @@ def test_clocks_that_go_back_are_counted_by_the_tree() -> None:
     run = random_run(3, COARSE, 60, back=True)
     execution = next(iter(runs_of(table_of(run.rows), "receipt")))
     fell = False
-    for one in observed(execution, None, named(COARSE)):
+    for one in observed(execution, None, name_members(COARSE)):
         order = np.lexsort((one.timestamps.seq, one.timestamps.sender))
         same = np.diff(one.timestamps.sender[order]) == 0
         fell |= bool((np.diff(one.timestamps.pt_us[order])[same] < 0).any())
@@ -174,7 +174,7 @@ def test_the_repaired_rules_miss_nothing(rule: str) -> None:
     """
     for group in GROUPS.values():
         for seed in range(10):
-            for (_, name), counts in counted(random_run(seed, group)).items():
+            for (_, name), counts in count_rows(random_run(seed, group)).items():
                 if name == rule:
                     assert counts.missed_pairs == 0
                     assert counts.causal + counts.false_pairs == counts.ordered
@@ -195,7 +195,7 @@ def test_the_repaired_rules_miss_nothing(rule: str) -> None:
 def test_the_printed_rules_and_the_total_orders_miss_causal_pairs(
     rule: str, group: Bounds[int]
 ) -> None:
-    found = (of.items() for of in (counted(random_run(seed, group)) for seed in range(10)))
+    found = (of.items() for of in (count_rows(random_run(seed, group)) for seed in range(10)))
     assert any(counts.missed_pairs for of in found for (_, name), counts in of if name == rule)
 
 
@@ -203,7 +203,7 @@ def test_004_section_3_the_protocols_order_less_the_more_they_carry() -> None:
     """TV_VT is exact; HTBC orders no more than TV_LT and TV_PT, these no more than TV."""
     total = dict.fromkeys(RULES, 0)
     for seed in range(10):
-        for (_, name), counts in counted(random_run(seed, GOOD)).items():
+        for (_, name), counts in count_rows(random_run(seed, GOOD)).items():
             total[name] += counts.false_pairs
     assert total["tv-vt"] == 0
     assert total["htbc"] <= min(total["tv-lt"], total["tv-pt"]) < total["tv"]
@@ -311,7 +311,7 @@ def test_measure_says_what_the_trace_lacks() -> None:
         measure(events, ["physical"], ["P"], relation="receipt")
     with pytest.raises(InputError, match="'Z' received nothing; observers: "):
         measure(events, None, ["Z"], relation="receipt")
-    with pytest.raises(InputError, match="who is not in the trace"):
+    with pytest.raises(InputError, match="which is no member of the trace"):
         measure(events, bounds=Bounds(clocks={"Z": 1.0}), relation="receipt")
     without = measure(events, relation="receipt")["rule"].to_pylist()
     assert set(without) == {name for name, rule in RULES.items() if not rule.physical}

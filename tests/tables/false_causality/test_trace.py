@@ -153,7 +153,7 @@ def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
 # -- vector-clock logs -----------------------------------------------------------------------
 
 
-def logged(seed: int) -> list[Event]:
+def make_log(seed: int) -> list[Event]:
     """Return events of three members that count each of them, in the order of time."""
     rng = random.Random(seed)
     clocks = {name: dict.fromkeys("PQR", 0) for name in "PQR"}
@@ -170,7 +170,7 @@ def logged(seed: int) -> list[Event]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_clock_log_is_counted_by_its_vectors(seed: int) -> None:
-    events = table_of(logged(seed))
+    events = table_of(make_log(seed))
     (found,) = measure(events, ["linear"]).to_pylist()
     assert found["causal"] == audit_events(events, "shiviz").ordered_pairs
     assert found["missed_pairs"] == 0
@@ -178,9 +178,9 @@ def test_a_clock_log_is_counted_by_its_vectors(seed: int) -> None:
 
 
 @st.composite
-def recounted(draw: st.DrawFn) -> list[Event]:
+def scale_counters(draw: st.DrawFn) -> list[Event]:
     """Return a part of a log's events, with each member's counters shifted and scaled."""
-    rows = logged(draw(st.integers(0, 10**6)))
+    rows = make_log(draw(st.integers(0, 10**6)))
     kept = draw(st.sets(st.integers(0, len(rows) - 1), min_size=2))
     huge = 2**62 - 2
     scale = {name: draw(st.sampled_from((1, 3, 10**6, 2**40, 2**55))) for name in "PQR"}
@@ -199,7 +199,7 @@ def recounted(draw: st.DrawFn) -> list[Event]:
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(recounted())
+@given(scale_counters())
 def test_counters_of_any_size_and_step_give_the_pairs_that_the_audit_counts(
     rows: list[Event],
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_claim_to_know_what_is_yet_to_come_is_set_aside() -> None:
 
 def check_set_aside(counter: int, whose: str, first: int, reason: str) -> None:
     """Change a counter of one event and check that only this event is excluded."""
-    rows = logged(3)
+    rows = make_log(3)
     at = next(k for k, row in enumerate(rows) if k >= first and len(row.clock_members or ()) == 3)
     row = rows[at]
     changed = next(m for m in "PQR" if (m == row.member) is (whose == "own"))
@@ -244,11 +244,11 @@ def test_clocks_that_contradict_each_other_are_said_to() -> None:
     said = summarize(table_of(rows))
     assert said.clock_inconsistencies == 1
     assert any("contradict" in line for line in said.lines())
-    assert not any("contradict" in line for line in summarize(table_of(logged(0))).lines())
+    assert not any("contradict" in line for line in summarize(table_of(make_log(0))).lines())
 
 
 def test_events_whose_clock_says_nothing_are_left_out() -> None:
-    rows = logged(0)
+    rows = make_log(0)
     rows[5] = rows[5]._replace(clock_members=None, clock_counts=None)
     rows[9] = rows[9]._replace(clock_members=("Z",), clock_counts=(3,))
     rows.append(rows[0]._replace(id="again"))

@@ -22,7 +22,7 @@ from antecede.tables.kernels.sketches import (
     sum_pasts,
 )
 from tests.reference.parent_graph import Graph as Sets
-from tests.tables.kernels.test_pairs import Edges, compiled, dags
+from tests.tables.kernels.test_pairs import Edges, dags, make_graph
 
 SHAPES = ("one past", "two chains", "wide", "near", "many", "layers")
 
@@ -88,7 +88,7 @@ def test_intervals_hold_as_often_as_they_say(name: str, ranks: int) -> None:
 @given(dags(), st.integers(0, 5))
 def test_small_graphs_against_sets(dag: tuple[int, Edges], seed: int) -> None:
     n, edges = dag
-    of = compiled(n, edges)
+    of = make_graph(n, edges)
     parents = {node: [p for c, p in edges if c == node] for node in range(n)}
     past = Sets(parents)
     true = sum(len(past.ancestors(node)) for node in range(n))
@@ -101,7 +101,7 @@ def test_small_graphs_against_sets(dag: tuple[int, Edges], seed: int) -> None:
 
 @given(dags(most_parents=1))
 def test_forests_are_exact(dag: tuple[int, Edges]) -> None:
-    of = compiled(*dag)
+    of = make_graph(*dag)
     exact = count_pairs(of).ordered
     assert estimate_pairs(of, np.arange(of.nodes), ranks=16)[:3] == (exact, exact, exact)
     assert steps_needed(of) == 0
@@ -149,5 +149,5 @@ def test_ends_of_the_interval_are_means_of_tails() -> None:
 
 def test_a_cycle_is_refused_and_nothing_is_nothing() -> None:
     with pytest.raises(CycleError):
-        estimate_pairs(compiled(2, {(0, 1), (1, 0)}), np.arange(2))
-    assert estimate_pairs(compiled(0, set()), np.arange(0))[:3] == (0, 0, 0)
+        estimate_pairs(make_graph(2, {(0, 1), (1, 0)}), np.arange(2))
+    assert estimate_pairs(make_graph(0, set()), np.arange(0))[:3] == (0, 0, 0)

@@ -23,7 +23,7 @@ def trace_of(rows: Sequence[dict[str, Any]], format: str = "table") -> Trace:
     return Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), format, {})
 
 
-def moved(kind: str, id: str, member: str, ms: int, **more: Any) -> dict[str, Any]:
+def make_row(kind: str, id: str, member: str, ms: int, **more: Any) -> dict[str, Any]:
     """Return one row of a send, receipt or delivery."""
     time = "send_time" if kind == "send" else "arrival"
     return {"kind": kind, "id": id, "member": member, time: T0 + ms * MS, **more}
@@ -33,10 +33,10 @@ def steps(text: str) -> list[dict[str, Any]]:
     """Return rows of words like p!a@5 (p sends a after 5 ms), q?a@6 (receipt), q.a@7 (delivery)."""
     kinds = {"!": "send", "?": "receive", ".": "deliver"}
     words = (re.fullmatch(r"(\w+)([!?.])(\w+)@(\d+)", word) for word in text.split())
-    return [moved(kinds[w[2]], w[3], w[1], int(w[4])) for w in words if w]
+    return [make_row(kinds[w[2]], w[3], w[1], int(w[4])) for w in words if w]
 
 
-def held() -> Trace:
+def make_held_trace() -> Trace:
     """Return a trace: b answers a, c holds the reply, d is lost, a comes to b twice."""
     rows = steps(
         "ann!a@0 bob?a@10 bob.a@10 bob!b@12 cyd?b@20 bob?a@22 ann?b@25 ann.b@25 cyd?a@40 cyd.a@41 "
@@ -56,14 +56,14 @@ def drawn(seed: int, events: int = 60, members: int = 5) -> Trace:
     for k in range(events):
         if under_way and draw.random() < 0.6:
             id, member = under_way.pop(draw.randrange(len(under_way)))
-            rows.append(moved("receive", id, member, k))
+            rows.append(make_row("receive", id, member, k))
             if draw.random() < 0.8:
-                rows.append(moved("deliver", id, member, k + draw.randrange(3)))
+                rows.append(make_row("deliver", id, member, k + draw.randrange(3)))
             if draw.random() < 0.1:
                 under_way.append((id, member))
         else:
             sender = draw.choice(names)
-            rows.append(moved("send", f"x{k}", sender, k - draw.randrange(4)))
+            rows.append(make_row("send", f"x{k}", sender, k - draw.randrange(4)))
             others = [name for name in names if name != sender]
             under_way += [(f"x{k}", one) for one in draw.sample(others, draw.randrange(members))]
     return trace_of(rows)
@@ -82,7 +82,7 @@ def declared(seed: int, events: int = 50, members: int = 4) -> Trace:
     return trace_of(rows)
 
 
-def clocked(seed: int, events: int = 60, members: int = 4) -> Trace:
+def make_random_clocks(seed: int, events: int = 60, members: int = 4) -> Trace:
     """Return a vector-clock log of random events."""
     draw = random.Random(seed)
     clocks: dict[str, dict[str, int]] = {f"m{k}": {} for k in range(members)}

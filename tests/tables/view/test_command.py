@@ -27,7 +27,7 @@ from antecede.tables.view.render_model import picture
 from antecede.tables.view.tiles import ABOUT
 from tests.conftest import ROOT
 from tests.tables.conftest import Command
-from tests.tables.view.made import drawn, held
+from tests.tables.view.made import drawn, make_held_trace
 from tests.tables.view.unpacked import unpacked
 
 LOG = """alice {"alice": 1}
@@ -40,7 +40,7 @@ hears
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "trace.parquet"
-    pq.write_table(held().events, path)
+    pq.write_table(make_held_trace().events, path)
     return path
 
 
@@ -106,7 +106,7 @@ def test_what_is_refused(
     assert not Path("x.html").exists()
 
 
-def _served(*words: str) -> tuple[subprocess.Popen[str], str]:
+def serve_command(*words: str) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "antecede", "view", *words, "--no-browser"],
         stdout=subprocess.PIPE,
@@ -136,7 +136,7 @@ def test_pieces_are_cut_and_served(tmp_path: Path, command: Command) -> None:
     assert (cut / ABOUT).is_file()
     assert "--by" in command("view", cut, "--by", "events", "--no-browser").refused
     for words in ([str(cut)], [str(file), "--serve"], [str(file), "--follow"]):
-        process, url = _served(*words)
+        process, url = serve_command(*words)
         try:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 assert b"data-source" in answer.read()

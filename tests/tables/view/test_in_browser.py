@@ -15,7 +15,17 @@ from antecede.core.protocols.base import Relation
 from antecede.tables.causality import Causality
 from antecede.tables.trace.arrow import Trace
 from tests.tables.view.conftest import Opened
-from tests.tables.view.made import MS, T0, clocked, declared, drawn, held, moved, steps, trace_of
+from tests.tables.view.made import (
+    MS,
+    T0,
+    declared,
+    drawn,
+    make_held_trace,
+    make_random_clocks,
+    make_row,
+    steps,
+    trace_of,
+)
 
 EVIL = (
     "<script>globalThis.hacked = 1</script>",
@@ -60,7 +70,7 @@ def row_of(shown: Any, id: str, kind: str, member: str) -> int:
     return found
 
 
-@pytest.mark.parametrize("make", [drawn, declared, clocked])
+@pytest.mark.parametrize("make", [drawn, declared, make_random_clocks])
 def test_past_and_future_are_those_of_causality(opened: Opened, make: Any) -> None:
     for seed in range(4):
         trace: Trace = make(seed)
@@ -98,7 +108,7 @@ def test_a_chain_of_causes_is_one(opened: Opened) -> None:
 
 
 def test_a_click_chooses_an_event_and_says_what_it_is(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     row = row_of(shown, "b", "deliver", "cyd")
     shown.mouse.click(*event(shown, row))
     said = shown.inner_text("#panel")
@@ -113,8 +123,8 @@ def test_a_click_chooses_an_event_and_says_what_it_is(opened: Opened) -> None:
 
 
 def test_the_nearest_of_several_events_is_chosen(opened: Opened) -> None:
-    close = [moved("send", f"a{k}", "p", k) for k in range(8)]
-    shown = opened(trace_of([*close, moved("send", "far", "p", 900)]))
+    close = [make_row("send", f"a{k}", "p", k) for k in range(8)]
+    shown = opened(trace_of([*close, make_row("send", "far", "p", 900)]))
     shown.evaluate("antecede.setRange(-1e6, 200e6)")
     shown.wait_for_timeout(60)
     for row in range(8):
@@ -143,7 +153,7 @@ def test_what_has_nothing_to_do_with_a_message_is_not_what_it_waited_for(opened:
 
 
 def test_a_change_beside_the_picture_keeps_the_focus(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     shown.keyboard.press("2")
     shown.focus("#panel .members input >> nth=1")
     shown.keyboard.press("Space")
@@ -154,7 +164,7 @@ def test_a_change_beside_the_picture_keeps_the_focus(opened: Opened) -> None:
 
 
 def test_lost_and_repeated_copies_are_said(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     said = shown.inner_text("#panel")
     assert "1 message without an arrival" in said
     assert "1 arrival was repeated" in said
@@ -164,7 +174,7 @@ def test_lost_and_repeated_copies_are_said(opened: Opened) -> None:
 
 
 def test_the_keyboard_alone_reaches_everything(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     for _ in range(20):
         shown.keyboard.press("Tab")
         if shown.evaluate("document.activeElement.id") == "picture":
@@ -205,7 +215,7 @@ def test_the_keyboard_alone_reaches_everything(opened: Opened) -> None:
 
 
 def test_search_by_field_and_expression(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
 
     def matches(text: str) -> list[str]:
         shown.fill("#search", text)
@@ -230,7 +240,7 @@ def test_search_by_field_and_expression(opened: Opened) -> None:
 
 
 def test_both_themes_and_the_switch(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     corner = "getComputedStyle(document.body).backgroundColor"
     pixel = "Array.from(antecede.ctx.getImageData(2, 2, 1, 1).data)"
     shown.evaluate("antecede.setTheme('light')")
@@ -246,7 +256,7 @@ def test_both_themes_and_the_switch(opened: Opened) -> None:
 
 
 def test_a_narrow_screen_has_all_of_it_and_touch_moves_it(opened: Opened) -> None:
-    shown = opened(held(), width=360, height=700)
+    shown = opened(make_held_trace(), width=360, height=700)
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
     stage = shown.locator("#stage").bounding_box()
     panel = shown.locator("#panel").bounding_box()
@@ -277,9 +287,9 @@ def test_a_narrow_screen_has_all_of_it_and_touch_moves_it(opened: Opened) -> Non
 @pytest.mark.parametrize("evil", EVIL)
 def test_a_log_cannot_run_script_in_the_page(opened: Opened, evil: str) -> None:
     rows = [
-        moved("send", f"{evil}-1", evil, 0, text=evil, topics=[evil], source=evil, run=evil),
-        moved("receive", f"{evil}-1", f"to {evil}", 3, source=evil, run=evil),
-        moved("deliver", f"{evil}-1", f"to {evil}", 9, source=evil, run=evil),
+        make_row("send", f"{evil}-1", evil, 0, text=evil, topics=[evil], source=evil, run=evil),
+        make_row("receive", f"{evil}-1", f"to {evil}", 3, source=evil, run=evil),
+        make_row("deliver", f"{evil}-1", f"to {evil}", 9, source=evil, run=evil),
         {"id": "z", "kind": "event", "member": "z", "text": evil, "run": "other"},
     ]
     shown = opened(trace_of(rows), title=evil)
@@ -303,7 +313,7 @@ def test_a_log_cannot_run_script_in_the_page(opened: Opened, evil: str) -> None:
 
 
 def test_the_policy_of_the_page_lets_nothing_else_run(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     ran = shown.evaluate(
         """() => new Promise((done) => {
           addEventListener("securitypolicyviolation", (event) => done(event.violatedDirective));
@@ -341,7 +351,7 @@ def test_an_address_opens_the_same_view(opened: Opened) -> None:
 
 
 def test_what_is_seen_is_exported(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     for id, ending in (("svg", ".svg"), ("png", ".png")):
         shown.click(".menu summary")
         with shown.expect_download() as waiting:
@@ -363,11 +373,11 @@ def test_what_is_seen_is_exported(opened: Opened) -> None:
 
 def test_members_are_hidden_ordered_grouped_and_dragged(opened: Opened) -> None:
     rows = [
-        moved("send", f"{host}{k}", f"{host}-{k}", 10 * k + n)
+        make_row("send", f"{host}{k}", f"{host}-{k}", 10 * k + n)
         for n, host in enumerate(("web", "db"))
         for k in range(3)
     ]
-    shown = opened(trace_of([*rows, moved("receive", "web0", "db-2", 60)]))
+    shown = opened(trace_of([*rows, make_row("receive", "web0", "db-2", 60)]))
     labels = "antecede.model.timelines.list.map((timeline) => timeline.label)"
     assert shown.evaluate(labels) == ["web-0", "db-0", "web-1", "db-1", "web-2", "db-2"]
     shown.click("#tab-members")
@@ -473,7 +483,11 @@ def test_times_far_apart(opened: Opened) -> None:
 
 
 def test_events_without_a_time_stand_beside_their_cause(opened: Opened) -> None:
-    rows = [moved("send", "a", "p", 5), moved("receive", "a", "q", 9), moved("send", "b", "q", 0)]
+    rows = [
+        make_row("send", "a", "p", 5),
+        make_row("receive", "a", "q", 9),
+        make_row("send", "b", "q", 0),
+    ]
     del rows[2]["send_time"]
     shown = opened(trace_of(rows))
     values = shown.evaluate("Array.from(antecede.model.axis.values)")
@@ -577,4 +591,4 @@ def test_a_broken_promise_is_crossed_out_and_named_in_red(opened: Opened, tmp_pa
     shown.click("details.legend summary")
     assert "violation of a promise of the protocol" in shown.inner_text("details.legend")
     shown.keyboard.press("t")
-    assert "violation of" not in opened(held()).inner_text("#panel")
+    assert "violation of" not in opened(make_held_trace()).inner_text("#panel")

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.helpers.browser import wait_until
 from tests.tables.view.conftest import Opened
-from tests.tables.view.made import MS, T0, drawn, held, moved, trace_of
+from tests.tables.view.made import MS, T0, drawn, make_held_trace, make_row, trace_of
 
 SEEN = "[antecede.view.x0, antecede.view.x1]"
 
@@ -15,13 +15,13 @@ def crowd(events: int = 900) -> Any:
     """Return a message each millisecond, and its arrivals."""
     rows = []
     for k in range(events):
-        rows.append(moved("send", f"m{k}", f"p{k % 3}", k, text=f"says {k}"))
-        rows.append(moved("deliver", f"m{k}", f"p{(k + 1) % 3}", k + 2))
+        rows.append(make_row("send", f"m{k}", f"p{k % 3}", k, text=f"says {k}"))
+        rows.append(make_row("deliver", f"m{k}", f"p{(k + 1) % 3}", k + 2))
     return trace_of(rows)
 
 
 def test_all_keys_and_all_marks_are_listed(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     shown.keyboard.press("w")
     for key in "1234":
         shown.keyboard.press(key)
@@ -50,7 +50,7 @@ def test_causes_and_effects_are_listed_with_what_they_say(opened: Opened) -> Non
 
 
 def test_an_arrival_says_what_was_sent(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     shown.evaluate("antecede.choose(3)")  # b is sent: its cause is the delivery of a
     said = shown.inner_text("#panel ul.events >> nth=0")
     assert "a deliver at bob" in said
@@ -86,8 +86,8 @@ def test_the_end_of_a_span_is_in_sight(opened: Opened) -> None:
 
 def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> None:
     year = 365 * 86_400_000
-    rows = [moved("send", f"m{k}", f"p{k % 3}", k) for k in range(400)]
-    shown = opened(trace_of([*rows, moved("send", "odd", "p0", year)]))
+    rows = [make_row("send", f"m{k}", f"p{k % 3}", k) for k in range(400)]
+    shown = opened(trace_of([*rows, make_row("send", "odd", "p0", year)]))
     low, high = shown.evaluate(SEEN)
     assert 390 * MS < high - low < 500 * MS
     assert "1 event far off in time: All shows them as well" in shown.inner_text("#status")
@@ -95,7 +95,7 @@ def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> 
     assert shown.evaluate("antecede.view.x1") > year * MS
     shown.wait_for_timeout(300)
     assert "far off" not in shown.inner_text("#status")
-    even = opened(trace_of([*rows, moved("send", "late", "p0", 900)]))
+    even = opened(trace_of([*rows, make_row("send", "late", "p0", 900)]))
     assert even.evaluate("antecede.view.x1") > 900 * MS  # near enough to be seen with them
 
 
@@ -170,7 +170,7 @@ def test_lines_that_fade_do_not_cover_events(opened: Opened) -> None:
       antecede.drawNow();
       return Math.max(...seen);
     }"""
-    few = opened(held())
+    few = opened(make_held_trace())
     few.evaluate("antecede.choose(5)")
     assert few.evaluate(faint) == 0.45
     shown.evaluate("antecede.model.past.fill(0); antecede.model.future.fill(0)")

@@ -15,13 +15,20 @@ from antecede.tables.causality.queries import Event
 from antecede.tables.view.copies import NOT_RECEIVED, REPEATED_COPY, UNDELIVERED, match_copies
 from antecede.tables.view.page import join_modules, render_page
 from antecede.tables.view.render_model import picture
-from tests.tables.view.made import clocked, declared, drawn, held, steps, trace_of
+from tests.tables.view.made import (
+    declared,
+    drawn,
+    make_held_trace,
+    make_random_clocks,
+    steps,
+    trace_of,
+)
 from tests.tables.view.unpacked import unpacked
 
 
 def test_copies_are_matched() -> None:
-    found = match_copies(held().events)
-    ids = held().events["id"].to_pylist()
+    found = match_copies(make_held_trace().events)
+    ids = make_held_trace().events["id"].to_pylist()
     assert found.send_row.tolist() == [-1, 0, 0, -1, 3, 0, 3, 3, 0, 0, 3, -1]
     assert found.receipt_row.tolist() == [-1, -1, 1, -1, -1, -1, -1, 6, -1, 8, 4, -1]
     assert [ids[k] for k in np.flatnonzero(found.marks & NOT_RECEIVED)] == ["d"]
@@ -54,7 +61,7 @@ def test_findings_point_to_rows() -> None:
 
 
 def test_waits_are_told_the_longest_first() -> None:
-    meta = picture(held(), title="t").meta
+    meta = picture(make_held_trace(), title="t").meta
     assert [(one["received"], one["delivered"]) for one in meta["waits"]] == [(4, 10), (8, 9)]
     assert meta["waits"][0]["ns"] == 22_000_000
 
@@ -69,7 +76,7 @@ def test_missing_causes_are_named() -> None:
 
 
 def test_clocks_are_those_of_the_log() -> None:
-    trace = clocked(2)
+    trace = make_random_clocks(2)
     _, arrays = unpacked(picture(trace, title="t").packed())
     names, counts = (trace.events[name].to_pylist() for name in ("clock_members", "clock_counts"))
     for row in range(len(trace.events)):
@@ -104,7 +111,7 @@ class _Tags(HTMLParser):
 
 
 def test_the_file_needs_nothing_else() -> None:
-    text = render_page(picture(held(), title="a & b"))
+    text = render_page(picture(make_held_trace(), title="a & b"))
     parser = _Tags()
     parser.feed(text)
     for tag, attributes in parser.found:

@@ -20,7 +20,7 @@ from antecede.tables.view.search import list_columns, match_rows, read_terms
 from antecede.tables.view.tiles import Tiles, write_tiles
 from tests.conftest import ROOT
 from tests.tables.view.conftest import Opened
-from tests.tables.view.test_server import served
+from tests.tables.view.test_server import serve
 
 WORDS = ["psp", "timeout", "after", "ERROR", "a:1", "PSP Timeout", "Ä", "ß", "50%", "x.y", "(", '"']
 TEXTS = [*WORDS, "PSP timeout after 5 ms", "after the timeout", "", "text:1"]
@@ -92,7 +92,7 @@ def test_ids_are_found_as_they_stand(opened: Opened, table: Trace) -> None:
 
 def test_the_served_page_finds_the_same(opened: Opened, table: Trace, tmp_path: Path) -> None:
     write_tiles(table, tmp_path / "cut", "t")
-    with served(Tiles(tmp_path / "cut")) as serving:
+    with serve(Tiles(tmp_path / "cut")) as serving:
         shown = opened(serving.url)
         for text in ("level:ERROR member:auth", '"PSP timeout after"', "payments:1"):
             shown.evaluate("antecede.choose(-1)")

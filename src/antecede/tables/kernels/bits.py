@@ -15,7 +15,7 @@ _63 = np.uint64(63)
 
 
 @intrinsic
-def _ones_of(typing: Any, word: Any) -> Any:
+def _count_ones_intrinsic(typing: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.ctpop(values[0])
 
@@ -23,15 +23,15 @@ def _ones_of(typing: Any, word: Any) -> Any:
 
 
 @intrinsic
-def _leading_zeros_of(typing: Any, word: Any) -> Any:
+def _count_zeros_intrinsic(typing: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.ctlz(values[0], context.get_constant(types.boolean, False))
 
     return types.uint64(types.uint64), generate
 
 
-_ones: Any = _ones_of
-_leading_zeros: Any = _leading_zeros_of
+_ones: Any = _count_ones_intrinsic
+_leading_zeros: Any = _count_zeros_intrinsic
 
 
 @inlined
