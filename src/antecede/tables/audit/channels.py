@@ -29,8 +29,8 @@ ARRIVALS, DELIVERIES = "arrivals", "deliveries"
 def channel_models(table: pa.Table) -> dict[str, Any]:
     """Return `details.channels` of a report; {} without receipts of sent messages.
 
-    Keys: "arrivals" (receive rows) and "deliveries" (deliver rows). Each has the `classify`, the
-    number of `list_copies`, `overtaken_in_channel`, `overtaken_causally` and `undelivered` (arrived
+    Keys: "arrivals" (receive rows) and "deliveries" (deliver rows). Each has the `model`, the
+    number of `copies`, `overtaken_in_channel`, `overtaken_causally` and `undelivered` (arrived
     at a member that delivers). The first `witness` is None for the causal model.
     """
     rows = _MessageRows(table)

@@ -103,7 +103,7 @@ def audit_events(
     """Count over a table of events in the schema; all columns but `id` are optional.
 
     The counts use vector clocks if the format is `shiviz`, or if events have clocks and none
-    declares a parent; otherwise declared parents. `use_clocks` sets this for a part of a trace.
+    declares a parent; otherwise declared parents. `clocked` sets this for a part of a trace.
     `choice`: treatment of pairs, which are never estimated by clocks. `quarantine` and `details`:
     results of the reader. `named`: adds the details that name events. Raise InputError if a column
     is not of the schema.

@@ -41,7 +41,7 @@ def early_details(table: pa.Table) -> dict[str, Any]:
 
     - `rows`: "deliveries" and "receipts" in the trace
     - `deliveries`: checked deliveries and receipts, of messages of another member
-    - `runs`, `list_counts` (relation -> violations), `checked` (relation -> `Tally`)
+    - `runs`, `counts` (relation -> violations), `checked` (relation -> `Tally`)
     - `first`: first violation as in `VIOLATION_SCHEMA` with its `relation`, or None
     - `messages_received_by_some`: messages that some receiving members did not receive
     - `rows_not_counted` (as `rows`) and `not_counted` (reason or None)

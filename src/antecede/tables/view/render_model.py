@@ -65,7 +65,7 @@ def picture(
 ) -> RenderModel:
     """Return the render model of a trace that was read.
 
-    `by`: source of causality, as for `Causality`. `around`: first event to show. `max_events`:
+    `by`: source of causality, as for `Causality`. `around`: first event to show. `most`:
     maximum of events. A larger trace is cut to the events nearest to `around`, or (`latest`) to the
     last ones, with a note. `base_ns`: zero of the event time (None: the earliest). `with_findings`:
     False for tiles. `also`: findings to list first (what, advice, rows). `broken`: rows that
