@@ -22,7 +22,7 @@ from antecede.tables.trace import NONE, WHY, ReadOptions
 from antecede.tables.trace.user_tables import PARQUET, format_of
 
 SKIPPED_DETAILS = "skipped_details"
-"""Name of a detail: what the local engine tells besides."""
+"""Name of a detail: details that only the local engine computes."""
 
 
 def run_on_spark(
@@ -60,15 +60,15 @@ def run_on_spark(
 
 
 _WORDS = {
-    "separator_hint": "whether ids that are nowhere are several in one cell",
-    "clock_skew": "how far the members' clocks must be apart",
+    "separator_hint": "whether missing ids are several ids in one cell",
+    "clock_skew": "skew of the members' clocks",
 }
 
 
 def _print(
     args: argparse.Namespace, report: AuditReport, found: sources.Survey, clocked: bool
 ) -> None:
-    """Print the report with a detail that names what only the local engine tells."""
+    """Print the report, with the names of details that only the local engine computes."""
     names: list[str] = []
     known = found.known
     if report.missing_causes and not clocked:
@@ -83,4 +83,4 @@ def _print(
     print(harmless(report.summary()))
     if names:
         said = "; ".join(_WORDS[name] for name in names)
-        print(f"\nNot looked at on Spark (--engine local does): {said}")
+        print(f"\nNot computed on Spark (--engine local does): {said}")
