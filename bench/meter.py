@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.formatting import table
-from antecede.tables.false_causality import RULES, Observed, Stamps, observed, runs_of
-from antecede.tables.false_causality.count import count_pairs, facts_of, plan_of
+from antecede.tables.false_causality import RULES, ObserverMessages, Stamps, observed, runs_of
+from antecede.tables.false_causality.count import count_pairs, make_message_columns, make_plan
 from antecede.tables.false_causality.measure import measure
 from antecede.tables.false_causality.violations import found_in
 from antecede.tables.trace import RECEIVE, SEND
@@ -49,7 +49,7 @@ SUBSCRIBED = Subscriptions(
 
 
 def trace(messages: int, seed: int = 1) -> pa.Table:
-    """Return a run as a trace: sends, and receipts at everybody but the sender."""
+    """Return a run as a trace: sends, and receipts at all members but the sender."""
     rng = np.random.default_rng(seed)
     when = np.sort(rng.integers(0, messages * GAP_US, messages))
     sender = rng.integers(0, SENDERS, messages)
@@ -91,7 +91,9 @@ def all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
         lt_printed=None if stamps.lt_printed is None else stamps.lt_printed[:part],
     )
     begin = time.perf_counter()
-    count_all_pairs(facts_of(some), plan_of(some, RULES[rule]), by_topic=RULES[rule].topics)
+    count_all_pairs(
+        make_message_columns(some), make_plan(some, RULES[rule]), by_topic=RULES[rule].topics
+    )
     return (time.perf_counter() - begin) * (messages / part) ** 2
 
 
@@ -103,13 +105,13 @@ def local(events: pa.Table, messages: int) -> None:
     lines = []
     for name in RULES:
         begin = time.perf_counter()
-        found = [count_pairs(one.stamps, name) for one in seen]
+        found = [count_pairs(one.timestamps, name) for one in seen]
         took = time.perf_counter() - begin
-        naive = 4 * all_pairs_s(seen[-1].stamps, name, messages)
-        each = sum(one.unnecessary for one in found) / sum(one.events for one in found)
-        missed = sum(one.missed for one in found) / sum(one.events for one in found)
+        naive = 4 * all_pairs_s(seen[-1].timestamps, name, messages)
+        each = sum(one.false_pairs for one in found) / sum(one.events for one in found)
+        missed = sum(one.missed_pairs for one in found) / sum(one.events for one in found)
         lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
-    print(table(("rule", "s", "all pairs, s", "unnecessary each", "missed each"), lines))
+    print(table(("rule", "s", "all pairs, s", "false pairs each", "missed pairs each"), lines))
     begin = time.perf_counter()
     (early,) = found_in(events)
     print(
@@ -144,7 +146,7 @@ def threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
     )
 
 
-def declared(messages: int) -> None:
+def make_declared_causes(messages: int) -> None:
     """Count pairs of declared causes: the work a message should not grow with their number."""
     rules = ["linear", "arrival", "timestamp"]
     lines = []
@@ -161,7 +163,7 @@ def declared(messages: int) -> None:
     print(table(("causes", "messages", "causal pairs", "s", "us a message"), lines))
 
 
-def _observers(events: pa.Table) -> Sequence[Observed]:
+def _observers(events: pa.Table) -> Sequence[ObserverMessages]:
     (run,) = runs_of(events)
     return list(observed(run, _NAMES[SENDERS:], BOUNDS, SUBSCRIBED))
 
@@ -204,12 +206,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     small = trace(200)
     for one in _observers(small):  # compile
         for name in RULES:
-            count_pairs(one.stamps, name)
-            all_pairs_s(one.stamps, name, 200)
+            count_pairs(one.timestamps, name)
+            all_pairs_s(one.timestamps, name, 200)
     list(found_in(small))
     events = trace(args.messages)
     local(events, args.messages)
-    declared(2 * args.messages)
+    make_declared_causes(2 * args.messages)
     if args.spark:
         on_spark(events, tuple(RULES))
 

@@ -181,7 +181,7 @@ def judged(rows: list[Record], folder: Path, capsys: pytest.CaptureFixture[str])
     columns = ["--id", "message_id", "--after", "causes"]
     assert main(["audit", str(path), *columns, "--json"]) in (0, 1)
     report = json.loads(capsys.readouterr().out)
-    assert report["missing_parents"] == 0, report
+    assert report["missing_causes"] == 0, report
     assert main(["order", str(path), *columns, "-o", str(out)]) == 0
     ordered = pq.read_table(out).sort_by("position").to_pydict()
     assert sorted(ordered["value"]) == sorted(row.value for row in rows)
@@ -201,7 +201,7 @@ def test_without_the_rows_of_live_messages_a_chain_ends_there(
     path = table(left, tmp_path / "rows.parquet")
     columns = ["--id", "message_id", "--after", "causes"]
     main(["audit", str(path), *columns, "--json"])
-    assert json.loads(capsys.readouterr().out)["missing_parents"] > 0, "it is said, not hidden"
+    assert json.loads(capsys.readouterr().out)["missing_causes"] > 0, "it is said, not hidden"
 
 
 @pytest.mark.slow

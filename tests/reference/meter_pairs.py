@@ -8,12 +8,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.false_causality.kernels.rule_terms import Facts, Plan
+from antecede.tables.false_causality.kernels.rule_terms import MessageColumns, RulePlan
 from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.kernels.jit import njit
 
 
-def count_all_pairs(facts: Facts, plan: Plan, *, by_topic: bool) -> tuple[int, int, int]:
+def count_all_pairs(
+    facts: MessageColumns, plan: RulePlan, *, by_topic: bool
+) -> tuple[int, int, int]:
     """Return pairs ordered, pairs causal, and pairs that are both.
 
     `by_topic`: only pairs with a topic in common count as causal.
@@ -67,7 +69,7 @@ def _all_pairs(
             elif sender[a] == sender[b]:
                 ordered = seq[a] < seq[b]
             else:
-                ordered = _timed(a, b, sender, lt, value, linear, low, high)
+                ordered = _is_ordered_by_term(a, b, sender, lt, value, linear, low, high)
             if by_counts and ordered:
                 ordered = _less(topics[a] & topics[b], counts[a], counts[b])
             if by_vector and ordered:
@@ -79,7 +81,7 @@ def _all_pairs(
 
 
 @njit
-def _timed(
+def _is_ordered_by_term(
     a: int, b: int, sender: Ints, lt: Ints, value: Ints, linear: Ints, low: Ints, high: Ints
 ) -> bool:
     """Tell whether one of the terms holds."""

@@ -126,7 +126,7 @@ def test_the_odd_logs_have_whatever_can_be_wrong() -> None:
     seen = dict[str, int]()
     for seed in range(6):
         for report in local(odd_log(seed), clocked=True).values():
-            details = report["details"] | {"defects": report["clock_defects"]}
+            details = report["details"] | {"defects": report["clock_inconsistencies"]}
             details["absent"] = [h for h in details.get("unlogged_hosts", ()) if not h["logged"]]
             details["implied"] = report["redundant_edges"]
             details["none wrong"] = report["ordered_pairs"]
@@ -134,7 +134,15 @@ def test_the_odd_logs_have_whatever_can_be_wrong() -> None:
                 seen[name] = seen.get(name, 0) + bool(value)
     wanted = ("clock_gaps", "repeated_counters", "mutual_events", "unmerged_events", "defects")
     assert all(seen[name] > 1 for name in wanted), seen
-    rest = ("unlogged_hosts", "absent", "implied", "none wrong", "early", "channels", "quarantine")
+    rest = (
+        "unlogged_hosts",
+        "absent",
+        "implied",
+        "none wrong",
+        "violations",
+        "channels",
+        "quarantine",
+    )
     assert all(seen[name] > 1 for name in rest), seen
 
 

@@ -19,7 +19,7 @@ from tests.spark.test_order_files_on_spark import events
 
 pa: Any = pyarrow
 NAMING = ("separator_hint", "clock_skew")
-"""Details that only the local engine has, and that the other's `left_out` names."""
+"""Details that only the local engine has, and that the other's `skipped_details` names."""
 
 
 def written(folder: Path, columns: dict[str, Any]) -> Path:
@@ -61,13 +61,13 @@ def both(
 
 def same(local: dict[str, Any], spark: dict[str, Any]) -> list[str]:
     """Hold one report to the other; return what is left out."""
-    left_out: list[str] = spark["details"].pop("left_out")
+    skipped: list[str] = spark["details"].pop("skipped_details")
     dropped = {name: local["details"].pop(name, None) for name in NAMING}
-    assert not {name for name, value in dropped.items() if value} - {*left_out}
+    assert not {name for name, value in dropped.items() if value} - {*skipped}
     for name, value in local["details"].items():
         assert spark["details"].get(name) == value, name
     assert spark == local
-    return left_out
+    return skipped
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_patterns_of_csv_with_clocks(
     for engine in ("local", "spark"):
         call = ["audit", *pattern, "--json", "--clock", "clock", "--engine", engine]
         reports.append(json.loads(said(capsys, call)))
-    assert reports[0]["clock_defects"] is not None
+    assert reports[0]["clock_inconsistencies"] is not None
     assert same(reports[0], reports[1]) == []
 
 
@@ -118,7 +118,7 @@ def test_the_text_is_the_local_one_where_nothing_is_left_out(
     path = str(written(tmp_path, columns))
     local = said(capsys, ["audit", path, "--engine", "local"])
     assert said(capsys, ["audit", path, "--engine", "spark"]) == local
-    assert "1 bad row set aside: 1 x no id" in local
+    assert "1 bad row quarantined: 1 x no id" in local
     assert "b before its cause a" in local
 
 

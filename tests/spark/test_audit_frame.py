@@ -82,8 +82,8 @@ def same(found: dict[str, dict[str, Any]], expected: dict[str, dict[str, Any]]) 
         assert {n: row[n] for n in guesses} == {n: details.pop(n, None) for n in guesses}, run
         maps = {n: report[n] if n in report else details.pop(n) for n in MAPS}
         assert {n: row[n] for n in MAPS} == maps, run
-        if report["clock_defects"] is not None:
-            details["clock_defects"] = report["clock_defects"]
+        if report["clock_inconsistencies"] is not None:
+            details["clock_inconsistencies"] = report["clock_inconsistencies"]
         assert json.loads(row["details"] or "{}") == json.loads(json.dumps(details)), run
 
 

@@ -169,7 +169,7 @@ def test_audit_meter_past_and_studies_through_connect(tmp_path: Path) -> None:
     assert said["concurrent"] == ["bc", "cb", "cd", "dc"]
     [audited] = pq.read_table(tmp_path / "audit.parquet").to_pylist()
     report = audit_events(events).to_dict()
-    for name in ("members", "roots", "concurrent_pairs", "missing_parents"):
+    for name in ("members", "roots", "concurrent_pairs", "missing_causes"):
         assert audited[name] == report[name], name
     assert _rows(pq.read_table(tmp_path / "meter.parquet")) == _rows(measure(events))
     found = pq.read_table(tmp_path / "study.parquet")

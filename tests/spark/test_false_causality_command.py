@@ -59,8 +59,8 @@ def test_runs_of_receipts_and_deliveries(
     assert {SEND, RECEIVE, DELIVER} <= {*columns["kind"]}
     found = both(capsys, written(tmp_path, columns))
     assert len(found["counts"]) > 20
-    assert found["early"]
-    assert found["left_out"]
+    assert found["violations"]
+    assert found["excluded_rows"]
 
 
 @pytest.mark.slow
@@ -84,8 +84,8 @@ def test_declared_causes_with_circles_and_gaps(
     columns = declared(draw, 120, "ab")
     columns["run"] = [draw.choice(["r", None, "s"]) for _ in columns["id"]]
     found = both(capsys, written(tmp_path, columns))
-    assert found["absent_causes"]
-    assert "causes go in a circle" in found["left_out"]
+    assert found["missing_causes"]
+    assert "causes form a cycle" in found["excluded_rows"]
 
 
 @pytest.mark.slow

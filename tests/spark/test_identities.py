@@ -76,7 +76,7 @@ def test_audits_count_alike(spark: SparkSession) -> None:
     local = audit_events(table())
     assert row.blank_causes == local.details["blank_causes"] == 6
     assert row.quarantine == local.details["quarantine"] == {"no id": 3}
-    assert row.missing_parents == 1
+    assert row.missing_causes == 1
     assert {r.row.id for r in quarantined(log).collect()} == {"", " \u3000", None}
 
 
@@ -141,7 +141,7 @@ def test_floats_in_the_schema(spark: SparkSession) -> None:
     rows = [(1.0, [], 0), (2.0, [1.0, math.nan], 1), (2.5, [], 2), (3.0, [0.5, 2.0], 3)]
     log = spark.createDataFrame(rows, "id double, parents array<double>, file_order long")
     (row,) = audit(log).collect()
-    assert (row.messages, row.missing_parents, row.blank_causes) == (3, 1, 1)
+    assert (row.messages, row.missing_causes, row.blank_causes) == (3, 1, 1)
     assert row.quarantine == {"no id": 1}
     (counts,) = meter(log, rules=["arrival"]).collect()
     assert counts.events == 3

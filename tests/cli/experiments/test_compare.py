@@ -251,7 +251,7 @@ def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
         for name, value in one["measures"]["peer"].items():
             for cell, part in ((name, "value"), (f"{name}_ci95", "ci95")):
                 assert row[cell] == ("" if value[part] is None else str(value[part]))
-        assert float(row["early_percent"]) > 0
+        assert float(row["violation_percent"]) > 0
     assert "exists already" in refused(*call)
     assert out.read_bytes() == before
 
@@ -314,7 +314,7 @@ def test_intervals_come_from_the_seeds_or_from_batches(told: Told) -> None:
     long = told("linear", "--members", "6", "--seconds", "8")["linear"]
     single = long["measures"]["peer"]
     assert 0 < single["wait_mean_ms"]["ci95"] < half * 10
-    assert single["promise_broken_percent"]["ci95"] is None
+    assert single["promise_violation_percent"]["ci95"] is None
 
 
 # -- what is refused -------------------------------------------------------------------------

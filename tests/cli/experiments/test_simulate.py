@@ -128,11 +128,11 @@ def told(figures: dict[str, float], size: int = 3, **more: Any) -> list[str]:
 
 
 def test_figures_of_any_name_are_told() -> None:
-    pairs = {"ordered": 9.0, "unnecessary": 5.0, "causal": 4.0, "missed": 0.0}
+    pairs = {"ordered": 9.0, "false_pairs": 5.0, "causal": 4.0, "missed_pairs": 0.0}
     figures = {f"meter.TV_LT.{name}": value for name, value in pairs.items()}
     caveats = {"early.by_receipt": "no receipts", "early.by_delivery": "no receipts"}
     lines = told({"sent": 3.0, **figures, "something.new": 1.25}, caveats=caveats)
-    assert "pairs, TV_LT   4 causal by receipt, 9 ordered, 5 unnecessary, 0 missed" in lines
+    assert "pairs, TV_LT   4 causal by receipt, 9 ordered, 5 false, 0 missed" in lines
     assert "something.new  1.25" in lines
     assert "not counted    early.by_receipt, early.by_delivery: no receipts" in lines
 

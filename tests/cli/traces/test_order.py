@@ -249,7 +249,7 @@ def test_a_row_in_conflict_is_counted_once(tmp_path: Path, capsys: Capture) -> N
     assert main(["audit", str(path)]) == 0
     said = capsys.readouterr().out
     assert "2 later rows of an id already seen" in said
-    assert "the first row of an id counts; 1 of them, which differ from it, are set aside" in said
+    assert "the first row of an id counts; 1 of them, which differ from it, are quarantined" in said
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".txt"])

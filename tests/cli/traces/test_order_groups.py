@@ -55,7 +55,7 @@ def test_order_keeps_groups_apart_as_the_function_does(
 
 def test_audit_and_meter_count_within_groups(shops: Path, said: Call) -> None:
     report = json.loads(said("audit", str(shops), "--group", "shop", "--json"))
-    assert (report["messages"], report["edges"], report["missing_parents"]) == (4, 2, 1)
+    assert (report["messages"], report["edges"], report["missing_causes"]) == (4, 2, 1)
     assert report["details"]["quarantine"] == {"no group": 1}
     told = json.loads(said("meter", str(shops), "--group", "shop", "--rules", "arrival", "--json"))
     assert {row["run"]: row["events"] for row in told["counts"]} == {"x": 2, "y": 2}

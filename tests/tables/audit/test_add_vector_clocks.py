@@ -1,4 +1,4 @@
-"""Vector clocks from causes: exactly the causes and the members' own orders, nothing else."""
+"""Computed vector clocks contain exactly the causes and the members' own orders."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_clocks_say_the_causes_and_the_members_orders(
 def test_members_keep_their_own_clock_where_causes_let_them(
     rows: list[tuple[str | None, set[int], int]],
 ) -> None:
-    """Start times that grow from cause to effect: every member's events go by them."""
+    """Start times grow from cause to effect, so they order each member's events."""
     events = [
         Event(id=str(k), member=m, text=str(k), start_time=k, parents=tuple(map(str, ps)))
         for k, (m, ps, _) in enumerate(
@@ -137,7 +137,7 @@ def test_receipts_and_deliveries_are_events_of_their_member() -> None:
 
 @pytest.mark.slow
 def test_a_recorded_run(tmp_path: Path) -> None:
-    """Processes talk; the log has every row, and the pairs that sets of pasts give."""
+    """The log has every row, and the pairs equal those of sets of pasts."""
     path, log_path = tmp_path / "run.parquet", tmp_path / "run.log"
     recording = record(4, 1.5, seed=3)
     write_events(recording.events, path)
@@ -145,7 +145,7 @@ def test_a_recorded_run(tmp_path: Path) -> None:
     assert write_log_file(log.entries, log_path, log.several_runs) == len(recording.events)
     report = audit([log_path])
     assert (report.messages, report.members) == (len(recording.events), 4)
-    assert (report.clock_defects, report.inversions) == ([], {"file_order": 0})
+    assert (report.clock_inconsistencies, report.inversions) == ([], {"file_order": 0})
     past: dict[int, set[int]] = {}
     sent: dict[str, int] = {}
     last: dict[str | None, int] = {}
@@ -206,7 +206,7 @@ def test_message_edges_of_spans_are_the_causes_between_pods(
 def test_clocks_of_concurrent_editing_give_its_true_counts(
     shared_data: Path, tmp_path: Path
 ) -> None:
-    """An agent's changes follow each other in the trace itself: nothing is added."""
+    """The trace itself orders an agent's changes, so nothing is added."""
     name = "crdt/clownschool.json.gz"
     truth = json.loads((shared_data / "GROUND_TRUTH.json").read_text())[name]
     trace = read([shared_data / name])

@@ -1,4 +1,4 @@
-"""The audit of hand-made tables: every key, bad rows set aside, good rows never lost."""
+"""Audits of small tables: every key, quarantined rows, counted rows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.tables.events import moves, table_of
 
 KEYS = [
     *("format", "members", "messages", "duplicates", "edges", "cross_member_edges"),
-    *("immediate_edges", "redundant_edges", "roots", "merges", "max_parents"),
-    *("missing_parents", "self_parents", "ordered_pairs", "concurrent_pairs"),
-    *("inversions", "clock_defects", "details", "causality_source"),
+    *("immediate_edges", "redundant_edges", "roots", "merges", "max_causes"),
+    *("missing_causes", "self_causes", "ordered_pairs", "concurrent_pairs"),
+    *("inversions", "clock_inconsistencies", "details", "causality_source"),
 ]
 
 
@@ -53,13 +53,13 @@ def test_diamond_with_an_implied_edge() -> None:
         "redundant_edges": 1,
         "roots": 1,
         "merges": 1,
-        "max_parents": 4,
-        "missing_parents": 1,
-        "self_parents": 1,
+        "max_causes": 4,
+        "missing_causes": 1,
+        "self_causes": 1,
         "ordered_pairs": 5,
         "concurrent_pairs": 1,
         "inversions": {"arrival": 3, "file_order": 0},
-        "clock_defects": None,
+        "clock_inconsistencies": None,
         "details": {},
         "causality_source": "causes",
     }
@@ -75,11 +75,11 @@ def test_a_cycle_is_named_and_the_rest_is_counted() -> None:
         Event(id="c", parents=("b",)),
         Event(id="child", parents=("root", "c")),
     )
-    assert (found.messages, found.edges, found.missing_parents) == (2, 1, 1)
+    assert (found.messages, found.edges, found.missing_causes) == (2, 1, 1)
     assert found.quarantine["id"].to_pylist() == ["a", "b", "c"]
     assert set(reasons(found)) == {"causes form a cycle: a <- c <- b <- a"}
     assert (found.details["cycles"], found.details["events_on_cycles"]) == (1, 3)
-    assert "3 events that cause each other set aside, in 1 cycle" in found.summary()
+    assert "3 events that cause each other quarantined, in 1 cycle" in found.summary()
 
 
 def test_later_rows_of_an_id() -> None:
@@ -131,16 +131,19 @@ def test_inversions_know_the_whole_range_of_times() -> None:
     assert found.details["max_inversions"]["send_time"] == 2**63 - 1
 
 
-def clocked(member: str, line: int, text: str = "", **clock: int) -> Event:
+def make_clock_event(member: str, line: int, text: str = "", **clock: int) -> Event:
     return clocked_event(f"{member}:{clock.get(member)}", member, clock, text=text, line=line)
 
 
 def test_clock_defects_leave_pairs_uncounted() -> None:
     found = report(
-        clocked("a", 1, a=1), clocked("b", 2, a=1, b=1), clocked("b", 3, b=2), clocked("a", 4, a=2)
+        make_clock_event("a", 1, a=1),
+        make_clock_event("b", 2, a=1, b=1),
+        make_clock_event("b", 3, b=2),
+        make_clock_event("a", 4, a=2),
     )
-    assert found.clock_defects is not None
-    (defect,) = found.clock_defects
+    assert found.clock_inconsistencies is not None
+    (defect,) = found.clock_inconsistencies
     assert (defect["member"], defect["position"], defect["line"]) == ("b", 2, 3)
     assert defect["entries"] == {"a": [1, 0]}
     assert found.ordered_pairs is None
@@ -150,17 +153,19 @@ def test_clock_defects_leave_pairs_uncounted() -> None:
 
 
 def test_a_restart_keeps_its_events_and_a_repeated_file_does_not() -> None:
-    first, second = clocked("a", 1, "up", a=1), clocked("a", 2, a=2)
-    restart = report(first, second, clocked("a", 3, "up again", a=1))
+    first, second = make_clock_event("a", 1, "up", a=1), make_clock_event("a", 2, a=2)
+    restart = report(first, second, make_clock_event("a", 3, "up again", a=1))
     assert (restart.messages, restart.duplicates) == (3, 0)
-    assert restart.clock_defects is not None
-    assert [defect["position"] for defect in restart.clock_defects] == [3]
+    assert restart.clock_inconsistencies is not None
+    assert [defect["position"] for defect in restart.clock_inconsistencies] == [3]
     twice = report(first, second, first)
     assert (twice.messages, twice.duplicates, twice.ordered_pairs) == (2, 1, 1)
 
 
 def test_a_clock_without_its_own_entry_is_set_aside() -> None:
-    found = report(clocked("a", 1, a=1), clocked("b", 2, a=1), Event(id="c", member="c"))
+    found = report(
+        make_clock_event("a", 1, a=1), make_clock_event("b", 2, a=1), Event(id="c", member="c")
+    )
     assert found.messages == 1
     assert reasons(found) == ["the clock has no entry of its own member 'b'", "no clock"]
 
@@ -212,7 +217,7 @@ def test_json_and_quarantine(csv_file: Path, command: Command) -> None:
 def test_summary_names_the_findings_first(csv_file: Path, command: Command) -> None:
     shown = command("audit", csv_file).out
     assert shown.startswith("orders.csv: table, 2 events of 2 members\n\nFindings\n")
-    assert "1 (100.0%) of 1 edges have the effect before its cause as the file lists them" in shown
+    assert "1 (100.0%) of 1 edges have the effect before its cause in file order" in shown
     assert shown.index("Findings") < shown.index("Counts")
 
 
@@ -263,7 +268,7 @@ def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
         ),
         (
             [Event(id="a"), Event(id="b", parents=("a",))],
-            "none: no effect comes before its cause as the file lists them; no times to check",
+            "none: no effect comes before its cause in file order; no times to check",
         ),
         ([Event(id="a", send_time=1)], "no data on causality"),
     ],
@@ -284,18 +289,18 @@ def test_times_of_a_vector_clock_log_are_held_against_its_causes(tmp_path: Path)
     log.write_text(log.read_text().replace("<date>", "<moment>"))
     found = audit([log])
     assert found.inversions == {"file_order": 0}
-    assert "as the file lists them; no times to check" in found.summary()
-    assert "Groups of the expression kept as further columns: moment" in found.summary()
+    assert "in file order; no times to check" in found.summary()
+    assert "Groups of the expression kept as extra columns: moment" in found.summary()
 
 
 def test_missing_ids_are_listed_and_told_from_references(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,bad\nbad,x,too many\n")
     report = audit([path], missing=2)
-    assert (report.missing_parents, report.details["missing_ids"]) == (4, 3)
+    assert (report.missing_causes, report.details["missing_ids"]) == (4, 3)
     assert report.details["missing"] == [
-        {"id": "gone", "run": None, "references": 2, "first": "a", "set_aside": False},
-        {"id": "lost", "run": None, "references": 1, "first": "c", "set_aside": False},
+        {"id": "gone", "run": None, "references": 2, "first": "a", "quarantined": False},
+        {"id": "lost", "run": None, "references": 1, "first": "c", "quarantined": False},
     ]
     assert "4 references to 3 ids not in the trace" in report.summary()
     assert re.search(r"gone +2 +a\n", command("audit", path, "--missing").out)
@@ -319,9 +324,9 @@ def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(
     ]
     assert found.ordered_pairs == 3  # a:1 before b:1 before b:2
     text = found.summary()
-    assert "3 clock entries beyond the last event that the log has of a host" in text
-    assert f"{log}, line 3: 9 of host 'a', its last one in the log is 1" in text
-    assert f"{log}, line 5: 3 of host 'ghost', none in the log" in text
+    assert "3 clock entries beyond the last logged event of a host" in text
+    assert f"{log}, line 3: 9 of host 'a', last logged 1" in text
+    assert f"{log}, line 5: 3 of host 'ghost', none logged" in text
     said = "this trace has vector clocks, so no ids are listed"
     assert said in command("audit", log, "--missing").err
     assert command("audit", log).err == ""
@@ -332,11 +337,11 @@ def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(
 
 
 def test_events_of_a_host_in_another_execution_are_not_those_of_this_one() -> None:
-    one = clocked("a", 1, a=9)._replace(run="one")
-    two = clocked("b", 2, b=1, a=2)._replace(run="two")
+    one = make_clock_event("a", 1, a=9)._replace(run="one")
+    two = make_clock_event("b", 2, b=1, a=2)._replace(run="two")
     (place,) = report(one, two).details["unlogged_hosts"]
     assert (place["host"], place["count"], place["logged"], place["run"]) == ("a", 2, 0, "two")
-    assert "2 of host 'a' of two, none in the log" in report(one, two).summary()
+    assert "2 of host 'a' of two, none logged" in report(one, two).summary()
 
 
 @pytest.mark.parametrize("separator", [";", ",", "|", " "])
@@ -373,4 +378,4 @@ def test_shares_of_inversions_are_of_the_edges_that_both_ends_tell() -> None:
     assert found.inversions["arrival"] == 1
     assert found.details["compared_edges"]["arrival"] == 2
     said = " ".join(found.summary().split())
-    assert "1 (50.0%) of 2 edges whose ends both tell have the effect before its cause" in said
+    assert "1 (50.0%) of 2 edges with both ends known have the effect before its cause" in said

@@ -1,4 +1,4 @@
-"""Channel models in audits: exact against the oracle, shown to people, added up over runs."""
+"""Channel models in audits: compared with the oracle, printed, and merged over runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from antecede.core.oracle import channels
 from antecede.core.oracle.channels import Model
 from antecede.tables.audit import audit_events
-from antecede.tables.audit.channels import channel_models, lines, merge_channels
+from antecede.tables.audit.channels import channel_models, describe_channels, merge_channels
 from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
@@ -74,7 +74,7 @@ TRIANGLE = moves("P!a Q?a Q.a Q!b<a R?b R?a R.a R.b")
 
 def test_fifo_channels_and_what_a_causal_protocol_made_of_them() -> None:
     report = audit_events(table_of(TRIANGLE))
-    assert lines(report.details["channels"]) == [
+    assert describe_channels(report.details["channels"]) == [
         "arrivals: FIFO, not causal (first a after b at R), 1 (33.3%) of 3 copies too late",
         "deliveries: causal, all 3 copies",
     ]
@@ -103,16 +103,16 @@ def test_what_arrived_and_was_not_delivered_was_overtaken_for_ever() -> None:
     held = moves("P!a Q?a Q.a Q!b<a R?b R?a R.b")
     found = channel_models(table_of(held))["deliveries"]
     assert (found["model"], found["copies"], found["undelivered"]) == ("FIFO", 2, 1)
-    assert lines({"deliveries": found}) == [
+    assert describe_channels({"deliveries": found}) == [
         "deliveries: FIFO, not causal (first b without a at R), 1 (33.3%) of 3 copies too late"
     ]
 
 
 def test_receipts_before_their_sends_in_a_circle() -> None:
-    """Neither send can come first, so that nothing happened before anything."""
+    """Neither send can come first, so happened-before is undefined."""
     found = channel_models(table_of(moves("P?b P!a Q?a Q!b")))["arrivals"]
     assert (found["model"], found["overtaken_causally"]) == ("circular", None)
-    assert "circle" in lines({"arrivals": found})[0]
+    assert "circle" in describe_channels({"arrivals": found})[0]
 
 
 @given(executions(), executions())

@@ -1,4 +1,4 @@
-"""Pairs that are estimated: asked for, under names of their own, with the interval; never else."""
+"""Estimated pairs: only on demand, under their own names, with an interval."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.tables.events import clocked, table_of
 KEYS = (*ESTIMATED, CONFIDENCE_NAME)
 
 
-def tangled(n: int, seed: int = 0) -> list[Event]:
-    """Return events that each name up to three before them, in odd names and out of order."""
+def make_events(n: int, seed: int = 0) -> list[Event]:
+    """Return events with up to three causes each, with odd ids and out of order."""
     rng = random.Random(seed)
     names = [rng.choice(("é", "", "x" * 40)) + f"m{k}" for k in range(n)]
     rows = [
@@ -46,7 +46,7 @@ def true_pairs(events: list[Event]) -> int:
 
 
 def test_an_estimate_stands_under_names_of_its_own() -> None:
-    events = tangled(400)
+    events = make_events(400)
     found = audit_events(table_of(events), choice=chosen("estimate", 0, 256)).to_dict()
     assert [found[name] for name in PAIR_KEYS] == [None] * 4
     true, every = true_pairs(events), 400 * 399 // 2
@@ -59,7 +59,7 @@ def test_an_estimate_stands_under_names_of_its_own() -> None:
 
 
 def test_exact_where_that_takes_no_more_steps_than_said() -> None:
-    events = tangled(400)
+    events = make_events(400)
     plain = audit_events(table_of(events)).to_dict()
     assert plain["ordered_pairs"] == true_pairs(events)
     steps = plain["edges"] * (400 // 64 + 1)
@@ -72,7 +72,7 @@ def test_exact_where_that_takes_no_more_steps_than_said() -> None:
 
 
 def test_none_and_clocks_that_are_never_estimated() -> None:
-    none = audit_events(table_of(tangled(50)), choice=PairChoice(False, 0, 64)).to_dict()
+    none = audit_events(table_of(make_events(50)), choice=PairChoice(False, 0, 64)).to_dict()
     assert [none[name] for name in PAIR_KEYS] == [None] * 4
     assert not set(KEYS) & set(none["details"])
     log = [clocked("a1", "a", {"a": 1}), clocked("b1", "b", {"a": 1, "b": 1})]
@@ -101,7 +101,7 @@ def test_wrong_choices_are_named() -> None:
 
 def test_the_command_says_estimated(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "t.jsonl"
-    lines = [json.dumps({"id": e.id, "parents": list(e.parents)}) for e in tangled(300)]
+    lines = [json.dumps({"id": e.id, "parents": list(e.parents)}) for e in make_events(300)]
     path.write_text("\n".join(lines), encoding="utf-8")
     options = ("--pairs", "estimate", "--pair-steps", "10", "--pair-ranks", "64")
     text = command("audit", path, *options).out

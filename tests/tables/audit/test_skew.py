@@ -1,4 +1,4 @@
-"""What spans say of clocks: bounds of each pair, shifts that explain all, or a contradiction."""
+"""Clock skew of spans: bounds of pairs, shifts that explain all, contradictions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.tables.audit import audit, audit_events, difference_constraints
-from antecede.tables.audit.clock_diagnosis import blame, conflict
+from antecede.tables.audit.clock_diagnosis import diagnose_clocks, find_conflict
 from antecede.tables.audit.difference_constraints import Arc, solve
 from antecede.tables.audit.report import AuditReport
-from antecede.tables.audit.skew_text import offset
+from antecede.tables.audit.skew_text import format_offset
 from antecede.tables.trace.arrow import SCHEMA, to_batch
 from antecede.tables.trace.schema import Event
 
@@ -60,7 +60,7 @@ def arcs_of(processes: int, least: int, most: int, size: int) -> st.SearchStrate
     return st.lists(arc.filter(lambda arc: arc.before != arc.after), max_size=size)
 
 
-def kept(shifts: dict[int, int] | Sequence[int], arcs: list[Arc]) -> bool:
+def satisfies_bounds(shifts: dict[int, int] | Sequence[int], arcs: list[Arc]) -> bool:
     of = shifts if isinstance(shifts, dict) else dict(enumerate(shifts))
     return all(of.get(arc.after, 0) <= of.get(arc.before, 0) + arc.weight for arc in arcs)
 
@@ -69,7 +69,7 @@ def kept(shifts: dict[int, int] | Sequence[int], arcs: list[Arc]) -> bool:
 @given(arcs_of(PROCESSES, -LARGEST, LARGEST, 6))
 def test_shifts_are_the_least_of_all_that_keep_the_bounds(arcs: list[Arc]) -> None:
     found = solve(PROCESSES, arcs)
-    possible = [shifts for shifts in ALL if kept(shifts, arcs)]
+    possible = [shifts for shifts in ALL if satisfies_bounds(shifts, arcs)]
     if found.shifts is None:
         assert not possible
         assert found.least_largest is None
@@ -78,7 +78,7 @@ def test_shifts_are_the_least_of_all_that_keep_the_bounds(arcs: list[Arc]) -> No
         assert sum(arc.weight for arc in cycle) < 0
         assert set(cycle) <= set(arcs)
         return
-    assert kept(found.shifts, arcs)
+    assert satisfies_bounds(found.shifts, arcs)
     assert sum(map(abs, found.shifts)) == min(sum(map(abs, shifts)) for shifts in possible)
     assert found.least_largest == min(max(map(abs, shifts)) for shifts in possible)
     assert found.contradiction == []
@@ -92,8 +92,8 @@ def test_shifts_that_are_not_the_least_keep_the_bounds_too(arcs: list[Arc]) -> N
         patch.setattr(difference_constraints, "MAX_STEPS", -1000)
         found = solve(PROCESSES, arcs)
     assert found.shifts is not None
-    assert kept(found.shifts, arcs)
-    assert not found.least
+    assert satisfies_bounds(found.shifts, arcs)
+    assert not found.has_least_sum
     assert found.least_largest == solve(PROCESSES, arcs).least_largest
 
 
@@ -120,7 +120,7 @@ def test_the_known_skew_of_a_zipkin_trace(shared_data: Path) -> None:
     assert skew["shifts_ns"] == {"serviceb@192.0.0.0": 65_441_000}
     assert (
         "shifting serviceb@192.0.0.0 by +65.441 ms (+65.441 ms to +66.403 ms) explains all of it; "
-        "another choice of as few would, too"
+        "so does another choice of the same size"
     ) in report.summary()
 
 
@@ -139,7 +139,7 @@ def test_one_pod_explains_all_inversions_of_a_trace(name: str, shared_data: Path
 
 
 def test_only_a_call_bounds_from_above() -> None:
-    """A parent that hands work over does not wait for it."""
+    """A parent that delegates work does not wait for it."""
     for above, below, upper in (
         ("client", "server", 60),
         ("producer", "consumer", None),
@@ -273,7 +273,7 @@ def test_times_at_the_ends_of_their_range() -> None:
     ],
 )
 def test_offsets_in_words(time_ns: int | None, shown: str) -> None:
-    assert offset(time_ns) == shown
+    assert format_offset(time_ns) == shown
 
 
 @given(arcs_of(5, -6, 20, 14))
@@ -281,15 +281,15 @@ def test_the_fewest_hosts_are_blamed(arcs: list[Arc]) -> None:
     known = solve(5, arcs).shifts
     if known is None:
         return
-    found = blame(5, arcs, known)
-    assert found.fewest
-    assert kept(found.shifts, arcs)
+    found = diagnose_clocks(5, arcs, known)
+    assert found.is_minimal
+    assert satisfies_bounds(found.shifts, arcs)
     by_size = [
-        [c for c in itertools.combinations(range(5), n) if not conflict(arcs, frozenset(c))]
+        [c for c in itertools.combinations(range(5), n) if not find_conflict(arcs, frozenset(c))]
         for n in range(6)
     ]
     least = next(sets for sets in by_size if sets)
-    assert (len(least[0]), len(least) - 1) == (len(found.shifts), found.others)
+    assert (len(least[0]), len(least) - 1) == (len(found.shifts), found.other_choices)
     for host, (low, high) in found.ranges.items():
         shift = found.shifts[host]
         assert low is None or low <= shift
@@ -303,10 +303,10 @@ def test_a_conflict_is_told_where_no_shifts_of_the_chosen_hosts_would_do(
     if solve(3, arcs).shifts is None:
         return
     possible = any(
-        kept(dict(zip(chosen, shifts, strict=True)), arcs)
+        satisfies_bounds(dict(zip(chosen, shifts, strict=True)), arcs)
         for shifts in itertools.product(range(-9, 10), repeat=len(chosen))
     )
-    between = conflict(arcs, frozenset(chosen))
+    between = find_conflict(arcs, frozenset(chosen))
     assert (between is None) == possible
     assert between is None or not between & chosen
 
@@ -326,7 +326,7 @@ def test_two_of_six_hosts_are_named_with_amounts_bounds_and_the_worst_event(tmp_
     assert [one["host"] for one in skew["hosts"]] == ["h4", "h1"]
     for one in skew["hosts"]:
         assert one["from_ns"] <= -off[one["host"]] * 10**6 <= one["to_ns"]
-    assert (skew["fewest"], skew["other_choices"]) == (True, 0)
+    assert (skew["minimal"], skew["other_choices"]) == (True, 0)
     worst = skew["worst"]
     assert {worst["of"], worst["against"]} == {"h1", "h4"}
     text = report.summary()

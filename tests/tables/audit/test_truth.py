@@ -1,4 +1,4 @@
-"""Every figure of GROUND_TRUTH.json for vector-clock logs, mail, commits and spans comes out."""
+"""Every figure of GROUND_TRUTH.json for clock logs, mail, commits and spans is reproduced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from antecede.tables.audit import audit
 from antecede.tables.kernels.graph import build_graph
-from antecede.tables.kernels.pairs import pair_counts
+from antecede.tables.kernels.pairs import count_pairs
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
 from tests.tables.causality.test_truth import LOGS
@@ -55,7 +55,7 @@ def test_keys_of_a_list(shared_data: Path, truth: dict[str, Any]) -> None:
     assert report.messages == true["distinct_ids"]
     assert report.members == true["senders"]
     assert report.edges == report.immediate_edges == true["reply_edges"]
-    assert report.missing_parents == true["missing_parent"]
+    assert report.missing_causes == true["missing_parent"]
     assert report.inversions["arrival"] == true["reply_before_parent_by_arrival_time"]
     assert report.inversions["ingest"] == true["reply_before_parent_by_ingest_seq"]
     assert report.inversions["send_time"] == true["reply_dated_before_parent"]
@@ -63,7 +63,7 @@ def test_keys_of_a_list(shared_data: Path, truth: dict[str, Any]) -> None:
     assert report.ordered_pairs is not None
     assert report.concurrent_pairs is not None
     assert report.ordered_pairs + report.concurrent_pairs == n * (n - 1) // 2
-    assert report.clock_defects is None
+    assert report.clock_inconsistencies is None
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -76,9 +76,9 @@ def test_keys_of_a_log(name: str, shared_data: Path, truth: dict[str, Any]) -> N
     times = {"send_time": 0} if name.startswith("tsviz") else {}
     listed = {"file_order": true["message_receive_listed_before_send"]}
     assert report.inversions == times | listed
-    assert report.clock_defects == []
+    assert report.clock_inconsistencies == []
     assert report.roots is None
-    assert report.missing_parents is None
+    assert report.missing_causes is None
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -112,14 +112,14 @@ def test_dialects_found_by_looking(
     report = audit([shared_data / f"shiviz/{name}.log"])
     assert (report.messages, report.members) == (events, hosts)
     assert report.details["executions"] == runs
-    assert report.clock_defects == []
+    assert report.clock_inconsistencies == []
     text = read([shared_data / f"shiviz/{name}.log"]).events["text"].to_pylist()
     assert not any(str(line).startswith(("[2013", "24.22")) for line in text)
 
 
 @pytest.mark.slow
 def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:
-    """The mailbox adds the nearest known ancestor where the answered mail is absent."""
+    """The mailbox adds the nearest known ancestor if the parent mail is missing."""
     archive = audit([shared_data / "lore/speakup.jsonl.gz"])
     mbox = audit([shared_data / "lore/speakup.mbox.gz"])
     assert mbox.format == "mail"
@@ -148,12 +148,12 @@ def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:
 
 
 def test_concurrent_editing_by_the_kernels_alone(shared_data: Path, truth: dict[str, Any]) -> None:
-    """The same counts without the reader: what it reads is what the file says."""
+    """The counts without the reader are the same."""
     with gzip.open(shared_data / "crdt/clownschool.json.gz") as file:
         changes = json.load(file)["txns"]
     pairs = [(child, parent) for child, c in enumerate(changes) for parent in c["parents"]]
     child, parent = np.array(pairs, dtype=np.int64).T
-    counted = pair_counts(build_graph(len(changes), child, parent))
+    counted = count_pairs(build_graph(len(changes), child, parent))
     true = truth["crdt/clownschool.json.gz"]
     assert counted.concurrent == true["concurrent_pairs"]
     assert len(pairs) - counted.redundant.sum() == true["immediate_edges"]

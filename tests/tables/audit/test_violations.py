@@ -1,4 +1,4 @@
-"""Deliveries before a cause in audits: the meter's count, and a word where there is none."""
+"""Causal violations in audits: equal to the false-causality summary, or a reason."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 
 from antecede.tables.audit import audit_events
-from antecede.tables.audit.violations import NOTHING_SENT, findings, merge_violations
-from antecede.tables.false_causality.row_order import merged as merged_steps
-from antecede.tables.false_causality.row_order import steps_back
-from antecede.tables.false_causality.violation_counts import Tally, early_deliveries
+from antecede.tables.audit.violations import NO_SENDS, list_findings, merge_violations
+from antecede.tables.false_causality.row_order import (
+    find_out_of_order_rows,
+    merge_out_of_order_rows,
+)
+from antecede.tables.false_causality.violation_counts import Tally, count_violations
 from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import SEND, Event
 from tests.core.oracle.executions import executions
@@ -44,31 +46,36 @@ def test_audit_and_meter_count_the_same_early_deliveries_of_a_simulated_trace(
     scenario = file.with_name("slow.toml")
     scenario.write_text(SLOW)
     assert command("simulate", scenario, "--trace", file).code == 0
-    found = command("audit", file, "--json").json["details"]["early"]
+    found = command("audit", file, "--json").json["details"]["violations"]
     meter = command("meter", file, "--json").json
-    assert (found["by"], found["of"]) == (meter["early_by"], meter["early_of"])
-    assert found["count"] == meter["deliveries"]
-    assert found["by"]["delivery"] > found["count"] // 4
+    assert (found["counts"], found["checked"]) == (
+        meter["violation_counts"],
+        meter["violations_checked"],
+    )
+    assert found["deliveries"] == meter["deliveries"]
+    assert found["counts"]["delivery"] > found["deliveries"] // 4
     assert found["first"] in [
-        row | {"relation": name} for name, rows in meter["early_rows"].items() for row in rows
+        row | {"relation": name}
+        for name, rows in meter["violations_by_relation"].items()
+        for row in rows
     ]
     words = command("audit", file).words
     assert "none: no effect" not in words
-    assert f"of {found['count']} deliveries (by delivery, " in words
+    assert f"of {found['deliveries']} deliveries (by delivery, " in words
     assert "Effects sent before their cause" in words
 
 
 @given(executions())
 def test_the_count_is_the_meters(rows: list[Event]) -> None:
     events = table_of(rows)
-    early = early_deliveries(events)
-    found = audit_events(events).details.get("early")
+    early = count_violations(events)
+    found = audit_events(events).details.get("violations")
     if found is None:
-        assert not early.deliveries
+        assert not early.checked
     else:
-        assert found["count"] == early.deliveries
-        assert found["by"] == (early.by if early.deliveries else {})
-        assert (found["not_counted"] is None) == bool(early.deliveries)
+        assert found["deliveries"] == early.checked
+        assert found["counts"] == (early.counts if early.checked else {})
+        assert (found["not_counted"] is None) == bool(early.checked)
 
 
 CAUSE_LATE = moves("P!a Q.a Q!b<a R.b R.a")
@@ -86,33 +93,33 @@ UNCOMPARED = "deliveries not compared with causes: "
         (
             CAUSE_LATE[:4],
             "and none of 2 deliveries came before a cause, by delivery and by declared causes, "
-            "the rows of each member as listed (1 message did not come to every member, and a "
-            "cause that was lost on its way is not missed: ",
+            "in the file order of each member's rows (1 message not received by every member, and "
+            "a cause that was lost on its way is not counted as missing: ",
         ),
         (
             moves("P!a Q.a Q!b<a R.a R.b"),
-            "none: no effect is sent before its cause as the file lists them; no times to check, "
+            "none: no effect is sent before its cause in file order; no times to check, "
             "and none of 3 deliveries came before a cause, by delivery and by declared causes, "
-            "the rows of each member as listed",
+            "in the file order of each member's rows",
         ),
         (  # member after member, as traces of live peers are read
             moves("Q.a Q!b<a R.a R.b P!a"),
             "none: none of 3 deliveries came before a cause, by delivery and by declared causes, "
-            "the rows of each member as listed; 1 (100.0%) of the effects stand before their cause "
-            "as the file lists them, where members' rows stand apart",
+            "in the file order of each member's rows; 1 (100.0%) of the effects precede their "
+            "cause in file order, with each member's rows together",
         ),
         (
             moves("P!a Q.a Q!b<a R.b R?a"),
             "1 (50.0%) of 2 deliveries (by delivery, 1 by receipt, 1 by declared causes) came "
-            "before a cause; the first: b at R, whose cause a never came",
+            "before a cause; the first: b at R, whose cause a is missing",
         ),
         (
             moves("P!a Q?a Q!b<a R?b R?a"),
             "1 (33.3%) of 3 receipts (by receipt, 1 by declared causes) came before a cause; the "
             "first: b at R",
         ),
-        (moves("Q.a R.b R.a"), f"3 {UNCOMPARED}{NOTHING_SENT}"),
-        (moves("P.b P!a Q.a Q!b"), f"2 {UNCOMPARED}receipts come before their sends in a circle"),
+        (moves("Q.a R.b R.a"), f"3 {UNCOMPARED}{NO_SENDS}"),
+        (moves("P.b P!a Q.a Q!b"), f"2 {UNCOMPARED}receipts precede their sends in a cycle"),
     ],
 )
 def test_what_is_said_of_deliveries(
@@ -133,9 +140,9 @@ def test_parts_add_up_to_the_whole() -> None:
         audit_events(whole.filter(pa.array([name == str(k) for name in of_run]))).details
         for k in range(3)
     ]
-    assert "early" not in parts[2]
-    merged = merge_violations(part["early"] for part in parts[:2])
-    assert merged == audit_events(whole).details["early"]
+    assert "violations" not in parts[2]
+    merged = merge_violations(part["violations"] for part in parts[:2])
+    assert merged == audit_events(whole).details["violations"]
     assert merge_violations([]) is None
 
 
@@ -145,14 +152,14 @@ EARLY_BY_RECEIPT = moves("P!a Q?a Q!b R?b R.b R?a R.a", run="r")
 
 @pytest.mark.parametrize("rows", [RECEIPTS_ALONE + EARLY_BY_RECEIPT, EARLY_BY_RECEIPT])
 def test_no_sum_is_over_two_ways_of_telling_causes(rows: list[Event]) -> None:
-    """Defect F2: a run of receipts in front hid that b was early by receipt in the other run."""
-    found = early_deliveries(table_of(rows))
+    """Defect F2: a run of receipts hid a violation by receipt in the other run."""
+    found = count_violations(table_of(rows))
     receipts = len(rows) > len(EARLY_BY_RECEIPT)
     assert found.tallies == {
         "delivery": Tally(0, deliveries=2, receipts=0, runs=1),
         "receipt": Tally(1, deliveries=2, receipts=receipts, runs=1 + receipts),
     }
-    by_receipt = early_deliveries(table_of(rows), "receipt")
+    by_receipt = count_violations(table_of(rows), "receipt")
     assert found.tallies["receipt"] == by_receipt.tallies["receipt"]
 
 
@@ -166,7 +173,7 @@ CIRCLE = moves("P!a<b P!b<a Q.a")
             [*RECEIPTS_ALONE, *EARLY_BY_RECEIPT],
             ["1 (33.3%) of 2 deliveries and 1 receipt (by receipt, 0 of 2 deliveries by del"],
             [
-                "early 0 of 2 deliveries came before a cause, by delivery in 1 of 2 runs",
+                "violations 0 of 2 deliveries came before a cause, by delivery in 1 of 2 runs",
                 "1 (33.3%) of 2 deliveries and 1 receipt came before a cause, by receipt",
                 "b at R of r: its cause a came later",
             ],
@@ -183,12 +190,12 @@ CIRCLE = moves("P!a<b P!b<a Q.a")
         (
             CIRCLE,
             ["not compared with causes: by declared causes: "],
-            ["came before a cause by declared causes is not counted: "],
+            ["violations by declared causes are not counted: "],
         ),
         (
             [*EARLY_BY_RECEIPT, *moves("R.x", run="s")],
-            [f"1 delivery not compared with causes: {NOTHING_SENT}"],
-            ["uncompared 1 delivery: in 1 run no row tells of a sending"],
+            [f"1 delivery not compared with causes: {NO_SENDS}"],
+            ["unchecked 1 delivery: no row of kind send in 1 run"],
         ),
     ],
 )
@@ -202,63 +209,68 @@ def test_audit_and_meter_say_what_each_figure_is_of(
 
 
 def test_ways_that_cannot_be_followed() -> None:
-    found = early_deliveries(table_of(CIRCLE))
-    assert found.by == {"delivery": 0}
+    found = count_violations(table_of(CIRCLE))
+    assert found.counts == {"delivery": 0}
     assert set(found.not_counted) == {"reply"}
-    found = early_deliveries(table_of(EARLY_BY_RECEIPT), "reply")
+    found = count_violations(table_of(EARLY_BY_RECEIPT), "reply")
     assert found.not_counted == {"reply": "no message declares a cause"}
     assert "reply" not in found.tallies
 
 
 def test_an_event_that_names_itself_keeps_its_other_causes() -> None:
     rows = moves("P!a Q!b<a,b R.b R.a")
-    assert early_deliveries(table_of(rows)).by == {"delivery": 0, "reply": 1}
+    assert count_violations(table_of(rows)).counts == {"delivery": 0, "reply": 1}
 
 
-def timed(rows: Sequence[Event]) -> list[Event]:
+def add_arrivals(rows: Sequence[Event]) -> list[Event]:
     return [row._replace(arrival=10**9 * (k + 1)) for k, row in enumerate(rows)]
 
 
 def test_rows_that_contradict_their_own_times_are_said(tmp_path: Path, command: Command) -> None:
-    """Defect A2: the same rows listed backward have no early delivery, and nothing said why."""
+    """Defect A2: the reversed rows have no violation, and no finding said why."""
     path = tmp_path / "backward.csv"
     lines = [f"{row.kind},{row.id},{row.member},{k}" for k, row in enumerate(CAUSE_LATE, start=1)]
     path.write_text("\n".join(["kind,id,member,arrival", *reversed(lines)]))
     words = command("audit", path).words
-    assert "2 rows with an earlier arrival than the row of the same member listed b" in words
+    assert "2 rows with an earlier arrival than the previous row of the same mem" in words
     assert f"the first is {path}, line 3, b at R" in words
-    assert "a member's rows go as listed, never by their times" in words
-    assert command("meter", path, "--json").json["listed_back"]["arrival"]["rows"] == 2
-    assert "listed 2 rows with" in command("meter", path).words
+    assert "a member's rows are taken in file order, never by their times" in words
+    assert command("meter", path, "--json").json["out_of_order_rows"]["arrival"]["rows"] == 2
+    assert "row order 2 rows with" in command("meter", path).words
 
 
 def test_rows_in_the_order_of_their_times_contradict_nothing() -> None:
-    rows = timed(CAUSE_LATE)
-    assert steps_back(table_of(rows)) == {}
+    rows = add_arrivals(CAUSE_LATE)
+    assert find_out_of_order_rows(table_of(rows)) == {}
     apart = [*rows, rows[0]._replace(run="other"), rows[1]._replace(member="S")]
-    assert steps_back(table_of(apart)) == {}
+    assert find_out_of_order_rows(table_of(apart)) == {}
     again = [*rows, rows[2]._replace(arrival=None), rows[2]]  # Q's third row, and later its second
-    assert steps_back(table_of([*again, rows[1]]))["arrival"]["rows"] == 1
-    assert steps_back(table_of([row._replace(kind="event") for row in reversed(rows)])) == {}
+    assert find_out_of_order_rows(table_of([*again, rows[1]]))["arrival"]["rows"] == 1
+    assert (
+        find_out_of_order_rows(table_of([row._replace(kind="event") for row in reversed(rows)]))
+        == {}
+    )
 
 
 def test_rows_that_step_back_add_up_over_runs() -> None:
-    back = timed(CAUSE_LATE)[::-1]
+    back = add_arrivals(CAUSE_LATE)[::-1]
     whole = table_of([row._replace(run=run) for run in "xy" for row in back])
-    assert steps_back(whole)["arrival"]["rows"] == 4
+    assert find_out_of_order_rows(whole)["arrival"]["rows"] == 4
     parts = [whole.slice(0, 5), whole.slice(5)]
-    assert merged_steps(map(steps_back, parts)) == steps_back(whole)
+    assert merge_out_of_order_rows(map(find_out_of_order_rows, parts)) == find_out_of_order_rows(
+        whole
+    )
 
 
 def test_an_order_by_replies_is_not_blamed_for_what_it_does_not_promise() -> None:
     """b delivers the second message of a before the first, which does not answer it."""
-    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.2 b.1 b.4"))).details["early"]
-    assert told["by"] == {"delivery": 1, "reply": 0}
-    [what] = [what for what, _ in findings(told)]
+    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.2 b.1 b.4"))).details["violations"]
+    assert told["counts"] == {"delivery": 1, "reply": 0}
+    [what] = [what for what, _ in list_findings(told)]
     assert "came before a cause" in what
     assert "all of 4 deliveries came after every cause that they declare" in what
     assert 'order "reply"' in what
-    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.4 b.2 b.1"))).details["early"]
-    assert told["by"]["reply"] == 1
-    [what] = [what for what, _ in findings(told)]
+    told = audit_events(table_of(moves("a!1 a!2 c.1 c!4<1 b.4 b.2 b.1"))).details["violations"]
+    assert told["counts"]["reply"] == 1
+    [what] = [what for what, _ in list_findings(told)]
     assert "declare" not in what.replace("by declared causes", "")

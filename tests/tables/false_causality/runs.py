@@ -1,7 +1,7 @@
-"""Small random runs of a publish/subscribe group, and the readable predicates asked pair by pair.
+"""Small random runs of a publish/subscribe group, with naive pair counts by readable predicates.
 
-Nothing here shares code with the meter: clocks are those of the papers, kept member by member as
-the rows are made; happened-before is the oracle's.
+They share no code with `antecede.tables.false_causality`: clocks are those of the papers, and
+happened-before is the oracle's.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ GROUPS = {"alike": ALIKE, "good clocks": GOOD, "coarse clocks": COARSE, "unlike"
 
 
 class Sent(NamedTuple):
-    """What one message carried, by the clocks of the papers."""
+    """Clocks that one message carried, as in the papers."""
 
     sender: int
     seq: int
@@ -175,8 +175,8 @@ def random_run(
 class Naive(NamedTuple):
     ordered: int
     causal: int
-    unnecessary: int
-    missed: int
+    false_pairs: int
+    missed_pairs: int
     events: int
 
 

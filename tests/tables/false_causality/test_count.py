@@ -1,5 +1,5 @@
-"""The meter against the readable predicates of Tsuneizumi et al. and Nakayama 2017, and against all
-pairs one by one.
+"""Pair counts against the readable predicates of Tsuneizumi et al. and Nakayama 2017, and against
+all pairs one by one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import InputError, LocalError
-from antecede.tables.false_causality.count import Counts, count_pairs, facts_of, plan_of
-from antecede.tables.false_causality.kernels.counts import count_causal, count_ordered, lanes_of
+from antecede.tables.false_causality.count import (
+    RuleCounts,
+    count_pairs,
+    make_message_columns,
+    make_plan,
+)
+from antecede.tables.false_causality.kernels.counts import (
+    count_causal,
+    count_ordered,
+    group_by_sender,
+)
 from antecede.tables.false_causality.measure import measure, observed
 from antecede.tables.false_causality.rules import RULES, TOPIC_CAUSAL
 from antecede.tables.false_causality.timestamps import Stamps, limits_of
@@ -37,20 +46,20 @@ from tests.tables.false_causality.runs import (
 SOUND = [name for name, rule in RULES.items() if ":" not in name and not rule.total]
 
 
-def named(bounds: Bounds[int]) -> Bounds[str]:
+def name_members(bounds: Bounds[int]) -> Bounds[str]:
     return bounds.numbered(dict(enumerate(NAMES)))
 
 
-def counted(run: Run, relation: str = "receipt") -> dict[tuple[str, str], Counts]:
+def count_rows(run: Run, relation: str = "receipt") -> dict[tuple[str, str], RuleCounts]:
     found = measure(
         table_of(run.rows),
-        bounds=named(run.bounds),
+        bounds=name_members(run.bounds),
         subscriptions=Subscriptions(run.subscribed),
         relation=relation,
     )
     return {
-        (row["observer"], row["rule"]): Counts(
-            row["ordered"], row["causal"], row["unnecessary"], row["missed"], row["events"]
+        (row["observer"], row["rule"]): RuleCounts(
+            row["ordered"], row["causal"], row["false_pairs"], row["missed_pairs"], row["events"]
         )
         for row in found.to_pylist()
     }
@@ -69,7 +78,7 @@ PREDICATES = [
 def test_every_rule_counts_what_its_predicate_says(group: str, rule: str) -> None:
     for seed in range(8):
         run = random_run(seed, GROUPS[group], back=seed % 2 == 1)
-        found = counted(run)
+        found = count_rows(run)
         for observer in NAMES:
             assert tuple(found[observer, rule]) == tuple(naive(run, observer, rule))
 
@@ -77,7 +86,7 @@ def test_every_rule_counts_what_its_predicate_says(group: str, rule: str) -> Non
 @given(st.integers(0, 10_000), st.sampled_from(sorted(RULES)), st.booleans())
 def test_causality_by_delivery_counts_what_was_delivered(seed: int, rule: str, back: bool) -> None:
     run = random_run(seed, ALIKE, back=back, deliver=True)
-    found = counted(run, "delivery")
+    found = count_rows(run, "delivery")
     for observer in NAMES:
         if run.arrived[observer]:
             assert tuple(found[observer, rule]) == tuple(naive(run, observer, rule, "delivery"))
@@ -85,16 +94,16 @@ def test_causality_by_delivery_counts_what_was_delivered(seed: int, rule: str, b
 
 @st.composite
 def stamps(draw: st.DrawFn) -> Stamps:
-    """Return stamps of a run, some of them left out, with clocks that may go back."""
+    """Return timestamps of a part of a run, with clocks that may go back."""
     bounds = draw(st.sampled_from((ALIKE, COARSE, GOOD, UNLIKE)))
     seed, messages = draw(st.integers(0, 10_000)), draw(st.integers(1, 60))
     run = random_run(seed, bounds, messages, back=draw(st.booleans()))
     if not any(row.kind == RECEIVE for row in run.rows):
         return draw(stamps())  # one message, of a topic that only its sender has
     seen = [
-        one.stamps
+        one.timestamps
         for execution in runs_of(table_of(run.rows), "receipt")
-        for one in observed(execution, None, named(bounds))
+        for one in observed(execution, None, name_members(bounds))
     ]
     if not seen:
         return draw(stamps())
@@ -110,10 +119,10 @@ def stamps(draw: st.DrawFn) -> Stamps:
 @given(stamps(), st.sampled_from(sorted(RULES)), st.booleans())
 def test_counting_by_lanes_is_counting_all_pairs(one: Stamps, rule: str, by_topic: bool) -> None:
     truth = TOPIC_CAUSAL if by_topic else "causal"
-    facts, plan = facts_of(one), plan_of(one, RULES[rule])
+    facts, plan = make_message_columns(one), make_plan(one, RULES[rule])
     ordered, causal, both = count_all_pairs(facts, plan, by_topic=by_topic)
     found = count_pairs(one, rule, truth)
-    assert found == Counts(ordered, causal, ordered - both, causal - both, len(one.sender))
+    assert found == RuleCounts(ordered, causal, ordered - both, causal - both, len(one.sender))
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -121,24 +130,24 @@ def test_counting_by_lanes_is_counting_all_pairs(one: Stamps, rule: str, by_topi
 def test_every_rule_against_both_truths_is_counting_all_pairs(truth: str, back: bool) -> None:
     for bounds in (ALIKE, GOOD, UNLIKE):
         execution = next(runs_of(table_of(random_run(5, bounds, 80, back=back).rows), "receipt"))
-        for one in observed(execution, None, named(bounds)):
+        for one in observed(execution, None, name_members(bounds)):
             for rule in RULES.values():
-                facts, plan = facts_of(one.stamps), plan_of(one.stamps, rule)
+                facts, plan = make_message_columns(one.timestamps), make_plan(one.timestamps, rule)
                 ordered, causal, both = count_all_pairs(facts, plan, by_topic=truth == TOPIC_CAUSAL)
-                found = count_pairs(one.stamps, rule, truth)
+                found = count_pairs(one.timestamps, rule, truth)
                 assert found[:4] == (ordered, causal, ordered - both, causal - both)
 
 
 @pytest.mark.parametrize("rule", ["linear", "arrival", "timestamp", "htbc"])
 def test_vectors_that_fall_are_counted_too(rule: str) -> None:
-    """No execution gives them, and nothing refuses them: limits are followed down as well."""
+    """No execution produces them, but they are accepted: limits decrease as well."""
     rng = np.random.default_rng(7)
     execution = next(runs_of(table_of(random_run(5, ALIKE, 80, back=True).rows), "receipt"))
-    for one in observed(execution, None, named(ALIKE)):
-        vector = rng.integers(0, 20, one.stamps.vector.shape).astype(np.int32)  # type: ignore[union-attr]
-        vector[np.arange(len(vector)), one.stamps.sender] = one.stamps.seq
-        fallen = one.stamps._replace(vector=vector)
-        facts, plan = facts_of(fallen), plan_of(fallen, RULES[rule])
+    for one in observed(execution, None, name_members(ALIKE)):
+        vector = rng.integers(0, 20, one.timestamps.vector.shape).astype(np.int32)  # type: ignore[union-attr]
+        vector[np.arange(len(vector)), one.timestamps.sender] = one.timestamps.seq
+        fallen = one.timestamps._replace(vector=vector)
+        facts, plan = make_message_columns(fallen), make_plan(fallen, RULES[rule])
         for by_topic in (False, True):
             ordered, causal, both = count_all_pairs(facts, plan, by_topic=by_topic)
             found = count_pairs(fallen, rule, TOPIC_CAUSAL if by_topic else "causal")
@@ -146,14 +155,14 @@ def test_vectors_that_fall_are_counted_too(rule: str) -> None:
 
 
 def test_clocks_that_go_back_are_counted_by_the_tree() -> None:
-    """Else the test above would not reach it."""
+    """Otherwise the test above would not reach the tree."""
     run = random_run(3, COARSE, 60, back=True)
     execution = next(iter(runs_of(table_of(run.rows), "receipt")))
     fell = False
-    for one in observed(execution, None, named(COARSE)):
-        order = np.lexsort((one.stamps.seq, one.stamps.sender))
-        same = np.diff(one.stamps.sender[order]) == 0
-        fell |= bool((np.diff(one.stamps.pt_us[order])[same] < 0).any())
+    for one in observed(execution, None, name_members(COARSE)):
+        order = np.lexsort((one.timestamps.seq, one.timestamps.sender))
+        same = np.diff(one.timestamps.sender[order]) == 0
+        fell |= bool((np.diff(one.timestamps.pt_us[order])[same] < 0).any())
     assert fell
 
 
@@ -165,10 +174,10 @@ def test_the_repaired_rules_miss_nothing(rule: str) -> None:
     """
     for group in GROUPS.values():
         for seed in range(10):
-            for (_, name), counts in counted(random_run(seed, group)).items():
+            for (_, name), counts in count_rows(random_run(seed, group)).items():
                 if name == rule:
-                    assert counts.missed == 0
-                    assert counts.causal + counts.unnecessary == counts.ordered
+                    assert counts.missed_pairs == 0
+                    assert counts.causal + counts.false_pairs == counts.ordered
 
 
 @pytest.mark.parametrize(
@@ -186,16 +195,16 @@ def test_the_repaired_rules_miss_nothing(rule: str) -> None:
 def test_the_printed_rules_and_the_total_orders_miss_causal_pairs(
     rule: str, group: Bounds[int]
 ) -> None:
-    found = (of.items() for of in (counted(random_run(seed, group)) for seed in range(10)))
-    assert any(counts.missed for of in found for (_, name), counts in of if name == rule)
+    found = (of.items() for of in (count_rows(random_run(seed, group)) for seed in range(10)))
+    assert any(counts.missed_pairs for of in found for (_, name), counts in of if name == rule)
 
 
 def test_004_section_3_the_protocols_order_less_the_more_they_carry() -> None:
     """TV_VT is exact; HTBC orders no more than TV_LT and TV_PT, these no more than TV."""
     total = dict.fromkeys(RULES, 0)
     for seed in range(10):
-        for (_, name), counts in counted(random_run(seed, GOOD)).items():
-            total[name] += counts.unnecessary
+        for (_, name), counts in count_rows(random_run(seed, GOOD)).items():
+            total[name] += counts.false_pairs
     assert total["tv-vt"] == 0
     assert total["htbc"] <= min(total["tv-lt"], total["tv-pt"]) < total["tv"]
 
@@ -216,21 +225,21 @@ def test_a_rule_can_be_held_against_topics_that_it_does_not_read() -> None:
 
 
 def test_per_event_is_by_the_messages_of_the_observer() -> None:
-    counts = Counts(12, 8, 6, 2, 4)
-    assert counts.per_event() == (3.0, 2.0, 1.5, 0.5)
-    assert Counts(0, 0, 0, 0, 0).per_event() == (0.0, 0.0, 0.0, 0.0)
+    counts = RuleCounts(12, 8, 6, 2, 4)
+    assert counts.average_per_event() == (3.0, 2.0, 1.5, 0.5)
+    assert RuleCounts(0, 0, 0, 0, 0).average_per_event() == (0.0, 0.0, 0.0, 0.0)
 
 
 def test_nothing_received_is_nothing_counted() -> None:
     empty = np.zeros(0, np.int64)
     none = Stamps(empty, empty, empty, empty, np.zeros((0, 0), np.int32), empty)
     for rule in ("linear", "arrival", "timestamp"):
-        assert count_pairs(none, rule) == Counts(0, 0, 0, 0, 0)
-    facts = facts_of(none)
+        assert count_pairs(none, rule) == RuleCounts(0, 0, 0, 0, 0)
+    facts = make_message_columns(none)
     for by_topic in (False, True):
-        lanes = lanes_of(facts, by_topic=by_topic)
+        lanes = group_by_sender(facts, by_topic=by_topic)
         assert count_causal(lanes) == 0
-        assert count_ordered(lanes, plan_of(none, RULES["linear"]), causal=True) == 0
+        assert count_ordered(lanes, make_plan(none, RULES["linear"]), causal=True) == 0
 
 
 # -- limits ----------------------------------------------------------------------------------
@@ -266,10 +275,10 @@ def two(**changes: object) -> Stamps:
 @pytest.mark.parametrize(
     ("stamps", "message"),
     [
-        (two(seq=np.array([1])), "seq has 1 rows; sender has 2"),
+        (two(seq=np.array([1])), "column seq has 1 rows, but column sender has 2"),
         (two(seq=np.array([1, 1])), "seq does not grow from message 1 of sender 0"),
         (two(lt=np.array([1, 1])), "lt does not grow"),
-        (two(sender=np.array([0, 1])), "senders are 0 to 0"),
+        (two(sender=np.array([0, 1])), "unknown sender; expected 0 to 0"),
         (two(vector=np.array([[1], [3]], np.int32)), "has 3 as its own entry"),
         (two(vector=None), "give either vector or past"),
         (
@@ -288,21 +297,21 @@ def test_stamps_that_no_execution_gives_are_refused(stamps: Stamps, message: str
 
 
 def test_a_rule_says_what_it_lacks() -> None:
-    with pytest.raises(LocalError, match="reads physical time: give limits"):
+    with pytest.raises(LocalError, match="needs physical time; give limits"):
         count_pairs(two(), "physical")
-    with pytest.raises(LocalError, match="reads topics: give topics and counts"):
+    with pytest.raises(LocalError, match="needs topics; give topics and counts"):
         count_pairs(two(), "tv")
-    with pytest.raises(InputError, match="there is no rule 'lamport'; rules: linear, "):
+    with pytest.raises(InputError, match="unknown rule 'lamport'; choose from linear, "):
         count_pairs(two(), "lamport")
 
 
 def test_measure_says_what_the_trace_lacks() -> None:
     events = table_of(random_run(0, ALIKE).rows)
-    with pytest.raises(InputError, match="physical cannot be measured at P: no bounds"):
+    with pytest.raises(InputError, match="cannot measure physical at P: no bounds"):
         measure(events, ["physical"], ["P"], relation="receipt")
     with pytest.raises(InputError, match="'Z' received nothing; observers: "):
         measure(events, None, ["Z"], relation="receipt")
-    with pytest.raises(InputError, match="who is not in the trace"):
+    with pytest.raises(InputError, match="which is no member of the trace"):
         measure(events, bounds=Bounds(clocks={"Z": 1.0}), relation="receipt")
     without = measure(events, relation="receipt")["rule"].to_pylist()
     assert set(without) == {name for name, rule in RULES.items() if not rule.physical}

@@ -1,4 +1,4 @@
-"""The meter over traces without receipts: declared causes, vector-clock logs; what is left out."""
+"""Pair counts of traces without receipts: declared causes, vector-clock logs, excluded rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.tables.audit.engine import audit_events
-from antecede.tables.false_causality.count import plan_of
-from antecede.tables.false_causality.executions import EVERYTHING
-from antecede.tables.false_causality.kernels.causal_past import count_both, linear_times
-from antecede.tables.false_causality.kernels.rule_terms import FAR, Plan
+from antecede.tables.false_causality.count import make_plan
+from antecede.tables.false_causality.executions import FILE_ORDER
+from antecede.tables.false_causality.kernels.causal_past import (
+    compute_linear_times,
+    count_causal_pairs,
+)
+from antecede.tables.false_causality.kernels.rule_terms import FAR, RulePlan
 from antecede.tables.false_causality.measure import measure, observed
 from antecede.tables.false_causality.rules import RULES
 from antecede.tables.false_causality.summary import summarize
@@ -33,7 +36,7 @@ SECOND_NS = 1_000_000_000
 
 
 def thread(seed: int, n: int = 30) -> list[Event]:
-    """Return answers with up to three parents, in an order that is not always theirs."""
+    """Return replies with up to three parents, partly out of order."""
     rng = random.Random(seed)
     rows = [
         Event(
@@ -76,7 +79,7 @@ def says(rule: str, one: Event, other: Event, lt: dict[str, int], bounds: Bounds
     ],
 )
 def test_declared_causes_are_counted_as_sets(rule: str, bounds: Bounds[str]) -> None:
-    """One observer sees all in the order of the file; causal is what a chain of parents ties."""
+    """One observer receives all in the order of the file; causality is ancestry."""
     for seed in range(6):
         rows = thread(seed)
         graph = Graph({row.id: row.parents for row in rows})
@@ -89,10 +92,10 @@ def test_declared_causes_are_counted_as_sets(rule: str, bounds: Bounds[str]) -> 
             if one is not other and says(rule, one, other, lt, bounds)
         }
         (found,) = measure(table_of(rows), [rule], bounds=bounds).to_pylist()
-        assert found["observer"] == EVERYTHING
+        assert found["observer"] == FILE_ORDER
         assert (found["ordered"], found["causal"]) == (len(ordered), len(causal))
-        assert found["unnecessary"] == len(ordered - causal)
-        assert found["missed"] == len(causal - ordered)
+        assert found["false_pairs"] == len(ordered - causal)
+        assert found["missed_pairs"] == len(causal - ordered)
 
 
 def test_total_orders_of_a_thread() -> None:
@@ -101,7 +104,7 @@ def test_total_orders_of_a_thread() -> None:
     place = {row.id: at for at, row in enumerate(rows)}
     missed = sum(place[a] > place[row.id] for row in rows for a in graph.ancestors(row.id))
     (found,) = measure(table_of(rows), ["arrival"]).to_pylist()
-    assert (found["ordered"], found["missed"]) == (30 * 29 // 2, missed)
+    assert (found["ordered"], found["missed_pairs"]) == (30 * 29 // 2, missed)
     assert missed
 
 
@@ -109,10 +112,10 @@ def test_narrow_blocks_of_bits_count_the_same() -> None:
     rows = thread(4, 200)
     (run,) = runs_of(table_of(rows))
     (one,) = observed(run)
-    plan = plan_of(one.stamps, RULES["linear"])
+    plan = make_plan(one.timestamps, RULES["linear"])
     assert run.past is not None
-    wide = count_both(run.past, one.stamps.sender, plan)
-    assert count_both(run.past, one.stamps.sender, plan, words=1) == wide
+    wide = count_causal_pairs(run.past, one.timestamps.sender, plan)
+    assert count_causal_pairs(run.past, one.timestamps.sender, plan, words=1) == wide
 
 
 @pytest.mark.slow
@@ -137,20 +140,20 @@ def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
     high = np.where(rng.random(low.shape) < 0.3, FAR, low + rng.integers(0, 12, low.shape))
     high[0] = np.minimum(high[0], low[0] + 19)
     linear = rng.integers(0, 3, terms)
-    plan = Plan(linear_times(of), rng.integers(-30, 30, n), linear, low, high)
+    plan = RulePlan(compute_linear_times(of), rng.integers(-30, 30, n), linear, low, high)
     sender = rng.integers(0, senders, n)
     after, before = np.nonzero(past_of(n, of.start, of.parent).T)
     apart = plan.value[after] - plan.value[before]
     window = slice(None), sender[before], sender[after]
     both = int(((low[window] <= apart) & (apart <= high[window])).sum())
-    assert count_both(of, sender, plan, words=1) == (len(after), both)
-    assert count_both(of, sender, plan) == (len(after), both)
+    assert count_causal_pairs(of, sender, plan, words=1) == (len(after), both)
+    assert count_causal_pairs(of, sender, plan) == (len(after), both)
 
 
 # -- vector-clock logs -----------------------------------------------------------------------
 
 
-def logged(seed: int) -> list[Event]:
+def make_log(seed: int) -> list[Event]:
     """Return events of three members that count each of them, in the order of time."""
     rng = random.Random(seed)
     clocks = {name: dict.fromkeys("PQR", 0) for name in "PQR"}
@@ -167,17 +170,17 @@ def logged(seed: int) -> list[Event]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_clock_log_is_counted_by_its_vectors(seed: int) -> None:
-    events = table_of(logged(seed))
+    events = table_of(make_log(seed))
     (found,) = measure(events, ["linear"]).to_pylist()
     assert found["causal"] == audit_events(events, "shiviz").ordered_pairs
-    assert found["missed"] == 0
+    assert found["missed_pairs"] == 0
     assert found["ordered"] > found["causal"]
 
 
 @st.composite
-def recounted(draw: st.DrawFn) -> list[Event]:
-    """The events of a log, some left out, each member's counters shifted and scaled."""
-    rows = logged(draw(st.integers(0, 10**6)))
+def scale_counters(draw: st.DrawFn) -> list[Event]:
+    """Return a part of a log's events, with each member's counters shifted and scaled."""
+    rows = make_log(draw(st.integers(0, 10**6)))
     kept = draw(st.sets(st.integers(0, len(rows) - 1), min_size=2))
     huge = 2**62 - 2
     scale = {name: draw(st.sampled_from((1, 3, 10**6, 2**40, 2**55))) for name in "PQR"}
@@ -196,14 +199,14 @@ def recounted(draw: st.DrawFn) -> list[Event]:
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(recounted())
+@given(scale_counters())
 def test_counters_of_any_size_and_step_give_the_pairs_that_the_audit_counts(
     rows: list[Event],
 ) -> None:
     (found,) = measure(table_of(rows), ["linear"]).to_pylist()
     assert found["events"] == len(rows)
     assert found["causal"] == audit_events(table_of(rows), "shiviz").ordered_pairs
-    assert found["missed"] == 0
+    assert found["missed_pairs"] == 0
 
 
 @pytest.mark.parametrize("absurd", [2**62 - 1, 2**63 - 1, -5])
@@ -219,8 +222,8 @@ def test_a_claim_to_know_what_is_yet_to_come_is_set_aside() -> None:
 
 
 def check_set_aside(counter: int, whose: str, first: int, reason: str) -> None:
-    """Change a counter of one event: it alone is left out."""
-    rows = logged(3)
+    """Change a counter of one event and check that only this event is excluded."""
+    rows = make_log(3)
     at = next(k for k, row in enumerate(rows) if k >= first and len(row.clock_members or ()) == 3)
     row = rows[at]
     changed = next(m for m in "PQR" if (m == row.member) is (whose == "own"))
@@ -228,7 +231,7 @@ def check_set_aside(counter: int, whose: str, first: int, reason: str) -> None:
     bad = row._replace(clock_counts=tuple({**clock, changed: counter}.values()))
     events = table_of([*rows[:at], bad, *rows[at + 1 :]])
     (run,) = runs_of(events)
-    ((said, count),) = run.notes.items()
+    ((said, count),) = run.excluded_rows.items()
     assert said.startswith(reason)
     assert count == 1
     rest = measure(table_of(rows[:at] + rows[at + 1 :]), ["linear"])
@@ -239,20 +242,20 @@ def test_clocks_that_contradict_each_other_are_said_to() -> None:
     rows = [clocked("a", "P", {"P": 1, "Q": 5}), clocked("b", "P", {"P": 2, "Q": 3})]
     rows.append(clocked("q", "Q", {"Q": 4}))
     said = summarize(table_of(rows))
-    assert said.contradictions == 1
+    assert said.clock_inconsistencies == 1
     assert any("contradict" in line for line in said.lines())
-    assert not any("contradict" in line for line in summarize(table_of(logged(0))).lines())
+    assert not any("contradict" in line for line in summarize(table_of(make_log(0))).lines())
 
 
 def test_events_whose_clock_says_nothing_are_left_out() -> None:
-    rows = logged(0)
+    rows = make_log(0)
     rows[5] = rows[5]._replace(clock_members=None, clock_counts=None)
     rows[9] = rows[9]._replace(clock_members=("Z",), clock_counts=(3,))
     rows.append(rows[0]._replace(id="again"))
     rows.append(rows[0]._replace(id="nobody", member=None))
     (run,) = runs_of(table_of(rows))
-    assert run.notes["no member whose clock it is"] == 1
-    assert sum(run.notes.values()) == 4
+    assert run.excluded_rows["no member whose clock it is"] == 1
+    assert sum(run.excluded_rows.values()) == 4
     assert len(run.ids) == 38
     assert measure(table_of(rows), ["linear"])["events"].to_pylist() == [38]
 
@@ -263,7 +266,7 @@ def test_real_logs_have_the_pairs_that_the_audit_counts(name: str, shared_data: 
     report = audit_events(trace.events, "shiviz")
     found = measure(trace.events, ["linear"]).to_pylist()
     assert sum(row["causal"] for row in found) == report.ordered_pairs
-    assert sum(row["missed"] for row in found) == 0
+    assert sum(row["missed_pairs"] for row in found) == 0
 
 
 @pytest.mark.parametrize("name", ["speakup.jsonl.gz", "linux-edac.jsonl.gz"])
@@ -282,14 +285,14 @@ def test_a_message_without_time_takes_the_rules_by_time_away() -> None:
     rows[3] = rows[3]._replace(send_time=None)
     rules = measure(table_of(rows), bounds=Bounds[str]())["rule"].to_pylist()
     assert rules == ["linear", "arrival"]
-    with pytest.raises(InputError, match="messages have no time of sending, or not all of them"):
+    with pytest.raises(InputError, match="not all messages have a send time"):
         measure(table_of(rows), ["timestamp"])
 
 
 def test_rows_that_cannot_be_used_are_counted() -> None:
     rows = [*moves("P!a Q!a Q?a Q?ghost"), Event(kind=SEND, id="b"), Event(id="c", member="P")]
     (run,) = runs_of(table_of(rows))
-    assert run.notes == {
+    assert run.excluded_rows == {
         "neither sent, received nor delivered": 1,
         "no member": 1,
         "received or delivered, never sent": 1,
@@ -301,29 +304,29 @@ def test_rows_that_cannot_be_used_are_counted() -> None:
 def test_circles_of_declared_causes_are_left_out() -> None:
     rows = [Event(id="a", parents=("b",)), Event(id="b", parents=("a",)), Event(id="c")]
     (run,) = runs_of(table_of(rows))
-    assert run.notes == {"causes go in a circle": 2}
+    assert run.excluded_rows == {"causes form a cycle": 2}
     assert list(run.ids) == ["c"]
 
 
 def test_only_the_identity_is_needed() -> None:
     events = pa.table({"id": ["a", "b"], "parents": [[], ["a"]]})
     found = measure(events).to_pylist()
-    assert [(row["rule"], row["causal"], row["missed"]) for row in found] == [
+    assert [(row["rule"], row["causal"], row["missed_pairs"]) for row in found] == [
         ("linear", 1, 0),
         ("arrival", 1, 0),
     ]
     for bad, message in (
         (pa.table({"member": ["P"]}), "no column id"),
-        (pa.table({"id": ["a"]}), "nothing tells what is causal"),
+        (pa.table({"id": ["a"]}), "no source of causality"),
     ):
         with pytest.raises(InputError, match=message):
             measure(bad)
 
 
 def test_the_relation_must_be_told_by_the_trace() -> None:
-    with pytest.raises(InputError, match="needs rows of sends and of deliver"):
+    with pytest.raises(InputError, match="needs rows of kind send and deliver"):
         measure(table_of(moves("P!a")), relation="delivery")
-    with pytest.raises(InputError, match="there is no relation 'x'"):
+    with pytest.raises(InputError, match="unknown relation 'x'"):
         measure(table_of([Event(id="a")]), relation="x")
 
 

@@ -1,4 +1,4 @@
-"""Deliveries before a cause, against the oracle's sets."""
+"""Causal violations, against the oracle's sets."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.tables.events import moves, table_of
 RELATIONS = ("delivery", "receipt")
 
 
-def addressed_of(execution: list[Event]) -> dict[str, set[str]]:
-    """Whom the rows show a message to be for."""
+def find_addressees(execution: list[Event]) -> dict[str, set[str]]:
+    """Return the addressees of messages, by the rows."""
     found: dict[str, set[str]] = {row.id: set() for row in execution if row.kind == SEND}
     for row in execution:
         if row.kind != SEND and row.id in found:
@@ -29,7 +29,7 @@ def addressed_of(execution: list[Event]) -> dict[str, set[str]]:
 
 
 def once(execution: list[Event]) -> list[Event]:
-    """Leave out repeated deliveries: the first one counts."""
+    """Drop repeated deliveries."""
     kept: dict[object, Event] = {}
     for at, row in enumerate(execution):
         kept.setdefault((row.member, row.id) if row.kind == DELIVER else at, row)
@@ -37,8 +37,8 @@ def once(execution: list[Event]) -> list[Event]:
 
 
 def check(execution: list[Event], relation: str, extra: Mapping[str, set[str]]) -> int:
-    """Compare with the oracle; returns the number of early deliveries."""
-    addressed = addressed_of(execution)
+    """Compare with the oracle; return the number of violations."""
+    addressed = find_addressees(execution)
     for message, members in extra.items():
         addressed[message] |= members
     wanted = {
@@ -129,7 +129,7 @@ def test_a_cause_that_never_came_is_owed_where_it_is_addressed() -> None:
     assert [(row["message"], row["cause"], row["cause_order"]) for row in found] == [
         ("b", "a", None)
     ]
-    with pytest.raises(InputError, match="'z' is addressed, but was not sent"):
+    with pytest.raises(InputError, match="unknown message 'z' in addressed"):
         find_violations(execution, addressed={"z": ["Q"]})
 
 
@@ -169,15 +169,13 @@ def test_a_trace_without_deliveries_has_no_violations() -> None:
 
 
 def test_receipts_before_their_sends_in_a_circle_are_refused() -> None:
-    with pytest.raises(CycleError, match="in a circle"):
+    with pytest.raises(CycleError, match="precede their sends in a cycle"):
         find_violations(table_of(moves("P.b P!a Q.a Q!b")))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_declared_causes_are_the_oracles(seed: int) -> None:
-    """Bhavanasi and Iyer: a message depends on what it answers; several parents, some of them not
-    addressed.
-    """
+    """Bhavanasi and Iyer: a message depends on its parents, some of which are not addressed."""
     rng = random.Random(seed)
     execution, sent = [], list[str]()
     for row in multicast(seed):

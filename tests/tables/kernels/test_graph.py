@@ -1,4 +1,4 @@
-"""Graph kernels against naive ones: edges by name, causes first, cycles."""
+"""Graph kernels against naive ones: edges by name, causal order, cycles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def digraphs(draw: st.DrawFn) -> Parents:
     return [draw(st.sets(node, max_size=3)) for _ in range(n)]
 
 
-def compiled(parents: Parents) -> graph.Graph:
+def make_graph(parents: Parents) -> graph.Graph:
     pairs = [(child, parent) for child, above in enumerate(parents) for parent in above]
     flat = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return graph.build_graph(len(parents), flat[:, 0], flat[:, 1])
@@ -43,7 +43,7 @@ def reaches(parents: Parents, node: int) -> set[int]:
 @given(digraphs())
 def test_cycles_are_the_nodes_that_reach_themselves(parents: Parents) -> None:
     above = [reaches(parents, node) for node in range(len(parents))]
-    number = graph.nodes_on_cycles(compiled(parents))
+    number = graph.nodes_on_cycles(make_graph(parents))
     assert [n >= 0 for n in number] == [node in above[node] for node in range(len(parents))]
     for a in range(len(parents)):
         for b in range(len(parents)):
@@ -53,7 +53,7 @@ def test_cycles_are_the_nodes_that_reach_themselves(parents: Parents) -> None:
 
 @given(digraphs())
 def test_one_cycle_is_one(parents: Parents) -> None:
-    circle = graph.one_cycle(compiled(parents))
+    circle = graph.find_cycle(make_graph(parents))
     acyclic = all(node not in reaches(parents, node) for node in range(len(parents)))
     assert (not circle) == acyclic
     assert len(set(circle)) == len(circle)
@@ -63,8 +63,8 @@ def test_one_cycle_is_one(parents: Parents) -> None:
 
 @given(digraphs())
 def test_causes_first_or_an_error_that_names_the_rows(parents: Parents) -> None:
-    of = compiled(parents)
-    if graph.one_cycle(of):
+    of = make_graph(parents)
+    if graph.find_cycle(of):
         with pytest.raises(CycleError, match="rows"):
             graph.sort_causes_first(of)
         return

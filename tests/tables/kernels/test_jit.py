@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: found again, fresh after an edit, never a reason to fail."""
+"""Cache of compiled kernels: reused, fresh after an edit, optional."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_compiling_is_told_apart_from_work() -> None:
 
 def test_every_module_that_compiles_is_watched() -> None:
     top = Path(antecede.__file__).parent
-    watched = {name for name, _ in jit._sources(top)}
+    watched = {name for name, _ in jit._read_sources(top)}
     compiling = re.compile(r"^@(njit|inlined)", re.MULTILINE)
     found = [p for p in top.rglob("*.py") if compiling.search(p.read_text(encoding="utf-8"))]
     assert len(found) > 30

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from antecede.errors import CycleError
 from antecede.tables.kernels import graph
-from antecede.tables.kernels.pairs import pair_counts
+from antecede.tables.kernels.pairs import count_pairs
 
 Edges = set[tuple[int, int]]
 
@@ -40,14 +40,14 @@ def naive(n: int, edges: Edges) -> tuple[int, Edges]:
     return sum(map(len, past)), implied
 
 
-def compiled(n: int, edges: Edges) -> graph.Graph:
+def make_graph(n: int, edges: Edges) -> graph.Graph:
     flat = np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
     return graph.build_graph(n, flat[:, 0], flat[:, 1])
 
 
 def check(n: int, edges: Edges, words: int | None = None) -> None:
-    of = compiled(n, edges)
-    counted = pair_counts(of, words)
+    of = make_graph(n, edges)
+    counted = count_pairs(of, words)
     ordered, implied = naive(n, edges)
     assert counted.ordered == ordered
     assert counted.concurrent == n * (n - 1) // 2 - ordered
@@ -80,8 +80,8 @@ def test_several_blocks(seed: int) -> None:
 
 def test_a_cycle_is_refused() -> None:
     with pytest.raises(CycleError):
-        pair_counts(compiled(2, {(0, 1), (1, 0)}))
+        count_pairs(make_graph(2, {(0, 1), (1, 0)}))
 
 
 def test_nothing_at_all() -> None:
-    assert pair_counts(compiled(0, set()))[:2] == (0, 0)
+    assert count_pairs(make_graph(0, set()))[:2] == (0, 0)

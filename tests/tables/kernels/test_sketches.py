@@ -1,4 +1,4 @@
-"""Estimates of pairs: intervals that hold as often as they say, and what is exact stays exact."""
+"""Estimates of pairs: intervals hold at their confidence, exact parts stay exact."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from antecede.errors import CycleError
 from antecede.tables.kernels import sketches
 from antecede.tables.kernels.arrays import Ints
 from antecede.tables.kernels.graph import Graph, build_graph
-from antecede.tables.kernels.pairs import pair_counts
-from antecede.tables.kernels.sketches import estimated_pairs, factors, past_sums, steps_needed
+from antecede.tables.kernels.pairs import count_pairs
+from antecede.tables.kernels.sketches import (
+    compute_factors,
+    estimate_pairs,
+    steps_needed,
+    sum_pasts,
+)
 from tests.reference.parent_graph import Graph as Sets
-from tests.tables.kernels.test_pairs import Edges, compiled, dags
+from tests.tables.kernels.test_pairs import Edges, dags, make_graph
 
 SHAPES = ("one past", "two chains", "wide", "near", "many", "layers")
 
@@ -57,17 +62,17 @@ def keys(chance: np.random.Generator, n: int) -> Ints:
 @pytest.mark.parametrize("name", SHAPES)
 def test_intervals_hold_as_often_as_they_say(name: str, ranks: int) -> None:
     chance = np.random.default_rng([ranks, SHAPES.index(name)])
-    below, above = factors(ranks)
+    below, above = compute_factors(ranks)
     bare, inside, errors, trials = 0, 0, [], 400
     for _ in range(trials // 20):
         of = shape(name, chance, 300)
-        true, key = pair_counts(of).ordered, keys(chance, of.nodes)
+        true, key = count_pairs(of).ordered, keys(chance, of.nodes)
         for seed in range(20):
-            exact, rest, least, most = past_sums(of, key, ranks=ranks, seed=seed)
+            exact, rest, least, most = sum_pasts(of, key, ranks=ranks, seed=seed)
             assert least <= true <= most
             bare += exact + rest * below <= true <= exact + rest * above
             errors.append(rest / (true - exact) - 1)
-            found = estimated_pairs(of, key, ranks=ranks, seed=seed)
+            found = estimate_pairs(of, key, ranks=ranks, seed=seed)
             assert least <= found.low <= found.ordered <= found.high <= most
             inside += found.low <= true <= found.high
     # The bound is proven, so at least 95 % but for what 400 draws can miss of it.
@@ -83,11 +88,11 @@ def test_intervals_hold_as_often_as_they_say(name: str, ranks: int) -> None:
 @given(dags(), st.integers(0, 5))
 def test_small_graphs_against_sets(dag: tuple[int, Edges], seed: int) -> None:
     n, edges = dag
-    of = compiled(n, edges)
+    of = make_graph(n, edges)
     parents = {node: [p for c, p in edges if c == node] for node in range(n)}
     past = Sets(parents)
     true = sum(len(past.ancestors(node)) for node in range(n))
-    found = estimated_pairs(of, np.arange(n), ranks=200, seed=seed)
+    found = estimate_pairs(of, np.arange(n), ranks=200, seed=seed)
     assert len(edges) <= found.high
     assert found.low <= found.high
     assert abs(found.ordered - true) <= 0.45 * true  # five times and more the deviation of one past
@@ -96,9 +101,9 @@ def test_small_graphs_against_sets(dag: tuple[int, Edges], seed: int) -> None:
 
 @given(dags(most_parents=1))
 def test_forests_are_exact(dag: tuple[int, Edges]) -> None:
-    of = compiled(*dag)
-    exact = pair_counts(of).ordered
-    assert estimated_pairs(of, np.arange(of.nodes), ranks=16)[:3] == (exact, exact, exact)
+    of = make_graph(*dag)
+    exact = count_pairs(of).ordered
+    assert estimate_pairs(of, np.arange(of.nodes), ranks=16)[:3] == (exact, exact, exact)
     assert steps_needed(of) == 0
 
 
@@ -107,28 +112,28 @@ def test_neither_blocks_nor_the_order_of_rows_change_a_figure(name: str) -> None
     chance = np.random.default_rng(7)
     of = shape(name, chance, 500)
     key = keys(chance, of.nodes)
-    found = estimated_pairs(of, key, ranks=100)
-    assert estimated_pairs(of, key, ranks=100, width=1) == found
-    assert estimated_pairs(of, key, ranks=100, width=7) == found
+    found = estimate_pairs(of, key, ranks=100)
+    assert estimate_pairs(of, key, ranks=100, width=1) == found
+    assert estimate_pairs(of, key, ranks=100, width=7) == found
     other = chance.permutation(of.nodes)
     moved = np.empty_like(key)
     moved[other] = key
     again = build_graph(of.nodes, other[of.child()], other[of.parent])
-    assert estimated_pairs(again, moved, ranks=100) == found
+    assert estimate_pairs(again, moved, ranks=100) == found
     if name != "one past":  # there bounds that hold for certain meet
-        assert estimated_pairs(of, key, ranks=100, seed=1) != found
+        assert estimate_pairs(of, key, ranks=100, seed=1) != found
 
 
 def test_a_deep_chain_of_merges_keeps_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     slots = list[int]()
-    inner = sketches._sketched
+    inner = sketches._sum_sketches
 
     def noted(*args: Any) -> Any:
         slots.append(args[-1])
         return inner(*args)
 
     monkeypatch.setattr(sketches, "_sketched", noted)
-    estimated_pairs(shape("one past", np.random.default_rng(1), 5000), np.arange(5000), ranks=16)
+    estimate_pairs(shape("one past", np.random.default_rng(1), 5000), np.arange(5000), ranks=16)
     assert slots[0] <= 4
 
 
@@ -136,13 +141,13 @@ def test_ends_of_the_interval_are_means_of_tails() -> None:
     draws = np.random.default_rng(3).gamma(64, size=2_000_000)
     values = np.sort(63 / draws)
     tail = len(values) // 40
-    low, high = factors(64, 0.95)
+    low, high = compute_factors(64, 0.95)
     assert 1 / low == pytest.approx(values[-tail:].mean(), rel=2e-3)
     assert 1 / high == pytest.approx(values[:tail].mean(), rel=2e-3)
-    assert factors(1024)[0] > factors(64)[0]
+    assert compute_factors(1024)[0] > compute_factors(64)[0]
 
 
 def test_a_cycle_is_refused_and_nothing_is_nothing() -> None:
     with pytest.raises(CycleError):
-        estimated_pairs(compiled(2, {(0, 1), (1, 0)}), np.arange(2))
-    assert estimated_pairs(compiled(0, set()), np.arange(0))[:3] == (0, 0, 0)
+        estimate_pairs(make_graph(2, {(0, 1), (1, 0)}), np.arange(2))
+    assert estimate_pairs(make_graph(0, set()), np.arange(0))[:3] == (0, 0, 0)

@@ -86,10 +86,10 @@ def test_counts(events: list[tuple[str, Clock]]) -> None:
     assert set(rows) == edges
     steps = len(events) - len({host for host, _ in events})
     assert steps + len(edges) - found.redundant_steps == immediate
-    pairs = vector_clocks.clock_pairs(log, table(events))
+    pairs = vector_clocks.count_clock_pairs(log, table(events))
     assert pairs.ordered == sum(before(a, b) for a in events for b in events)
     assert pairs.ordered + pairs.concurrent == len(events) * (len(events) - 1) // 2
-    defects = vector_clocks.clock_defects(log)
+    defects = vector_clocks.find_clock_inconsistencies(log)
     assert not defects.lowered.any()
     assert (defects.repeated, defects.mutual, defects.unmerged) == (0, 0, 0)
 
@@ -98,15 +98,16 @@ def test_counts(events: list[tuple[str, Clock]]) -> None:
 def test_executions_do_not_mix(one: list[tuple[str, Clock]], two: list[tuple[str, Clock]]) -> None:
     both = pa.concat_tables([table(one, "one"), table(two, "two")])
     apart = [
-        vector_clocks.clock_pairs(vector_clocks.clock_log(t), t) for t in (table(one), table(two))
+        vector_clocks.count_clock_pairs(vector_clocks.clock_log(t), t)
+        for t in (table(one), table(two))
     ]
-    together = vector_clocks.clock_pairs(vector_clocks.clock_log(both), both)
+    together = vector_clocks.count_clock_pairs(vector_clocks.clock_log(both), both)
     assert together.ordered == sum(pairs.ordered for pairs in apart)
     assert together.concurrent == sum(pairs.concurrent for pairs in apart)
 
 
-def defects(*events: tuple[str, Clock]) -> vector_clocks.ClockDefects:
-    return vector_clocks.clock_defects(vector_clocks.clock_log(table(list(events))))
+def defects(*events: tuple[str, Clock]) -> vector_clocks.ClockInconsistencies:
+    return vector_clocks.find_clock_inconsistencies(vector_clocks.clock_log(table(list(events))))
 
 
 LOWERED = {

@@ -56,7 +56,7 @@ def test_an_event_whose_only_cause_is_itself_is_a_root(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,after\na,a\nb,a\nc,\n")
     report = audit([path])
-    assert (report.roots, report.self_parents, report.edges) == (2, 1, 1)
+    assert (report.roots, report.self_causes, report.edges) == (2, 1, 1)
 
 
 def test_one_place_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

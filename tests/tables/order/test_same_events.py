@@ -71,8 +71,8 @@ def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[st
     details = audit.details
     assert wanted == (
         audit.messages,
-        audit.missing_parents,
-        audit.self_parents,
+        audit.missing_causes,
+        audit.self_causes,
         details["repeated_causes"],
         details["blank_causes"],
     )
@@ -117,7 +117,7 @@ def test_a_table_as_read_is_counted_alike_and_each_summary_says_what_is_left_out
     assert "ordered 7 events" in said["order"]
     assert "2 references to 2 ids not in the trace" in said["audit"]
     assert (
-        "2 references to causes that no counted row has: d names gone, r names q" in (said["meter"])
+        "2 references to causes without a counted row: d names gone, r names q" in (said["meter"])
     )
     assert "2 events with causes that are nowhere in the trace: 2 references" in said["order"]
     for text in said.values():

@@ -57,7 +57,7 @@ def test_the_example_runs(notes: Path) -> None:
     done = run([str(ROOT / "examples" / "own_reader.py"), str(notes)])
     assert done.returncode == 0, done.stderr
     assert "meeting.notes: notes, 3 events of 3 members" in done.stdout
-    assert "1 bad row set aside: 1 x not a note" in done.stdout
+    assert "1 bad row quarantined: 1 x not a note" in done.stdout
     assert "effect before its cause by the sender's clock, by up to 2.0 s" in done.stdout
 
 

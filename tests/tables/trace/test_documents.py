@@ -122,7 +122,7 @@ def test_automerge_changes_with_dependencies_by_actor(tmp_path: Path) -> None:
         "d:1": [],
     }
     assert get_column(trace, "seq") == [2, 1, 1, 3, 1]
-    assert audit([path]).missing_parents == 1
+    assert audit([path]).missing_causes == 1
 
 
 def test_automerge_changes_with_dependencies_by_hash(tmp_path: Path) -> None:

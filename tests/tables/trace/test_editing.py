@@ -226,7 +226,7 @@ def test_changes_that_are_gone_do_not_shift_the_names_of_the_rest(tmp_path: Path
     trace = read([write_changes(tmp_path, cut)])
     assert get_column(trace, "id") == [str(k) for k in (*range(10), *range(21, 60))]
     assert trace.details["lost_changes"] == 10
-    assert "10 changes lost in damaged places" in audit([tmp_path / "notes.json"]).summary()
+    assert "10 changes lost in damaged blocks" in audit([tmp_path / "notes.json"]).summary()
 
 
 def test_two_files_keep_their_positions_apart(tmp_path: Path) -> None:

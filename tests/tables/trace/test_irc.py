@@ -118,7 +118,7 @@ def test_bad_links_and_lines_cost_themselves(tmp_path: Path) -> None:
     assert all(reason.startswith("not a chat line") for _, reason in reasons[4:6])
     beyond = "link to a line that is not in the log: line {}; the log has lines 0 to 7"
     assert reasons[6:] == [(6, beyond.format(50)), (5, beyond.format(99))]
-    assert audit([tmp_path]).missing_parents == 1
+    assert audit([tmp_path]).missing_causes == 1
 
 
 def test_a_link_to_a_later_line_is_kept_and_seen(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_real_logs(shared_data: Path) -> None:
     ]
     assert len(links) == 2607
     assert report.edges == sum(cause != effect for cause, effect in links)
-    assert report.missing_parents == report.self_parents == report.duplicates == 0
+    assert report.missing_causes == report.self_causes == report.duplicates == 0
     assert report.details["quarantined"] == 0
     assert report.details["links_to_later_lines"] == 0
     total = report.messages + sum(

@@ -90,7 +90,7 @@ def test_the_parent_is_the_uplink_heard_before(tmp_path: Path) -> None:
         ("d1:9", ["d1:6"]),
     ]
     assert report.details["uplinks_not_heard"] == 2
-    assert (report.missing_parents, report.merges, report.roots) == (0, 0, 2)
+    assert (report.missing_causes, report.merges, report.roots) == (0, 0, 2)
 
 
 def test_a_late_uplink_is_the_parent_of_one_before_it_in_the_file(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_the_gateway_whose_clock_is_days_behind(shared_data: Path) -> None:
     odd = min(offsets, key=lambda name: offsets[name])
     assert offsets.pop(odd) < -228_000 * 10**9
     assert all(-300 * MS < value < 0 for value in offsets.values())
-    assert f"{odd} tells times 2.6 days behind" in report.summary()
+    assert f"{odd} has times 2.6 days behind" in report.summary()
 
 
 # --- other servers --------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_a_gap_is_bridged_to_the_nearest_known_ancestor(tmp_path: Path) -> None:
     assert found["leaf3@b"] == ["gone@b"]
     assert trace.details == {NEAREST_ANCESTORS: 2}
     report = audit([path])
-    assert report.missing_parents == 3
+    assert report.missing_causes == 3
     assert report.inversions["file_order"] == 3
 
 

@@ -43,7 +43,7 @@ def counts(path: Path) -> dict[str, Any]:
     for name in ("inversions", "max_inversions", "worst_inversions", "compared_edges"):
         of = found if name in found else found["details"]
         of[name] = {order: count for order, count in of[name].items() if order == "file_order"}
-    for defect in found["clock_defects"]:
+    for defect in found["clock_inconsistencies"]:
         del defect["source"], defect["line"]
     return found
 

@@ -144,7 +144,7 @@ def test_notations_mix_in_one_file(write: Any, tmp_path: Path) -> None:
 def test_half_of_a_trace_id_is_reported(tmp_path: Path) -> None:
     path = write_file(tmp_path, otlp(span(ROOT), span(CHILD, ROOT, TRACE[16:])))
     report = audit([path])
-    assert (report.missing_parents, report.details["split_traces"]) == (1, 1)
+    assert (report.missing_causes, report.details["split_traces"]) == (1, 1)
 
 
 @pytest.mark.parametrize("parent", [1.5, [ROOT], {"id": ROOT}, 2.0**53])

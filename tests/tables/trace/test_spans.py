@@ -54,7 +54,7 @@ def test_every_zipkin_file_is_read(name: str, shared_data: Path) -> None:
     details = report.details
     assert (report.format, details["quarantined"]) == ("spans", 0)
     assert details["rows"] == events == read_rows - details.get("merged_rows", 0)
-    assert report.missing_parents == missing
+    assert report.missing_causes == missing
     assert details.get("shared_spans") == shared
     assert details["traces"] == 1
     assert report.roots == 1 or missing
@@ -313,7 +313,7 @@ def test_links_are_further_causes_into_other_traces_too(tmp_path: Path) -> None:
         otlp_span(A, B, kind=5, links=links), otlp_span(C, kind=5, links=links[1:2]),
     ]  # fmt: skip
     report = audit([write_file(tmp_path, otlp(spans))])
-    assert (report.edges, report.merges, report.missing_parents) == (3, 1, 0)
+    assert (report.edges, report.merges, report.missing_causes) == (3, 1, 0)
     trace = read([write_file(tmp_path, otlp(spans))])
     assert get_causes(trace)[f"{TRACE}/{A}"] == [f"{TRACE}/{B}", f"{OTHER}/{B}"]
 

@@ -47,7 +47,7 @@ class Opened(Pages):
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
-    """Yield what opens pages; fails where anything in them was wrong."""
+    """Yield an opener of pages; fail on errors in any page."""
     made = Opened(browser, tmp_path)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""`antecede view` on the command line: what it writes, opens, serves and refuses."""
+"""`antecede view` on the command line: output, browser, server, errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from antecede.tables.view.render_model import picture
 from antecede.tables.view.tiles import ABOUT
 from tests.conftest import ROOT
 from tests.tables.conftest import Command
-from tests.tables.view.made import drawn, held
+from tests.tables.view.made import drawn, make_held_trace
 from tests.tables.view.unpacked import unpacked
 
 LOG = """alice {"alice": 1}
@@ -40,7 +40,7 @@ hears
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "trace.parquet"
-    pq.write_table(held().events, path)
+    pq.write_table(make_held_trace().events, path)
     return path
 
 
@@ -91,7 +91,7 @@ def test_a_vector_clock_log_by_its_expression(tmp_path: Path, command: Command) 
         ("{file} --by clocks -o x.html", "by clocks"),
         ("{file} --engine spark", "--tiles DIR"),
         ("{file} --tiles d -o x.html", "--out"),
-        ("{file} --most 5 -o x.html", "more than one page holds (5)"),
+        ("{file} --most 5 -o x.html", "more than a page can have (5)"),
         ("{empty}", "the file is empty"),
     ],
 )
@@ -106,7 +106,7 @@ def test_what_is_refused(
     assert not Path("x.html").exists()
 
 
-def _served(*words: str) -> tuple[subprocess.Popen[str], str]:
+def serve_command(*words: str) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "antecede", "view", *words, "--no-browser"],
         stdout=subprocess.PIPE,
@@ -136,7 +136,7 @@ def test_pieces_are_cut_and_served(tmp_path: Path, command: Command) -> None:
     assert (cut / ABOUT).is_file()
     assert "--by" in command("view", cut, "--by", "events", "--no-browser").refused
     for words in ([str(cut)], [str(file), "--serve"], [str(file), "--follow"]):
-        process, url = _served(*words)
+        process, url = serve_command(*words)
         try:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 assert b"data-source" in answer.read()
@@ -187,7 +187,7 @@ def test_page_and_pieces_count_the_events_that_an_audit_counts(
     assert "2 rows without a time: not in the picture" in of_pieces
     assert len(pq.read_table(tmp_path / "cut" / "events")) == 2
     for said in (of_page, of_pieces):
-        assert "2 bad rows set aside: 1 x an earlier row of this id differs in member" in said
+        assert "2 bad rows quarantined: 1 x an earlier row of this id differs in member" in said
         assert "2 later rows of an id already seen" in said
         assert "1 time not readable" in said
 

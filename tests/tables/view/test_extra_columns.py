@@ -1,4 +1,4 @@
-"""Further columns of a user's table: shown with the event, searched, and kept in pieces."""
+"""Extra columns of a user's table: shown with the event, searched, and kept in tiles."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_has_no_room_is_noted(table: Path, monkeypatch: pytest.MonkeyPatch)
     shown = picture(trace_of(table), title="t")
     assert shown.meta["own"] == ["status", "how long"]
     said = [one["what"] for one in shown.meta["findings"]]
-    assert "1 column of the table left out: note and what follows it" in said
+    assert "1 column of the table omitted: note and later ones" in said
 
 
 def test_pieces_keep_and_find_them(table: Path, tmp_path: Path) -> None:

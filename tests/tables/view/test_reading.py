@@ -1,4 +1,4 @@
-"""The page as a reader meets it: words in full, events told apart, nothing out of sight."""
+"""Readability of the page: full texts, distinguishable events, nothing out of sight."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Any
 
 from tests.helpers.browser import wait_until
 from tests.tables.view.conftest import Opened
-from tests.tables.view.made import MS, T0, drawn, held, moved, trace_of
+from tests.tables.view.made import MS, T0, drawn, make_held_trace, make_row, trace_of
 
 SEEN = "[antecede.view.x0, antecede.view.x1]"
 
 
 def crowd(events: int = 900) -> Any:
-    """Return a message a millisecond, and where it arrived."""
+    """Return a message each millisecond, and its arrivals."""
     rows = []
     for k in range(events):
-        rows.append(moved("send", f"m{k}", f"p{k % 3}", k, text=f"says {k}"))
-        rows.append(moved("deliver", f"m{k}", f"p{(k + 1) % 3}", k + 2))
+        rows.append(make_row("send", f"m{k}", f"p{k % 3}", k, text=f"says {k}"))
+        rows.append(make_row("deliver", f"m{k}", f"p{(k + 1) % 3}", k + 2))
     return trace_of(rows)
 
 
 def test_all_keys_and_all_marks_are_listed(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     shown.keyboard.press("w")
     for key in "1234":
         shown.keyboard.press(key)
@@ -50,7 +50,7 @@ def test_causes_and_effects_are_listed_with_what_they_say(opened: Opened) -> Non
 
 
 def test_an_arrival_says_what_was_sent(opened: Opened) -> None:
-    shown = opened(held())
+    shown = opened(make_held_trace())
     shown.evaluate("antecede.choose(3)")  # b is sent: its cause is the delivery of a
     said = shown.inner_text("#panel ul.events >> nth=0")
     assert "a deliver at bob" in said
@@ -61,18 +61,18 @@ def test_a_page_around_an_event_begins_near_it(opened: Opened) -> None:
     trace = crowd()
     shown = opened(trace, around="m450")
     low, high = shown.evaluate(SEEN)
-    at = shown.evaluate("antecede.scene.axis.values[900]")
+    at = shown.evaluate("antecede.model.axis.values[900]")
     assert low < at < high
     assert high - low < 250 * MS  # of 900
-    assert shown.evaluate("antecede.scene.chosen") == 900
-    shown.evaluate("antecede.look(antecede.scene.low, antecede.scene.high)")
+    assert shown.evaluate("antecede.model.chosen") == 900
+    shown.evaluate("antecede.setRange(antecede.model.low, antecede.model.high)")
     shown.click("text=Centre")
     low, high = shown.evaluate(SEEN)
     assert (low + high) / 2 == at
     assert high - low < 250 * MS
     shown.wait_for_timeout(300)
     again = opened(trace, "#" + shown.url.partition("#")[2], around="m2")
-    assert again.evaluate("antecede.scene.chosen") == 900  # the address counts
+    assert again.evaluate("antecede.model.chosen") == 900  # the address counts
 
 
 def test_the_end_of_a_span_is_in_sight(opened: Opened) -> None:
@@ -81,21 +81,21 @@ def test_the_end_of_a_span_is_in_sight(opened: Opened) -> None:
     shown = opened(trace_of([span, late]))
     assert shown.evaluate("antecede.view.x1") >= 90 * MS
     shown.evaluate("antecede.setAxis('logical')")
-    assert shown.evaluate("antecede.scene.high") <= 1
+    assert shown.evaluate("antecede.model.high") <= 1
 
 
 def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> None:
     year = 365 * 86_400_000
-    rows = [moved("send", f"m{k}", f"p{k % 3}", k) for k in range(400)]
-    shown = opened(trace_of([*rows, moved("send", "odd", "p0", year)]))
+    rows = [make_row("send", f"m{k}", f"p{k % 3}", k) for k in range(400)]
+    shown = opened(trace_of([*rows, make_row("send", "odd", "p0", year)]))
     low, high = shown.evaluate(SEEN)
     assert 390 * MS < high - low < 500 * MS
-    assert "1 event far off in time: All shows them too" in shown.inner_text("#status")
+    assert "1 event far off in time: All shows them as well" in shown.inner_text("#status")
     shown.click("#all")
     assert shown.evaluate("antecede.view.x1") > year * MS
     shown.wait_for_timeout(300)
     assert "far off" not in shown.inner_text("#status")
-    even = opened(trace_of([*rows, moved("send", "late", "p0", 900)]))
+    even = opened(trace_of([*rows, make_row("send", "late", "p0", 900)]))
     assert even.evaluate("antecede.view.x1") > 900 * MS  # near enough to be seen with them
 
 
@@ -106,7 +106,7 @@ def test_only_these_shows_all_of_them_and_gives_back_what_was_seen(opened: Opene
     shown.check("#only")
     low, high = shown.evaluate(SEEN)
     there = shown.evaluate(
-        "Array.from(antecede.scene.rows, (row) => antecede.scene.axis.values[row])"
+        "Array.from(antecede.model.rows, (row) => antecede.model.axis.values[row])"
     )
     assert len(there) == 10
     assert low < min(there) <= max(there) < high
@@ -119,15 +119,17 @@ def test_an_address_in_an_open_page_is_all_that_counts(opened: Opened) -> None:
     wait_until(shown, "antecede.written && location.hash === antecede.written")
     clean = shown.evaluate("antecede.written")
     shown.evaluate("antecede.setAxis('order'); antecede.choose(7); antecede.pinIt(7)")
-    shown.evaluate("antecede.arrange((lanes) => { lanes.order = 'name'; lanes.hidden.add(1); })")
+    shown.evaluate(
+        "antecede.arrange((timelines) => { timelines.order = 'name'; timelines.hidden.add(1); })"
+    )
     shown.fill("#search", "x1")
     shown.check("#only")
     wait_until(shown, "location.hash.includes('q=x1') && location.hash.includes('only')")
     shown.evaluate("hash => { location.hash = hash; }", clean)
     wait_until(shown, "clean => antecede.written === clean", clean)
     assert shown.evaluate(
-        """[antecede.scene.axis.name, antecede.scene.chosen, antecede.pin, antecede.scene.only,
-        antecede.query, antecede.scene.lanes.order, antecede.scene.lanes.hidden.size]"""
+        """[antecede.model.axis.name, antecede.model.chosen, antecede.pin, antecede.model.only,
+        antecede.query, antecede.model.timelines.order, antecede.model.timelines.hidden.size]"""
     ) == ["event_time", -1, -1, False, "", "first", 0]
     assert shown.evaluate("location.hash") == clean
 
@@ -163,13 +165,13 @@ def test_lines_that_fade_do_not_cover_events(opened: Opened) -> None:
         return stroke.call(this);
       };
       antecede.setTheme("light");
-      antecede.look(antecede.scene.low, antecede.scene.high);
+      antecede.setRange(antecede.model.low, antecede.model.high);
       antecede.moving = false;
-      antecede.drawn();
+      antecede.drawNow();
       return Math.max(...seen);
     }"""
-    few = opened(held())
+    few = opened(make_held_trace())
     few.evaluate("antecede.choose(5)")
     assert few.evaluate(faint) == 0.45
-    shown.evaluate("antecede.scene.past.fill(0); antecede.scene.future.fill(0)")
+    shown.evaluate("antecede.model.past.fill(0); antecede.model.future.fill(0)")
     assert 0.05 <= shown.evaluate(faint) < 0.2

@@ -1,4 +1,4 @@
-"""What a page is made of, before any browser: rows, copies, findings, the file."""
+"""Render model without a browser: rows, copies, findings, the file."""
 
 from __future__ import annotations
 
@@ -12,25 +12,32 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.tables.causality.queries import Event
-from antecede.tables.view.copies import AGAIN, NOWHERE, UNDELIVERED, copies
-from antecede.tables.view.page import code, render_page
+from antecede.tables.view.copies import NOT_RECEIVED, REPEATED_COPY, UNDELIVERED, match_copies
+from antecede.tables.view.page import join_modules, render_page
 from antecede.tables.view.render_model import picture
-from tests.tables.view.made import clocked, declared, drawn, held, steps, trace_of
+from tests.tables.view.made import (
+    declared,
+    drawn,
+    make_held_trace,
+    make_random_clocks,
+    steps,
+    trace_of,
+)
 from tests.tables.view.unpacked import unpacked
 
 
 def test_copies_are_matched() -> None:
-    found = copies(held().events)
-    ids = held().events["id"].to_pylist()
-    assert found.sent.tolist() == [-1, 0, 0, -1, 3, 0, 3, 3, 0, 0, 3, -1]
-    assert found.received.tolist() == [-1, -1, 1, -1, -1, -1, -1, 6, -1, 8, 4, -1]
-    assert [ids[k] for k in np.flatnonzero(found.marks & NOWHERE)] == ["d"]
-    assert np.flatnonzero(found.marks & AGAIN).tolist() == [5]
+    found = match_copies(make_held_trace().events)
+    ids = make_held_trace().events["id"].to_pylist()
+    assert found.send_row.tolist() == [-1, 0, 0, -1, 3, 0, 3, 3, 0, 0, 3, -1]
+    assert found.receipt_row.tolist() == [-1, -1, 1, -1, -1, -1, -1, 6, -1, 8, 4, -1]
+    assert [ids[k] for k in np.flatnonzero(found.marks & NOT_RECEIVED)] == ["d"]
+    assert np.flatnonzero(found.marks & REPEATED_COPY).tolist() == [5]
     assert not (found.marks & UNDELIVERED).any()
 
 
 def test_what_is_never_delivered_is_marked_where_others_are() -> None:
-    found = copies(trace_of(steps("p!a@0 p!b@1 q?a@2 q?b@3 q.b@4 log?a@5")).events)
+    found = match_copies(trace_of(steps("p!a@0 p!b@1 q?a@2 q?b@3 q.b@4 log?a@5")).events)
     assert np.flatnonzero(found.marks & UNDELIVERED).tolist() == [2]
 
 
@@ -54,7 +61,7 @@ def test_findings_point_to_rows() -> None:
 
 
 def test_waits_are_told_the_longest_first() -> None:
-    meta = picture(held(), title="t").meta
+    meta = picture(make_held_trace(), title="t").meta
     assert [(one["received"], one["delivered"]) for one in meta["waits"]] == [(4, 10), (8, 9)]
     assert meta["waits"][0]["ns"] == 22_000_000
 
@@ -69,7 +76,7 @@ def test_missing_causes_are_named() -> None:
 
 
 def test_clocks_are_those_of_the_log() -> None:
-    trace = clocked(2)
+    trace = make_random_clocks(2)
     _, arrays = unpacked(picture(trace, title="t").packed())
     names, counts = (trace.events[name].to_pylist() for name in ("clock_members", "clock_counts"))
     for row in range(len(trace.events)):
@@ -104,7 +111,7 @@ class _Tags(HTMLParser):
 
 
 def test_the_file_needs_nothing_else() -> None:
-    text = render_page(picture(held(), title="a & b"))
+    text = render_page(picture(make_held_trace(), title="a & b"))
     parser = _Tags()
     parser.feed(text)
     for tag, attributes in parser.found:
@@ -120,7 +127,7 @@ def test_the_file_needs_nothing_else() -> None:
 
 
 def test_modules_are_joined_to_one_script() -> None:
-    joined = code()
+    joined = join_modules()
     assert not re.search(r"^(import|export)\b", joined, re.MULTILINE)
     for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
         assert danger not in joined
@@ -130,12 +137,12 @@ def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
     trace = trace_of(steps("p!a@0 p!b@1 q?a@900"))
     made = picture(trace, title="t", most=2, around=Event("a"))
     assert made.meta["events"] == 2
-    assert made.arrays["marks"].tolist() == [0, NOWHERE]
+    assert made.arrays["marks"].tolist() == [0, NOT_RECEIVED]
     assert made.arrays["sent"].tolist() == [-1, -1]
 
 
 def test_a_message_that_came_to_nobody_by_name_is_not_lost() -> None:
     trace = trace_of([{"kind": "send", "id": "a"}, {"kind": "deliver", "id": "a"}])
-    assert copies(trace.events).marks.tolist() == [0, 0]
+    assert match_copies(trace.events).marks.tolist() == [0, 0]
     trace = trace_of(steps("ann!a@0 ann.a@1"))
-    assert copies(trace.events).marks.tolist() == [NOWHERE, 0]
+    assert match_copies(trace.events).marks.tolist() == [NOT_RECEIVED, 0]

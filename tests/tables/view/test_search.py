@@ -1,4 +1,4 @@
-"""The search of the page: one language, with the same matches on one file and in pieces."""
+"""Search of the page: the same matches in one file and in tiles."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.view import tiles
-from antecede.tables.view.search import match_rows, needed_columns, read_terms
+from antecede.tables.view.search import list_columns, match_rows, read_terms
 from antecede.tables.view.tiles import Tiles, write_tiles
 from tests.conftest import ROOT
 from tests.tables.view.conftest import Opened
-from tests.tables.view.test_server import served
+from tests.tables.view.test_server import serve
 
 WORDS = ["psp", "timeout", "after", "ERROR", "a:1", "PSP Timeout", "Ä", "ß", "50%", "x.y", "(", '"']
 TEXTS = [*WORDS, "PSP timeout after 5 ms", "after the timeout", "", "text:1"]
@@ -35,7 +35,7 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """A table of 60 events with ids that look like fields, topics and further columns."""
+    """Return 60 events with ids that look like fields, topics and extra columns."""
     draw = random.Random(5)
     ids = ["payments:1", "text:1", "member:payments", "1", *(f"e{k}" for k in range(56))]
     draw.shuffle(ids)
@@ -61,14 +61,14 @@ def test_a_piece_and_a_page_match_the_same_rows(
     shown = opened(table)
     write_tiles(table, tmp_path / "cut", "t")
     source = Tiles(tmp_path / "cut")
-    own = [tiles.OWN + name for name in shown.evaluate("antecede.scene.own")]
+    own = [tiles.OWN + name for name in shown.evaluate("antecede.model.own")]
     assert own == ["own:level", "own:how long"]
     empty = []
     for text in QUERIES:
         shown.fill("#search", text)
-        mask = shown.evaluate("Array.from(antecede.scene.matches ?? [])")
+        mask = shown.evaluate("Array.from(antecede.model.matches ?? [])")
         terms = read_terms(shown.evaluate("JSON.stringify(antecede.terms)"), len(own))
-        columns = [*needed_columns(terms, own), "file_order"]
+        columns = [*list_columns(terms, own), "file_order"]
         rows: Any = source._events.to_table(columns=columns).sort_by("file_order")
         assert match_rows(rows, terms, own).to_pylist() == [bool(one) for one in mask], text
         if not any(mask):
@@ -82,8 +82,8 @@ def test_ids_are_found_as_they_stand(opened: Opened, table: Trace) -> None:
     for id in ("payments:1", "text:1", "member:payments"):
         shown.fill("#search", id)
         found = shown.evaluate(
-            "antecede.scene.matches && Array.from(antecede.scene.matches).flatMap((one, row) =>"
-            " one ? [antecede.scene.ids.at(row)] : [])"
+            "antecede.model.matches && Array.from(antecede.model.matches).flatMap((one, row) =>"
+            " one ? [antecede.model.ids.at(row)] : [])"
         )
         assert id in found
     shown.fill("#search", "payments:1")
@@ -92,16 +92,16 @@ def test_ids_are_found_as_they_stand(opened: Opened, table: Trace) -> None:
 
 def test_the_served_page_finds_the_same(opened: Opened, table: Trace, tmp_path: Path) -> None:
     write_tiles(table, tmp_path / "cut", "t")
-    with served(Tiles(tmp_path / "cut")) as serving:
+    with serve(Tiles(tmp_path / "cut")) as serving:
         shown = opened(serving.url)
         for text in ("level:ERROR member:auth", '"PSP timeout after"', "payments:1"):
             shown.evaluate("antecede.choose(-1)")
             shown.fill("#search", text)
-            hits = shown.evaluate("antecede.scene.matches.reduce((a, b) => a + b)")
+            hits = shown.evaluate("antecede.model.matches.reduce((a, b) => a + b)")
             assert hits
             shown.press("#search", "Enter")
             shown.locator("#panel .fields").wait_for(timeout=15_000)
-            assert shown.evaluate("antecede.scene.matches[antecede.scene.chosen]") == 1
+            assert shown.evaluate("antecede.model.matches[antecede.model.chosen]") == 1
         shown.evaluate("antecede.choose(-1)")
         shown.fill("#search", "nosuch:thing")
         shown.press("#search", "Enter")

@@ -1,4 +1,4 @@
-"""The server of pages: who is answered, what, and how a trace grows in the page."""
+"""Server of pages: access, responses, and growing traces."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from antecede.tables.view.live_source import Followed
 from antecede.tables.view.server import Serving, Source
 from antecede.tables.view.tiles import Tiles, write_tiles
 from tests.tables.view.conftest import Opened
-from tests.tables.view.made import drawn, held, moved, trace_of
+from tests.tables.view.made import drawn, make_held_trace, make_row, trace_of
 
 
 class Fixed:
-    """A source that says what it was asked."""
+    """Source that returns its query."""
 
     title = "<b>fixed</b>"
     grows = False
@@ -44,7 +44,7 @@ class Fixed:
 
 
 @contextmanager
-def served(source: Source) -> Iterator[Serving]:
+def serve(source: Source) -> Iterator[Serving]:
     serving = Serving(source)
     thread = threading.Thread(target=serving.serve)
     thread.start()
@@ -55,7 +55,7 @@ def served(source: Source) -> Iterator[Serving]:
         thread.join(5)
 
 
-def asked(serving: Serving, path: str, host: str | None = None) -> tuple[int, bytes, Any]:
+def request(serving: Serving, path: str, host: str | None = None) -> tuple[int, bytes, Any]:
     line = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=10)
     line.request("GET", path, headers={} if host is None else {"Host": host})
     answer = line.getresponse()
@@ -65,34 +65,34 @@ def asked(serving: Serving, path: str, host: str | None = None) -> tuple[int, by
 
 
 def test_only_who_knows_the_word_and_names_this_host_is_answered() -> None:
-    with served(Fixed()) as serving:
+    with serve(Fixed()) as serving:
         word = urlsplit(serving.url).path
         assert len(word) > 20
-        status, body, headers = asked(serving, word)
+        status, body, headers = request(serving, word)
         assert status == 200
         assert b"&lt;b&gt;fixed" in body
         assert b"<b>fixed" not in body
         assert headers["Cache-Control"] == "no-store"
         assert headers["X-Frame-Options"] == "DENY"
-        assert asked(serving, "/")[0] == 404
-        assert asked(serving, "/guess/")[0] == 404
-        assert asked(serving, word, f"rebound.example:{serving.port}")[0] == 403
-        assert asked(serving, word, "127.0.0.1")[0] == 403
-        assert asked(serving, word, f"localhost:{serving.port}")[0] == 200
-        assert asked(serving, word + "../../etc/passwd")[0] == 404
+        assert request(serving, "/")[0] == 404
+        assert request(serving, "/guess/")[0] == 404
+        assert request(serving, word, f"rebound.example:{serving.port}")[0] == 403
+        assert request(serving, word, "127.0.0.1")[0] == 403
+        assert request(serving, word, f"localhost:{serving.port}")[0] == 200
+        assert request(serving, word + "../../etc/passwd")[0] == 404
 
 
 def test_data_version_and_errors() -> None:
-    with served(Fixed()) as serving:
+    with serve(Fixed()) as serving:
         word = urlsplit(serving.url).path
-        status, body, _ = asked(serving, word + "data?x0=1&x1=2&x1=3")
+        status, body, _ = request(serving, word + "data?x0=1&x1=2&x1=3")
         assert (status, zlib.decompress(body)) == (200, b"[('x0', '1'), ('x1', '3')]")
-        assert asked(serving, word + "version")[1] == b"7"
-        assert asked(serving, word + "data?wrong=1")[:2] == (422, b"not there")
+        assert request(serving, word + "version")[1] == b"7"
+        assert request(serving, word + "data?wrong=1")[:2] == (422, b"not there")
 
 
 class Large(Fixed):
-    """A source whose answer fits no buffer of a socket."""
+    """Source with a response that exceeds the buffers of a socket."""
 
     def block(self, asked: Mapping[str, str]) -> bytes:
         return random.Random(1).randbytes(30_000_000)
@@ -100,14 +100,14 @@ class Large(Fixed):
 
 @pytest.mark.slow
 def test_a_page_that_is_closed_meanwhile_is_no_error(capfd: pytest.CaptureFixture[str]) -> None:
-    with served(Large()) as serving:
+    with serve(Large()) as serving:
         path = urlsplit(serving.url).path
         line = socket.create_connection(("127.0.0.1", serving.port))
         line.sendall(f"GET {path}data HTTP/1.1\r\nHost: 127.0.0.1:{serving.port}\r\n\r\n".encode())
         assert line.recv(9) == b"HTTP/1.1 "
         line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         line.close()
-        assert asked(serving, path + "version")[1] == b"7"
+        assert request(serving, path + "version")[1] == b"7"
         for thread in threading.enumerate():
             if "process_request_thread" in thread.name:
                 thread.join(10)
@@ -130,35 +130,35 @@ def _written(trace: Trace, file: Path) -> None:
 def test_a_trace_that_grows_is_followed(opened: Opened, tmp_path: Path) -> None:
     folder = tmp_path / "live"
     folder.mkdir()
-    _written(held(), folder / "trace-1.parquet")
+    _written(make_held_trace(), folder / "trace-1.parquet")
     source = Followed("live", [folder], lambda: read([folder]))
-    with served(source) as serving:
+    with serve(source) as serving:
         shown = opened(serving.url)
         assert "12 events in view" in shown.inner_text("#status")
         shown.evaluate("antecede.reveal(3)")
-        chosen = "antecede.scene.ids.at(antecede.scene.chosen)"
+        chosen = "antecede.model.ids.at(antecede.model.chosen)"
         assert shown.evaluate(chosen) == "b"
         shown.evaluate("antecede.fit(true)")
-        more = [moved("send", "late", "zoe", 70), moved("receive", "late", "ann", 75)]
+        more = [make_row("send", "late", "zoe", 70), make_row("receive", "late", "ann", 75)]
         _written(trace_of(more), folder / "trace-2.parquet")
         shown.locator("#status", has_text="14 events in view").wait_for(timeout=15_000)
         assert shown.evaluate(chosen) == "b"
 
 
 def test_files_that_fit_a_pattern_are_followed(tmp_path: Path) -> None:
-    _written(held(), tmp_path / "trace-1.parquet")
+    _written(make_held_trace(), tmp_path / "trace-1.parquet")
     pattern = tmp_path / "trace-*.parquet"
     source = Followed("live", [pattern], lambda: read([pattern]))
     before = source.version()
     assert source.version() == before
-    _written(held(), tmp_path / "trace-2.parquet")
+    _written(make_held_trace(), tmp_path / "trace-2.parquet")
     assert source.version() != before
 
 
 def test_a_file_that_is_being_written_keeps_the_picture_before(tmp_path: Path) -> None:
     folder = tmp_path / "live"
     folder.mkdir()
-    _written(held(), folder / "trace-1.parquet")
+    _written(make_held_trace(), folder / "trace-1.parquet")
     source = Followed("live", [folder], lambda: read([folder]))
     before = source.version()
     block = source.block({})
@@ -173,18 +173,18 @@ def test_pieces_in_the_page(
     monkeypatch.setattr(tiles, "PIECE", 400)
     trace = drawn(5, events=6000, members=8)
     write_tiles(trace, tmp_path / "cut", "a <b>trace</b>")
-    with served(Tiles(tmp_path / "cut")) as serving:
+    with serve(Tiles(tmp_path / "cut")) as serving:
         shown = opened(serving.url)
         said = shown.inner_text("#status")
         assert f"{len(trace.events):,} events in view" in said
-        assert "come closer" in said
-        assert shown.evaluate("antecede.scene.size") == 0
+        assert "zoom in for messages" in said
+        assert shown.evaluate("antecede.model.size") == 0
         shown.evaluate("antecede.zoom(40, 600)")
         shown.locator("#status", has_text="line").wait_for(timeout=15_000)
-        size = shown.evaluate("antecede.scene.size")
+        size = shown.evaluate("antecede.model.size")
         assert 0 < size <= 1600
         shown.keyboard.press("Enter")
-        assert f"Counted among the {size:,} events at hand" in shown.inner_text("#panel")
+        assert f"Counted among {size:,} events of" in shown.inner_text("#panel")
         last = trace.events["id"].to_pylist()[-1]
         shown.fill("#search", last)
         shown.keyboard.press("Enter")
@@ -194,7 +194,7 @@ def test_pieces_in_the_page(
         shown.locator("#status", has_text="no event matches the search").wait_for(timeout=15_000)
         shown.fill("#search", "")
         shown.evaluate("antecede.fit(true)")
-        shown.locator("#status", has_text="come closer").wait_for(timeout=15_000)
+        shown.locator("#status", has_text="zoom in for messages").wait_for(timeout=15_000)
         # The refused search is an answer of 422, which the browser writes down.
         opened.wrong[:] = [one for one in opened.wrong if "422" not in one]
 
@@ -210,7 +210,7 @@ def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
     event = Event(ids[1500])
     row = asked.row(event)
     past, future = (mask.tolist() for mask in asked.around(row))
-    with served(Tiles(tmp_path / "cut", event, lambda: asked)) as serving:
+    with serve(Tiles(tmp_path / "cut", event, lambda: asked)) as serving:
         shown = opened(serving.url)
         shown.locator("#panel", has_text=f"{sum(past):,} before it").wait_for(timeout=15_000)
         assert f"{sum(future):,} after it" in shown.inner_text("#panel")
@@ -219,9 +219,9 @@ def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
         assert f"{len(ids) - sum(past) - sum(future) - 1:,} concurrent" in shown.inner_text(
             "#panel"
         )
-        assert "at hand" not in shown.inner_text("#panel")
+        assert "Counted among" not in shown.inner_text("#panel")
         places, before, after = shown.evaluate(
-            """() => [antecede.scene.data.arrays.place, antecede.scene.past, antecede.scene.future]
+            """() => [antecede.model.data.arrays.place, antecede.model.past, antecede.model.future]
               .map((one) => Array.from(one))"""
         )
         assert 0 < len(places) < len(ids)

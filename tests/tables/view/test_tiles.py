@@ -1,4 +1,4 @@
-"""Traces in pieces: counts and events of every stretch are those of the whole."""
+"""Tiles: counts and events of every range equal those of the whole trace."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from antecede.errors import InputError
 from antecede.tables.causality.queries import Event
 from antecede.tables.trace.arrow import Trace
 from antecede.tables.view import tiles
-from antecede.tables.view.columns import event_time
-from antecede.tables.view.copies import copies
+from antecede.tables.view.columns import compute_event_time
+from antecede.tables.view.copies import match_copies
 from antecede.tables.view.tiles import ABOUT, Tiles, about, write_tiles
-from tests.tables.view.made import T0, declared, drawn, moved, trace_of
+from tests.tables.view.made import T0, declared, drawn, make_row, trace_of
 from tests.tables.view.unpacked import unpacked
 
 
@@ -31,7 +31,7 @@ def terms(word: str) -> str:
     return json.dumps([{"word": word}])
 
 
-def asked(source: Tiles, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def request_block(source: Tiles, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return unpacked(source.block({name: str(value) for name, value in how.items()}))
 
 
@@ -40,7 +40,7 @@ def test_every_level_counts_every_row(trace: Trace, tmp_path: Path) -> None:
     source = Tiles(tmp_path)
     said = json.loads((tmp_path / ABOUT).read_text())
     assert said["rows"] == len(trace.events)
-    times = np.asarray(event_time(trace.events).to_pylist())
+    times = np.asarray(compute_event_time(trace.events).to_pylist())
     members = trace.events["member"].to_pylist()
     names = source._members["member"].to_pylist()
     for level in said["levels"]:
@@ -59,14 +59,14 @@ def test_a_stretch_has_its_events_or_their_counts(
     monkeypatch.setattr(tiles, "PIECE", 300)
     write_tiles(trace, tmp_path, "t")
     source = Tiles(tmp_path)
-    times = np.asarray(event_time(trace.events).to_pylist())
+    times = np.asarray(compute_event_time(trace.events).to_pylist())
     low, span = times.min(), int(times.max() - times.min())
     draw = random.Random(3)
     kinds = set()
     for _ in range(25):
         x0 = draw.randrange(span)
         x1 = min(span, x0 + int(span * draw.random() ** 4) + 1)
-        meta, arrays = asked(source, x0=x0, x1=x1)
+        meta, arrays = request_block(source, x0=x0, x1=x1)
         assert meta["of"] == len(times)
         if "piece" in meta:
             kinds.add("piece")
@@ -89,14 +89,14 @@ def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) 
     ids = [str(id) for id in trace.events["id"].to_pylist()]
     meta, arrays = unpacked(Tiles(tmp_path, Event(ids[700])).block({}))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[700]
-    meta, arrays = asked(Tiles(tmp_path), find=terms(ids[-1]))
+    meta, arrays = request_block(Tiles(tmp_path), find=terms(ids[-1]))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[-1]
-    with pytest.raises(InputError, match="is not in the pieces"):
+    with pytest.raises(InputError, match="is not in the tiles"):
         Tiles(tmp_path, Event("nowhere"))
     with pytest.raises(InputError, match="no event matches"):
-        asked(Tiles(tmp_path), find=terms("nowhere"))
-    with pytest.raises(InputError, match="no place"):
-        asked(Tiles(tmp_path), x0="here", x1="there")
+        request_block(Tiles(tmp_path), find=terms("nowhere"))
+    with pytest.raises(InputError, match="invalid place"):
+        request_block(Tiles(tmp_path), x0="here", x1="there")
 
 
 def test_without_times_rows_go_as_listed(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_without_times_rows_go_as_listed(tmp_path: Path) -> None:
 
 
 def test_rows_without_a_time_are_counted(tmp_path: Path) -> None:
-    rows = [moved("send", "a", "p", 0), {"id": "b", "member": "p", "kind": "send"}]
+    rows = [make_row("send", "a", "p", 0), {"id": "b", "member": "p", "kind": "send"}]
     write_tiles(trace_of(rows), tmp_path, "t")
     meta, _ = unpacked(Tiles(tmp_path).block({}))
     assert meta["of"] == 1
@@ -122,7 +122,7 @@ def test_a_million_events_at_one_instant(tmp_path: Path) -> None:
     meta, arrays = unpacked(Tiles(tmp_path).block({}))
     assert "grid" in meta
     assert arrays["grid.rows"].tolist() == [size]
-    meta, arrays = asked(Tiles(tmp_path), x0=0, x1=0)
+    meta, arrays = request_block(Tiles(tmp_path), x0=0, x1=0)
     assert arrays["grid.rows"].tolist() == [size]
 
 
@@ -142,7 +142,7 @@ def test_a_folder_that_is_taken_or_none(trace: Trace, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="version 9"):
         Tiles(folder)
     (folder / ABOUT).write_text("{")
-    with pytest.raises(InputError, match="no pieces"):
+    with pytest.raises(InputError, match="no readable tiles"):
         Tiles(folder)
 
 
@@ -152,11 +152,11 @@ def test_a_piece_marks_what_the_whole_trace_lost(
     monkeypatch.setattr(tiles, "PIECE", 60)
     write_tiles(trace, tmp_path, "t")
     source = Tiles(tmp_path)
-    marks = copies(trace.events).marks
+    marks = match_copies(trace.events).marks
     span = json.loads((tmp_path / ABOUT).read_text())["high"] - T0
     seen = set()
     for k in range(40):
-        meta, arrays = asked(source, x0=span * k // 40, x1=span * k // 40)
+        meta, arrays = request_block(source, x0=span * k // 40, x1=span * k // 40)
         assert meta["by"] == "events"
         assert meta["events"] == len(arrays["place"])
         for place, mark in zip(arrays["place"], arrays["marks"], strict=True):
@@ -167,10 +167,10 @@ def test_a_piece_marks_what_the_whole_trace_lost(
 
 def test_a_piece_with_rows_of_one_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "PIECE", 6)
-    sends = [moved("send", f"a{k}", "p", k) for k in range(10)]
-    comes = [moved("deliver", f"a{k}", "q", 1000 + k) for k in range(10)]
+    sends = [make_row("send", f"a{k}", "p", k) for k in range(10)]
+    comes = [make_row("deliver", f"a{k}", "q", 1000 + k) for k in range(10)]
     write_tiles(trace_of([*sends, *comes]), tmp_path, "t")
-    meta, arrays = asked(Tiles(tmp_path), x0=1003 * 10**6, x1=1004 * 10**6)
+    meta, arrays = request_block(Tiles(tmp_path), x0=1003 * 10**6, x1=1004 * 10**6)
     assert meta["by"] == "events"
     assert set(arrays["kind"]) == {2}
     assert meta["events"] >= 2
@@ -179,7 +179,7 @@ def test_a_piece_with_rows_of_one_kind(tmp_path: Path, monkeypatch: pytest.Monke
 def test_levels_nest() -> None:
     widths = [one["width"] for one in about("t", 10**6, 0, 10**15, True)["levels"]]
     assert all(a == 2 * b for a, b in pairwise(widths))
-    assert widths[0] * tiles.COARSEST > 10**15
+    assert widths[0] * tiles.FIRST_LEVEL_BINS > 10**15
 
 
 @pytest.mark.parametrize("x0", ["1e30", "-1e30", str(2**63 - 1), "1e18", "5"])
@@ -187,21 +187,21 @@ def test_a_stretch_beyond_the_ends_is_answered(trace: Trace, tmp_path: Path, x0:
     write_tiles(trace, tmp_path, "t")
     source = Tiles(tmp_path)
     for x1 in (x0, "0", "1e31", "-1e31"):
-        meta, _ = asked(source, x0=x0, x1=x1)
+        meta, _ = request_block(source, x0=x0, x1=x1)
         assert "piece" in meta or "grid" in meta
     behind = {"from": x0} if float(x0) > 1e17 else {"from": "1e300"}
-    meta, _ = asked(source, find=terms("m"), **behind)
+    meta, _ = request_block(source, find=terms("m"), **behind)
     assert meta["wrapped"]
 
 
 def test_a_search_finds_every_match_in_turn(tmp_path: Path) -> None:
-    """Also those of one instant, and goes on from the start after the last one."""
-    rows = [moved("send", f"m{k}", "p", k // 3) for k in range(9)]
+    """Includes matches of one instant, and continues at the start after the last one."""
+    rows = [make_row("send", f"m{k}", "p", k // 3) for k in range(9)]
     write_tiles(trace_of(rows), tmp_path, "t")
     source, met = Tiles(tmp_path), []
     place: dict[str, Any] = {"from": -1, "place": -1}
     for _ in range(10):
-        meta, arrays = asked(source, find=terms("m"), **place)
+        meta, arrays = request_block(source, find=terms("m"), **place)
         row = meta["around"]
         met.append((arrays["id.texts"][arrays["id"][row]], meta["wrapped"]))
         place = {"from": arrays["time.event_time"][row], "place": int(arrays["place"][row])}
@@ -217,18 +217,18 @@ def test_a_search_finds_every_match_in_turn(tmp_path: Path) -> None:
     ],
 )
 def test_a_search_that_no_page_sends_is_refused(find: str, tmp_path: Path) -> None:
-    write_tiles(trace_of([moved("send", "m", "p", 0)]), tmp_path, "t")
+    write_tiles(trace_of([make_row("send", "m", "p", 0)]), tmp_path, "t")
     with pytest.raises(InputError):
-        asked(Tiles(tmp_path), find=find)
+        request_block(Tiles(tmp_path), find=find)
 
 
 def test_times_that_lie_too_far_apart_are_said(tmp_path: Path) -> None:
     far = [-(2**63), 2**63 - 1, 0, None, -(2**63) + 5]
     rows = [{"id": f"e{k}", "member": "P", "send_time": time} for k, time in enumerate(far)]
     write_tiles(trace_of(rows), tmp_path, "t")
-    meta, arrays = asked(Tiles(tmp_path))
+    meta, arrays = request_block(Tiles(tmp_path))
     said = " ".join(one["what"] for one in meta["findings"])
-    assert "2 times more than 146 years from the earliest: taken as unknown" in said
+    assert "2 times more than 146 years after the earliest: taken as unknown" in said
     assert "3 rows without a time: not in the picture" in said
     assert sorted(arrays["place"].tolist()) == [0, 4]
     assert meta["extent"] == {"low": 0, "high": 5}
@@ -259,5 +259,5 @@ def test_a_trace_without_an_event_makes_no_pieces(trace: Trace, tmp_path: Path) 
 def test_what_is_said_of_pieces_and_cannot_be_read(trace: Trace, tmp_path: Path, said: str) -> None:
     write_tiles(trace, tmp_path, "t")
     (tmp_path / ABOUT).write_text(said)
-    with pytest.raises(InputError, match="holds no pieces that can be read"):
+    with pytest.raises(InputError, match="has no readable tiles"):
         Tiles(tmp_path)

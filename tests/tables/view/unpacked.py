@@ -1,4 +1,4 @@
-"""The reading side of `antecede.tables.view.binary_block`, in Python, for tests."""
+"""Reader of the binary block of `antecede.tables.view.binary_block`, for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TYPES = {"u8": "<u1", "i32": "<i4", "u32": "<u4", "f32": "<f4", "f64": "<f8"}
 
 
 def unpacked(block: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the header says, and arrays; texts of a dictionary as NAME.texts."""
+    """Return the header and arrays; dictionary texts as NAME.texts."""
     length = int.from_bytes(block[:4], "little")
     header = json.loads(block[4 : 4 + length])
     arrays: dict[str, Any] = {}

@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
         print(harmless(report.summary()))
         if args.page is not None:
             print(f"\nThe page: {args.page}")
-    if args.missing and report.missing_parents is None:
+    if args.missing and report.missing_causes is None:
         print(
             "antecede: --missing lists declared causes; this trace has vector clocks, so no ids "
             "are listed",

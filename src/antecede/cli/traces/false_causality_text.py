@@ -68,7 +68,7 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
     for said in time_text.notes(details):
         print(_wrapped(f"times       {said}", width))
     if bad:
-        print(f"set aside   {counted(bad, 'bad record')}; antecede audit names them")
+        print(f"quarantined {counted(bad, 'bad record')}; antecede audit names them")
 
 
 LABEL = 12

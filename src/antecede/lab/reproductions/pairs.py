@@ -1,8 +1,8 @@
 """Pairs of messages that rules order, need not order, or miss.
 
-Figures are sums over all observers: RULE.ordered, RULE.unnecessary, RULE.missed, RULE.concurrent
-(ordered in neither direction), `causal`, `pairs`, `events`, and `topic_causal`, the truth for rules
-of Nakayama 2017.
+Figures are sums over all observers: RULE.ordered, RULE.false_pairs, RULE.missed_pairs,
+RULE.concurrent (ordered in neither direction), `causal`, `pairs`, `events`, and `topic_causal`, the
+truth for rules of Nakayama 2017.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def pair_figures(run: Run) -> Figures:
         found["pairs"] += pairs
         for name, counts in zip(names, count_rules(stamps, names), strict=True):
             found[f"{name}.ordered"] += counts.ordered
-            found[f"{name}.unnecessary"] += counts.unnecessary
-            found[f"{name}.missed"] += counts.missed
+            found[f"{name}.false_pairs"] += counts.false_pairs
+            found[f"{name}.missed_pairs"] += counts.missed_pairs
             found[f"{name}.concurrent"] += pairs - counts.ordered
             found[f"{name}.causal"] += counts.causal
     for name in names:  # what is causal stands once for each of the two truths

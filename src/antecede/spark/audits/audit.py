@@ -77,9 +77,9 @@ COUNTED = (
     "redundant_edges",
     "roots",
     "merges",
-    "max_parents",
-    "missing_parents",
-    "self_parents",
+    "max_causes",
+    "missing_causes",
+    "self_causes",
     "ordered_pairs",
     "concurrent_pairs",
 )
@@ -132,8 +132,9 @@ def audit(
     - `inversions`, `compared_edges` (edges of which both ends tell), `max_inversions` by order and
       `quarantine` by reason (maps).
     - `causality_source`: causes, clocks, receipts (only early deliveries were judged) or none.
-    - `details`: JSON of the rest: `channels`, `early`, `clock_defects`, a format's own. Other
-      details that name events (worst inversions, missing ids) are of whole traces read from files.
+    - `details`: JSON of the rest: `channels`, `violations`, `clock_inconsistencies`, a format's
+      own. Other details that name events (worst inversions, missing ids) are of whole traces read
+      from files.
 
     `by`: causes are declared, or told by vector clocks; "auto" chooses for the whole table as the
     local engine does, by a job where there are clocks. `format` names the origin of the events and
@@ -164,7 +165,7 @@ def audit(
     >>> rows = [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)]
     >>> events = spark.createDataFrame(rows, "id string, parents array<string>, arrival long")
     >>> (row,) = audit(events).collect()
-    >>> row.messages, row.edges, row.missing_parents, row.ordered_pairs, row.inversions
+    >>> row.messages, row.edges, row.missing_causes, row.ordered_pairs, row.inversions
     (3, 2, 1, 2, {'arrival': 1})
     """
     events = events_of(df)
@@ -286,7 +287,7 @@ def _told(events: DataFrame, run_bytes: int) -> list[DataFrame]:
     def tell(batches: Batches) -> Iterator[pa.RecordBatch]:
         for key, rows in runs_in(batches, run_bytes, refused):
             table = conform(rows)
-            found: dict[str, Any] = {"early": early_details(table)}
+            found: dict[str, Any] = {"violations": early_details(table)}
             if models := channel_models(table):
                 found["channels"] = models
             yield pa.RecordBatch.from_pydict({KEY: [key], "details": [json.dumps(found)]})
@@ -330,7 +331,7 @@ def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
         report["inversions"].pop("file_order", None)
         for by_order in ("max_inversions", "compared_edges"):
             report["details"].get(by_order, {}).pop("file_order", None)
-        for by_rows in ("channels", "early"):  # they go by the order of each member's rows
+        for by_rows in ("channels", "violations"):  # they go by the order of each member's rows
             report["details"].pop(by_rows, None)
     return report
 
@@ -346,7 +347,7 @@ def _as_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
         row[name] = list(counts.items())
     for name in (WHY, READ_COLUMNS):  # of a whole trace: a run alone may have none
         details.pop(name, None)
-    if report["clock_defects"] is not None:
-        details["clock_defects"] = report["clock_defects"]
+    if report["clock_inconsistencies"] is not None:
+        details["clock_inconsistencies"] = report["clock_inconsistencies"]
     row["details"] = json.dumps(details) if details else None
     return pa.RecordBatch.from_pylist([row], _ARROW)

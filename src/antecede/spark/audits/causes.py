@@ -135,7 +135,7 @@ def of_rows(rows: DataFrame) -> DataFrame:
 def of_causes(events: DataFrame) -> DataFrame:
     """Count what events declare beside causes, events on cycles among them."""
     return events.groupBy(KEY).agg(
-        F.count_if("__selfish").alias("self_parents"),
+        F.count_if("__selfish").alias("self_causes"),
         F.sum("__repeated").alias("repeated_causes"),
         F.sum("__blank").alias("blank_causes"),
     )
@@ -151,7 +151,7 @@ def of_events(events: DataFrame) -> DataFrame:
         F.nullif(F.count_distinct(member), F.lit(0)).alias("members"),
         F.count_if(size == 0).alias("roots"),
         F.count_if(size > 1).alias("merges"),
-        F.max(size).cast("long").alias("max_parents"),
+        F.max(size).cast("long").alias("max_causes"),
         *(F.count(name).alias(f"known_{name}") for name in orders),
     )
 
@@ -167,7 +167,7 @@ def of_edges(edges: DataFrame) -> DataFrame:
     steps = {name: step_back(name) for name in orders}
     return edges.groupBy(KEY).agg(
         F.count_if(there).alias("edges"),
-        F.count_if(~there).alias("missing_parents"),
+        F.count_if(~there).alias("missing_causes"),
         F.count_distinct(F.when(~there, F.col("name"))).alias("missing_ids"),
         F.count_if(cross).alias("cross_member_edges"),
         *(F.count_if(compared(name)).alias(f"both_{name}") for name in orders),

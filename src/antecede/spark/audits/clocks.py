@@ -1,7 +1,7 @@
 """Audit by vector clocks, a row a run: the counts of `clock_tables` and their details as JSON.
 
-Lists among the details (`clock_defects`, `unlogged_hosts`) are put together on the JVM, in the
-order of the local engine.
+Lists among the details (`clock_inconsistencies`, `unlogged_hosts`) are put together on the JVM, in
+the order of the local engine.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def _defects(events: DataFrame) -> DataFrame:
     where = ("run", "id", "source", "line")
     told = F.struct("member", F.col("at").alias("position"), *where, lost.alias("entries"))
     placed = F.struct("begins", "at", F.to_json(told, JSON).alias("json"))
-    return _listed(events.where("lowered").select(KEY, placed.alias("one")), "clock_defects")
+    return _listed(
+        events.where("lowered").select(KEY, placed.alias("one")), "clock_inconsistencies"
+    )
 
 
 def _unlogged(entries: DataFrame, events: DataFrame) -> DataFrame:
@@ -160,7 +162,7 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made = {n: count(n) for n in ("rows", "quarantined", "duplicates", "receipts", "deliveries")}
     made |= {"messages": messages, "edges": edges, "members": F.nullif(members, F.lit(0))}
     made["cross_member_edges"] = F.when(members > 0, count("cross_member_edges"))
-    declared = ("roots", "merges", "max_parents", "missing_parents", "self_parents")
+    declared = ("roots", "merges", "max_causes", "missing_causes", "self_causes")
     made |= dict.fromkeys((*declared, *ESTIMATED), nothing)
     made[CONFIDENCE_NAME] = F.lit(None).cast("double")
     sound = (count("lowered") == 0) & (count("repeated") == 0) & (count("mutual") == 0)
@@ -176,7 +178,9 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     texts = [_pair(name, count(of).cast("string")) for name, of in details.items()]
     texts.append(_pair("unlogged_entries", F.col("unlogged").cast("string")))
     texts.append(_pair("unlogged_hosts", F.col("unlogged_hosts")))
-    texts.append(_pair("clock_defects", F.coalesce(F.col("clock_defects"), F.lit("[]"))))
+    texts.append(
+        _pair("clock_inconsistencies", F.coalesce(F.col("clock_inconsistencies"), F.lit("[]")))
+    )
     made["__details"] = F.concat_ws(", ", *texts)
     return total.select(KEY, "run", *(column.alias(name) for name, column in made.items()))
 

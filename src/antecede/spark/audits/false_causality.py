@@ -73,7 +73,7 @@ def meter(
     >>> rows = [("a", [], 0), ("b", ["a"], 1), ("c", [], 2)]
     >>> events = spark.createDataFrame(rows, "id string, parents array<string>, file_order long")
     >>> (row,) = meter(events, rules=["arrival"]).collect()
-    >>> row.events, row.ordered, row.causal, row.unnecessary
+    >>> row.events, row.ordered, row.causal, row.false_pairs
     (3, 3, 1, 2)
     """
     wanted = _rules_named(rules)

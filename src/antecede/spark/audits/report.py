@@ -37,7 +37,7 @@ from antecede.tables.trace import (
     distinct,
 )
 
-_ADDED = [name for name in COUNTED if name not in ("members", "max_parents")]
+_ADDED = [name for name in COUNTED if name not in ("members", "max_causes")]
 Part = dict[str, Any]
 
 
@@ -93,7 +93,7 @@ def _added_up(parts: list[Part]) -> Part:
     if len(parts) == 1:
         return parts[0]
     total = {key: _sum(part[key] for part in parts) for key in _ADDED}
-    total["max_parents"] = max(part["max_parents"] for part in parts)
+    total["max_causes"] = max(part["max_causes"] for part in parts)
     total["members"] = len({name for some in names for name in some}) or None
     total["inversions"] = _merged([part["inversions"] for part in parts], add)
     total["details"] = _details([part["details"] for part in parts])
@@ -111,8 +111,8 @@ def _details(parts: list[Part]) -> Part:
         details[name] = _merged([part[name] for part in parts], join)
     if channels := merge_channels(part.get("channels", {}) for part in parts):
         details["channels"] = channels
-    if early := merge_violations(part["early"] for part in parts if "early" in part):
-        details["early"] = early
+    if violations := merge_violations(part["violations"] for part in parts if "violations" in part):
+        details["violations"] = violations
     reasons = details["quarantine"].items()
     details["quarantine"] = dict(sorted(reasons, key=lambda pair: (-pair[1], pair[0])))
     return details

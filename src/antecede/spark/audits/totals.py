@@ -76,11 +76,11 @@ def total_by_causes(events: DataFrame, *, pairs: bool = True) -> AuditReport:
 
 
 def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
-    sums = [name for name in (*COUNTED, *DETAILED) if name not in ("members", "max_parents")]
+    sums = [name for name in (*COUNTED, *DETAILED) if name not in ("members", "max_causes")]
     row: Any = runs.agg(
         F.count(F.lit(1)).alias("runs"),
         F.max("members").alias("members"),
-        F.max("max_parents").alias("max_parents"),
+        F.max("max_causes").alias("max_causes"),
         *(F.sum(name).alias(name) for name in sums),
     ).first()
     keys = {name: row[name] for name in COUNTED}
@@ -99,7 +99,7 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
         format=TABLE,
         causality_source=next((one for one in (CAUSES, RECEIPTS) if one in sources), NONE),
         inversions=maps["inversions"],
-        clock_defects=None,
+        clock_inconsistencies=None,
         details=details,
         **keys,
     )
@@ -155,7 +155,7 @@ def _told(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
     talking = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(KEY).distinct()
     whole = run_by_run(keyed.join(talking, KEY, "left_semi").select(keyed.columns))
     packed = whole.mapInArrow(_parts, "place long, part binary").orderBy("place").collect()
-    found: dict[str, Any] = {"early": of_parts([pickle.loads(row.part) for row in packed])}
+    found: dict[str, Any] = {"violations": of_parts([pickle.loads(row.part) for row in packed])}
     return found | ({"channels": models} if models else {})
 
 

@@ -1,4 +1,4 @@
-"""Audit of a trace: exact counts of its causes, and contradictions of its orders."""
+"""Audit of a trace: exact counts of causes, and inconsistent orders and clocks."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         chosen,
         find_pairs,
     )
-    from antecede.tables.audit.report import AuditReport, findings
+    from antecede.tables.audit.report import AuditReport, list_findings
     from antecede.tables.audit.skew import clock_skew
     from antecede.tables.audit.skew_text import skew_findings
     from antecede.tables.audit.violations import early_details, merge_violations, of_parts, part_of
@@ -38,7 +38,7 @@ else:
                 "CONFIDENCE_NAME ESTIMATED PAIR_KEYS PAIR_STEPS PairChoice Pairs PairsFound "
                 "chosen find_pairs"
             ),
-            "report": "AuditReport findings",
+            "report": "AuditReport list_findings",
             "skew": "clock_skew",
             "skew_text": "skew_findings",
             "violations": "early_details merge_violations of_parts part_of",

@@ -1,17 +1,11 @@
-"""From any trace to one with vector clocks: what a log for ShiViz needs.
+"""Conversion of any trace into a vector-clock log, as ShiViz reads it.
 
-Theory of operation
--------------------
-Where every row has a clock, the rows stay as they are. Else clocks are computed: each row is an
-event of its member. A send or plain event is caused by its declared parents, a receipt by the
-message's sending, a delivery by the receipt at its member as well; and a vector clock says that
-a member's events follow each other, so they are put into an order: by the member's own clock or
-numbers where all rows have them, wherever the causes allow it.
-
-The rows are sorted by that order; program order is added as further edges, but for those that form
-a cycle with causes; and `tables.kernels.graph.sort_causes_first` makes one order of all. In it a
-clock is the maximum of the causes' clocks and the member's last one, plus one. A row's clock is
-kept only while rows that it causes are to come.
+If every row has a clock, rows and clocks are unchanged. Otherwise each row is an event of its
+member. A send or plain event is caused by its declared parents, a receipt by the send of its
+message, a delivery also by the receipt at its member. A member's own clock or numbers order its
+events, if all rows have them, as far as causes allow. This program order adds edges, except for
+edges on a cycle with causes. A row's clock is the maximum of its causes' clocks and of the member's
+last clock, plus one. It is kept only until all rows that it causes are written.
 """
 
 from __future__ import annotations
@@ -28,52 +22,50 @@ from antecede.tables.kernels import Bools, Ints, encode_column, graph
 from antecede.tables.trace import DELIVER, EVENT, RECEIVE, conform
 from antecede.tables.trace.formats import Entry
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 OWN_ORDERS = ("seq", "start_time", "send_time", "author_time")
-"""Columns that order a member's rows: the first of these that all rows have."""
+"""Columns that order a member's rows: the first one that all rows have."""
 
 
 @dataclass
-class Log:
-    """Events with clocks, those of an execution together, and what was left out."""
+class VectorClockLog:
+    """Entries of a vector-clock log, grouped by execution, and excluded rows."""
 
     entries: Iterator[Entry]
     events: int
     several_runs: bool
-    computed: bool  # whether the clocks were computed from causes
-    left_out: dict[str, int] = field(default_factory=dict)  # rows by reason
+    computed: bool  # from causes; otherwise as logged
+    left_out: dict[str, int] = field(default_factory=dict)  # reason -> rows
 
 
-def with_clocks(events: pa.Table, format: str = "table") -> Log:
+def with_clocks(events: pa.Table, format: str = "table") -> VectorClockLog:
     """Return the rows of a trace as entries of a log with vector clocks.
 
-    `events` in the schema, columns may be absent but for `id`. The traces of `spans` become
-    executions of their own where no cause crosses from one to another. Raise InputError if a
-    column is not of the schema.
+    `events` in the schema. Traces of `spans` become executions if no cause crosses from one to
+    another. Raise InputError if a column is not of the schema.
     """
     table = conform(events)
     if len(table) and not table["clock_members"].null_count:
-        return _as_they_are(table)
-    table, left_out = _distinct(table)
+        return _keep_logged_clocks(table)
+    table, left_out = _drop_repeats(table)
     if format == "spans":
-        table = _traces_as_runs(table)
-    columns = ("arrival",) if _second_hand(table).any() else OWN_ORDERS
+        table = _use_traces_as_runs(table)
+    columns = ("arrival",) if _mask_arrivals(table).any() else OWN_ORDERS
     known = next((name for name in columns if not table[name].null_count), "file_order")
     table = table.sort_by([(known, "ascending"), ("file_order", "ascending")])
-    child, parent = _causes(table)
+    child, parent = _find_edges(table)
     cycle = graph.nodes_on_cycles(graph.build_graph(len(table), child, parent)) >= 0
     if cycle.any():
         left_out["caused by itself, through others"] = int(cycle.sum())
         table = table.filter(pa.array(~cycle))
-        child, parent = _causes(table)
-    entries = _entries(table, graph.build_graph(len(table), child, parent))
-    return Log(entries, len(table), _several(table), True, left_out)
+        child, parent = _find_edges(table)
+    entries = _compute_entries(table, graph.build_graph(len(table), child, parent))
+    return VectorClockLog(entries, len(table), _has_several_runs(table), True, left_out)
 
 
-def _as_they_are(table: pa.Table) -> Log:
-    """Give the rows with their own clocks, in the order of the file."""
-    table = table.take(_runs_together(table, np.arange(len(table))))
+def _keep_logged_clocks(table: pa.Table) -> VectorClockLog:
+    table = table.take(_group_by_run(table, np.arange(len(table))))
     good = pa.array(
         [
             member is not None and dict(zip(names, counts or (), strict=False)).get(member, 0) > 0
@@ -87,58 +79,60 @@ def _as_they_are(table: pa.Table) -> Log:
     kept = table.filter(good)
     bad = len(table) - len(kept)
     left_out = {"the clock has no entry of its own member": bad} if bad else {}
-    return Log(_own_clocks(kept), len(kept), _several(kept), False, left_out)
+    return VectorClockLog(
+        _read_logged_entries(kept), len(kept), _has_several_runs(kept), False, left_out
+    )
 
 
-def _own_clocks(table: pa.Table) -> Iterator[Entry]:
+def _read_logged_entries(table: pa.Table) -> Iterator[Entry]:
     names = ("run", "member", "clock_members", "clock_counts", "text", "kind", "id")
     for batch in table.select(names).to_batches():
-        for run, member, hosts, counts, *said in zip(
+        for run, member, hosts, counts, *event in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
-            yield Entry(run, member, dict(zip(hosts, counts, strict=False)), _said(*said))
+            yield Entry(
+                run, member, dict(zip(hosts, counts, strict=False)), _describe_event(*event)
+            )
 
 
-def _said(text: str | None, kind: str, identity: str) -> str:
-    """Return the text of an event, else its name, after what happened to the message."""
+def _describe_event(text: str | None, kind: str, identity: str) -> str:
+    """Return the text of an event, or its id, after the kind of a message row."""
     words = text or identity
     return words if kind == EVENT else f"{kind} {identity}" + (f": {text}" if text else "")
 
 
-def _distinct(table: pa.Table) -> tuple[pa.Table, dict[str, int]]:
-    """Drop later rows of an id; receipts and deliveries all stay."""
+def _drop_repeats(table: pa.Table) -> tuple[pa.Table, dict[str, int]]:
+    """Drop repeated rows of an id, except for receipts and deliveries."""
     codes = encode_column(graph.keys(table))[1]
-    told = np.flatnonzero(~_second_hand(table))
-    _, first = np.unique(codes[told], return_index=True)
-    keep = _second_hand(table)
-    keep[told[first]] = True
+    own_rows = np.flatnonzero(~_mask_arrivals(table))
+    _, first = np.unique(codes[own_rows], return_index=True)
+    keep = _mask_arrivals(table)
+    keep[own_rows[first]] = True
     later = int(np.count_nonzero(~keep))
     return table.filter(pa.array(keep)), {"a later row of an id": later} if later else {}
 
 
-def _causes(table: pa.Table) -> tuple[Ints, Ints]:
-    """Return the rows of effect and cause of each edge."""
-    second = _second_hand(table)
-    told = np.flatnonzero(~second)
-    edges = graph.edge_table(table.take(told))
+def _find_edges(table: pa.Table) -> tuple[Ints, Ints]:
+    second = _mask_arrivals(table)
+    own_rows = np.flatnonzero(~second)
+    edges = graph.edge_table(table.take(own_rows))
     edges = edges.filter(edges["parent"].is_valid())
-    child, parent = told[edges["child"].to_numpy()], told[edges["parent"].to_numpy()]
+    child, parent = own_rows[edges["child"].to_numpy()], own_rows[edges["parent"].to_numpy()]
     codes = encode_column(graph.keys(table))[1]
     sent = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
-    sent[codes[told]] = told
+    sent[codes[own_rows]] = own_rows
     copies = np.flatnonzero(second)
     source = sent[codes[copies]]
     at = codes * (len(table) + 1) + encode_column(table["member"], nulls=True)[1]
-    received = copies[_is(table, RECEIVE)[copies]][::-1]
-    delivered = copies[_is(table, DELIVER)[copies]]
+    received = copies[_mask_kind(table, RECEIVE)[copies]][::-1]
+    delivered = copies[_mask_kind(table, DELIVER)[copies]]
     first = dict(zip(at[received].tolist(), received.tolist(), strict=True))
     before = np.array([first.get(key, -1) for key in at[delivered].tolist()], np.int64)
     children = np.concatenate([child, copies[source >= 0], delivered[before >= 0]])
     return children, np.concatenate([parent, source[source >= 0], before[before >= 0]])
 
 
-def _entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
-    """Yield the events in an order of causes first, with their clocks."""
+def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
     members = [
         f"unknown:{identity}" if member is None else str(member)
         for member, identity in zip(
@@ -147,7 +141,7 @@ def _entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
     ]
     runs = table["run"].to_pylist()
     texts, kinds, ids = (table[name].to_pylist() for name in ("text", "kind", "id"))
-    order = _runs_together(table, _order(table, causes, members))
+    order = _group_by_run(table, _sort_rows(table, causes, members))
     waiting = np.bincount(causes.parent, minlength=causes.nodes).tolist()
     clocks: dict[int, dict[str, int]] = {}
     last: dict[str, dict[str, int]] = {}
@@ -167,11 +161,11 @@ def _entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
         last[member] = clock
         if waiting[row]:
             clocks[row] = clock
-        yield Entry(runs[row], member, clock, _said(texts[row], kinds[row], ids[row]))
+        yield Entry(runs[row], member, clock, _describe_event(texts[row], kinds[row], ids[row]))
 
 
-def _order(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:
-    """Return an order of all rows that keeps causes, and each member's own where they let it."""
+def _sort_rows(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:
+    """Return all rows, causes first, each member's rows in its own order as far as causes allow."""
     run = encode_column(table["run"], nulls=True)[1]
     member = encode_column(pa.array(members, pa.string()))[1]
     rows = np.lexsort((np.arange(len(table)), member, run))
@@ -182,7 +176,7 @@ def _order(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:
         causes.nodes, np.concatenate([child, after]), np.concatenate([causes.parent, before])
     )
     cycle = graph.nodes_on_cycles(whole)
-    if (cycle >= 0).any():  # some member's own order contradicts the causes
+    if (cycle >= 0).any():  # a member's own order contradicts the causes
         keep = (cycle[after] < 0) | (cycle[after] != cycle[before])
         whole = graph.build_graph(
             causes.nodes,
@@ -192,11 +186,11 @@ def _order(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:
     return graph.sort_causes_first(whole)
 
 
-def _traces_as_runs(table: pa.Table) -> pa.Table:
-    """Make each trace of spans a run, if each span has one and no cause crosses."""
+def _use_traces_as_runs(table: pa.Table) -> pa.Table:
+    """Use each trace of spans as a run, if each span has one and no cause crosses."""
     topics = table["topics"].combine_chunks()
     one_each = pc.all(pc.equal(pc.list_value_length(topics), 1)).as_py()
-    if _several(table) or not one_each:
+    if _has_several_runs(table) or not one_each:
         return table
     trace = pc.list_flatten(topics)
     code = encode_column(trace, nulls=True)[1]
@@ -207,20 +201,19 @@ def _traces_as_runs(table: pa.Table) -> pa.Table:
     return table if crossing.any() else table.set_column(place, "run", trace)
 
 
-def _runs_together(table: pa.Table, order: Ints) -> Ints:
-    """Sort by run, in the order in which runs begin, keeping the order within each."""
+def _group_by_run(table: pa.Table, order: Ints) -> Ints:
+    """Group rows by run, in order of the first row of each run; keep the order within."""
     return order[np.argsort(encode_column(table["run"], nulls=True)[1][order], kind="stable")]
 
 
-def _several(table: pa.Table) -> bool:
+def _has_several_runs(table: pa.Table) -> bool:
     return table["run"].null_count < len(table)
 
 
-def _second_hand(table: pa.Table) -> Bools:
-    """Tell the rows that are receipts or deliveries of a message [n]."""
-    return _is(table, RECEIVE) | _is(table, DELIVER)
+def _mask_arrivals(table: pa.Table) -> Bools:
+    return _mask_kind(table, RECEIVE) | _mask_kind(table, DELIVER)
 
 
-def _is(table: pa.Table, kind: str) -> Bools:
+def _mask_kind(table: pa.Table, kind: str) -> Bools:
     found: Bools = pc.equal(table["kind"], kind).to_numpy()
     return found.copy()

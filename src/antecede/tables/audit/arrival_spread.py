@@ -1,8 +1,8 @@
-"""Several arrivals of one message: spread of its receivers' clocks and arrivals.
+"""Spread of arrival times of messages with several receivers.
 
-Rows of kind `receive` have the arrival at one receiver, by its own clock. An edge of causes is late
-at a receiver that has the effect first: a late arrival, or a clock that was set back. It is late
-over all receivers where sorting by arrivals puts the effect first.
+An edge is late at a receiver if the effect arrives there before the cause, by the receiver's clock:
+a late arrival, or a clock that was set back. It is late over all receivers if sorting by arrival
+puts the effect first.
 """
 
 from __future__ import annotations
@@ -14,42 +14,41 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.quantiles import quantile
-from antecede.tables.audit.counts import Counts
+from antecede.tables.audit.counts import AuditCounts
 from antecede.tables.kernels import Ints, encode_column, graph
 from antecede.tables.trace import DELIVER, RECEIVE
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 QUANTILES = {"min": 0.0, "p50": 0.5, "p99": 0.99, "max": 1.0}
-PIECE = 1 << 20  # edges that are looked at together
+EDGES_PER_BLOCK = 1 << 20  # edges
 
 
 class _Receipts(NamedTuple):
-    """The first arrival of each message at each receiver that has a time for it."""
-
-    start: Ints  # [events + 1] where each event's receipts begin
+    start: Ints  # [events + 1] begin of each event's receipts
     receiver: Ints  # [receipts] number of the receiver, ascending within an event
     time: Ints  # [receipts] arrival in ns by the receiver's clock
 
 
-def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
+def summarize_arrivals(table: pa.Table, counts: AuditCounts) -> dict[str, Any]:
     """Return counts of the receive rows of a table, for its counted events.
 
-    Keys: `receivers`, `receipts_without_time`, `messages_with_several_times` (at two receivers or
-    more), `spread_ns` (of these: least, median, 99th percentile and largest difference of arrivals,
-    by nearest rank; or None), `edges_late_at_a_receiver`, `edges_late_over_all_receivers`, and
-    `offsets_ns`: by receiver, the median of its time less the event's own `arrival`.
+    Keys: `receivers`, `receipts_without_time`, `messages_with_several_times` (at two or more
+    receivers), `edges_late_at_a_receiver` and `edges_late_over_all_receivers`. `spread_ns` has the
+    differences of arrivals of such messages: minimum, median, 99th percentile and maximum by
+    nearest rank, or None. `offsets_ns` has the median of each receiver's time minus the event's own
+    `arrival`.
     """
     rows = table.filter(pc.equal(table["kind"], RECEIVE))
     rows = rows.filter(pc.and_(rows["member"].is_valid(), rows["id"].is_valid()))
     timed = rows.filter(rows["arrival"].is_valid())
-    names, receipts = _receipts(timed, counts.events)
+    names, receipts = _collect_receipts(timed, counts.events)
     count = np.diff(receipts.start)
     several = np.flatnonzero(count > 1)
-    first, last = _ends(receipts, count)
+    first, last = _find_first_and_last(receipts, count)
     spread = np.sort(last[several] - first[several])
     apart = {name: int(quantile(spread, q)) for name, q in QUANTILES.items() if len(several)}
-    pieces = range(0, len(counts.sender), PIECE)
+    pieces = range(0, len(counts.sender), EDGES_PER_BLOCK)
     both = (count[counts.sender] > 0) & (count[counts.receiver] > 0)
     late = last[counts.sender[both]] > first[counts.receiver[both]]
     return {
@@ -58,16 +57,19 @@ def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
         "messages_with_several_times": len(several),
         "spread_ns": apart or None,
         "edges_late_at_a_receiver": sum(
-            _late_at_one(counts.sender[k : k + PIECE], counts.receiver[k : k + PIECE], receipts)
+            _count_late_at_one(
+                counts.sender[k : k + EDGES_PER_BLOCK],
+                counts.receiver[k : k + EDGES_PER_BLOCK],
+                receipts,
+            )
             for k in pieces
         ),
         "edges_late_over_all_receivers": int(np.count_nonzero(late)),
-        "offsets_ns": _offsets(names, receipts, counts.events),
+        "offsets_ns": _compute_offsets(names, receipts, counts.events),
     }
 
 
-def _receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
-    """Return the receivers' names and their first arrivals of the counted events."""
+def _collect_receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
     at: Any = pc.index_in(graph.keys(timed), value_set=graph.keys(events))
     known = at.is_valid()
     timed, event = timed.filter(known), at.filter(known).to_numpy().astype(np.int64)
@@ -82,18 +84,17 @@ def _receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
     return names, _Receipts(start, receiver[keep], time[keep])
 
 
-def _ends(receipts: _Receipts, count: Ints) -> tuple[Ints, Ints]:
-    """Return the earliest and the latest arrival of each event; 0 where there is none [events]."""
+def _find_first_and_last(receipts: _Receipts, count: Ints) -> tuple[Ints, Ints]:
     first, last = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
-    heard = np.flatnonzero(count)
-    if len(heard):
-        first[heard] = np.minimum.reduceat(receipts.time, receipts.start[heard])
-        last[heard] = np.maximum.reduceat(receipts.time, receipts.start[heard])
+    received = np.flatnonzero(count)
+    if len(received):
+        first[received] = np.minimum.reduceat(receipts.time, receipts.start[received])
+        last[received] = np.maximum.reduceat(receipts.time, receipts.start[received])
     return first, last
 
 
-def _late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
-    """Count edges of which some receiver has the effect before the cause by its own clock."""
+def _count_late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
+    """Count edges whose effect precedes the cause at some receiver, by its own clock."""
     count = receipts.start[effect + 1] - receipts.start[effect]
     edge = np.repeat(np.arange(len(effect)), count)
     before = np.cumsum(count) - count
@@ -103,14 +104,13 @@ def _late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
     width = int(receipts.receiver.max()) + 1
     event = np.repeat(np.arange(len(receipts.start) - 1), np.diff(receipts.start))
     keys = event * width + receipts.receiver  # ascending
-    wanted = cause[edge] * width + receipts.receiver[at]
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    late = (keys[place] == wanted) & (receipts.time[place] > receipts.time[at])
+    cause_keys = cause[edge] * width + receipts.receiver[at]
+    place = np.minimum(np.searchsorted(keys, cause_keys), len(keys) - 1)
+    late = (keys[place] == cause_keys) & (receipts.time[place] > receipts.time[at])
     return len(np.unique(edge[late]))
 
 
-def _offsets(names: list[str], receipts: _Receipts, events: pa.Table) -> dict[str, int]:
-    """Return the median lead of each receiver's clock over the archive's, ns."""
+def _compute_offsets(names: list[str], receipts: _Receipts, events: pa.Table) -> dict[str, int]:
     second_hand = pc.is_in(events["kind"], value_set=pa.array([RECEIVE, DELIVER]))
     own = pc.and_(events["arrival"].is_valid(), pc.invert(second_hand)).to_numpy()
     archived = pc.fill_null(events["arrival"], 0).to_numpy()

@@ -1,4 +1,4 @@
-"""The counts themselves, from events without duplicates: by declared causes, or by clocks."""
+"""Counts of distinct events, by declared causes or by vector clocks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pyarrow.compute
 from antecede.tables.audit.pairs import (
     EXACT,
     PairChoice,
-    details_of,
+    count_pairs_within_runs,
     find_pairs,
-    id_digests,
-    keys_of,
-    pairs_within_runs,
+    format_estimate,
+    format_pair_keys,
+    hash_ids,
 )
 from antecede.tables.kernels import Bools, Ints, encode_column, graph, vector_clocks
 from antecede.tables.trace import ORDERS, refuse
 from antecede.tables.trace.user_tables import several_in_one
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
-SHOWN_IDS = 8  # ids of a cycle that its reason names
+SHOWN_IDS = 8  # ids of a cycle in its reason
 
 
 @dataclass
-class Counts:
-    """The keys of the report that are counted here, and what the details are made of."""
+class AuditCounts:
+    """Keys of the report that are counted here, and the data of its details."""
 
     events: pa.Table
     sender: Ints  # [edges] row of the cause
@@ -39,68 +39,70 @@ class Counts:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def by_causes(events: pa.Table, selfish: Bools | None = None, choice: PairChoice = EXACT) -> Counts:
-    """Count declared causes; events on a cycle go to quarantine, their children lose them.
+def by_causes(
+    events: pa.Table, self_causing: Bools | None = None, choice: PairChoice = EXACT
+) -> AuditCounts:
+    """Count declared causes; events on a cycle are quarantined, and their effects lose them.
 
-    `selfish`: events that named themselves, too [n]. `choice`: treatment of pairs.
+    `self_causing`: events that name themselves as well [n]. `choice`: treatment of pairs.
     """
-    named_self = 0 if selfish is None else int(np.count_nonzero(selfish))
-    of, edges = _graph(events)
-    cycle = graph.nodes_on_cycles(of)
+    named_self = 0 if self_causing is None else int(np.count_nonzero(self_causing))
+    causes, edges = _build_graph(events)
+    cycle = graph.nodes_on_cycles(causes)
     details: dict[str, Any] = {}
     quarantine = None
     if (cycle >= 0).any():
         bad = np.flatnonzero(cycle >= 0)
-        quarantine = refuse(events.take(bad), _cycle_reasons(events, of, cycle))
+        quarantine = refuse(events.take(bad), _describe_cycles(events, causes, cycle))
         details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
         events = events.take(np.flatnonzero(cycle < 0))
-        of, edges = _graph(events)
+        causes, edges = _build_graph(events)
     child, parent = edges["child"].to_numpy(), edges["parent"]
     declared = np.bincount(child, minlength=len(events))
-    found = find_pairs(of, lambda: id_digests(events), choice)
-    pairs = pairs_within_runs(events)
-    details |= details_of(found, pairs)
-    details |= _missing(events, edges)
+    found = find_pairs(causes, lambda: hash_ids(events), choice)
+    pairs = count_pairs_within_runs(events)
+    details |= format_estimate(found, pairs)
+    details |= _count_missing(events, edges)
     keys = {
-        "edges": len(of.parent),
+        "edges": len(causes.parent),
         "roots": int(np.count_nonzero(declared == 0)),
         "merges": int(np.count_nonzero(declared > 1)),
-        "max_parents": int(declared.max(initial=0)),
-        "missing_parents": int(parent.null_count),
-        "self_parents": named_self,
-        **keys_of(found, pairs, len(of.parent)),
+        "max_causes": int(declared.max(initial=0)),
+        "missing_causes": int(parent.null_count),
+        "self_causes": named_self,
+        **format_pair_keys(found, pairs, len(causes.parent)),
     }
-    return Counts(events, of.parent, of.child(), keys, quarantine, details)
+    return AuditCounts(events, causes.parent, causes.child(), keys, quarantine, details)
 
 
-def by_clocks(events: pa.Table) -> Counts:
-    """Count what vector clocks say; pair counts are None where the clocks contradict themselves."""
+def count_by_clocks(events: pa.Table) -> AuditCounts:
+    """Count by vector clocks; pair counts are None if the clocks are inconsistent."""
     log = vector_clocks.clock_log(events)
     edges = vector_clocks.clock_edges(log)
-    defects = vector_clocks.clock_defects(log)
+    defects = vector_clocks.find_clock_inconsistencies(log)
     steps = len(events) - len(np.unique(log.member))
     sound = not (defects.lowered.any() or defects.repeated or defects.mutual)
-    counted = vector_clocks.clock_pairs(log, events) if sound else None
+    counted = vector_clocks.count_clock_pairs(log, events) if sound else None
     keys = {
         "edges": len(edges.sender),
         "immediate_edges": steps + len(edges.sender) - edges.redundant_steps,
         "redundant_edges": edges.redundant_steps,
         "ordered_pairs": counted.ordered if counted else None,
         "concurrent_pairs": counted.concurrent if counted else None,
-        "clock_defects": _clock_defects(events, log, defects.lowered),
+        "clock_inconsistencies": _find_inconsistencies(events, log, defects.lowered),
     }
     details = {
         "clock_gaps": defects.gaps,
         "repeated_counters": defects.repeated,
         "mutual_events": defects.mutual,
         "unmerged_events": defects.unmerged,
-        **_unlogged(events, log),
+        **_find_unlogged(events, log),
     }
-    return Counts(events, log.row[edges.sender], log.row[edges.receiver], keys, None, details)
+    return AuditCounts(events, log.row[edges.sender], log.row[edges.receiver], keys, None, details)
 
 
-def add_common(counts: Counts) -> None:
-    """Add the keys that both kinds share: messages, members, cross-member edges, inversions."""
+def add_common(counts: AuditCounts) -> None:
+    """Add the keys of both kinds: messages, members, cross-member edges, inversions."""
     events = counts.events
     members, code = encode_column(events["member"])
     above, below = code[counts.sender], code[counts.receiver]
@@ -110,7 +112,9 @@ def add_common(counts: Counts) -> None:
     counts.keys["cross_member_edges"] = (
         int(np.count_nonzero(known & (above != below))) if members else None
     )
-    inverted = {order: steps for order in ORDERS if (steps := backward(counts, order)) is not None}
+    inverted = {
+        order: steps for order in ORDERS if (steps := measure_steps_back(counts, order)) is not None
+    }
     counts.keys["inversions"] = {
         order: int(np.count_nonzero(steps > 0)) for order, steps in inverted.items()
     }
@@ -120,10 +124,11 @@ def add_common(counts: Counts) -> None:
     }
 
 
-def backward(counts: Counts, order: str) -> Ints | None:
+def measure_steps_back(counts: AuditCounts, order: str) -> Ints | None:
     """Return the steps back of each edge in an order, 0 for a tie, -1 for a forward edge.
 
-    None for an unknown order. Edges with an unknown end are left out. The most is 2**63 - 1.
+    None for an order without values. Edges with an unknown end are omitted. The maximum is 2**63 -
+    1.
     """
     column = counts.events[order].combine_chunks()
     valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -132,20 +137,22 @@ def backward(counts: Counts, order: str) -> Ints | None:
     value = pc.fill_null(column, 0).to_numpy()
     both = valid[counts.sender] & valid[counts.receiver]
     cause, effect = value[counts.sender[both]], value[counts.receiver[both]]
-    modulo = cause.astype(np.uint64) - effect.astype(np.uint64)  # exact where cause is larger
+    modulo = cause.astype(np.uint64) - effect.astype(np.uint64)  # exact if the cause is larger
     steps = np.minimum(modulo, np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
     return np.where(cause > effect, steps, np.where(cause == effect, 0, -1)).astype(np.int64)
 
 
-def _graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
+def _build_graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
     edges = graph.edge_table(events)
     present = edges.filter(edges["parent"].is_valid())
-    of = graph.build_graph(len(events), present["child"].to_numpy(), present["parent"].to_numpy())
-    return of, edges
+    causes = graph.build_graph(
+        len(events), present["child"].to_numpy(), present["parent"].to_numpy()
+    )
+    return causes, edges
 
 
-def _missing(events: pa.Table, edges: Any) -> dict[str, Any]:
-    """Count the missing ids that events name, run by run; hint at several ids in one."""
+def _count_missing(events: pa.Table, edges: Any) -> dict[str, Any]:
+    """Count missing ids that events name, by run; hint at several ids in one."""
     nowhere = edges.filter(edges["parent"].is_null())
     ids: list[Any] = nowhere["parent_id"].to_pylist()
     runs = pc.fill_null(events["run"].take(nowhere["child"]), "").to_pylist()
@@ -155,26 +162,22 @@ def _missing(events: pa.Table, edges: Any) -> dict[str, Any]:
     return found | ({"separator_hint": hint} if hint else {})
 
 
-def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: Ints) -> list[str]:
-    """Name one cycle through each group of events that cause each other."""
+def _describe_cycles(events: pa.Table, causes: graph.Graph, cycle: Ints) -> list[str]:
     reasons = []
     ids = events["id"]
-    child = of.child()
+    child = causes.child()
     for number in range(int(cycle.max()) + 1):
-        inside = (cycle[child] == number) & (cycle[of.parent] == number)
-        part = graph.build_graph(of.nodes, child[inside], of.parent[inside])
-        circle = [ids[row].as_py() for row in graph.one_cycle(part)]
+        inside = (cycle[child] == number) & (cycle[causes.parent] == number)
+        part = graph.build_graph(causes.nodes, child[inside], causes.parent[inside])
+        circle = [ids[row].as_py() for row in graph.find_cycle(part)]
         shown = " <- ".join(circle[:SHOWN_IDS])
         more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""
         reasons.append(f"causes form a cycle: {shown}{more} <- {circle[0]}")
     return [reasons[int(number)] for number in cycle[cycle >= 0]]
 
 
-def _unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
-    """Count entries beyond a host's last number in the log; name the first of each host.
-
-    {} where there are none. `logged` is 0 for a host without an event.
-    """
+def _find_unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
+    """Return the count of entries beyond a host's last number, and each host's first one."""
     event = np.repeat(np.arange(len(log.row)), np.diff(log.entry_start))
     logged = np.zeros(len(log.start) - 1, np.int64)
     there = log.start[1:] > log.start[:-1]
@@ -196,15 +199,16 @@ def _unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
         for entry, row, host in zip(
             shown,
             rows.select(["member", "run", "id", "source", "line"]).to_pylist(),
-            _hosts(events, log, shown, event[shown]),
+            _find_host_names(events, log, shown, event[shown]),
             strict=True,
         )
     ]
     return {"unlogged_entries": len(beyond), "unlogged_hosts": places}
 
 
-def _hosts(events: pa.Table, log: vector_clocks.ClockLog, entry: Ints, event: Ints) -> list[str]:
-    """Return the names in some entries of a log: those of an event stand in the log as numbers."""
+def _find_host_names(
+    events: pa.Table, log: vector_clocks.ClockLog, entry: Ints, event: Ints
+) -> list[str]:
     lists = events["clock_members"].combine_chunks()
     names = pa.array(events["member"].to_pylist(), pa.string())
     known = pa.concat_arrays([names, pc.list_flatten(lists).cast(pa.string())]).unique()
@@ -216,7 +220,7 @@ def _hosts(events: pa.Table, log: vector_clocks.ClockLog, entry: Ints, event: In
     ]
 
 
-def _clock_defects(
+def _find_inconsistencies(
     events: pa.Table, log: vector_clocks.ClockLog, lowered: Bools
 ) -> list[dict[str, Any]]:
     found = []

@@ -1,7 +1,6 @@
 """Local engine of audits: from paths or an Arrow table to a report.
 
-Rows become distinct events, events become counts by declared causes or by vector clocks, counts
-become the details of a format. Each step sets bad rows aside with a reason and continues.
+Each step quarantines bad rows with a reason and continues.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.audit.channels import channel_models
-from antecede.tables.audit.counts import Counts, add_common, by_causes, by_clocks
-from antecede.tables.audit.examples import Named, witnesses
-from antecede.tables.audit.format_metrics import of_format
+from antecede.tables.audit.counts import AuditCounts, add_common, by_causes, count_by_clocks
+from antecede.tables.audit.examples import Named, find_examples
+from antecede.tables.audit.format_metrics import compute_format_metrics
 from antecede.tables.audit.pairs import EXACT, PAIR_KEYS, PAIR_STEPS, PairChoice, Pairs, chosen
 from antecede.tables.audit.report import AuditReport
 from antecede.tables.audit.violations import early_details
@@ -41,9 +40,9 @@ from antecede.tables.trace import (
     refuse,
 )
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
-DECLARED_ONLY = ("roots", "merges", "max_parents", "missing_parents", "self_parents")
+DECLARED_ONLY = ("roots", "merges", "max_causes", "missing_causes", "self_causes")
 
 
 def audit(
@@ -59,24 +58,24 @@ def audit(
 ) -> AuditReport:
     """Read files as one trace and count.
 
-    `by`: "seq" counts the program order of each member, by its own numbers
+    `by`: "seq" counts the program order of each member by its own numbers
     (`antecede.tables.trace.sequence`), instead of declared causes or clocks.
 
-    `pairs`: True counts ordered and concurrent pairs, and edges that others imply, exactly; False
-    leaves them out. "estimate" counts exactly up to `pair_steps` (edges times events / 64, where
-    some events have several causes). Beyond them these keys are null, and `details` has estimates
-    from `pair_ranks` ranks an event, with the ends of their intervals (`ordered_pairs_low`, ...)
-    and `pairs_confidence`; implied edges stay null.
+    `pairs`: True counts ordered and concurrent pairs and implied edges exactly; False omits them.
+    "estimate" counts exactly up to `pair_steps` (edges times events / 64, if some events have
+    several causes). Beyond them these keys are null, and `details` has estimates from `pair_ranks`
+    ranks of an event, with intervals (`ordered_pairs_low`, ...) and `pairs_confidence`. Implied
+    edges stay null.
 
-    Details that name events (the worst inversions, wrong clocks, up to `missing` ids that are
-    nowhere) are added to those of `audit_events`. Bad records are counted in `details` and kept in
-    `quarantine`. Raise InputError if a path cannot be read at all, FormatError for an unknown
-    format, and if nothing could be read.
+    Details that name events are added to those of `audit_events`: the worst inversions, wrong
+    clocks, up to `missing` missing ids. Bad records are counted in `details` and kept in
+    `quarantine`. Raise InputError if a path cannot be read, FormatError for an unknown format or
+    without any record.
     """
     choice = chosen(pairs, pair_steps, pair_ranks)
     trace = read(paths, format, options)
     if by not in (None, SEQ):
-        raise InputError(f"by={by!r}: an audit goes by {SEQ}, or (None) by causes or clocks")
+        raise InputError(f"by={by!r}: expected {SEQ!r}, or None for causes or clocks")
     if by == SEQ:
         trace = by_sequence(trace)
     return audit_events(
@@ -101,16 +100,16 @@ def audit_events(
     clocked: bool | None = None,
     choice: PairChoice = EXACT,
 ) -> AuditReport:
-    """Count over a table of events in the schema; columns may be absent but for `id`.
+    """Count over a table of events in the schema; all columns but `id` are optional.
 
-    The counts go by the vector clocks if the format is `shiviz`, or if events have clocks and
-    none declares a parent; else by declared parents. `clocked` decides it for a part of a trace.
-    `choice`: treatment of pairs; by clocks they are never estimated. `quarantine` and `details`:
+    The counts use vector clocks if the format is `shiviz`, or if events have clocks and none
+    declares a parent; otherwise declared parents. `clocked` sets this for a part of a trace.
+    `choice`: treatment of pairs, which are never estimated by clocks. `quarantine` and `details`:
     results of the reader. `named`: adds the details that name events. Raise InputError if a column
     is not of the schema.
     """
     table = whole = conform(events)
-    if SOURCE in (details or {}):  # causes were made of members' own numbers
+    if SOURCE in (details or {}):  # causes were built from members' own numbers
         clocked = False
     if clocked is None:
         declared = pc.sum(pc.list_value_length(table["parents"])).as_py()
@@ -118,19 +117,19 @@ def audit_events(
         clocked = format == "shiviz" or (has_clocks and not declared)
     bad = [quarantine] if quarantine is not None else []
     if clocked:
-        table, refused = _with_own_entry(table)
+        table, refused = _split_by_own_entry(table)
         bad.append(refused)
     rows = distinct(table, clocked)
     if clocked:
-        counts = by_clocks(rows.events)
+        counts = count_by_clocks(rows.events)
         counts.keys |= dict.fromkeys(PAIR_KEYS) if choice.pairs is False else {}
     else:
         counts = by_causes(rows.events, rows.selfish, choice)
     add_common(counts)
     bad += [rows.quarantine, *([counts.quarantine] if counts.quarantine is not None else [])]
-    aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
+    rejected = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
     read_of = dict(details or {})
-    source = read_of.pop(SOURCE, "") or _source(table, rows.events, counts, format, clocked)
+    source = read_of.pop(SOURCE, "") or _find_source(table, rows.events, counts, format, clocked)
     if source != evidence.NONE:
         read_of = evidence.without_columns(read_of)
     elif CAUSE_COLUMNS not in read_of:
@@ -139,34 +138,39 @@ def audit_events(
     if source == evidence.NONE:
         found[evidence.WHY] = evidence.describe_none(whole, read_of)
         found.pop(TOLD_BY, None)
-    found |= of_format(format, counts, table, rows.duplicates, aside)
+    found |= compute_format_metrics(format, counts, table, rows.duplicates, rejected)
     if named is not None:
-        found |= witnesses(counts, format, clocked, aside, named)
-    found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _reasons(aside)}
+        found |= find_examples(counts, format, clocked, rejected, named)
+    found |= {
+        "rows": len(events),
+        "quarantined": len(rejected),
+        "quarantine": _count_reasons(rejected),
+    }
     causes = rows.causes.with_read(details or {})
     found |= {REPEATED: causes.repeated, BLANK: causes.blank}
     if rows.conflicts:
         found["conflicting_rows"] = rows.conflicts
     if rows.receipts or rows.deliveries:
         found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
-        found["early"] = early_details(table)
+        found["violations"] = early_details(table)
         if models := channel_models(table):
             found["channels"] = models
-    keys = {"clock_defects": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
+    keys = {"clock_inconsistencies": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
     return AuditReport(
         format=format,
         duplicates=rows.duplicates,
         details=found,
-        quarantine=aside,
+        quarantine=rejected,
         paths=tuple(paths),
         causality_source=source,
         **keys,
     )
 
 
-def _source(table: pa.Table, events: pa.Table, counts: Counts, format: str, clocked: bool) -> str:
-    """Return the source of the counts; receipts where only early deliveries were counted."""
-    if clocked:
+def _find_source(
+    table: pa.Table, events: pa.Table, counts: AuditCounts, format: str, use_clocks: bool
+) -> str:
+    if use_clocks:
         return evidence.CLOCKS if evidence.has_clocks(events, format) else evidence.NONE
     edges = counts.keys["edges"] or counts.details.get("events_on_cycles")
     if edges or evidence.BY_NATURE.get(format) == evidence.CAUSES:
@@ -174,8 +178,8 @@ def _source(table: pa.Table, events: pa.Table, counts: Counts, format: str, cloc
     return evidence.RECEIPTS if evidence.has_receipts(table) else evidence.NONE
 
 
-def _with_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Set events aside whose clock says nothing of the event itself."""
+def _split_by_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Split events from those whose clock has no valid entry of the event's member."""
     reasons = []
     seqs = []
     columns = (table[name].to_pylist() for name in ("member", "clock_members", "clock_counts"))
@@ -188,10 +192,10 @@ def _with_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:
     return table.filter(good), refused
 
 
-def _reasons(aside: pa.Table) -> dict[str, int]:
-    """Count the rows of each reason; what differs from row to row follows the first colon."""
+def _count_reasons(quarantine: pa.Table) -> dict[str, int]:
+    """Count the rows of each reason, without the row-specific part after the first colon."""
     counted: dict[str, int] = {}
-    for reason in aside["reason"].to_pylist():
+    for reason in quarantine["reason"].to_pylist():
         short = str(reason).partition(":")[0]
         counted[short] = counted.get(short, 0) + 1
     return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))

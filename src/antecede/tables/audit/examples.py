@@ -1,7 +1,4 @@
-"""Details that name events of a whole trace: worst inversions, missing ids, clocks.
-
-A report added up from parts of a trace (Spark) has none of them.
-"""
+"""Details that name events; a report merged from parts of a trace (Spark) has none of them."""
 
 from __future__ import annotations
 
@@ -12,43 +9,46 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.tables.audit.counts import Counts, backward
+from antecede.tables.audit.counts import AuditCounts, measure_steps_back
 from antecede.tables.audit.skew import clock_skew
 from antecede.tables.kernels import graph
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 
-CLOCKS = ("shiviz", "table", "cloudevents")
-"""Formats whose members are hosts with one clock each; people who mail have several."""
+HOST_CLOCK_FORMATS = ("shiviz", "table", "cloudevents")
+"""Formats whose members are hosts with one clock each; mail users have several."""
 
 
 class Named(NamedTuple):
-    """Number of missing ids to name."""
+    """Limits of the examples in a report."""
 
-    missing: int = 0
+    missing_ids: int = 0
 
 
-def witnesses(
-    counts: Counts, format: str, clocked: bool, aside: pa.Table, named: Named
+def find_examples(
+    counts: AuditCounts, format: str, use_clocks: bool, quarantine: pa.Table, limits: Named
 ) -> dict[str, Any]:
     """Return the details that name events of a whole trace."""
-    found: dict[str, Any] = {"worst_inversions": _worst(counts)}
-    if named.missing and not clocked:
-        found["missing"] = _missing(counts.events, aside, named.missing)
+    found: dict[str, Any] = {"worst_inversions": _find_worst_inversions(counts)}
+    if limits.missing_ids and not use_clocks:
+        found["missing"] = _list_missing(counts.events, quarantine, limits.missing_ids)
     events = counts.events
     known = [events[name].null_count < len(events) for name in ("member", "send_time")]
-    # Of spans, which have a start, other times tell.
-    if format in CLOCKS and all(known) and events["start_time"].null_count == len(events):
+    # Spans have start times instead.
+    if (
+        format in HOST_CLOCK_FORMATS
+        and all(known)
+        and events["start_time"].null_count == len(events)
+    ):
         found["clock_skew"] = clock_skew(counts.events, counts.sender, counts.receiver, "send_time")
     return found
 
 
-def _worst(counts: Counts) -> dict[str, dict[str, Any]]:
-    """Return, by order, the edge with the largest step back."""
+def _find_worst_inversions(counts: AuditCounts) -> dict[str, dict[str, Any]]:
     worst = {}
     for order in counts.details["max_inversions"]:
-        steps = backward(counts, order)
+        steps = measure_steps_back(counts, order)
         if steps is None:
             continue
         valid = counts.events[order].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
@@ -61,8 +61,7 @@ def _worst(counts: Counts) -> dict[str, dict[str, Any]]:
     return worst
 
 
-def _missing(events: pa.Table, aside: pa.Table, most: int) -> list[dict[str, Any]]:
-    """Return ids that events name and that are nowhere, those named most often first."""
+def _list_missing(events: pa.Table, quarantine: pa.Table, limit: int) -> list[dict[str, Any]]:
     edges: Any = graph.edge_table(events)
     edges = edges.filter(edges["parent"].is_null())
     runs = events["run"].take(edges["child"]).to_pylist()
@@ -71,7 +70,7 @@ def _missing(events: pa.Table, aside: pa.Table, most: int) -> list[dict[str, Any
     first: dict[Any, int] = {}
     for key, child in zip(named, edges["child"].to_pylist(), strict=True):
         first[key] = min(child, first.get(key, child))
-    bad = set(aside["id"].to_pylist())
+    bad = set(quarantine["id"].to_pylist())
     order = sorted(counted, key=lambda key: (-counted[key], first[key], key[1]))
     return [
         {
@@ -79,7 +78,7 @@ def _missing(events: pa.Table, aside: pa.Table, most: int) -> list[dict[str, Any
             "run": key[0],
             "references": counted[key],
             "first": events["id"][first[key]].as_py(),
-            "set_aside": key[1] in bad,
+            "quarantined": key[1] in bad,
         }
-        for key in order[:most]
+        for key in order[:limit]
     ]

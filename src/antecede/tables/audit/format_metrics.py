@@ -1,4 +1,4 @@
-"""Counts that only one format has, under the names that its users know."""
+"""Counts of single formats, under the names that their users know."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.tables.audit.arrival_spread import arrivals
-from antecede.tables.audit.counts import Counts, backward
+from antecede.tables.audit.arrival_spread import summarize_arrivals
+from antecede.tables.audit.counts import AuditCounts, measure_steps_back
 from antecede.tables.audit.skew import clock_skew
 from antecede.tables.trace import NO_ID
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 NS_IN_S = 10**9
 
 
-def of_format(
-    format: str, counts: Counts, table: pa.Table, duplicates: int, quarantine: pa.Table
+def compute_format_metrics(
+    format: str, counts: AuditCounts, table: pa.Table, duplicates: int, quarantine: pa.Table
 ) -> dict[str, Any]:
-    """Return the details of one format; `table` are all rows as read."""
+    """Return the details of one format; `table` has all rows as read."""
     keys = counts.keys
     if format == "shiviz":
-        return _shiviz(counts)
+        return _count_shiviz(counts)
     if format == "mail":
-        return _mail(counts, len(table), duplicates, quarantine)
+        return _count_mail(counts, len(table), duplicates, quarantine)
     if format == "spans":
-        return _spans(counts, duplicates)
+        return _count_spans(counts, duplicates)
     if format == "editing":
-        return _editing(counts)
+        return _count_editing(counts)
     if format == "lora":
-        return _lora(counts) | {"arrivals": arrivals(table, counts)}
+        return _count_lora(counts) | {"arrivals": summarize_arrivals(table, counts)}
     if format == "git":
         return {
             "commits": keys["messages"],
@@ -54,7 +54,7 @@ def of_format(
     return {}
 
 
-def _shiviz(counts: Counts) -> dict[str, Any]:
+def _count_shiviz(counts: AuditCounts) -> dict[str, Any]:
     keys = counts.keys
     return {
         "hosts": keys["members"],
@@ -64,14 +64,14 @@ def _shiviz(counts: Counts) -> dict[str, Any]:
         "immediate_edges": keys["immediate_edges"],
         "ordered_pairs": keys["ordered_pairs"],
         "concurrent_pairs": keys["concurrent_pairs"],
-        "nonmonotone_clock_steps": len(keys["clock_defects"]),
+        "nonmonotone_clock_steps": len(keys["clock_inconsistencies"]),
         "message_receive_listed_before_send": keys["inversions"].get("file_order"),
-        "host_order_inversions_in_file": _listed_backward(counts.events),
+        "host_order_inversions_in_file": _count_listed_backward(counts.events),
     }
 
 
-def _listed_backward(events: pa.Table) -> int:
-    """Count events that a member's next listed event precedes by its own number."""
+def _count_listed_backward(events: pa.Table) -> int:
+    """Count events listed before an event of the same member with a lower number."""
     last: dict[tuple[str | None, str | None], int] = {}
     found = 0
     columns = (events[name].to_pylist() for name in ("run", "member", "seq"))
@@ -81,10 +81,12 @@ def _listed_backward(events: pa.Table) -> int:
     return found
 
 
-def _mail(counts: Counts, rows: int, duplicates: int, quarantine: pa.Table) -> dict[str, Any]:
+def _count_mail(
+    counts: AuditCounts, rows: int, duplicates: int, quarantine: pa.Table
+) -> dict[str, Any]:
     keys = counts.keys
     inversions = keys["inversions"]
-    by_arrival = backward(counts, "arrival")
+    by_arrival = measure_steps_back(counts, "arrival")
     dated = counts.details["max_inversions"].get("send_time", 0)
     late = pc.greater(counts.events["send_time"], counts.events["arrival"])
     no_id = int(pc.sum(pc.equal(quarantine["reason"], NO_ID)).as_py() or 0)
@@ -95,8 +97,8 @@ def _mail(counts: Counts, rows: int, duplicates: int, quarantine: pa.Table) -> d
         "no_id": no_id,
         "senders": keys["members"],
         "reply_edges": keys["edges"],
-        "missing_parent": keys["missing_parents"],
-        "self_reply": keys["self_parents"],
+        "missing_parent": keys["missing_causes"],
+        "self_reply": keys["self_causes"],
         "reply_before_parent_by_arrival_time": inversions.get("arrival"),
         "arrival_ties": None if by_arrival is None else int(np.count_nonzero(by_arrival == 0)),
         "reply_before_parent_by_ingest_seq": inversions.get("ingest"),
@@ -106,9 +108,9 @@ def _mail(counts: Counts, rows: int, duplicates: int, quarantine: pa.Table) -> d
     }
 
 
-def _spans(counts: Counts, duplicates: int) -> dict[str, Any]:
+def _count_spans(counts: AuditCounts, duplicates: int) -> dict[str, Any]:
     keys = counts.keys
-    outlasting = backward(counts, "end_time")
+    outlasting = measure_steps_back(counts, "end_time")
     return {
         "duplicate_rows": duplicates,
         "spans": keys["messages"],
@@ -125,9 +127,9 @@ def _spans(counts: Counts, duplicates: int) -> dict[str, Any]:
     }
 
 
-def _editing(counts: Counts) -> dict[str, Any]:
+def _count_editing(counts: AuditCounts) -> dict[str, Any]:
     keys = counts.keys
-    names = ("immediate_edges", "merges", "max_parents", "concurrent_pairs")
+    names = ("immediate_edges", "merges", "max_causes", "concurrent_pairs")
     return {
         "events": keys["messages"],
         "processes": keys["members"],
@@ -136,7 +138,7 @@ def _editing(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _lora(counts: Counts) -> dict[str, Any]:
+def _count_lora(counts: AuditCounts) -> dict[str, Any]:
     seq = pc.fill_null(counts.events["seq"], 0).to_numpy()
     steps = seq[counts.receiver] - seq[counts.sender]
     return {

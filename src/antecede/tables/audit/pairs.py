@@ -1,9 +1,8 @@
-"""Ordered pairs and implied edges of declared causes: exact, estimated on demand, or none.
+"""Ordered pairs and implied edges of declared causes: exact, estimated, or omitted.
 
-One definition for the local engine and for Spark. Exact counts are linear where each event has one
-cause, and take edges times events / 64 steps where some have several (`tables.kernels.pairs`).
-Estimates (`tables.kernels.sketches`) have names of their own, beside the bounds of an interval;
-then the exact figures are null. Edges that others imply are not estimated.
+Exact counts are linear if each event has one cause, and take edges times events / 64 steps
+otherwise (`tables.kernels.pairs`). Estimates (`tables.kernels.sketches`) have names of their own,
+with the bounds of an interval; then the exact figures are null. Implied edges are not estimated.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from antecede.tables.kernels import (
     Graph,
     Ints,
     PairEstimate,
-    estimated_pairs,
+    count_pairs,
+    estimate_pairs,
     hash_bytes,
-    pair_counts,
     steps_needed,
 )
 
 Pairs = bool | Literal["estimate"]
-"""True: exact; False: none; "estimate": exact up to a number of steps, estimated beyond it."""
+"""True: exact; False: omitted; "estimate": exact up to a number of steps, estimated beyond it."""
 PAIR_STEPS = 1 << 37
 """Edges times events / 64 up to which "estimate" counts exactly: some minutes of one core."""
-MOST_RANKS = 1 << 16
+MAX_RANKS = 1 << 16
 ESTIMATED = (
     "ordered_pairs_estimated",
     "ordered_pairs_low",
@@ -44,8 +43,8 @@ ESTIMATED = (
 """Names of estimates and of the ends of their intervals."""
 CONFIDENCE_NAME = "pairs_confidence"
 PAIR_KEYS = ("immediate_edges", "redundant_edges", "ordered_pairs", "concurrent_pairs")
-"""Names of what is exact or null."""
-_SEED = 42  # that of Spark's xxhash64
+"""Names of figures that are exact or null."""
+_SEED = 42  # of Spark's xxhash64
 
 
 class PairChoice(NamedTuple):
@@ -57,7 +56,7 @@ class PairChoice(NamedTuple):
 
 
 class PairsFound(NamedTuple):
-    """Exact counts, None where they were not made, or an estimate."""
+    """Exact counts, or an estimate; None: not counted."""
 
     ordered: int | None = None
     redundant: int | None = None
@@ -68,46 +67,47 @@ EXACT = PairChoice()
 
 
 def chosen(pairs: Pairs, steps: int, ranks: int) -> PairChoice:
-    """Return a choice. Raises InputError naming the argument that is wrong."""
+    """Return a choice; raise InputError for an invalid argument."""
     if not (isinstance(pairs, bool) or pairs == "estimate"):
-        raise InputError(f"pairs={pairs!r} is none of True, False, 'estimate'")
-    if not _whole(steps) or steps < 0:
-        raise InputError(f"pair_steps={steps!r}: a whole number of steps, 0 or more")
-    if not _whole(ranks) or not LEAST_RANKS <= ranks <= MOST_RANKS:
-        raise InputError(f"pair_ranks={ranks!r}: a number from {LEAST_RANKS} to {MOST_RANKS:,}")
+        raise InputError(f"unknown pairs={pairs!r}; choose from True, False, 'estimate'")
+    if not _is_whole(steps) or steps < 0:
+        raise InputError(f"invalid pair_steps={steps!r}; expected a whole number, 0 or more")
+    if not _is_whole(ranks) or not LEAST_RANKS <= ranks <= MAX_RANKS:
+        raise InputError(f"invalid pair_ranks={ranks!r}; expected {LEAST_RANKS} to {MAX_RANKS:,}")
     if pairs != "estimate" and ranks != RANKS:
-        raise InputError(f"pair_ranks={ranks} is for pairs='estimate'; pairs={pairs!r} draws none")
+        raise InputError(f"pair_ranks={ranks} needs pairs='estimate', not pairs={pairs!r}")
     if pairs is False and steps != PAIR_STEPS:
-        raise InputError(f"pair_steps={steps} bounds pairs; with pairs=False none are counted")
+        raise InputError(f"pair_steps={steps} has no effect with pairs=False; omit it")
     return PairChoice(pairs, steps, ranks)
 
 
-def _whole(number: object) -> bool:
+def _is_whole(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
-def find_pairs(of: Graph, digests: Callable[[], Ints], choice: PairChoice) -> PairsFound:
-    """Count or estimate the pairs of a graph without cycles, as chosen.
+def find_pairs(graph: Graph, hash_nodes: Callable[[], Ints], choice: PairChoice) -> PairsFound:
+    """Count or estimate the pairs of a graph without cycles.
 
-    `digests` returns `xxhash64` of each node's id [nodes]: estimates are the same on every engine.
+    `hash_nodes` returns `xxhash64` of each node's id [nodes], so that estimates are equal on all
+    engines.
     """
     if choice.pairs is False:
         return PairsFound()
-    if choice.pairs == "estimate" and steps_needed(of) > choice.steps:
-        return PairsFound(estimate=estimated_pairs(of, digests(), ranks=choice.ranks))
-    counted = pair_counts(of)
+    if choice.pairs == "estimate" and steps_needed(graph) > choice.steps:
+        return PairsFound(estimate=estimate_pairs(graph, hash_nodes(), ranks=choice.ranks))
+    counted = count_pairs(graph)
     return PairsFound(counted.ordered, int(counted.redundant.sum()))
 
 
-def pairs_within_runs(events: pa.Table) -> int:
-    """Count the pairs of events of one run: events of two runs are not compared."""
+def count_pairs_within_runs(events: pa.Table) -> int:
+    """Count the pairs of events within runs; events of different runs are not compared."""
     runs: Any = cast("Any", pc).fill_null(events["run"], "").value_counts()
     sizes = (int(one) for one in runs.field("counts").to_pylist())
     return sum(size * (size - 1) // 2 for size in sizes)
 
 
-def keys_of(found: PairsFound, pairs: int, edges: int) -> dict[str, Any]:
-    """Return `PAIR_KEYS` of a report; `pairs`: of any two events of one run."""
+def format_pair_keys(found: PairsFound, pairs: int, edges: int) -> dict[str, Any]:
+    """Return `PAIR_KEYS` of a report; `pairs`: number of all pairs within runs."""
     if found.ordered is None or found.redundant is None:
         return dict.fromkeys(PAIR_KEYS)
     return {
@@ -118,17 +118,17 @@ def keys_of(found: PairsFound, pairs: int, edges: int) -> dict[str, Any]:
     }
 
 
-def details_of(found: PairsFound, every: int) -> dict[str, Any]:
-    """Return an estimate by the names of `ESTIMATED`, and its confidence; {} without one."""
+def format_estimate(found: PairsFound, pairs: int) -> dict[str, Any]:
+    """Return an estimate under the names in `ESTIMATED`, and its confidence; {} without one."""
     if found.estimate is None:
         return {}
     ordered, low, high, confidence = found.estimate
-    values = (ordered, low, high, every - ordered, every - high, every - low)
+    values = (ordered, low, high, pairs - ordered, pairs - high, pairs - low)
     return {**dict(zip(ESTIMATED, values, strict=True)), CONFIDENCE_NAME: confidence}
 
 
-def id_digests(events: pa.Table) -> Ints:
-    """Return `xxhash64` of each id, as Spark has it [n]."""
+def hash_ids(events: pa.Table) -> Ints:
+    """Return `xxhash64` of each id, as Spark computes it [n]."""
     ids: Any = events["id"].combine_chunks()
     ids = pa.concat_arrays([pa.array([], pa.large_string()), ids.cast(pa.large_string())])
     _, ends, data = ids.buffers()

@@ -1,4 +1,4 @@
-"""The result of an audit: its values, its JSON, and its text for people."""
+"""Result of an audit: values, JSON, and text."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pyarrow as pa
 from antecede.formatting import count_and_part, counted, duration, table
 from antecede.quantiles import quantile
 from antecede.tables.audit import skew_text, violations
-from antecede.tables.audit.channels import lines as channel_lines
+from antecede.tables.audit.channels import describe_channels
 from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED
 from antecede.tables.trace import NONE, QUARANTINE_SCHEMA, Causes, evidence, sequence, time_text
 from antecede.tables.trace.user_tables import guessed_columns, list_separators
 
-SHOWN_DEFECTS = 3
+SHOWN_INCONSISTENCIES = 3
 SHOWN_REASONS = 5
-STANDS_OUT = 3
-"""Times as far from the median as any other: the offset of a receiver whose clock is wrong."""
+OUTLIER_FACTOR = 3
+"""A receiver is an outlier if its offset is this many times as far from the median as any other."""
 
-_WORDS = {  # what an event, and what an edge is called
+_FORMAT_NOUNS = {  # format -> nouns of events, members and edges
     "mail": ("messages", "senders", "replies"),
     "git": ("commits", "authors", "parent links"),
     "shiviz": ("events", "hosts", "message edges"),
@@ -36,39 +36,39 @@ _WORDS = {  # what an event, and what an edge is called
     "cloudevents": ("events", "sources", "links"),
     "lora": ("uplinks", "devices", "links to the uplink before"),
 }
-_ORDER_MEANING = {
+_ORDER_TEXT = {
     "arrival": "by arrival time",
     "ingest": "in archive order",
     "send_time": "by the sender's clock",
     "commit_time": "by commit time",
     "author_time": "by author time",
     "start_time": "by start time",
-    "file_order": "as the file lists them",
+    "file_order": "in file order",
 }
-_NOTED = {  # details that readers count, shown where they are not 0
-    "uplinks_not_heard": "uplinks not heard, by the counter",
+_DETAIL_LABELS = {  # details counted by readers, shown if not 0
+    "uplinks_not_heard": "uplinks not received, by the counter",
     "repeated_records": "uplinks reported again",
     "late_records": "uplinks listed late",
-    "other_records": "records that are no uplinks",
-    "lines_not_annotated": "lines that nobody annotated",
+    "other_records": "records other than uplinks",
+    "lines_not_annotated": "lines without annotation",
     "system_lines": "system lines",
-    "context_lines": "lines annotated as causes alone",
-    "nearest_ancestors": "answered mail absent, nearest known ancestor used",
+    "context_lines": "lines annotated only as causes",
+    "nearest_ancestors": "missing parent mail, nearest known ancestor used",
 }
-_CLOCK_NOTES = {  # detail -> what it counts, what is said of it, advice
+_CLOCK_NOTES = {  # detail -> noun, finding, advice
     "repeated_counters": (
         "event",
-        "with the same number as the one before at the host",
-        "such events cannot be told apart by their clocks: pairs are not counted",
+        "with the number of the host's previous event",
+        "clocks do not distinguish such events; pairs are not counted",
     ),
     "mutual_events": (
         "event",
         "before itself, by the clocks",
-        "two events know each other: a merge gone wrong; pairs are not counted",
+        "two events are in each other's past: a wrong merge; pairs are not counted",
     ),
     "unmerged_events": (
         "event",
-        "aware of another, but not of all that it knew",
+        "with an event in its past, but not all of that event's past",
         "their clocks were not merged entry by entry: order may be lost",
     ),
     "clock_gaps": ("gap", "in the hosts' own numbers", "events are missing in the log"),
@@ -77,16 +77,16 @@ _READING_NOTES = {
     "counter_resets": (
         "time",
         "a device began to count again from a lower number",
-        "the counter tells no order across that: uplinks on both sides count as concurrent",
+        "the counter gives no order across a reset: uplinks on both sides count as concurrent",
     ),
     "lost_changes": (
         "change",
-        "lost in damaged places, by the positions named after them",
-        "positions there are what the changes that follow say; see --quarantine FILE",
+        "lost in damaged blocks, by the positions of later changes",
+        "positions there are those in later changes; see --quarantine FILE",
     ),
 }
 _POSITIONS = ("ingest", "file_order")
-Notes = Iterator[tuple[str, str]]  # what a user should know, and what to do about it
+Notes = Iterator[tuple[str, str]]  # observation, advice
 
 
 class Finding(NamedTuple):
@@ -96,9 +96,9 @@ class Finding(NamedTuple):
     advice: str
 
 
-def summary(report: AuditReport) -> str:
-    """Return the whole text; no line break at the end."""
-    events, members, _ = _words(report)
+def format_summary(report: AuditReport) -> str:
+    """Return the report as text, without a final line break."""
+    events, members, _ = _get_nouns(report)
     where = ", ".join(Path(path).name or path for path in report.paths[:3]) or "table"
     more = f" and {len(report.paths) - 3} more" if len(report.paths) > 3 else ""
     what = events[:-1] if report.messages == 1 else events
@@ -106,113 +106,115 @@ def summary(report: AuditReport) -> str:
     if report.members:
         one = {"processes": "process"}.get(members, members[:-1])
         head += f" of {report.members:,} {members if report.members > 1 else one}"
-    found = list(findings(report))
+    found = list(list_findings(report))
     lines = [head, "", "Findings"]
-    for finding in found or [Finding(_nothing_found(report), "")]:
+    for finding in found or [Finding(_describe_no_findings(report), "")]:
         lines.append(f"  - {finding.what}")
         if finding.advice:
             lines.append(f"    {finding.advice}")
-    lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    lines += ["", "Counts", table(("",) * 3, _list_counts(report)).partition("\n")[2]]
     lines += ["", f"{evidence.SOURCE}: {report.causality_source}"]
     if columns := guessed_columns(report.details):
         lines += ["", f"Columns: {columns}"]
     if guessed := time_text.guessed(report.details):
         lines += ["", f"Times {guessed}"]
     if groups := report.details.get("further_groups"):
-        lines += ["", f"Groups of the expression kept as further columns: {groups}"]
+        lines += ["", f"Groups of the expression kept as extra columns: {groups}"]
     if models := report.details.get("channels"):
         lines += [
             "",
-            "Channels, the rows of each member as listed",
-            *(f"  {line}" for line in channel_lines(models)),
+            "Channels, by the file order of each member's rows",
+            *(f"  {line}" for line in describe_channels(models)),
         ]
     if report.inversions and report.edges:
         rows = [
-            (_ORDER_MEANING[order], _part_compared(report, order), _largest(report, order))
-            for order, _ in _worst_first(report)
+            (_ORDER_TEXT[order], _format_part(report, order), _format_largest(report, order))
+            for order, _ in _sort_inversions(report)
         ]
-        # The rows of deliveries are others than those of the orders.
-        title = f"Effects {'sent ' if _counts_deliveries(report) else ''}before their cause"
+        # Rows of deliveries differ from those of the orders.
+        title = f"Effects {'sent ' if _has_delivery_counts(report) else ''}before their cause"
         header = (title, "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
-    clocks = skew_text.pair_table(report.details.get("clock_skew") or {"pairs": ()})
+    clocks = skew_text.format_pairs(report.details.get("clock_skew") or {"pairs": ()})
     lines += ["", clocks] if clocks else []
     if missing := report.details.get("missing"):
-        lines += ["", _missing_table(missing, report.details["missing_ids"])]
+        lines += ["", _format_missing(missing, report.details["missing_ids"])]
     return "\n".join(lines)
 
 
-def _missing_table(missing: list[dict[str, Any]], ids: int) -> str:
+def _format_missing(missing: list[dict[str, Any]], ids: int) -> str:
     rows = [
         (
             one["id"] + (f" (run {one['run']})" if one["run"] else ""),
             f"{one['references']:,}",
-            f"{one['first']}" + ("; its own row was set aside" if one["set_aside"] else ""),
+            f"{one['first']}" + ("; its own row is quarantined" if one["quarantined"] else ""),
         )
         for one in missing
     ]
-    shown = table(("Ids that are nowhere", "references", "first named by"), rows, indent="")
+    shown = table(("Missing ids", "references", "first named by"), rows, indent="")
     more = ids - len(rows)
     return shown + (f"\n{counted(more, 'more id')} (--missing {ids} lists all)" if more else "")
 
 
-def _nothing_found(report: AuditReport) -> str:
-    """Say what was compared and found in order, and what there was nothing to compare of."""
+def _describe_no_findings(report: AuditReport) -> str:
     if not report.edges:
-        return "none; no event names a cause that is there, so no order could be compared"
-    compared = [_ORDER_MEANING[order] for order in report.inversions]
+        return "none; no event has a cause in the trace, so no order was compared"
+    compared = [_ORDER_TEXT[order] for order in report.inversions]
     if not compared:
         return "none; no order and no times to compare with the causes"
-    told = report.details.get("early")
-    delivered = violations.nothing_early(told) if told else ""
+    deliveries = report.details.get("violations")
+    delivered = violations.describe_no_violations(deliveries) if deliveries else ""
     times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
     comes = "is sent" if delivered else "comes"
-    kept = [_ORDER_MEANING[order] for order, count in report.inversions.items() if not count]
-    shown = ", ".join(kept[:-1]) + (" and " if len(kept) > 1 else "") + kept[-1] if kept else ""
-    sent = f"no effect {comes} before its cause {shown}{times}" if kept else ""
+    consistent = [_ORDER_TEXT[order] for order, count in report.inversions.items() if not count]
+    shown = (
+        ", ".join(consistent[:-1]) + (" and " if len(consistent) > 1 else "") + consistent[-1]
+        if consistent
+        else ""
+    )
+    sent = f"no effect {comes} before its cause {shown}{times}" if consistent else ""
     rest = delivered if sent else delivered.removeprefix(", and ")
-    return f"none: {sent}{rest}{_listed_apart(report)}"
+    return f"none: {sent}{rest}{_describe_listed_apart(report)}"
 
 
-def _listed_apart(report: AuditReport) -> str:
-    """Say that rows stand in another order than causes, where that is no finding."""
+def _describe_listed_apart(report: AuditReport) -> str:
     apart = [
-        f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects stand "
-        f"before their cause {_ORDER_MEANING[order]}, where members' rows stand apart"
+        f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects "
+        f"precede their cause {_ORDER_TEXT[order]}, with each member's rows together"
         for order, count in report.inversions.items()
         if count and order in _POSITIONS
     ]
     return "".join(apart)
 
 
-def _counts_deliveries(report: AuditReport) -> bool:
-    told = report.details.get("early")
-    return bool(told and told["count"])
+def _has_delivery_counts(report: AuditReport) -> bool:
+    deliveries = report.details.get("violations")
+    return bool(deliveries and deliveries["deliveries"])
 
 
-def findings(report: AuditReport) -> Iterator[Finding]:
+def list_findings(report: AuditReport) -> Iterator[Finding]:
     """Yield what is wrong or surprising, the worst first."""
-    yield from itertools.starmap(Finding, _notes(report))
+    yield from itertools.starmap(Finding, _list_notes(report))
 
 
-def _notes(report: AuditReport) -> Notes:
+def _list_notes(report: AuditReport) -> Notes:
     details = report.details
-    yield from _clock_findings(report)
-    yield from _lost_rows(report)
+    yield from _list_clock_findings(report)
+    yield from _list_lost_rows(report)
     if skew := details.get("clock_skew"):
-        yield from skew_text.skew_findings(skew, _WORDS.get(report.format, ("events",))[0])
-    if told := details.get("early"):
-        yield from violations.findings(told)
-    if heard := details.get("arrivals"):
-        yield from arrival_findings(heard, report.edges)
-    yield from _counted_details(details, _READING_NOTES)
-    yield from _inversions(report)
-    if report.missing_parents:
+        yield from skew_text.skew_findings(skew, _FORMAT_NOUNS.get(report.format, ("events",))[0])
+    if deliveries := details.get("violations"):
+        yield from violations.list_findings(deliveries)
+    if arrivals := details.get("arrivals"):
+        yield from list_arrival_findings(arrivals, report.edges)
+    yield from _list_counted_details(details, _READING_NOTES)
+    yield from _list_inversions(report)
+    if report.missing_causes:
         ids = details.get("missing_ids")
         to = "" if ids is None else f" to {counted(ids, 'id')}"
         yield (
-            f"{counted(report.missing_parents, 'reference')}{to} not in the trace",
-            "a consumer that waits for them waits for ever: --missing lists the ids",
+            f"{counted(report.missing_causes, 'reference')}{to} not in the trace",
+            "a consumer that waits for them never continues; --missing lists the ids",
         )
     if hint := details.get("separator_hint"):
         what, say = list_separators.words(hint)
@@ -222,77 +224,80 @@ def _notes(report: AuditReport) -> Notes:
             "the repository is a shallow clone: its oldest commits lack their parents",
             "`git fetch --unshallow`, then audit again",
         )
-    yield from Causes(report.self_parents or 0).with_read(details).notes()
+    yield from Causes(report.self_causes or 0).with_read(details).notes()
     if report.duplicates:
         rows = details.get("conflicting_rows", 0)
-        aside = f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
+        quarantined = f"; {rows:,} of them, which differ from it, are quarantined" if rows else ""
         yield (
             f"{counted(report.duplicates, 'later row')} of an id already seen",
-            f"the first row of an id counts{aside}",
+            f"the first row of an id counts{quarantined}",
         )
-    if report.redundant_edges and report.roots is not None:  # by clocks they are steps of members
+    if report.redundant_edges and report.roots is not None:  # with clocks they are steps of members
         part = count_and_part(report.redundant_edges, report.edges)
         yield (
-            f"{part} of {report.edges:,} {_words(report)[2]} are implied by others",
-            "control information could leave them out",
+            f"{part} of {report.edges:,} {_get_nouns(report)[2]} are transitively implied",
+            "control information could omit them",
         )
 
 
-def _counted_details(details: dict[str, Any], notes: dict[str, tuple[str, str, str]]) -> Notes:
+def _list_counted_details(details: dict[str, Any], notes: dict[str, tuple[str, str, str]]) -> Notes:
     for name, (one, what, advice) in notes.items():
         if count := details.get(name):
             yield f"{counted(count, one)} {what}", advice
 
 
-def _clock_findings(report: AuditReport) -> Notes:
-    defects = report.clock_defects or []
+def _list_clock_findings(report: AuditReport) -> Notes:
+    defects = report.clock_inconsistencies or []
     if defects:
-        shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
-        more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
+        shown = ", ".join(
+            _describe_inconsistency(defect) for defect in defects[:SHOWN_INCONSISTENCIES]
+        )
+        more = (
+            f" and {len(defects) - SHOWN_INCONSISTENCIES:,} more"
+            if len(defects) > SHOWN_INCONSISTENCIES
+            else ""
+        )
         yield (
-            f"{counted(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
+            f"{counted(len(defects), 'clock')} with a missing or lower entry: {shown}{more}",
             "a restart, or several executions in one file (--delimiter)? pairs are not counted",
         )
-    yield from _counted_details(report.details, _CLOCK_NOTES)
+    yield from _list_counted_details(report.details, _CLOCK_NOTES)
     if hosts := report.details.get("unlogged_hosts"):
         entries = counted(report.details["unlogged_entries"], "clock entry", "clock entries")
-        shown = "; ".join(_place(place) for place in hosts[:SHOWN_DEFECTS])
-        rest = len(hosts) - SHOWN_DEFECTS
+        shown = "; ".join(_describe_place(place) for place in hosts[:SHOWN_INCONSISTENCIES])
+        rest = len(hosts) - SHOWN_INCONSISTENCIES
         more = f"; and {counted(rest, 'more host')}" if rest > 0 else ""
         yield (
-            f"{entries} beyond the last event that the log has of a host: {shown}{more}",
-            "the log is cut off or lacks a host, or a clock is wrong: events that are not there "
-            "order nothing",
+            f"{entries} beyond the last logged event of a host: {shown}{more}",
+            "the log is truncated or lacks a host, or a clock is wrong; missing events order "
+            "nothing",
         )
 
 
-def _place(place: dict[str, Any]) -> str:
-    """Say where a clock first counts more events of a host than are there."""
+def _describe_place(place: dict[str, Any]) -> str:
     where = [str(place["source"])] if place["source"] else []
     where += [f"line {place['line']}"] if place["line"] else [str(place["id"])]
     run = f" of {place['run']}" if place["run"] else ""
-    last = (
-        f"its last one in the log is {place['logged']:,}" if place["logged"] else "none in the log"
-    )
+    last = f"last logged {place['logged']:,}" if place["logged"] else "none logged"
     return f"{', '.join(where)}: {place['count']:,} of host {place['host']!r}{run}, {last}"
 
 
-def _lost_rows(report: AuditReport) -> Notes:
+def _list_lost_rows(report: AuditReport) -> Notes:
     details = report.details
     for note in sequence.notes(details):
-        yield note, "gone by: each member's own numbers (--by seq)"
+        yield note, "source of order: each member's own numbers (--by seq)"
     if cycles := details.get("cycles"):
         yield (
-            f"{counted(details['events_on_cycles'], 'event')} that cause each other set aside, "
+            f"{counted(details['events_on_cycles'], 'event')} that cause each other quarantined, "
             f"in {counted(cycles, 'cycle')}",
-            "no order has every cause first; the reasons name the ids (--quarantine FILE)",
+            "they have no causal order; the reasons name the ids (--quarantine FILE)",
         )
     reasons = list(details.get("quarantine", {}).items())
     if reasons:
         shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
         yield (
-            f"{counted(details['quarantined'], 'bad row')} set aside: {shown}",
-            "the others were counted; see them with --quarantine FILE",
+            f"{counted(details['quarantined'], 'bad row')} quarantined: {shown}",
+            "the other rows were counted; --quarantine FILE writes the bad ones",
         )
     if report.causality_source == evidence.NONE:
         yield (
@@ -301,53 +306,53 @@ def _lost_rows(report: AuditReport) -> Notes:
         )
     elif report.causality_source == evidence.RECEIPTS:
         yield (
-            "no event declares a cause that is there; receipts and deliveries tell what came "
-            "before what",
-            "early deliveries go by these; roots, edges and pairs go by declared causes alone",
+            "no event declares a cause in the trace; the source of causality is receipts and "
+            "deliveries",
+            "causal violations use these; roots, edges and pairs use declared causes only",
         )
     if unreadable := time_text.unreadable(details):
-        yield unreadable, f"left out of the clocks' inversions; {time_text.WHAT_IS_READABLE}"
+        yield unreadable, f"excluded from inversions; {time_text.WHAT_IS_READABLE}"
     if zones := time_text.unknown_zones(details):
-        yield zones, f"left out of the clocks' inversions; {time_text.KNOWN_ZONES}"
+        yield zones, f"excluded from inversions; {time_text.KNOWN_ZONES}"
     yield from time_text.suspicions(details)
 
 
-def _inversions(report: AuditReport) -> Notes:
-    # Where members wrote their deliveries down, rows of several members were put together, file by
-    # file as a rule: then a place in the file is no time, and each member's own rows are judged.
-    apart = _POSITIONS if _counts_deliveries(report) else ()
-    wrong = [(one, count) for one, count in _worst_first(report) if count and one not in apart]
+def _list_inversions(report: AuditReport) -> Notes:
+    # With delivery counts, files of several members were usually concatenated. Then a position in
+    # the file is no time, and only each member's own rows are compared.
+    apart = _POSITIONS if _has_delivery_counts(report) else ()
+    wrong = [(one, count) for one, count in _sort_inversions(report) if count and one not in apart]
     if wrong:
         order, count = wrong[0]
         compared = report.details["compared_edges"][order]
-        told = "" if compared == report.edges else " whose ends both tell"
+        known_ends = "" if compared == report.edges else " with both ends known"
         more = len(wrong) - 1
-        err = "order errs" if more == 1 else "orders err"
+        err = "inconsistent order" if more == 1 else "inconsistent orders"
         also = f"; {more} more {err}, see below" if more else ""
         worst = report.details.get("worst_inversions", {}).get(order)
         named = f" ({worst['effect']} before its cause {worst['cause']})" if worst else ""
         yield (
-            f"{count_and_part(count, compared)} of {compared:,} {_words(report)[2]}{told} have the "
-            f"effect before its cause {_ORDER_MEANING[order]}, by up to "
-            f"{_largest(report, order)}{named}{also}",
-            "sorting does not mend it: `antecede order` puts every cause before its effects",
+            f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}"
+            f"{known_ends} have the effect before its cause {_ORDER_TEXT[order]}, by up to "
+            f"{_format_largest(report, order)}{named}{also}",
+            "sorting does not help; `antecede order` puts every cause before its effects",
         )
 
 
-def _part_compared(report: AuditReport, order: str) -> str:
-    """Return inversions and their part of the edges whose ends both tell; said where not all do."""
+def _format_part(report: AuditReport, order: str) -> str:
+    """Return inversions and their share; with the number of compared edges if that is not all."""
     compared = report.details["compared_edges"][order]
     part = count_and_part(report.inversions[order], compared)
     return part if compared == report.edges else f"{part} of {compared:,}"
 
 
-def _worst_first(report: AuditReport) -> list[tuple[str, int]]:
+def _sort_inversions(report: AuditReport) -> list[tuple[str, int]]:
     return sorted(report.inversions.items(), key=lambda pair: -pair[1])
 
 
-def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
-    _, members, edges = _words(report)
-    # By clocks the immediate dependencies have each event's own one before among them.
+def _list_counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
+    _, members, edges = _get_nouns(report)
+    # With clocks, immediate dependencies include each member's previous event.
     steps = "program order included" if report.roots is None else ""
     shown = (
         (edges, report.edges, "program order not included" if steps else ""),
@@ -355,18 +360,18 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
         ("immediate dependencies", report.immediate_edges, steps),
         ("roots", report.roots, ""),
         ("merges", report.merges, ""),
-        ("most parents of an event", report.max_parents, ""),
+        ("most causes of an event", report.max_causes, ""),
     )
     for name, value, note in shown:
         if value is not None:
             yield name, f"{value:,}", note
-    for name, label in _NOTED.items():
+    for name, label in _DETAIL_LABELS.items():
         if value := report.details.get(name):
             yield label, f"{value:,}", ""
-    if heard := report.details.get("arrivals"):
-        yield from arrival_counts(heard)
-    if told := report.details.get("early"):
-        yield from violations.counts(told)
+    if arrivals := report.details.get("arrivals"):
+        yield from list_arrival_counts(arrivals)
+    if deliveries := report.details.get("violations"):
+        yield from violations.list_counts(deliveries)
     if report.ordered_pairs is not None and report.concurrent_pairs is not None:
         total = report.ordered_pairs + report.concurrent_pairs
         for name, value in (
@@ -374,11 +379,10 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
             ("concurrent pairs", report.concurrent_pairs),
         ):
             yield name, f"{value:,}", f"{value / total:.1%}" if total else ""
-    yield from _estimates(report.details)
+    yield from _list_estimates(report.details)
 
 
-def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the estimates of pairs."""
+def _list_estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if CONFIDENCE_NAME in details:
         figures = [f"{details[name]:,}" for name in ESTIMATED]
         sure = f"with {details[CONFIDENCE_NAME]:.0%} confidence, not counted exactly"
@@ -388,74 +392,73 @@ def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "immediate dependencies", "unknown", "not counted where pairs are estimated"
 
 
-def _defect(defect: dict[str, object]) -> str:
+def _describe_inconsistency(defect: dict[str, object]) -> str:
     line = f", line {defect['line']}" if defect["line"] else ""
     return f"{defect['member']} at {defect['position']}{line}"
 
 
-def _largest(report: AuditReport, order: str) -> str:
+def _format_largest(report: AuditReport, order: str) -> str:
     value = report.details.get("max_inversions", {}).get(order)
     if value is None:
         return ""
     return counted(value, "place") if order in _POSITIONS else duration(value / 1e6)
 
 
-def _words(report: AuditReport) -> tuple[str, str, str]:
-    return _WORDS.get(report.format, ("events", "members", "edges"))
+def _get_nouns(report: AuditReport) -> tuple[str, str, str]:
+    return _FORMAT_NOUNS.get(report.format, ("events", "members", "edges"))
 
 
-def arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
+def list_arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
     """Yield (what, advice) on receivers whose arrivals contradict causes or each other."""
     if late := arrivals["edges_late_at_a_receiver"]:
         yield (
             f"{count_and_part(late, edges)} of {edges:,} edges have the effect before its cause "
             "by the clock of one receiver",
-            "the cause was late there, or that clock was set back",
+            "the cause arrived late there, or that clock was set back",
         )
     if late := arrivals["edges_late_over_all_receivers"]:
         yield (
             f"{count_and_part(late, edges)} of {edges:,} edges have the effect before its cause "
             "where arrivals at different receivers are compared",
-            "compare times of one receiver only, or go by the sender's own numbers",
+            "compare times of one receiver only, or use the sender's own numbers",
         )
-    if off := farthest(arrivals["offsets_ns"]):
+    if off := find_farthest(arrivals["offsets_ns"]):
         name, ahead = off
         where = "ahead of" if ahead > 0 else "behind"
         yield (
-            f"{name} tells times {duration(abs(ahead) / 1e6)} {where} the typical "
+            f"{name} has times {duration(abs(ahead) / 1e6)} {where} the typical "
             "receiver's (median)",
             "its clock is wrong, or it reports late",
         )
 
 
-def arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def list_arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield rows of the table of counts."""
     yield "receivers", f"{arrivals['receivers']:,}", ""
-    yield "receptions without a time", f"{arrivals['receipts_without_time']:,}", ""
+    yield "receipts without a time", f"{arrivals['receipts_without_time']:,}", ""
     several = arrivals["messages_with_several_times"]
     yield "with times of several receivers", f"{several:,}", ""
     if spread := arrivals["spread_ns"]:
         for name, value in spread.items():
             shown = {"min": "least", "max": "largest"}.get(name, name)
-            yield f"  apart by, {shown}", duration(value / 1e6), ""
+            yield f"  spread, {shown}", duration(value / 1e6), ""
 
 
-def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
-    """Return the receiver farthest from the median receiver, and its offset; None for none.
-
-    It is three times as far as any other, so there are at least three receivers.
+def find_farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
+    """Return the receiver farthest from the median receiver, and its offset; None without an
+    outlier.
     """
     if len(offsets_ns) < 3:
         return None
     middle = quantile(sorted(offsets_ns.values()), 0.5)
     apart = sorted((abs(value - middle), name) for name, value in offsets_ns.items())
     (second, _), (most, name) = apart[-2:]
-    return (name, offsets_ns[name] - middle) if most > STANDS_OUT * second else None
+    return (name, offsets_ns[name] - middle) if most > OUTLIER_FACTOR * second else None
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Exact counts over a trace; None where a count does not apply. See docs/design/traces.md."""
+    """Exact counts over a trace; None if a count does not apply. See docs/design/traces.md."""
 
     format: str
     members: int | None
@@ -467,13 +470,13 @@ class AuditReport:
     redundant_edges: int | None
     roots: int | None
     merges: int | None
-    max_parents: int | None
-    missing_parents: int | None
-    self_parents: int | None
+    max_causes: int | None
+    missing_causes: int | None
+    self_causes: int | None
     ordered_pairs: int | None
     concurrent_pairs: int | None
     inversions: dict[str, int]
-    clock_defects: list[dict[str, Any]] | None
+    clock_inconsistencies: list[dict[str, Any]] | None
     details: dict[str, Any]
     quarantine: pa.Table = field(default_factory=QUARANTINE_SCHEMA.empty_table, repr=False)
     paths: tuple[str, ...] = ()
@@ -486,5 +489,5 @@ class AuditReport:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in beside}
 
     def summary(self) -> str:
-        """Return the report for people: findings first, then the counts."""
-        return summary(self)
+        """Return the report as text: findings first, then the counts."""
+        return format_summary(self)

@@ -1,20 +1,15 @@
-"""Shifts between the clocks of processes without which their spans are impossible.
+"""Clock skew: shifts between the clocks of processes that make their spans consistent.
 
-Theory of operation
--------------------
-Timestamps are never changed. A shift s[h] is added to all times of process h. It stands for an
-offset that stays the same over the trace (a clock that drifts or steps has none, and may show as a
-contradiction). Each edge between two processes bounds a difference of shifts:
+Timestamps are never changed. A shift s[h] is added to all times of process h. It stands for a
+constant offset; a clock that drifts or steps may show as a contradiction. Each edge between two
+processes bounds a difference of shifts:
 
-    a child starts no earlier than its parent:
-        s[child] - s[parent] >= start(parent) - start(child)
-    a call contains the work that it waits for:
-        s[child] - s[parent] <= end(parent) - end(child)
+- A child starts no earlier than its parent: s[child] - s[parent] >= start(parent) - start(child).
+- A call contains the work that it waits for: s[child] - s[parent] <= end(parent) - end(child).
 
-The second holds for a server's span below the client's span of the same call, where it is not
-longer than that one; nothing else in a span says that the parent waits. Edges are reduced to
-the tightest bound in each direction of each pair, so time is linear in edges and the rest goes
-by processes. `difference_constraints` solves the system of all bounds.
+The second holds for a server's span below the client's span of the same call, unless it is longer.
+No other spans imply that the parent waits. `difference_constraints` solves the tightest bounds of
+each pair of processes.
 """
 
 from __future__ import annotations
@@ -26,28 +21,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.tables.audit.clock_diagnosis import Blame, blame
+from antecede.tables.audit.clock_diagnosis import Diagnosis, diagnose_clocks
 from antecede.tables.audit.difference_constraints import Arc, solve
 from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.trace.formats import CLIENT, SERVER
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 STARTS = "a child starts no earlier than its parent"
 CONTAINED = "a call contains the work that it waits for"
-_FAR = 1 << 62  # times beyond are left out: differences must fit into 64 bits
+_MAX_TIME_NS = 1 << 62  # larger times are excluded: differences must fit into 64 bits
 
 
-class Edges(NamedTuple):
-    """Edges between two processes, both ends of known start [edges]."""
+class ProcessEdges(NamedTuple):
+    """Edges between two processes, with known start times of both ends [edges]."""
 
-    above: Ints  # process of the cause
-    below: Ints  # process of the effect
+    cause_process: Ints  # process of the cause
+    effect_process: Ints  # process of the effect
     cause: Ints  # row
     effect: Ints  # row
-    early: Ints  # ns by which the effect has the earlier time, if above 0
-    call: Bools  # the parent waits for the child
-    violated: Bools  # the times as recorded contradict a bound
+    early_ns: Ints  # above 0: the effect precedes the cause by so many ns
+    is_call: Bools  # the parent waits for the child
+    is_violated: Bools  # the recorded times contradict a bound
 
 
 def clock_skew(
@@ -55,28 +50,30 @@ def clock_skew(
 ) -> dict[str, Any]:
     """Return bounds and shifts of the processes' clocks, by edges; see docs/design/traces.md.
 
-    `events` in the schema; `sender` and `receiver` are rows of the cause and the effect [edges];
-    `column` is the time that each event has by its process's clock.
+    `events` in the schema; `sender` and `receiver` are rows of cause and effect [edges]; `column`
+    is the time of each event by its process's clock.
     """
     names, code = encode_column(events["member"])
-    start, started = _times(events, column)
+    start, started = _read_times(events, column)
     timed = started[sender] & started[receiver] & (code[sender] >= 0) & (code[receiver] >= 0)
     within = timed & (code[sender] == code[receiver]) & (start[sender] > start[receiver])
     across = timed & (code[sender] != code[receiver])
     sender, receiver = sender[across], receiver[across]
     above, below = code[sender], code[receiver]
-    early = start[sender] - start[receiver]
-    upper, call = _contained(events, sender, receiver, early)
-    edges = Edges(above, below, sender, receiver, early, call, (early > 0) | (call & (upper < 0)))
+    early_ns = start[sender] - start[receiver]
+    upper, call = _limit_calls(events, sender, receiver, early_ns)
+    edges = ProcessEdges(
+        above, below, sender, receiver, early_ns, call, (early_ns > 0) | (call & (upper < 0))
+    )
     arcs = [
-        *_tightest(below, above, -early, np.arange(len(early)), STARTS),
-        *_tightest(above[call], below[call], upper[call], np.flatnonzero(call), CONTAINED),
+        *_keep_tightest(below, above, -early_ns, np.arange(len(early_ns)), STARTS),
+        *_keep_tightest(above[call], below[call], upper[call], np.flatnonzero(call), CONTAINED),
     ]
     solution = solve(len(names), arcs)
     contradicted = solution.shifts is None
-    found = Blame({}, {}, False, 0)
+    found = Diagnosis({}, {}, False, 0)
     if solution.shifts is not None:
-        found = blame(len(names), arcs, solution.shifts)
+        found = diagnose_clocks(len(names), arcs, solution.shifts)
     shifts = {names[host]: shift for host, shift in found.shifts.items()}
     total, best = (sum(map(abs, of)) for of in (shifts.values(), solution.shifts or ()))
     ids = events["id"]
@@ -88,19 +85,19 @@ def clock_skew(
                 "shift_ns": shift,
                 "from_ns": found.ranges[host][0],
                 "to_ns": found.ranges[host][1],
-                "worst": _worst(ids, names, edges, host),
+                "worst": _find_worst(ids, names, edges, host),
             }
             for host, shift in hosts
         ],
-        "fewest": None if contradicted else found.fewest,
-        "other_choices": None if contradicted else found.others,
-        "worst": _worst(ids, names, edges),
-        "pairs": _pairs(names, arcs, edges),
+        "minimal": None if contradicted else found.is_minimal,
+        "other_choices": None if contradicted else found.other_choices,
+        "worst": _find_worst(ids, names, edges),
+        "pairs": _list_pairs(names, arcs, edges),
         "violations_within_a_process": int(np.count_nonzero(within)),
         "consistent": not contradicted,
         "shifts_ns": None if contradicted else dict(sorted(shifts.items())),
         "total_shift_ns": None if contradicted else total,
-        "least_total": None if contradicted else solution.least and total == best,
+        "least_total": None if contradicted else solution.has_least_sum and total == best,
         "least_largest_shift_ns": solution.least_largest,
         "contradiction": [
             {
@@ -116,47 +113,46 @@ def clock_skew(
     }
 
 
-def _worst(
-    ids: Any, names: Sequence[str], edges: Edges, host: int | None = None
+def _find_worst(
+    ids: Any, names: Sequence[str], edges: ProcessEdges, host: int | None = None
 ) -> dict[str, Any] | None:
-    """Return the edge with the earliest effect, of those that touch a host; None where none is."""
-    early = edges.early
+    early_ns = edges.early_ns
     if host is not None:
-        early = np.where((edges.above == host) | (edges.below == host), early, 0)
-    if early.max(initial=0) <= 0:
+        early_ns = np.where(
+            (edges.cause_process == host) | (edges.effect_process == host), early_ns, 0
+        )
+    if early_ns.max(initial=0) <= 0:
         return None
-    edge = int(early.argmax())
+    edge = int(early_ns.argmax())
     return {
         "cause": ids[int(edges.cause[edge])].as_py(),
         "effect": ids[int(edges.effect[edge])].as_py(),
-        "of": names[edges.below[edge]],
-        "against": names[edges.above[edge]],
-        "early_ns": int(early[edge]),
+        "of": names[edges.effect_process[edge]],
+        "against": names[edges.cause_process[edge]],
+        "early_ns": int(early_ns[edge]),
     }
 
 
-def _times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
-    """Return times in ns and whether each is known [n]."""
+def _read_times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
     values = events[column].combine_chunks()
     times = pc.fill_null(values, 0).to_numpy()
-    near = (times > -_FAR) & (times < _FAR)
+    near = (times > -_MAX_TIME_NS) & (times < _MAX_TIME_NS)
     return times, near & values.is_valid().to_numpy(zero_copy_only=False)
 
 
-def _contained(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) -> tuple[Ints, Bools]:
-    """Return the upper bound of each edge, and whether it has one: it is a call [edges]."""
-    end, ended = _times(events, "end_time")
+def _limit_calls(events: pa.Table, sender: Ints, receiver: Ints, lower: Ints) -> tuple[Ints, Bools]:
+    """Return the upper bound of each edge, and whether it is a call and so has one [edges]."""
+    end, ended = _read_times(events, "end_time")
     role = events["role"].combine_chunks()
     client = pc.fill_null(pc.equal(role, CLIENT), False).to_numpy(zero_copy_only=False)
     server = pc.fill_null(pc.equal(role, SERVER), False).to_numpy(zero_copy_only=False)
     call = client[sender] & server[receiver] & ended[sender] & ended[receiver]
     upper = end[sender] - end[receiver]
-    # A server that works on after its answer is longer than the call, whatever the clocks.
+    # A server that continues after its reply is longer than the call, whatever the clocks.
     return upper, call & (upper >= lower)
 
 
-def _tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: str) -> list[Arc]:
-    """Keep the least weight of each pair of processes."""
+def _keep_tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: str) -> list[Arc]:
     if not len(weight):
         return []
     order = np.lexsort((weight, after, before))
@@ -168,13 +164,15 @@ def _tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: str) ->
     return [Arc(x, y, least, number, rule) for x, y, least, number in bounds]
 
 
-def _pairs(names: Sequence[str], arcs: Sequence[Arc], edges: Edges) -> list[dict[str, Any]]:
-    """Return one entry a pair, the worst first; `of` is the side that is called more often."""
+def _list_pairs(
+    names: Sequence[str], arcs: Sequence[Arc], edges: ProcessEdges
+) -> list[dict[str, Any]]:
+    """Return one entry for each pair, the worst first; `of` is the process called more often."""
     weight: dict[tuple[int, int], int] = {}
     for arc in arcs:
         key = (arc.before, arc.after)
         weight[key] = min(weight.get(key, arc.weight), arc.weight)
-    counted = _per_direction(len(names), edges)
+    counted = _count_per_direction(len(names), edges)
     none = (0, 0, 0)
     found = []
     for x, y in {(min(pair), max(pair)) for pair in counted}:
@@ -202,13 +200,14 @@ def _pairs(names: Sequence[str], arcs: Sequence[Arc], edges: Edges) -> list[dict
     )
 
 
-def _per_direction(processes: int, edges: Edges) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """Count edges, calls and violations of each (process of the parent, of the child)."""
-    key = edges.above * processes + edges.below
+def _count_per_direction(
+    processes: int, edges: ProcessEdges
+) -> dict[tuple[int, int], tuple[int, int, int]]:
+    key = edges.cause_process * processes + edges.effect_process
     keys, at = np.unique(key, return_inverse=True)
     counts = [
         np.bincount(at, weights=part, minlength=len(keys)).astype(np.int64).tolist()
-        for part in (np.ones(len(key)), edges.call, edges.violated)
+        for part in (np.ones(len(key)), edges.is_call, edges.is_violated)
     ]
     pairs = (divmod(k, processes) for k in keys.tolist())
     return {pair: (n, c, v) for pair, n, c, v in zip(pairs, *counts, strict=True)}

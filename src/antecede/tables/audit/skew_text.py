@@ -1,4 +1,4 @@
-"""Clock skew of processes in words; see `antecede.tables.audit.skew`."""
+"""Text of clock skew; see `antecede.tables.audit.skew`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = ((10**3, 1, "ns"), (10**6, 10**3, "µs"), (10**10, 10**6, "ms"), (None,
 
 
 def skew_findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the clocks, and what it means; `events`: what an event is called."""
+    """Yield (what, advice) on wrong clocks; `events`: noun of events."""
     one = events.removesuffix("s")
     pairs = skew["pairs"]
     wrong = [pair for pair in pairs if pair["violations"]]
@@ -23,26 +23,26 @@ def skew_findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tu
         count = sum(pair["violations"] for pair in wrong)
         what = (
             f"the clocks of {len(wrong):,} of {len(pairs):,} connected pairs of processes differ: "
-            f"{count:,} {f'{one} lies' if count == 1 else f'{events} lie'} outside what the cause "
-            f"allows{_worst(skew.get('worst'))}"
+            f"{count:,} {f'{one} lies' if count == 1 else f'{events} lie'} outside the bounds of "
+            f"causes{_describe_worst(skew.get('worst'))}"
         )
         if skew["consistent"]:
             yield (
-                f"{what}; {_shifts(skew)}",
-                "time stamps stay as they are: order by cause, not by them",
+                f"{what}; {_describe_shifts(skew)}",
+                "timestamps are not changed: order by causes, not by timestamps",
             )
         else:
-            yield f"{what}; no constant shifts explain them all", _contradiction(skew)
+            yield f"{what}; no constant shifts explain them all", _describe_contradiction(skew)
     if count := skew["violations_within_a_process"]:
         yield (
-            f"{count:,} {f'{one} stands' if count == 1 else f'{events} stand'} before a cause in "
-            "the same process: no shift of clocks explains that",
-            "a clock that steps back, or a time that was taken late",
+            f"{count:,} {f'{one} precedes' if count == 1 else f'{events} precede'} a cause in "
+            "the same process: no clock shift explains that",
+            "a clock stepped back, or a time was taken late",
         )
 
 
-def pair_table(skew: Mapping[str, Any]) -> str | None:
-    """Return the pairs that need a shift, in a table; None if no two processes are connected."""
+def format_pairs(skew: Mapping[str, Any]) -> str | None:
+    """Return the table of pairs that need a shift; None without connected processes."""
     pairs: Sequence[Mapping[str, Any]] = skew["pairs"]
     if not pairs:
         return None
@@ -53,9 +53,9 @@ def pair_table(skew: Mapping[str, Any]) -> str | None:
     rows = [
         (
             f"{pair['of']} against {pair['against']}",
-            "none" if pair["least_shift_ns"] is None else offset(pair["least_shift_ns"]),
-            offset(pair["lower_ns"]),
-            offset(pair["upper_ns"]),
+            "none" if pair["least_shift_ns"] is None else format_offset(pair["least_shift_ns"]),
+            format_offset(pair["lower_ns"]),
+            format_offset(pair["upper_ns"]),
             f"{pair['violations']:,} of {pair['edges']:,}",
         )
         for pair in chosen[:SHOWN_PAIRS]
@@ -66,8 +66,8 @@ def pair_table(skew: Mapping[str, Any]) -> str | None:
     return table(header, rows, indent="") + rest
 
 
-def offset(time_ns: int | None) -> str:
-    """Return a signed time with at most three digits after the point, as in "+65.441 ms"."""
+def format_offset(time_ns: int | None) -> str:
+    """Return a signed time with at most three decimals, as in "+65.441 ms"."""
     if time_ns is None:
         return "any"
     if time_ns == 0:
@@ -76,49 +76,54 @@ def offset(time_ns: int | None) -> str:
     return f"{time_ns / size:+,.3f}".rstrip("0").rstrip(".") + f" {unit}"
 
 
-def _worst(worst: Mapping[str, Any] | None) -> str:
+def _describe_worst(worst: Mapping[str, Any] | None) -> str:
     if worst is None:
         return ""
     return (
-        f" (at worst {worst['effect']} of {worst['of']}, {offset(worst['early_ns'])[1:]} before "
-        f"its cause {worst['cause']} of {worst['against']})"
+        f" (at worst {worst['effect']} of {worst['of']}, {format_offset(worst['early_ns'])[1:]} "
+        f"before its cause {worst['cause']} of {worst['against']})"
     )
 
 
-def _shifts(skew: Mapping[str, Any]) -> str:
-    """Name the hosts whose clocks are wrong, by how much, within which bounds."""
+def _describe_shifts(skew: Mapping[str, Any]) -> str:
     hosts = skew["hosts"]
-    fewest = "the fewest that explain it" if skew["fewest"] else "not known to be the fewest"
+    fewest = "the fewest that explain it" if skew["minimal"] else "not known to be the fewest"
     if len(hosts) > SHOWN_SHIFTS:
         return (
             f"shifts of {len(hosts):,} processes by at most "
-            f"{offset(abs(hosts[0]['shift_ns']))[1:]} explain them all ({fewest})"
+            f"{format_offset(abs(hosts[0]['shift_ns']))[1:]} explain them all ({fewest})"
         )
-    shown = ", ".join(f"{one['host']} by {offset(one['shift_ns'])}{_range(one)}" for one in hosts)
-    if not skew["fewest"]:
+    shown = ", ".join(
+        f"{one['host']} by {format_offset(one['shift_ns'])}{_describe_range(one)}" for one in hosts
+    )
+    if not skew["minimal"]:
         return f"shifting {shown} explains all of it ({fewest})"
     if others := skew["other_choices"]:
-        also = "another choice" if others == 1 else f"{others:,} other choices"
-        return f"shifting {shown} explains all of it; {also} of as few would, too"
+        also = "so does another choice" if others == 1 else f"so do {others:,} other choices"
+        return f"shifting {shown} explains all of it; {also} of the same size"
     return f"shifting {shown} explains all of it"
 
 
-def _range(host: Mapping[str, Any]) -> str:
+def _describe_range(host: Mapping[str, Any]) -> str:
     low, high = host["from_ns"], host["to_ns"]
     if low == high:
         return ""
     if high is None:
-        return f" or more (at least {offset(low)})" if low != host["shift_ns"] else " or more"
+        return (
+            f" or more (at least {format_offset(low)})" if low != host["shift_ns"] else " or more"
+        )
     if low is None:
-        return f" or less (at most {offset(high)})" if high != host["shift_ns"] else " or less"
-    return f" ({offset(low)} to {offset(high)})"
+        return (
+            f" or less (at most {format_offset(high)})" if high != host["shift_ns"] else " or less"
+        )
+    return f" ({format_offset(low)} to {format_offset(high)})"
 
 
-def _contradiction(skew: Mapping[str, Any]) -> str:
+def _describe_contradiction(skew: Mapping[str, Any]) -> str:
     bounds = skew["contradiction"]
     shown = [
         f"{bound['of']} {'at least' if bound['rule'] == STARTS else 'at most'} "
-        f"{offset(bound.get('least_ns', bound.get('most_ns')))} against {bound['against']} "
+        f"{format_offset(bound.get('least_ns', bound.get('most_ns')))} against {bound['against']} "
         f"({bound['child']})"
         for bound in bounds[:SHOWN_BOUNDS]
     ]

@@ -1,4 +1,6 @@
-"""The unnecessary-order meter: pairs that a rule orders, needs not, or misses."""
+"""False and missed causality: pairs that an ordering rule orders although concurrent, or fails to
+order.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
     from antecede.tables.false_causality.measure import (
         MEASURE_SCHEMA,
-        Observed,
+        ObserverMessages,
         observed,
         rows_of,
         table_of,
@@ -19,17 +21,17 @@ if TYPE_CHECKING:
     from antecede.tables.false_causality.rules import CAUSAL, RULES, TOPIC_CAUSAL, rule_named
     from antecede.tables.false_causality.summary import Summary, part_of, summarize, summary_of
     from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, limits_of
-    from antecede.tables.false_causality.trace import by_run, runs_of, runs_with_rows
+    from antecede.tables.false_causality.trace import runs_of, runs_with_rows, split_by_run
     from antecede.tables.false_causality.violation_counts import (
-        WORDS,
-        Early,
+        RELATION_TEXT,
         Tally,
-        added,
-        early_deliveries,
-        judged,
-        together,
+        ViolationCounts,
+        add_tallies,
+        count_violations,
+        describe_checked,
+        describe_relation,
+        merge_counts,
         told,
-        way,
     )
     from antecede.tables.false_causality.violations import VIOLATION_SCHEMA, find_violations
 else:
@@ -40,12 +42,15 @@ else:
             "executions": "RELATIONS REPLY",
             "kernels.rule_terms": "Words",
             "kernels.timestamps": "Clocks Happenings clocks_of",
-            "measure": "MEASURE_SCHEMA Observed observed rows_of table_of",
+            "measure": "MEASURE_SCHEMA ObserverMessages observed rows_of table_of",
             "rules": "CAUSAL RULES TOPIC_CAUSAL rule_named",
             "summary": "Summary part_of summarize summary_of",
             "timestamps": "ALL_TOPICS Limits Stamps limits_of",
-            "trace": "by_run runs_of runs_with_rows",
-            "violation_counts": "Early Tally WORDS added early_deliveries judged together told way",
+            "trace": "split_by_run runs_of runs_with_rows",
+            "violation_counts": (
+                "RELATION_TEXT Tally ViolationCounts add_tallies count_violations describe_checked "
+                "describe_relation merge_counts told"
+            ),
             "violations": "VIOLATION_SCHEMA find_violations",
         },
     )

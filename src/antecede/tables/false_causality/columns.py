@@ -12,27 +12,27 @@ from antecede.tables.false_causality.kernels.rule_terms import Words
 from antecede.tables.false_causality.timestamps import MAX_TOPICS
 from antecede.tables.kernels import Bools, Ints, encode_column
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 TIMES = ("send_time", "commit_time", "author_time", "start_time")
-"""Columns that can be the time of sending; the first that has any value is."""
+"""Columns of send times; the first one with a value is used."""
 
 
-def is_kind(table: pa.Table, kind: str) -> Bools:
-    """Tell which rows are of a kind [rows]."""
+def mask_kind(table: pa.Table, kind: str) -> Bools:
+    """Mask the rows of a kind [rows]."""
     found: Bools = pc.fill_null(pc.equal(table["kind"], kind), False).to_numpy()
     return found
 
 
-def note(notes: dict[str, int], reason: str, rows: Any) -> None:
-    """Note how many rows, or which, are left out for a reason."""
+def count_excluded(excluded: dict[str, int], reason: str, rows: Any) -> None:
+    """Count rows, or a mask of rows, as excluded for a reason."""
     count = int(rows) if isinstance(rows, int) else int(np.count_nonzero(np.asarray(rows)))
     if count:
-        notes[reason] = count
+        excluded[reason] = count
 
 
-def by_name(column: Any) -> tuple[list[str], Ints]:
-    """Return distinct values as text, sorted, and the number of each row's [rows]."""
+def encode_sorted(column: Any) -> tuple[list[str], Ints]:
+    """Return distinct values as sorted texts, and the code of each row [rows]."""
     names, codes = encode_column(column, nulls=True)
     texts = [str(name) for name in names]
     order = sorted(range(len(texts)), key=texts.__getitem__)
@@ -41,24 +41,24 @@ def by_name(column: Any) -> tuple[list[str], Ints]:
     return [texts[one] for one in order], place[codes]
 
 
-def whole(column: Any) -> Ints:
+def to_integers(column: Any) -> Ints:
     """Return a column without nulls as 64-bit integers."""
     found: Ints = column.to_numpy().astype(np.int64)
     return found
 
 
-def times(table: pa.Table) -> Ints | None:
-    """Return the times of sending in microseconds; None where one is missing."""
+def read_send_times(table: pa.Table) -> Ints | None:
+    """Return the send times in microseconds; None if one is missing."""
     for name in TIMES:
         if name in table.column_names and table[name].null_count < len(table):
             if table[name].null_count:
                 return None
-            return whole(table[name]) // 1000
+            return to_integers(table[name]) // 1000
     return None
 
 
-def topic_bits(table: pa.Table) -> tuple[list[str], Words | None]:
-    """Return the names of the topics, and those of each row as bits; None where there are none."""
+def encode_topics(table: pa.Table) -> tuple[list[str], Words | None]:
+    """Return the names of the topics, and the topics of each row as bits; None without topics."""
     if "topics" not in table.column_names:
         return [], None
     lists = table["topics"].combine_chunks()

@@ -1,7 +1,7 @@
-"""Rows of a member that are listed against their own times.
+"""Rows of a member that are out of order by their own timestamps.
 
-A member's knowledge goes by the order in which its rows are listed, never by their times: clocks
-step and files need not have times. A contradiction means that one of them is wrong.
+A member's knowledge follows the file order of its rows. Timestamps that contradict it are wrong, or
+the file order is.
 """
 
 from __future__ import annotations
@@ -17,72 +17,74 @@ from antecede.formatting import counted
 from antecede.tables.kernels import encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 TIMES = ("arrival", "send_time")
-"""Columns that may say when a row of a member happened, each compared with itself alone."""
-_PLACE = ("run", "member", "id", "source", "line", "file_order")
+"""Timestamps of a member's rows, each compared only with itself."""
+_PLACE_COLUMNS = ("run", "member", "id", "source", "line", "file_order")
 
 
-def steps_back(events: pa.Table) -> dict[str, dict[str, Any]]:
-    """Return, by column of times, the rows that are listed after a later row of their member.
+def find_out_of_order_rows(events: pa.Table) -> dict[str, dict[str, Any]]:
+    """Return, by time column, the rows after a row of their member with a later time.
 
-    Sends, receipts and deliveries are compared with the row before of their member and run that has
-    that time: `rows` counts them, `first` is the place of the first. {} without arrivals.
+    `rows` counts them, `first` locates the first one. {} without arrivals.
     """
     if "kind" not in events.column_names or "member" not in events.column_names:
         return {}
     kinds = pa.array([SEND, RECEIVE, DELIVER])
-    told = pc.and_(pc.is_in(events["kind"], value_set=kinds), events["member"].is_valid())
-    rows = events.filter(told)
+    is_usable = pc.and_(pc.is_in(events["kind"], value_set=kinds), events["member"].is_valid())
+    rows = events.filter(is_usable)
     if not {RECEIVE, DELIVER} & {*rows["kind"].unique().to_pylist()}:
         return {}
     found = {}
     for name in TIMES:
         if name in rows.column_names:
             timed = rows.filter(rows[name].is_valid())
-            back = _back(timed, name)
+            back = _find_rows(timed, name)
             if len(back):
                 first = timed.slice(int(back[0]), 1).to_pylist()[0]
-                place = {column: first.get(column) for column in _PLACE}
+                place = {column: first.get(column) for column in _PLACE_COLUMNS}
                 found[name] = {"rows": len(back), "first": place}
     return found
 
 
-def _back(timed: pa.Table, name: str) -> Any:
-    """Return the rows whose time is before that of their member's row before [found]."""
-    members, who = encode_column(timed["member"])
+def _find_rows(timed: pa.Table, name: str) -> Any:
+    members, member = encode_column(timed["member"])
     if "run" in timed.column_names:
-        who = encode_column(timed["run"], nulls=True)[1] * len(members) + who
-    order = np.argsort(who, kind="stable")
+        member = encode_column(timed["run"], nulls=True)[1] * len(members) + member
+    order = np.argsort(member, kind="stable")
     time = timed[name].to_numpy()[order]
-    back = (who[order][1:] == who[order][:-1]) & (time[1:] < time[:-1])
+    back = (member[order][1:] == member[order][:-1]) & (time[1:] < time[:-1])
     return np.sort(order[1:][back])
 
 
-def words(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+def describe_out_of_order_rows(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """Return the contradiction and the advice, or None."""
-    for name, one in found.items():
-        row, first = counted(one["rows"], "row"), one["first"]
+    for name, counts in found.items():
+        row, first = counted(counts["rows"], "row"), counts["first"]
         where = [str(first["source"])] if first["source"] and first["line"] else []
         where += [f"line {first['line']}"] if first["line"] else []
         where += [f"{first['id']} at {first['member']}"]
         where[-1] += f" of {first['run']}" if first["run"] else ""
         return (
-            f"{row} with an earlier {name} than the row of the same member listed before: "
+            f"{row} with an earlier {name} than the previous row of the same member: "
             f"the first is {', '.join(where)}",
-            "a member's rows go as listed, never by their times: if they were listed in another "
-            "order than they happened in, sort each member's rows and count again",
+            "a member's rows are taken in file order, never by their times: if the file has "
+            "another order than they happened in, sort each member's rows and count again",
         )
     return None
 
 
-def merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Return `steps_back` of a trace from that of disjoint sets of its runs."""
+def merge_out_of_order_rows(
+    parts: Iterable[Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, Any]]:
+    """Return `find_out_of_order_rows` of a trace from those of disjoint sets of its runs."""
     given = list(parts)
     total = {}
     for name in TIMES:
         if there := [part[name] for part in given if name in part]:
-            first = min((one["first"] for one in there), key=lambda place: place["file_order"])
-            total[name] = {"rows": sum(one["rows"] for one in there), "first": first}
+            first = min(
+                (counts["first"] for counts in there), key=lambda place: place["file_order"]
+            )
+            total[name] = {"rows": sum(counts["rows"] for counts in there), "first": first}
     return total

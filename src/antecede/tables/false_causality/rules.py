@@ -1,11 +1,10 @@
-"""Measured rules: the pairs that each orders, by name, as published and repaired.
+"""Ordering rules by name, as published and as repaired.
 
 Source: Tsuneizumi et al., sections 4 and 5; Nakayama 2017, sections 2 and 3; the errata. The
-readable predicates are in `protocols.clock_relations*` and `core.protocols.topics.relations`. A
-rule is only described here; `tables.false_causality.count` counts it.
+readable predicates are in `protocols.clock_relations*` and `core.protocols.topics.relations`.
 
-Two messages of one sender go by the sender's own number in every rule but the two total orders:
-that is what Tsuneizumi et al.'s DelCond and Nakayama's counters do, whatever the times are.
+Two messages of one sender are ordered by the sender's own number in every rule but the two total
+orders, as by Tsuneizumi et al.'s DelCond and Nakayama's counters.
 """
 
 from __future__ import annotations
@@ -15,56 +14,56 @@ from typing import NamedTuple
 from antecede.errors import InputError
 
 CAUSAL, TOPIC_CAUSAL = "causal", "topic-causal"
-"""Truths: happened-before, and for Nakayama 2017 only pairs with a topic in common."""
+"""Truths: happened-before; for Nakayama 2017 only pairs with a topic in common."""
 
 
 class Rule(NamedTuple):
-    """A rule: a goes before b when all parts say so."""
+    """An ordering rule: a precedes b if all parts hold."""
 
     name: str
     linear: str = ""  # "<" or "<=": a's linear time against b's
     physical: str = ""
     """"sound", "surely causal", "rules 1 and 2" (which read linear time themselves), "rule 3"."""
     topics: bool = False  # less in every topic that both have and the observer subscribes to
-    vector: bool = False  # a is in b's causal past
+    reads_vector: bool = False  # a is in b's causal past
     total: str = ""  # "arrival" or "timestamp": a total order by these, and nothing else
-    printed_clock: bool = False
-    """Linear time of Tsuneizumi et al.'s clock as printed: causal messages can have equal times."""
+    uses_published_clock: bool = False
+    """Tsuneizumi et al.'s clock as published, where causal messages can have equal times."""
 
     @property
     def truth(self) -> str:
-        """Truth for this rule unless the caller names one."""
+        """Default truth for this rule."""
         return TOPIC_CAUSAL if self.topics else CAUSAL
 
     @property
-    def timed(self) -> bool:
-        """Whether it reads physical times."""
+    def reads_time(self) -> bool:
+        """True if the rule reads physical times."""
         return bool(self.physical) or self.total == "timestamp"
 
 
 _LIST = (
-    # Tsuneizumi et al., 4.1: LT less; the clock is repaired, or as printed.
+    # Tsuneizumi et al., 4.1: LT less; the clock is repaired, or as published.
     Rule("linear", linear="<"),
-    Rule("linear:published", linear="<", printed_clock=True),
-    # Tsuneizumi et al., 4.2: PT apart as a causal pair can be (repaired), or so that the first had
-    # surely arrived (the theorem, read both ways as in 5).
+    Rule("linear:published", linear="<", uses_published_clock=True),
+    # Tsuneizumi et al., 4.2: PT at least as far apart as a causal pair (repaired), or so far that
+    # the first had surely arrived (the theorem, read both ways as in 5).
     Rule("physical", physical="sound"),
     Rule("physical:published", physical="surely causal"),
-    # Tsuneizumi et al., 5: both (repaired), or rules 1 and 2 by the clock as printed.
+    # Tsuneizumi et al., 5: both (repaired), or rules 1 and 2 by the published clock.
     Rule("linear-physical", linear="<", physical="sound"),
-    Rule("linear-physical:published", physical="rules 1 and 2", printed_clock=True),
-    # Nakayama 2017, rule 1: TV less; with rule 2: and LT less, as printed not more.
+    Rule("linear-physical:published", physical="rules 1 and 2", uses_published_clock=True),
+    # Nakayama 2017, rule 1: TV less; with rule 2: and LT less, as published not more.
     Rule("tv", topics=True),
     Rule("tv-lt", topics=True, linear="<"),
     Rule("tv-lt:published", topics=True, linear="<="),
-    # Nakayama 2017, rules 1 and 3: TV less, and PT apart as a causal pair can be, or as printed.
+    # Nakayama 2017, rules 1 and 3: TV less, and PT as far apart as a causal pair, or as published.
     Rule("tv-pt", topics=True, physical="sound"),
     Rule("tv-pt:published", topics=True, physical="rule 3"),
     # Nakayama 2017, rule 4: all three.
     Rule("htbc", topics=True, linear="<", physical="sound"),
     Rule("htbc:published", topics=True, linear="<=", physical="rule 3"),
     # Nakayama 2017, 3: TV less, VT less; exact.
-    Rule("tv-vt", topics=True, vector=True),
+    Rule("tv-vt", topics=True, reads_vector=True),
     Rule("arrival", total="arrival"),  # at the observer
     Rule("timestamp", total="timestamp"),  # by the senders' clocks
 )
@@ -72,7 +71,7 @@ RULES = {rule.name: rule for rule in _LIST}
 
 
 def rule_named(name: str) -> Rule:
-    """Return a rule; raises InputError for a name that is none."""
+    """Return a rule; raise InputError for an unknown name."""
     if name not in RULES:
-        raise InputError(f"there is no rule {name!r}; rules: {', '.join(RULES)}")
+        raise InputError(f"unknown rule {name!r}; choose from {', '.join(RULES)}")
     return RULES[name]

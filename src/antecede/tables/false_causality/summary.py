@@ -1,4 +1,4 @@
-"""Result of the meter for a whole trace: for the terminal and as plain values."""
+"""Summary of false causality in a trace: text for the terminal, and plain values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.formatting import counted, table
 from antecede.tables.false_causality import row_order
-from antecede.tables.false_causality.count import Counts
-from antecede.tables.false_causality.executions import ABSENT, DELIVERY, RECEIPT, REPLY, Run
+from antecede.tables.false_causality.count import RuleCounts
+from antecede.tables.false_causality.executions import (
+    DELIVERY,
+    MISSING_CAUSE_SCHEMA,
+    RECEIPT,
+    REPLY,
+    TraceRun,
+)
 from antecede.tables.false_causality.measure import (
-    Observed,
+    ObserverMessages,
     check_observers,
     observed,
     rows_of,
@@ -24,10 +30,10 @@ from antecede.tables.false_causality.measure import (
 from antecede.tables.false_causality.rules import RULES, rule_named
 from antecede.tables.false_causality.trace import NEVER_SENT, runs_with_rows
 from antecede.tables.false_causality.violation_counts import (
-    WORDS,
-    Early,
-    early_deliveries,
-    together,
+    RELATION_TEXT,
+    ViolationCounts,
+    count_violations,
+    merge_counts,
 )
 from antecede.tables.trace import (
     BLANK,
@@ -46,128 +52,129 @@ SOURCES = {
     "vector clocks": evidence.CLOCKS,
 }
 """Source of a run's causality -> its name in reports."""
-SHOWN = 5  # absent causes, and messages that were never sent, that the terminal names
-_COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
+SHOWN = 5  # missing causes, and messages without a send, in the text
+_COUNT_COLUMNS = ("ordered", "causal", "false_pairs", "missed_pairs", "events")
 
 
 @dataclass
 class Summary:
-    """Counts and early deliveries of a trace."""
+    """Pair counts and causal violations of a trace."""
 
     counts: pa.Table  # as `MEASURE_SCHEMA`
-    early: Early  # deliveries before a cause, and how many were looked at
-    relations: tuple[str, ...]  # what causality goes by, one a kind of run
-    left_out: dict[str, int] = field(default_factory=dict)
-    not_measured: dict[str, str] = field(default_factory=dict)  # rule -> why
-    to_everybody: bool = False  # whether every message counted as one for every member
-    absent: pa.Table = field(default_factory=ABSENT.empty_table)  # causes that are nowhere
-    never_sent: Sequence[str] = ()  # ids of messages that came and that no row says to be sent
-    causes: Causes = field(default_factory=Causes)  # declared beside causes, and left out
-    listed_back: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # as `row_order.steps_back`
-    contradictions: int = 0  # counted events whose vector clocks contradict others'
+    violations: ViolationCounts  # with the number of checked deliveries
+    relations: tuple[str, ...]  # causality relations of the runs, distinct
+    excluded_rows: dict[str, int] = field(default_factory=dict)
+    skipped_rules: dict[str, str] = field(default_factory=dict)  # rule -> reason
+    is_broadcast: bool = False  # every message is for every member
+    absent: pa.Table = field(default_factory=MISSING_CAUSE_SCHEMA.empty_table)
+    never_sent: Sequence[str] = ()  # ids of received messages without a send
+    causes: Causes = field(default_factory=Causes)  # excluded declarations of causes
+    out_of_order_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    clock_inconsistencies: int = 0  # counted events with inconsistent vector clocks
 
     @property
     def source(self) -> str:
-        """The sources of causality of all runs: constants of `antecede.tables.trace.evidence`."""
+        """Sources of causality of all runs (constants of `antecede.tables.trace.evidence`)."""
         return ", ".join(dict.fromkeys(SOURCES[one] for one in self.relations)) or evidence.NONE
 
     @property
-    def partial(self) -> int:
-        """Messages that came to some receiving members only; 0 where all were for all."""
-        return 0 if self.to_everybody else self.early.partial
+    def messages_received_by_some(self) -> int:
+        """Messages that some receiving members did not receive; 0 for broadcasts."""
+        return 0 if self.is_broadcast else self.violations.messages_received_by_some
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text, lists and maps."""
         return {
-            "causal_by": list(self.relations),
+            "relations": list(self.relations),
             evidence.SOURCE: self.source,
             "counts": self.counts.to_pylist(),
-            "deliveries": self.early.deliveries,
-            "early": self.early.table.to_pylist(),
-            "early_by": self.early.by,
-            "early_of": self.early.to_dict(),
-            "early_not_counted": self.early.not_counted,
-            "early_rows": {name: rows.to_pylist() for name, rows in self.early.tables.items()},
-            "messages_to_some": self.partial,
-            "left_out": self.left_out,
+            "deliveries": self.violations.checked,
+            "violations": self.violations.table.to_pylist(),
+            "violation_counts": self.violations.counts,
+            "violations_checked": self.violations.to_dict(),
+            "violations_not_counted": self.violations.not_counted,
+            "violations_by_relation": {
+                name: rows.to_pylist() for name, rows in self.violations.tables_by_relation.items()
+            },
+            "messages_received_by_some": self.messages_received_by_some,
+            "excluded_rows": self.excluded_rows,
             "never_sent": list(self.never_sent),
-            "self_parents": self.causes.self_named,
+            "self_causes": self.causes.self_named,
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
             ROUNDED_CAUSES: self.causes.rounded,
             UNREADABLE_CAUSES: self.causes.unreadable,
-            "absent_causes": self.absent.to_pylist(),
-            "listed_back": self.listed_back,
-            "contradictions": self.contradictions,
-            "not_measured": self.not_measured,
+            "missing_causes": self.absent.to_pylist(),
+            "out_of_order_rows": self.out_of_order_rows,
+            "clock_inconsistencies": self.clock_inconsistencies,
+            "skipped_rules": self.skipped_rules,
         }
 
     def lines(self, *, each: bool = False, witnesses: int = 5) -> Iterator[str]:
-        """Yield lines for people; `each`: a table for each observer, too."""
+        """Yield lines of text; `each`: with a table for each observer."""
         rows = self.counts.to_pylist()
         observers = {(row["run"], row["observer"]): row["events"] for row in rows}
-        who = counted(len(observers), "observer")
+        observer_count = counted(len(observers), "observer")
         received = counted(sum(observers.values()), "message")
-        yield f"{who}, {received} received; causal by " + (", ".join(self.relations) or "nothing")
-        yield table(_HEADER, (_HEADER_BELOW, *_cells(rows)))
+        yield f"{observer_count}, {received} received; causality: " + (
+            ", ".join(self.relations) or "none"
+        )
+        yield table(_HEADER, (_HEADER_BELOW, *_sum_observers(rows)))
         if each and len(observers) > 1:
             for run, observer in observers:
                 own = [row for row in rows if (row["run"], row["observer"]) == (run, observer)]
                 where = "" if run is None else f" of {run}"
                 yield f"\n{observer}{where}: {counted(own[0]['events'], 'message')}"
-                yield table(_HEADER, (_HEADER_BELOW, *_cells(own)))
-        yield from self._rest(witnesses)
+                yield table(_HEADER, (_HEADER_BELOW, *_sum_observers(own)))
+        yield from self._format_rest(witnesses)
 
-    def _rest(self, witnesses: int) -> Iterator[str]:
-        yield from self._early(witnesses)
-        if self.early.deliveries and self.partial:
+    def _format_rest(self, witnesses: int) -> Iterator[str]:
+        yield from self._format_violations(witnesses)
+        if self.violations.checked and self.messages_received_by_some:
             yield (
-                f"in part     {counted(self.partial, 'message')} did not come to every member "
-                "that received any; no row says whom a message was for, so a cause that was lost "
-                "on its way to a member is not missed there (--to-everybody: all were for all)"
+                f"partial     {counted(self.messages_received_by_some, 'message')} not received by "
+                "every receiving member; the trace has no addressees, so a cause that was lost on "
+                "its way is not counted as missing (--to-everybody: all messages are for all)"
             )
-        for reason, count in self.left_out.items():
+        for reason, count in self.excluded_rows.items():
             more = len(self.never_sent) - SHOWN
             rest = f" and {more:,} more" if more > 0 else ""
             which = f" ({', '.join(self.never_sent[:SHOWN])}{rest})" if reason == NEVER_SENT else ""
-            yield f"left out    {counted(count, 'row')}: {reason}{which}"
-        if said := row_order.words(self.listed_back):
-            yield f"listed      {'; '.join(said)}"
+            yield f"excluded    {counted(count, 'row')}: {reason}{which}"
+        if row_order_finding := row_order.describe_out_of_order_rows(self.out_of_order_rows):
+            yield f"row order   {'; '.join(row_order_finding)}"
         for what, fate in self.causes.notes():
             yield f"causes      {what}, {fate}"
-        yield from self._absent()
-        if self.contradictions:
-            events = counted(self.contradictions, "event")
-            yield (
-                f"doubtful    {events} with a clock that contradicts others; "
-                "antecede audit says how"
-            )
+        yield from self._format_missing_causes()
+        if self.clock_inconsistencies:
+            events = counted(self.clock_inconsistencies, "event")
+            yield (f"clocks      {events} with an inconsistent clock; see antecede audit")
         reasons: dict[str, list[str]] = {}
-        for rule, reason in self.not_measured.items():
+        for rule, reason in self.skipped_rules.items():
             reasons.setdefault(reason, []).append(rule)
         for reason, rules in reasons.items():
-            yield f"unmeasured  {', '.join(rules)}: {reason}"
+            yield f"skipped     {', '.join(rules)}: {reason}"
 
-    def _early(self, witnesses: int) -> Iterator[str]:
-        label = "early"
-        for sentence, rows in self.early.blocks(witnesses) if self.early.deliveries else ():
+    def _format_violations(self, witnesses: int) -> Iterator[str]:
+        label = "violations"
+        for sentence, rows in (
+            self.violations.list_blocks(witnesses) if self.violations.checked else ()
+        ):
             yield f"{label:12}{sentence}"
             label = ""
             for row in rows:
-                when = "never came" if row["cause_order"] is None else "came later"
+                when = "is missing" if row["cause_order"] is None else "came later"
                 where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
                 yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
-        for relation, why in self.early.not_counted.items():
-            yield f"uncompared  what came before a cause {WORDS[relation]} is not counted: {why}"
-        if (unsent := self.early.unsent).of:
+        for relation, why in self.violations.not_counted.items():
+            yield f"unchecked   violations {RELATION_TEXT[relation]} are not counted: {why}"
+        if (unsent := self.violations.without_sends).checked:
             yield (
-                f"uncompared  {unsent.judged()}: in {counted(unsent.runs, 'run')} no row tells of "
-                "a sending"
+                f"unchecked   {unsent.describe_checked()}: no row of kind send in "
+                f"{counted(unsent.runs, 'run')}"
             )
 
-    def _absent(self) -> Iterator[str]:
+    def _format_missing_causes(self) -> Iterator[str]:
         if not len(self.absent):
             return
         named = [
@@ -178,23 +185,22 @@ class Summary:
         more = len(self.absent) - len(named)
         rest = f" and {more:,} more, see antecede audit --missing" if more else ""
         causes = counted(len(self.absent), "reference")
-        yield f"absent      {causes} to causes that no counted row has: {', '.join(named)}{rest}"
+        yield f"missing     {causes} to causes without a counted row: {', '.join(named)}{rest}"
 
 
-_HEADER = ("", "", "", "unneces-", "", "each:", "unneces-", "")
-_HEADER_BELOW = ("rule", "ordered", "causal", "sary", "missed", "ordered", "sary", "missed")
+_HEADER = ("", "", "", "", "", "each:", "", "")
+_HEADER_BELOW = ("rule", "ordered", "causal", "false", "missed", "ordered", "false", "missed")
 
 
-def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
-    """Add up the observers' counts, a line a rule."""
-    total: dict[str, Counts] = {}
+def _sum_observers(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    total: dict[str, RuleCounts] = {}
     for row in rows:
-        own = Counts(*(row[name] for name in _COUNTED))
-        before = total.get(row["rule"], Counts(0, 0, 0, 0, 0))
-        total[row["rule"]] = Counts(*(a + b for a, b in zip(before, own, strict=True)))
+        own = RuleCounts(*(row[name] for name in _COUNT_COLUMNS))
+        before = total.get(row["rule"], RuleCounts(0, 0, 0, 0, 0))
+        total[row["rule"]] = RuleCounts(*(a + b for a, b in zip(before, own, strict=True)))
     for rule, counts in total.items():
-        ordered, _, unnecessary, missed = counts.per_event()
-        each = (f"{ordered:,.1f}", f"{unnecessary:,.2f}", f"{missed:,.2f}")
+        ordered, _, false, missed = counts.average_per_event()
+        each = (f"{ordered:,.1f}", f"{false:,.2f}", f"{missed:,.2f}")
         yield (rule, *(f"{count:,}" for count in counts[:4]), *each)
 
 
@@ -210,68 +216,67 @@ def summarize(
     to_everybody: bool = False,
     format: str = "table",
 ) -> Summary:
-    """Count pairs and find early deliveries; options and errors are those of `measure`.
-
-    `to_everybody`: see `violations.found_in`.
-    """
-    wanted = None if rules is None else [rule_named(name) for name in rules]
+    """Count pairs and find violations; options as in `measure`, `to_everybody` as in `found_in`."""
+    named_rules = None if rules is None else [rule_named(name) for name in rules]
     rows: list[tuple[Any, ...]] = []
     parts = []
     for run, own in runs_with_rows(events, relation):
         parts.append(part := part_of(run, own, relation, to_everybody=to_everybody))
         for seen in observed(run, observers, bounds, subscriptions):
             part.note(seen)
-            rows += rows_of(seen, wanted, truth)
+            rows += rows_of(seen, named_rules, truth)
     evidence.demand(events, format)
     return summary_of(
         parts,
         rows,
         observers,
-        all_rules=wanted is None,
+        all_rules=named_rules is None,
         relation=relation,
         to_everybody=to_everybody,
     )
 
 
 @dataclass
-class Part:
-    """Results of one run beside its counts."""
+class RunSummary:
+    """Results of one run, without its pair counts."""
 
     source: str
-    observers: frozenset[str]  # all that received, whoever was asked for
-    left_out: dict[str, int]
-    absent: pa.Table
+    observers: frozenset[str]  # all members that received messages
+    excluded_rows: dict[str, int]
+    missing_causes: pa.Table
     never_sent: Sequence[str]
-    contradictions: int
+    clock_inconsistencies: int
     causes: Causes
-    early: Early
-    listed_back: dict[str, dict[str, Any]]
-    lacking: dict[str, str] = field(default_factory=dict)
-    measured: set[str] = field(default_factory=set)
+    violations: ViolationCounts
+    out_of_order_rows: dict[str, dict[str, Any]]
+    skipped_rules: dict[str, str] = field(default_factory=dict)
+    measured_rules: set[str] = field(default_factory=set)
 
-    def note(self, seen: Observed) -> None:
-        """Remember which rules one observer allows."""
-        self.lacking |= seen.lacking
-        self.measured |= RULES.keys() - seen.lacking.keys()
+    def note(self, seen: ObserverMessages) -> None:
+        """Add the rules that one observer allows."""
+        self.skipped_rules |= seen.skipped_rules
+        self.measured_rules |= RULES.keys() - seen.skipped_rules.keys()
 
 
-def part_of(run: Run, own: pa.Table, relation: str | None, *, to_everybody: bool = False) -> Part:
-    """Return what a run tells, whose rows are `own`; its observers are noted by the caller."""
-    return Part(
+def part_of(
+    run: TraceRun, rows: pa.Table, relation: str | None, *, to_everybody: bool = False
+) -> RunSummary:
+    """Return the summary of a run with the given rows; the caller adds its observers."""
+    return RunSummary(
         run.source,
         frozenset(run.arrivals),
-        dict(run.notes),
+        dict(run.excluded_rows),
         run.absent,
         tuple(run.never_sent),
-        run.contradictions,
+        run.clock_inconsistencies,
         run.causes,
-        early_deliveries(own, relation, to_everybody=to_everybody),
-        row_order.steps_back(own),
+        count_violations(rows, relation, to_everybody=to_everybody),
+        row_order.find_out_of_order_rows(rows),
     )
 
 
 def summary_of(
-    parts: Sequence[Part],
+    parts: Sequence[RunSummary],
     rows: Iterable[tuple[Any, ...]],
     observers: Collection[str] | None = None,
     *,
@@ -279,31 +284,30 @@ def summary_of(
     relation: str | None = None,
     to_everybody: bool = False,
 ) -> Summary:
-    """Return the summary of a trace from its runs in their order and the rows of `rows_of`.
-
-    `all_rules`: no rule was asked for by name. Raises InputError for an observer who is none.
-    """
+    """Return the summary of runs and rows of `rows_of`; `all_rules`: no rule was named."""
     left_out: dict[str, int] = {}
     lacking: dict[str, str] = {}
     causes = Causes()
     for part in parts:
         causes = causes.plus(part.causes)
-        lacking |= part.lacking
-        for reason, count in part.left_out.items():
+        lacking |= part.skipped_rules
+        for reason, count in part.excluded_rows.items():
             left_out[reason] = left_out.get(reason, 0) + count
     received = {name for part in parts for name in part.observers}
-    measured = {name for part in parts for name in part.measured}
+    measured = {name for part in parts for name in part.measured_rules}
     check_observers(observers, received)
     return Summary(
         table_of(rows),
-        together([part.early for part in parts], relation),
+        merge_counts([part.violations for part in parts], relation),
         tuple(dict.fromkeys(part.source for part in parts)),
         left_out,
         {name: why for name, why in lacking.items() if name not in measured} if all_rules else {},
         to_everybody,
-        pa.concat_tables([ABSENT.empty_table(), *(part.absent for part in parts)]),
+        pa.concat_tables(
+            [MISSING_CAUSE_SCHEMA.empty_table(), *(part.missing_causes for part in parts)]
+        ),
         [name for part in parts for name in part.never_sent],
         causes,
-        row_order.merged(part.listed_back for part in parts),
-        sum(part.contradictions for part in parts),
+        row_order.merge_out_of_order_rows(part.out_of_order_rows for part in parts),
+        sum(part.clock_inconsistencies for part in parts),
     )

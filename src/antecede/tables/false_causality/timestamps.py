@@ -1,9 +1,8 @@
-"""Stamps of the messages that ONE observer received, as arrays: the input of the meter.
+"""Timestamps of the messages of ONE observer, as arrays: the input of pair counts.
 
-Times are whole microseconds, members the numbers 0 to senders - 1. Every message stands once,
-in any order of rows. Along the own numbers of a sender its linear times and the counts of the
-topics that a message is about grow, and its own entry of its vector is its number. `check_stamps`
-refuses anything else. Physical clocks may go back.
+Times are whole microseconds, members the numbers 0 to senders - 1; rows have any order. Along a
+sender's own numbers, its linear times and the counts of a message's topics grow, and its own vector
+entry is its number. `check_timestamps` rejects anything else. Physical clocks may go back.
 """
 
 from __future__ import annotations
@@ -26,32 +25,33 @@ NS_PER_US = 1000
 class Limits(NamedTuple):
     """Bounds of clocks and delays, in microseconds, by sender (`core.clocks.bounds`)."""
 
-    accuracy: Ints  # [senders] no clock is further from true time (lambda, epsilon)
-    path: Ints  # [senders, senders] least delay over any path from one to another; 0 to itself
+    accuracy: Ints  # [senders] largest distance of a clock from true time (lambda, epsilon)
+    path: Ints  # [senders, senders] least delay over any path; 0 on the diagonal
     least: Ints  # [senders, senders] least delay of the channel between them
     most: Ints  # [senders, senders] largest delay of that channel
 
 
 class Stamps(NamedTuple):
-    """The messages of one observer."""
+    """Timestamps of the messages of one observer."""
 
     sender: Ints  # [n] from 0
     seq: Ints  # [n] the sender's own number for the message, ascending in the order of sending
     lt: Ints  # [n] linear time (repaired: less for every cause)
-    pt_us: Ints  # [n] the sender's clock at the sending
+    pt_us: Ints  # [n] the sender's clock at the send
     vector: Counters | None
-    """[n, senders] vector time by receipt or delivery: the highest number of each sender that is
-    in the past of the message or is the message itself. None where `past` tells the causes."""
-    arrival: Ints  # [n] order in which the observer got them; distinct
-    limits: Limits | None = None  # needed by rules that read physical time
+    """[n, senders] vector time by receipt or delivery: the highest number of each sender among the
+    message and its past. None if `past` has the causes.
+    """
+    arrival: Ints  # [n] rank of the arrival at the observer; distinct
+    limits: Limits | None = None  # for rules that read physical time
     topics: Words | None = None  # [n] bits of the message's topics (e.P); for Nakayama's rules
     counts: Counters | None = None  # [n, topics] topic vector (e.TV); only e.P is read
     subscription: int = ALL_TOPICS  # topics of the observer (p.S), as bits
-    lt_printed: Ints | None = None  # [n] by Tsuneizumi et al.'s clock as printed; None: as `lt`
+    lt_printed: Ints | None = None  # [n] by Tsuneizumi et al.'s published clock; None: as `lt`
     past: Graph | None = None  # declared causes instead of vectors: replies, commits
 
     @property
-    def senders(self) -> int:
+    def sender_count(self) -> int:
         """Number of senders."""
         if self.vector is not None:
             return int(self.vector.shape[1])
@@ -59,18 +59,17 @@ class Stamps(NamedTuple):
 
 
 def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int]) -> Limits:
-    """Return bounds as arrays, sender k of the stamps being `senders[k]`, in whole microseconds.
+    """Return bounds in whole microseconds; sender k of the timestamps is `senders[k]`.
 
-    Rounded as by `Bounds`: accuracies and largest delays up, least delays down. Paths may lead
-    through any of `members`.
+    Accuracies and largest delays are rounded up, least delays down. Paths may use any of `members`.
     """
     everyone = sorted({*members, *senders})
     place = {member: at for at, member in enumerate(everyone)}
     chosen = np.array([place[member] for member in senders], dtype=np.int64)
-    least = _channels(bounds, everyone, 0)
+    least = _list_delays(bounds, everyone, 0)
     path = least.copy()
     np.fill_diagonal(path, 0)
-    if bounds.channels_ns:  # else no detour is shorter than the channel
+    if bounds.channels_ns:  # otherwise no detour is shorter than the channel
         for via in range(len(everyone)):
             np.minimum(path, path[:, via, None] + path[None, via, :], out=path)
     pick = np.ix_(chosen, chosen)
@@ -79,69 +78,68 @@ def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int
         np.array(accuracy, dtype=np.int64),
         path[pick],
         least[pick],
-        _channels(bounds, everyone, 1)[pick],
+        _list_delays(bounds, everyone, 1)[pick],
     )
 
 
-def _channels(bounds: Bounds[int], members: Sequence[int], which: int) -> Ints:
+def _list_delays(bounds: Bounds[int], members: Sequence[int], which: int) -> Ints:
     """Return the least (0) or largest (1) delay of every channel."""
     place = {member: at for at, member in enumerate(members)}
     default = (bounds.least_ns, bounds.most_ns)[which]
-    found = np.full((len(members), len(members)), _us(default, which), dtype=np.int64)
+    found = np.full((len(members), len(members)), _to_microseconds(default, which), dtype=np.int64)
     for (source, target), delays in bounds.channels_ns.items():
         if source in place and target in place:
-            found[place[source], place[target]] = _us(delays[which], which)
+            found[place[source], place[target]] = _to_microseconds(delays[which], which)
     return found
 
 
-def _us(ns: int, which: int) -> int:
+def _to_microseconds(ns: int, which: int) -> int:
     return -(-ns // NS_PER_US) if which else ns // NS_PER_US
 
 
-def check_stamps(stamps: Stamps) -> None:
-    """Raise LocalError for arrays that no execution gives."""
-    n, senders = len(stamps.sender), stamps.senders
+def check_timestamps(timestamps: Stamps) -> None:
+    """Raise LocalError for arrays that no execution produces."""
+    n, senders = len(timestamps.sender), timestamps.sender_count
     for name in ("seq", "lt", "pt_us", "arrival", "vector", "topics", "counts", "lt_printed"):
-        column = getattr(stamps, name)
+        column = getattr(timestamps, name)
         if column is not None and len(column) != n:
-            raise LocalError(f"{name} has {len(column)} rows; sender has {n}")
-    if (stamps.vector is None) == (stamps.past is None):
-        raise LocalError("give either vector or past: one of them tells what is causal")
-    if n and not 0 <= stamps.sender.min() <= stamps.sender.max() < senders:
-        raise LocalError(f"senders are 0 to {senders - 1}")
-    if stamps.past is None:
-        _check_growth(stamps)
-    elif (stamps.lt[stamps.past.parent] >= stamps.lt[stamps.past.child()]).any():
-        raise LocalError("lt does not grow from every cause to its effect")
+            raise LocalError(f"column {name} has {len(column)} rows, but column sender has {n}")
+    if (timestamps.vector is None) == (timestamps.past is None):
+        raise LocalError("give either vector or past as the source of causality")
+    if n and not 0 <= timestamps.sender.min() <= timestamps.sender.max() < senders:
+        raise LocalError(f"unknown sender; expected 0 to {senders - 1}")
+    if timestamps.past is None:
+        _check_growth(timestamps)
+    elif (timestamps.lt[timestamps.past.parent] >= timestamps.lt[timestamps.past.child()]).any():
+        raise LocalError("column lt does not grow from every cause to its effect")
 
 
-def _check_growth(stamps: Stamps) -> None:
+def _check_growth(timestamps: Stamps) -> None:
     """Raise LocalError unless numbers, linear times and topic counts grow along each sender."""
-    order = np.lexsort((stamps.seq, stamps.sender))
+    order = np.lexsort((timestamps.seq, timestamps.sender))
     for name in ("seq", "lt", "lt_printed"):
-        column = getattr(stamps, name)
+        column = getattr(timestamps, name)
         if column is not None:
-            _check_column(stamps, name, column, order)
-    if stamps.vector is not None:
-        own = stamps.vector[np.arange(len(order)), stamps.sender]
-        if (own != stamps.seq).any():
-            row = int(np.flatnonzero(own != stamps.seq)[0])
+            _check_column(timestamps, name, column, order)
+    if timestamps.vector is not None:
+        own = timestamps.vector[np.arange(len(order)), timestamps.sender]
+        if (own != timestamps.seq).any():
+            row = int(np.flatnonzero(own != timestamps.seq)[0])
             raise LocalError(
-                f"the vector of message {stamps.seq[row]} of sender {stamps.sender[row]} has "
-                f"{own[row]} as its own entry; that is the message's number"
+                f"the vector of message {timestamps.seq[row]} of sender {timestamps.sender[row]} "
+                f"has {own[row]} as its own entry; expected the message's number"
             )
-    if stamps.topics is not None and stamps.counts is not None:
-        for topic in range(stamps.counts.shape[1]):
-            about = (stamps.topics[order] >> np.uint64(topic)) & np.uint64(1) != 0
-            _check_column(stamps, f"topic {topic}", stamps.counts[:, topic], order[about])
+    if timestamps.topics is not None and timestamps.counts is not None:
+        for topic in range(timestamps.counts.shape[1]):
+            about = (timestamps.topics[order] >> np.uint64(topic)) & np.uint64(1) != 0
+            _check_column(timestamps, f"topic {topic}", timestamps.counts[:, topic], order[about])
 
 
-def _check_column(stamps: Stamps, name: str, column: Ints | Counters, order: Ints) -> None:
-    """Raise LocalError unless a column grows along the rows of each sender."""
-    falls = (np.diff(column[order]) <= 0) & (np.diff(stamps.sender[order]) == 0)
+def _check_column(timestamps: Stamps, name: str, column: Ints | Counters, order: Ints) -> None:
+    falls = (np.diff(column[order]) <= 0) & (np.diff(timestamps.sender[order]) == 0)
     if falls.any():
         at = int(np.flatnonzero(falls)[0])
         raise LocalError(
-            f"{name} does not grow from message {stamps.seq[order[at]]} of sender "
-            f"{stamps.sender[order[at]]} to its message {stamps.seq[order[at + 1]]}"
+            f"{name} does not grow from message {timestamps.seq[order[at]]} of sender "
+            f"{timestamps.sender[order[at]]} to its message {timestamps.seq[order[at + 1]]}"
         )

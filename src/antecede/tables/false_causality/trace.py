@@ -1,12 +1,11 @@
-"""Executions out of a trace of the schema: who sent, who received, what the messages carried.
+"""Runs of a trace: senders, receivers, and the clocks that messages carried.
 
-Three kinds of traces tell what is causal. Where rows of receipts or deliveries stand beside sends,
-the clocks of the papers are run over them; what a member knows grows by what it had delivered
-(Evropeytsev et al. 2016, Sahai et al. 2020, Bhavanasi and Iyer) or by all that had arrived
-(Tsuneizumi et al., Nakayama 2017). Vector-clock logs bring their vectors. Anything else declares
-causes. Where nobody receives there is one observer, who sees all messages in the order of the file.
+There are three sources of causality: receipts or deliveries, vector clocks, and declared causes.
+With receipts, a member's knowledge grows with its deliveries (Evropeytsev et al. 2016, Sahai et al.
+2020, Bhavanasi and Iyer) or with all arrivals (Tsuneizumi et al., Nakayama 2017). Without receipts
+there is one observer of all messages in the order of the file.
 
-What cannot be used is left out and counted in `Run.notes`.
+Unusable rows are excluded and counted in `TraceRun.excluded_rows`.
 """
 
 from __future__ import annotations
@@ -20,52 +19,54 @@ import pyarrow.compute
 
 from antecede.errors import CycleError, InputError
 from antecede.tables.false_causality.columns import (
-    by_name,
-    is_kind,
-    note,
-    times,
-    topic_bits,
-    whole,
+    count_excluded,
+    encode_sorted,
+    encode_topics,
+    mask_kind,
+    read_send_times,
+    to_integers,
 )
 from antecede.tables.false_causality.executions import (
-    ABSENT,
     DELIVERY,
-    EVERYTHING,
+    FILE_ORDER,
+    MISSING_CAUSE_SCHEMA,
     RECEIPT,
     RELATIONS,
     REPLY,
-    Run,
+    TraceRun,
 )
-from antecede.tables.false_causality.kernels.timestamps import Happenings, steps_of
+from antecede.tables.false_causality.kernels.timestamps import Happenings, sort_rows
 from antecede.tables.kernels import Bools, Graph, Ints, encode_column, graph
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank, conform, distinct, ids_of
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # incomplete stubs
 
 NEVER_SENT = "received or delivered, never sent"
 
 
-def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[Run]:
-    """Yield the executions of a table in the schema; columns may be absent but for `id`.
+def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[TraceRun]:
+    """Yield the runs of a table in the schema; all columns but `id` are optional.
 
-    `relation` is "delivery", "receipt" or "reply"; None: by delivery, else by receipt, else by
-    vector clocks or declared causes, as the rows of the run allow. Raises InputError for a table
-    that cannot be read so, CycleError where causes go in a circle.
+    `relation`: "delivery", "receipt" or "reply"; None: the first of delivery, receipt, clocks and
+    causes that the rows of the run allow. Raise InputError without its rows, CycleError for a
+    cycle.
     """
     return (run for run, _ in runs_with_rows(events, relation))
 
 
-def runs_with_rows(events: pa.Table, relation: str | None = None) -> Iterator[tuple[Run, pa.Table]]:
-    """Yield the executions of a table as `runs_of`, each with its rows."""
+def runs_with_rows(
+    events: pa.Table, relation: str | None = None
+) -> Iterator[tuple[TraceRun, pa.Table]]:
+    """Yield the runs of a table as `runs_of`, each with its rows."""
     if relation is not None and relation not in RELATIONS:
-        raise InputError(f"there is no relation {relation!r}; relations: {', '.join(RELATIONS)}")
+        raise InputError(f"unknown relation {relation!r}; choose from {', '.join(RELATIONS)}")
     if "id" not in events.column_names:
-        raise InputError(f"no column id; there are {', '.join(events.column_names)}")
-    for name, table in by_run(events):
-        yield _run(name, table, relation), table
+        raise InputError(f"no column id; found {', '.join(events.column_names)}")
+    for name, table in split_by_run(events):
+        yield _read_run(name, table, relation), table
 
 
-def _with_order(events: pa.Table) -> pa.Table:
+def _add_columns(events: pa.Table) -> pa.Table:
     if "file_order" not in events.column_names:
         events = events.append_column("file_order", pa.array(np.arange(len(events))))
     if "run" in events.column_names:
@@ -78,9 +79,9 @@ def _with_order(events: pa.Table) -> pa.Table:
     return events.combine_chunks()
 
 
-def by_run(events: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
-    """Yield the rows of each run, with its name; the columns that all runs need are there."""
-    events = _with_order(events)
+def split_by_run(events: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield the name and rows of each run, with the columns that all runs need."""
+    events = _add_columns(events)
     if "run" not in events.column_names or events["run"].null_count == len(events):
         yield None, events
         return
@@ -92,50 +93,51 @@ def by_run(events: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
         yield name, events.slice(int(start[code]), int(start[code + 1] - start[code]))
 
 
-def _run(name: str | None, table: pa.Table, relation: str | None) -> Run:
+def _read_run(name: str | None, table: pa.Table, relation: str | None) -> TraceRun:
     kinds = set(table["kind"].unique().to_pylist())
     if relation is None and SEND in kinds:
         relation = DELIVERY if DELIVER in kinds else RECEIPT if RECEIVE in kinds else None
     if relation in (DELIVERY, RECEIPT):
-        wanted = {DELIVERY: {DELIVER}, RECEIPT: {RECEIVE, DELIVER}}[relation or ""]
-        if SEND not in kinds or not kinds & wanted:
+        arrival_kinds = {DELIVERY: {DELIVER}, RECEIPT: {RECEIVE, DELIVER}}[relation or ""]
+        if SEND not in kinds or not kinds & arrival_kinds:
             raise InputError(
-                f"causality by {relation} needs rows of sends and of "
-                f"{' or '.join(sorted(wanted))}; this run has {', '.join(sorted(map(str, kinds)))}"
+                f"causality by {relation} needs rows of kind send and "
+                f"{' or '.join(sorted(arrival_kinds))}; found {', '.join(sorted(map(str, kinds)))}"
             )
-        return _told(name, table, relation or "")
+        return _read_sends_and_arrivals(name, table, relation or "")
     clocked = "clock_members" in table.column_names
     if relation is None and clocked and table["clock_members"].null_count < len(table):
-        from antecede.tables.false_causality.clock_log import logged  # it builds on this module
+        from antecede.tables.false_causality.clock_log import (
+            read_clock_log,  # depends on this module
+        )
 
-        return logged(name, table)
-    return _declared(name, table)
+        return read_clock_log(name, table)
+    return _read_declared_causes(name, table)
 
 
 # -- sends, receipts, deliveries ------------------------------------------------------------
 
 
-def _told(name: str | None, table: pa.Table, relation: str) -> Run:
-    """Return a run of sends and what came of them."""
+def _read_sends_and_arrivals(name: str | None, table: pa.Table, relation: str) -> TraceRun:
     notes: dict[str, int] = {}
     named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
     usable = pc.and_(pc.fill_null(pc.invert(are_blank(table["member"])), False), named)
-    told = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
-    note(notes, "neither sent, received nor delivered", pc.invert(told))
-    note(notes, "no id", pc.and_(told, pc.invert(named)))
-    note(notes, "no member", pc.and_(told, pc.and_(named, pc.invert(usable))))
-    table = table.filter(pc.and_(told, usable)).combine_chunks()
-    names, member = by_name(table["member"])
+    is_message = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
+    count_excluded(notes, "neither sent, received nor delivered", pc.invert(is_message))
+    count_excluded(notes, "no id", pc.and_(is_message, pc.invert(named)))
+    count_excluded(notes, "no member", pc.and_(is_message, pc.and_(named, pc.invert(usable))))
+    table = table.filter(pc.and_(is_message, usable)).combine_chunks()
+    names, member = encode_sorted(table["member"])
     ids, code = encode_column(table["id"])
-    kind = {one: is_kind(table, one) for one in (SEND, RECEIVE, DELIVER)}
+    kind = {one: mask_kind(table, one) for one in (SEND, RECEIVE, DELIVER)}
     sends = np.flatnonzero(kind[SEND])
     _, first = np.unique(code[sends], return_index=True)
     send = np.sort(sends[first])
     number = np.full(len(ids), -1, np.int64)
     number[code[send]] = np.arange(len(send))
     keep = (number[code] >= 0) & (~kind[SEND] | np.isin(np.arange(len(code)), send))
-    note(notes, NEVER_SENT, number[code] < 0)
-    note(notes, "sent twice", (number[code] >= 0) & ~keep)
+    count_excluded(notes, NEVER_SENT, number[code] < 0)
+    count_excluded(notes, "sent twice", (number[code] >= 0) & ~keep)
     place = np.flatnonzero(keep)
     kind = {one: rows[place] for one, rows in kind.items()}
     member, message = member[place], number[code[place]]
@@ -143,39 +145,39 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
     rows = Happenings(kind[SEND], member, message, teaches)
     sender = member[kind[SEND]]
     try:
-        steps = steps_of(rows)
+        steps = sort_rows(rows)
     except CycleError as error:
-        raise CycleError("receipts come before their sends in a circle") from error
+        raise CycleError("receipts precede their sends in a cycle") from error
     table = table.take(place).combine_chunks()
     declared = table.take(np.flatnonzero(kind[SEND])).combine_chunks()
-    topic_names, topics = topic_bits(declared)
-    return Run(
+    topic_names, topics = encode_topics(declared)
+    return TraceRun(
         name,
         relation,
         [str(ids[one]) for one in code[send]],
         names,
         sender,
-        times(declared),
+        read_send_times(declared),
         topics,
         topic_names,
-        _arrivals(rows, kind[RECEIVE], sender, names),
+        _collect_arrivals(rows, kind[RECEIVE], sender, names),
         rows=rows,
-        steps=steps,
-        delivered=kind[DELIVER] if kind[DELIVER].any() else kind[RECEIVE],
-        file_order=whole(table["file_order"]),
-        declared=_graph(declared) if "parents" in declared.column_names else None,
-        notes=notes,
+        causal_order=steps,
+        is_checked=kind[DELIVER] if kind[DELIVER].any() else kind[RECEIVE],
+        file_order=to_integers(table["file_order"]),
+        declared_causes=_build_graph(declared) if "parents" in declared.column_names else None,
+        excluded_rows=notes,
         never_sent=[str(ids[one]) for one in np.flatnonzero(number < 0)],
     )
 
 
-def _arrivals(
+def _collect_arrivals(
     rows: Happenings, received: Bools, sender: Ints, names: Sequence[str]
 ) -> dict[str, Ints]:
     """Return the first copies of others' messages at each member; by receipts if there are any."""
-    came = received if received.any() else ~rows.sends
-    came = came & (sender[rows.message] != rows.member)
-    place = np.flatnonzero(came)
+    is_arrival = received if received.any() else ~rows.is_send
+    is_arrival = is_arrival & (sender[rows.message] != rows.member)
+    place = np.flatnonzero(is_arrival)
     pair = rows.member[place] * len(sender) + rows.message[place]
     _, first = np.unique(pair, return_index=True)
     place = place[np.sort(first)]
@@ -186,62 +188,60 @@ def _arrivals(
 # -- declared causes ------------------------------------------------------------------------
 
 
-def _declared(name: str | None, table: pa.Table) -> Run:
-    """Return a run of declared causes; messages and causes are those of `tables.trace.rows`."""
+def _read_declared_causes(name: str | None, table: pa.Table) -> TraceRun:
     notes: dict[str, int] = {}
     if "parents" not in table.column_names:
-        raise InputError("nothing tells what is causal: no receipts, no vector clocks, no parents")
+        raise InputError("no source of causality: no receipts, no vector clocks, no column parents")
     rows = distinct(conform(table), by_clock=False)
     table = rows.events.combine_chunks()
-    second_hand = is_kind(table, RECEIVE) | is_kind(table, DELIVER)
+    second_hand = mask_kind(table, RECEIVE) | mask_kind(table, DELIVER)
     stand_in = int(np.count_nonzero(second_hand))
-    note(notes, "receipts and deliveries", rows.receipts + rows.deliveries - stand_in)
-    note(notes, "no id", len(rows.quarantine) - rows.conflicts)
-    note(notes, "an earlier row has this id", rows.duplicates)
-    of = _graph(table)
-    circular = graph.nodes_on_cycles(of) >= 0
+    count_excluded(notes, "receipts and deliveries", rows.receipts + rows.deliveries - stand_in)
+    count_excluded(notes, "no id", len(rows.quarantine) - rows.conflicts)
+    count_excluded(notes, "an earlier row has this id", rows.duplicates)
+    causes = _build_graph(table)
+    circular = graph.nodes_on_cycles(causes) >= 0
     if circular.any():
-        note(notes, "causes go in a circle", circular)
+        count_excluded(notes, "causes form a cycle", circular)
         table = table.filter(pa.array(~circular)).combine_chunks()
-        of = _graph(table)
-    names, member = by_name(table["member"])
-    topic_names, topics = topic_bits(table)
-    return Run(
+        causes = _build_graph(table)
+    names, member = encode_sorted(table["member"])
+    topic_names, topics = encode_topics(table)
+    return TraceRun(
         name,
         REPLY,
         [str(one) for one in table["id"].to_pylist()],
         names,
         member,
-        times(table),
+        read_send_times(table),
         topics,
         topic_names,
-        {EVERYTHING: np.argsort(whole(table["file_order"]), kind="stable").astype(np.int64)},
-        past=of,
-        notes=notes,
-        absent=_absent(name, table),
+        {FILE_ORDER: np.argsort(to_integers(table["file_order"]), kind="stable").astype(np.int64)},
+        past=causes,
+        excluded_rows=notes,
+        absent=_list_missing_causes(name, table),
         causes=rows.causes,
     )
 
 
-def _edges(table: pa.Table) -> Any:
-    if "run" in table.column_names:  # ids are those of one run anyway
+def _list_edges(table: pa.Table) -> Any:
+    if "run" in table.column_names:  # all ids are of one run
         table = table.drop_columns(["run"])
     return graph.edge_table(table)
 
 
-def _absent(name: str | None, table: pa.Table) -> pa.Table:
-    """Return the declared causes that no counted row has, in the order of who names them."""
-    edges = _edges(table)
+def _list_missing_causes(name: str | None, table: pa.Table) -> pa.Table:
+    edges = _list_edges(table)
     edges = edges.filter(edges["parent"].is_null())
     edges = edges.take(np.argsort(edges["child"].to_numpy(), kind="stable"))
     run = pa.array([name] * len(edges), pa.string())
     message = table["id"].take(edges["child"]).cast(pa.string())
     cause = edges["parent_id"].cast(pa.string())
-    return pa.Table.from_arrays([run, message, cause], schema=ABSENT)
+    return pa.Table.from_arrays([run, message, cause], schema=MISSING_CAUSE_SCHEMA)
 
 
-def _graph(table: pa.Table) -> Graph:
-    edges = _edges(table)
+def _build_graph(table: pa.Table) -> Graph:
+    edges = _list_edges(table)
     edges = edges.filter(edges["parent"].is_valid())
     child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
     return graph.build_graph(len(table), child, parent)

@@ -1,8 +1,7 @@
-"""Deliveries before a cause, in a trace: which, where, and the cause that was missing.
+"""Causal violations of a trace: messages that were delivered before one of their causes.
 
-Every message that was delivered to a member counts as addressed to it, and so does what arrived
-there; `addressed` says more where it is known, so that causes that never came are found too. What
-nobody addressed to a member is not owed to it, but causality goes through it all the same.
+A message is addressed to the members at which it arrived or was delivered, and to those in
+`addressed`. Other messages need not be delivered, but causality passes through them all the same.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.errors import InputError
-from antecede.tables.false_causality.executions import REPLY, Run
+from antecede.tables.false_causality.executions import REPLY, TraceRun
 from antecede.tables.false_causality.kernels.violations import (
     NEVER,
-    Copies,
-    Early,
-    early_by_causes,
-    early_by_vectors,
+    AddressedCopies,
+    Violations,
+    find_by_causes,
+    find_by_vectors,
 )
 from antecede.tables.false_causality.trace import runs_of
 from antecede.tables.kernels import Ints
@@ -35,17 +34,18 @@ _FIELDS: list[Any] = [
     pa.field("cause_order", pa.int64()),
 ]
 VIOLATION_SCHEMA = pa.schema(_FIELDS)
-"""One row an early delivery: where it stands, a cause that was missing, and where that was
-delivered; null when it never was."""
+"""One row for each violation: its row in the files, a cause that was missing, and the row in which
+that cause was delivered; null if it never was.
+"""
 
 
-class Found(NamedTuple):
-    """The early deliveries of one run."""
+class RunViolations(NamedTuple):
+    """Causal violations of one run."""
 
-    run: Run
-    checked: int  # deliveries that were looked at
+    run: TraceRun
+    checked: int  # checked deliveries
     table: pa.Table  # as `VIOLATION_SCHEMA`
-    partial: int = 0  # messages that did not come to all members that received anything
+    partial: int = 0  # messages that some receiving members did not receive
 
 
 def find_violations(
@@ -53,12 +53,11 @@ def find_violations(
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Table:
-    """Return the deliveries before a cause, run by run, in the order of rows; `VIOLATION_SCHEMA`.
+    """Return the causal violations in the order of rows, as `VIOLATION_SCHEMA`.
 
-    `relation`: see `trace.runs_of`; under "reply" causes are the declared parents. `addressed`:
-    message -> members, beside those where it came. A run without deliveries is judged by its
-    receipts. Raises as `runs_of`, and InputError when `addressed` names a message that was not
-    sent.
+    `relation`: see `runs_of`; under "reply" causes are the declared parents. `addressed`: message
+    -> members, in addition to its receivers. Raise as `runs_of`, and InputError if `addressed`
+    names a message without a send.
     """
     parts = [VIOLATION_SCHEMA.empty_table()]
     parts += [found.table for found in found_in(events, relation, addressed)]
@@ -71,11 +70,8 @@ def found_in(
     addressed: Mapping[str, Collection[str]] | None = None,
     *,
     to_everybody: bool = False,
-) -> Iterator[Found]:
-    """Yield the early deliveries of each run, with the number that was looked at.
-
-    `to_everybody`: every message is for every member of its run, wherever it came.
-    """
+) -> Iterator[RunViolations]:
+    """Yield the violations of each run; `to_everybody`: every message is for every member."""
     kinds = {*events["kind"].unique().to_pylist()} if "kind" in events.column_names else set()
     if SEND not in kinds or not kinds & {RECEIVE, DELIVER}:
         return
@@ -83,47 +79,46 @@ def found_in(
     for run in runs_of(events, None if declared else relation):
         if run.rows is None:
             continue
-        copies = _copies(run, _everything(run) if to_everybody else _pairs(run, addressed or {}))
+        copies = _list_copies(
+            run, _pair_all(run) if to_everybody else _pair_addressed(run, addressed or {})
+        )
         if declared:
-            if run.declared is None:
-                raise InputError("no column parents: nothing declares causes")
-            early = early_by_causes(run.declared, copies)
+            if run.declared_causes is None:
+                raise InputError("no column parents with declared causes")
+            violations = find_by_causes(run.declared_causes, copies)
         else:
-            assert run.steps is not None
-            early = early_by_vectors(run.rows, run.steps, run.sender, copies)
+            assert run.causal_order is not None
+            violations = find_by_vectors(run.rows, run.causal_order, run.sender, copies)
         checked = int(np.count_nonzero(copies.place != NEVER))
-        yield Found(run, checked, _table(run, copies, early), _partial(run, copies))
+        yield RunViolations(
+            run, checked, _make_table(run, copies, violations), _count_received_by_some(run, copies)
+        )
 
 
-def _partial(run: Run, copies: Copies) -> int:
-    """Count the messages of which some member that receives has no copy."""
+def _count_received_by_some(run: TraceRun, copies: AddressedCopies) -> int:
     receivers = np.unique(copies.member)
     has = np.bincount(copies.message, minlength=len(run.ids))
     due = len(receivers) - np.isin(run.sender, receivers)
     return int(np.count_nonzero(has < due))
 
 
-def _copies(run: Run, addressed: Ints) -> Copies:
-    """Return the copies of a run: delivered ones, those that only arrived, those addressed.
-
-    `addressed` are pairs, member * messages + message.
-    """
+def _list_copies(run: TraceRun, addressed: Ints) -> AddressedCopies:
+    """Return the copies: delivered ones, then others; `addressed`: member * messages + message."""
     rows = run.rows
     assert rows is not None
-    assert run.delivered is not None
-    foreign = ~rows.sends & (run.sender[rows.message] != rows.member)
+    assert run.is_checked is not None
+    foreign = ~rows.is_send & (run.sender[rows.message] != rows.member)
     pair = rows.member * len(run.ids) + rows.message
-    came = np.flatnonzero(foreign & run.delivered)
-    delivered, first = np.unique(pair[came], return_index=True)
+    delivered_rows = np.flatnonzero(foreign & run.is_checked)
+    delivered, first = np.unique(pair[delivered_rows], return_index=True)
     others = np.unique(np.r_[pair[foreign], addressed])
     others = np.setdiff1d(others, delivered, assume_unique=True)
     pairs = np.r_[delivered, others]
-    place = np.r_[came[first], np.full(len(others), NEVER)]
-    return Copies(pairs % max(len(run.ids), 1), pairs // max(len(run.ids), 1), place)
+    place = np.r_[delivered_rows[first], np.full(len(others), NEVER)]
+    return AddressedCopies(pairs % max(len(run.ids), 1), pairs // max(len(run.ids), 1), place)
 
 
-def _everything(run: Run) -> Ints:
-    """Return the pairs of every message with every member but its sender."""
+def _pair_all(run: TraceRun) -> Ints:
     message = np.tile(np.arange(len(run.ids)), len(run.members))
     member = np.repeat(np.arange(len(run.members)), len(run.ids))
     others = run.sender[message] != member
@@ -131,7 +126,7 @@ def _everything(run: Run) -> Ints:
     return found
 
 
-def _pairs(run: Run, addressed: Mapping[str, Collection[str]]) -> Ints:
+def _pair_addressed(run: TraceRun, addressed: Mapping[str, Collection[str]]) -> Ints:
     if not addressed:
         return np.zeros(0, np.int64)
     messages = {name: number for number, name in enumerate(run.ids)}
@@ -139,26 +134,28 @@ def _pairs(run: Run, addressed: Mapping[str, Collection[str]]) -> Ints:
     found = []
     for message, receivers in addressed.items():
         if message not in messages:
-            raise InputError(f"message {message!r} is addressed, but was not sent")
+            raise InputError(
+                f"unknown message {message!r} in addressed: no row of kind send has it"
+            )
         number = messages[message]
         others = {members[name] for name in receivers if name in members} - {run.sender[number]}
         found += [member * len(run.ids) + number for member in others]
     return np.array(found, dtype=np.int64)
 
 
-def _table(run: Run, copies: Copies, early: Early) -> pa.Table:
+def _make_table(run: TraceRun, copies: AddressedCopies, violations: Violations) -> pa.Table:
     ids, members = np.asarray(run.ids, object), np.asarray(run.members, object)
     assert run.file_order is not None
-    place, missing = copies.place[early.copy], copies.place[early.cause]
+    place, missing = copies.place[violations.copy], copies.place[violations.cause]
     never = missing == NEVER
     order = run.file_order[np.where(never, 0, missing)] if len(missing) else missing
     return pa.table(
         [
             pa.array([run.name] * len(place), pa.string()),
-            pa.array(members[copies.member[early.copy]], pa.string()),
-            pa.array(ids[copies.message[early.copy]], pa.string()),
+            pa.array(members[copies.member[violations.copy]], pa.string()),
+            pa.array(ids[copies.message[violations.copy]], pa.string()),
             pa.array(run.file_order[place], pa.int64()),
-            pa.array(ids[copies.message[early.cause]], pa.string()),
+            pa.array(ids[copies.message[violations.cause]], pa.string()),
             pa.array(order, pa.int64(), mask=never),
         ],
         schema=VIOLATION_SCHEMA,

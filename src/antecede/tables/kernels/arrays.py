@@ -1,4 +1,4 @@
-"""Types of the arrays that kernels take and return, and columns as numbers."""
+"""Array types of the kernels, and dictionary encoding of columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Bytes = NDArray[np.int8]
 
 
 def encode_column(column: Any, *, nulls: bool = False) -> tuple[list[Any], Ints]:
-    """Return distinct values in the order of their first rows, and the number of each row's [n].
+    """Return the distinct values in order of first occurrence, and the code of each row [n].
 
-    A null has the number -1; with `nulls` it is a value like any other.
+    A null has the code -1; with `nulls` it is a value like any other.
     """
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks or [pa.array([], column.type)])

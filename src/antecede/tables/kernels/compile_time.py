@@ -1,7 +1,4 @@
-"""Time that numba spends compiling within a block, to keep it out of figures of speed.
-
-Reading kernels from the cache takes milliseconds and counts as work.
-"""
+"""Compile time of numba within a block, so that benchmarks can exclude it."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ from typing import Any
 from numba.core import event
 
 _event: Any = event  # its functions are not in the stubs
-LEAST_S = 0.05
-"""Less is not worth a word."""
+MIN_SHOWN_S = 0.05
+"""Compile time below which `Spent.words` is empty."""
 
 
-class Spent:
-    """Seconds since a block began, and how many of these went into compiling."""
+class BlockTime:
+    """Duration of a block, split into compiling and working."""
 
     def __init__(self, listener: Any) -> None:
         self._listener = listener
@@ -26,27 +23,27 @@ class Spent:
 
     @property
     def compiling_s(self) -> float:
-        """Seconds of compiling."""
+        """Compile time in seconds."""
         return float(self._listener.duration) if self._listener.done else 0.0
 
     @property
     def working_s(self) -> float:
-        """All other seconds."""
+        """Duration without compiling, in seconds."""
         return max((self._end or time.monotonic()) - self._begin - self.compiling_s, 0.0)
 
     def words(self) -> str:
-        """Return the text beside a duration; empty where nothing was compiled."""
-        if self.compiling_s < LEAST_S:
+        """Return a text to append to a duration; empty if nothing was compiled."""
+        if self.compiling_s < MIN_SHOWN_S:
             return ""
         return f", and {self.compiling_s:.1f} s to compile the kernels, once"
 
 
 @contextmanager
-def timed() -> Iterator[Spent]:
-    """Measure a block, compiling apart; compiling counts in all threads, as in numba."""
+def timed() -> Iterator[BlockTime]:
+    """Measure a block and its compile time; compiling counts in all threads, as in numba."""
     listener = _event.TimingListener()
     with _event.install_listener("numba:compile", listener):
-        spent = Spent(listener)
+        spent = BlockTime(listener)
         try:
             yield spent
         finally:

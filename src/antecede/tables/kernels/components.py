@@ -8,7 +8,7 @@ from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.kernels.jit import njit
 
 OUTSIDE = -1
-"""Component of a node that does not take part."""
+"""Component of a node that is excluded."""
 
 
 @njit
@@ -16,7 +16,7 @@ def strong_components(first: Ints, last: Ints, neighbour: Ints, inside: Bools) -
     """Return the strong component of each node, OUTSIDE where it is not `inside` [n].
 
     The neighbours of node v are `neighbour[first[v]:last[v]]`; those below 0 or not inside are
-    passed over. Tarjan's algorithm (1972) with explicit stacks; O(n + edges).
+    skipped. Tarjan's algorithm (1972) with explicit stacks; O(n + edges).
     """
     n = len(inside)
     component = np.full(n, OUTSIDE, np.int64)
@@ -64,7 +64,7 @@ def strong_components(first: Ints, last: Ints, neighbour: Ints, inside: Bools) -
 
 @njit
 def on_cycles(component: Ints) -> Bools:
-    """Mask the nodes whose component has more than one node [n]; loops of one node do not count."""
+    """Mask the nodes whose component has several nodes [n]; loops of one node do not count."""
     size = np.zeros(len(component), np.int64)
     for number in component:
         if number != OUTSIDE:

@@ -1,4 +1,4 @@
-"""A Fenwick tree: counts before a place of an array, in O(log n)."""
+"""Fenwick tree: prefix counts of an array in O(log n)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from antecede.tables.kernels.jit import inlined
 
 @inlined
 def add(tree, size, place, change):  # type: ignore[no-untyped-def]
-    """Change the count at a place (from 0) of a tree of `size` places."""
+    """Change the count at an index (from 0) of a tree of `size` counts."""
     node = place + 1
     while node <= size:
         tree[node] += change
@@ -15,8 +15,8 @@ def add(tree, size, place, change):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def below(tree, place):  # type: ignore[no-untyped-def]
-    """Return the count before a place."""
+def count_below(tree, place):  # type: ignore[no-untyped-def]
+    """Return the count before an index."""
     found = 0
     node = place
     while node > 0:

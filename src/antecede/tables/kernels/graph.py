@@ -1,4 +1,4 @@
-"""Graphs of declared causes: parents, an order of causes first, cycles.
+"""Graphs of declared causes: parents, causal order, cycles.
 
 Nodes are the rows of a table of events, 0 to n-1. The parents of node v are
 `parent[start[v]:start[v+1]]`, distinct and ascending.
@@ -32,7 +32,7 @@ class Graph(NamedTuple):
         return len(self.start) - 1
 
     def child(self) -> Ints:
-        """Return the child of each edge, beside `parent`."""
+        """Return the child of each edge, parallel to `parent`."""
         return np.repeat(np.arange(self.nodes, dtype=np.int64), np.diff(self.start))
 
 
@@ -40,11 +40,10 @@ def edge_table(events: pa.Table) -> pa.Table:
     """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
 
     `child` and `parent` are row numbers of `events`, whose (run, id) must be distinct. `parent` is
-    null when no row has that id. A repeated parent stands once; an event that names itself has
-    child = parent.
+    null if no row has that id. Parents are distinct; an event that names itself has child = parent.
     """
     parents = cast("Any", events["parents"].combine_chunks())
-    if isinstance(parents, pa.ChunkedArray):  # no chunk at all
+    if isinstance(parents, pa.ChunkedArray):  # no chunks
         parents = pa.array([], parents.type)
     names = pc.list_flatten(parents)
     child = cast("Any", pc.list_parent_indices(parents)).cast(pa.int64())
@@ -64,7 +63,7 @@ def edge_table(events: pa.Table) -> pa.Table:
 
 
 def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
-    """Return the graph of edges given in any order; double edges and self-loops are dropped."""
+    """Return the graph of edges in any order, without duplicates and self-loops."""
     keep = child != parent
     child, parent = child[keep], parent[keep]
     order = np.lexsort((parent, child))
@@ -78,35 +77,29 @@ def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
     return Graph(start, np.ascontiguousarray(parent))
 
 
-def sort_causes_first(of: Graph) -> Ints:
-    """Return all nodes, every node after its parents, else as early as in the input [n].
-
-    Raise CycleError, which names rows, if there is no such order.
-    """
-    order = _causes_first(of.start, of.parent)
-    if len(order) < of.nodes:
-        rows = one_cycle(of)
-        raise CycleError(f"rows {rows} cause each other in a circle")
+def sort_causes_first(graph: Graph) -> Ints:
+    """Return all nodes, each after its parents, else as in the input [n]; raise CycleError."""
+    order = _sort_depth_first(graph.start, graph.parent)
+    if len(order) < graph.nodes:
+        rows = find_cycle(graph)
+        raise CycleError(f"the causes of rows {rows} form a cycle")
     return order
 
 
-def nodes_on_cycles(of: Graph) -> Ints:
-    """Return the number of each node's cycle, from 0, or -1 [n].
-
-    Nodes that can reach each other share a number.
-    """
-    if len(_causes_first(of.start, of.parent)) == of.nodes:
-        return np.full(of.nodes, -1, dtype=np.int64)
-    everywhere = np.ones(of.nodes, dtype=np.bool_)
-    component = strong_components(of.start[:-1], of.start[1:], of.parent, everywhere)
+def nodes_on_cycles(graph: Graph) -> Ints:
+    """Return the number of each node's strong component, from 0, or -1 without a cycle [n]."""
+    if len(_sort_depth_first(graph.start, graph.parent)) == graph.nodes:
+        return np.full(graph.nodes, -1, dtype=np.int64)
+    everywhere = np.ones(graph.nodes, dtype=np.bool_)
+    component = strong_components(graph.start[:-1], graph.start[1:], graph.parent, everywhere)
     big = np.bincount(component, minlength=1) > 1
     number = np.cumsum(big) - 1
     return np.where(big[component], number[component], -1)
 
 
-def one_cycle(of: Graph) -> list[int]:
-    """Return the nodes of one cycle, each a parent of the one before; [] if there is none."""
-    component = nodes_on_cycles(of)
+def find_cycle(graph: Graph) -> list[int]:
+    """Return the nodes of one cycle, each a parent of the previous one; [] without cycles."""
+    component = nodes_on_cycles(graph)
     inside = np.flatnonzero(component >= 0)
     if not len(inside):
         return []
@@ -115,14 +108,13 @@ def one_cycle(of: Graph) -> list[int]:
     while node not in seen:
         seen[node] = len(path)
         path.append(node)
-        parents = of.parent[of.start[node] : of.start[node + 1]]
+        parents = graph.parent[graph.start[node] : graph.start[node + 1]]
         node = int(parents[component[parents] == component[node]][0])
     return path[seen[node] :]
 
 
 @njit
-def _causes_first(start: Ints, parent: Ints) -> Ints:
-    """Search depth first from each node in turn; nodes behind a cycle are left out."""
+def _sort_depth_first(start: Ints, parent: Ints) -> Ints:
     n = len(start) - 1
     order = np.empty(n, np.int64)
     state = np.zeros(n, np.int8)  # 0 new, 1 on the stack, 2 placed

@@ -1,9 +1,8 @@
-"""Exact counts over the closure of declared causes: ordered pairs, and edges implied by others.
+"""Exact counts over the closure of declared causes: ordered pairs and transitively implied edges.
 
-In a forest the ordered pairs are the sum of the depths. In a graph each past is a bitset, for a
-block of columns (possible causes) at a time: memory is n * block / 8 bytes. The same pass finds
-redundant edges: p -> c is implied when p is in the past of another parent of c. The others are the
-immediate dependency relation (Evropeytsev et al. 2016, Tsuneizumi et al.).
+In a forest the ordered pairs are the sum of the depths. In a graph each past is a bitset, for one
+block of columns (possible causes) at a time: memory is n * block / 8 bytes. An edge p -> c is
+implied if p is in the past of another parent of c.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from antecede.tables.kernels.jit import njit
 
 Words = npt.NDArray[np.uint64]
 MAX_WORDS = 64
-"""Words of 64 columns in a block: 32 KiB for 64 rows, which stay in the processor's cache."""
+"""Words of 64 columns in a block: 32 KiB for 64 rows, which fit into the processor cache."""
 MAX_BYTES = 128 << 20
 """Memory for the bitsets of one block."""
 
@@ -28,36 +27,33 @@ MAX_BYTES = 128 << 20
 class PairCounts(NamedTuple):
     """Counts over the closure of a graph without cycles."""
 
-    ordered: int  # Pairs of events of which one is in the causal past of the other
-    concurrent: int  # All other pairs
-    redundant: Bools  # [edges]: True where an edge of the graph is implied by others
+    ordered: int  # pairs of which one event is in the causal past of the other
+    concurrent: int  # all other pairs
+    redundant: Bools  # [edges] implied by other edges
 
 
-def pair_counts(of: Graph, words: int | None = None) -> PairCounts:
-    """Count pairs and find redundant edges; `words` is the width of a block (for tests).
-
-    Raise CycleError if the graph has a cycle.
-    """
-    n = of.nodes
-    order = sort_causes_first(of)
+def count_pairs(graph: Graph, words: int | None = None) -> PairCounts:
+    """Count pairs and redundant edges, by blocks of `words` (for tests); raise CycleError."""
+    n = graph.nodes
+    order = sort_causes_first(graph)
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
-    child = of.child()
-    # In the new numbering every parent stands before its child.
-    inner = build_graph(n, rank[child], rank[of.parent])
-    redundant = np.zeros(len(of.parent), dtype=np.bool_)
-    if np.diff(of.start).max(initial=0) <= 1:
-        ordered = int(_depth_sum(inner.start, inner.parent))
+    child = graph.child()
+    # In the new numbering every parent precedes its child.
+    inner = build_graph(n, rank[child], rank[graph.parent])
+    redundant = np.zeros(len(graph.parent), dtype=np.bool_)
+    if np.diff(graph.start).max(initial=0) <= 1:
+        ordered = int(_sum_depths(inner.start, inner.parent))
     else:
         width = words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * n))))
-        ordered, implied = _closure(inner.start, inner.parent, width)
-        there = np.lexsort((rank[of.parent], rank[child]))  # edges as `inner` has them
+        ordered, implied = _count_closure(inner.start, inner.parent, width)
+        there = np.lexsort((rank[graph.parent], rank[child]))  # edges in the order of `inner`
         redundant[there] = implied
     return PairCounts(int(ordered), n * (n - 1) // 2 - int(ordered), redundant)
 
 
 @njit
-def _depth_sum(start: Ints, parent: Ints) -> int:
+def _sum_depths(start: Ints, parent: Ints) -> int:
     n = len(start) - 1
     depth = np.zeros(n, np.int64)
     total = 0
@@ -69,8 +65,7 @@ def _depth_sum(start: Ints, parent: Ints) -> int:
 
 
 @njit
-def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
-    """Count the bits of the closure block by block, and mark implied edges."""
+def _count_closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
     n = len(start) - 1
     implied = np.zeros(len(parent), np.bool_)
     past = np.zeros((n, words), np.uint64)
@@ -87,22 +82,21 @@ def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
                     for word in range(words):
                         row[word] |= past[above, word]
             if last - first > 1:
-                _mark(parent, first, last, low, row, implied)
+                _mark_implied(parent, first, last, low, row, implied)
             for edge in range(first, last):
                 column = parent[edge] - low
                 if 0 <= column < 64 * words:
                     row[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
-            size[node] = _size(parent, first, last, low, row, size)
+            size[node] = _count_past(parent, first, last, low, row, size)
             total += size[node]
     return total, implied
 
 
 @njit
-def _mark(parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools) -> None:
-    """Mark the edges of one node whose parent lies in the past of another of its parents.
-
-    `row` is the union of the parents' pasts, without the parents themselves.
-    """
+def _mark_implied(
+    parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools
+) -> None:
+    """Mark the edges of a node whose parent is in `row`, the union of its parents' pasts."""
     for edge in range(first, last):
         column = parent[edge] - low
         if 0 <= column < 64 * len(row):
@@ -111,8 +105,8 @@ def _mark(parent: Ints, first: int, last: int, low: int, row: Words, implied: Bo
 
 
 @njit
-def _size(parent: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
-    """Count a row's bits; with one parent it is the parent's count and the parent itself."""
+def _count_past(parent: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
+    """Count the bits of a row; with one parent: the parent's count and the parent itself."""
     if last == first:
         return 0
     if last - first == 1:

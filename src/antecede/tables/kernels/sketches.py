@@ -1,26 +1,21 @@
 """Estimates of ordered pairs: sizes of causal pasts by reachability sketches (Cohen 1997).
 
-Every event draws `ranks` exponential numbers; the least of each over an event's past is handed on
-from causes to effects, in edges times ranks steps. Exact counts take edges times events / 64. The
-least of n such numbers is exponential of rate n, so (ranks - 1) / (sum of the least ones) estimates
-n without bias, with relative deviation 1 / sqrt(ranks - 2).
+Every event draws `ranks` exponential numbers. The least of each over an event's past is propagated
+from causes to effects, in edges times ranks steps; exact counts take edges times events / 64. The
+least of n such numbers is exponential of rate n. So (ranks - 1) / (sum of the least ones) estimates
+n without bias, with relative deviation 1 / sqrt(ranks - 2). An event with one cause has its cause's
+past and one more event, so its past is exact relative to the nearest event with several causes.
 
-An event with one cause has its cause's past and one more event, so its past is exact relative to
-that of the nearest event with several causes. Where the least and the most that such a past can
-hold agree, it is exact, too.
-
-The interval. Estimates of overlapping pasts depend on each other in an unknown way. Each is its
-true value times a variable of one known distribution, (ranks - 1) / Gamma(ranks). Whatever the
-dependence, a sum of such variables is at most as spread, in convex order, as if all were one
-(Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). Hence no quantile of the sum is beyond
-the expected shortfall of that distribution; both tails have closed forms (`factors`). So the
-interval holds with at least the stated confidence, over the draw of the ranks, for every graph and
-size. It is some 1.2 times as wide as a normal approximation for equal pasts, and wider than needed
-for others.
+The interval. Each estimate is its true value times a variable of one known distribution, (ranks -
+1) / Gamma(ranks). Whatever their dependence, a sum of such variables is at most as spread, in
+convex order, as if all were equal (Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). So
+no quantile of the sum is beyond the expected shortfall of that distribution; both tails have closed
+forms (`compute_factors`). The interval holds with at least the stated confidence for every graph.
+It is about 1.2 times as wide as a normal approximation for equal pasts.
 
 Ranks are hashes of an event's key, a seed and the rank's number: the order of rows does not matter.
-Ranks are freed at their last use and worked out in blocks, so memory is `MAX_BYTES`, or 8 bytes for
-each open event where that is more.
+They are freed after their last use and computed in blocks. So memory is `MAX_BYTES`, or 8 bytes for
+each open event if that is more.
 """
 
 from __future__ import annotations
@@ -37,7 +32,7 @@ from antecede.tables.kernels.jit import njit
 
 CONFIDENCE = 0.95
 RANKS = 1024
-"""Ranks an event: an interval of some 7.6 % on both sides."""
+"""Ranks of an event: the interval is about 7.6 % on both sides."""
 LEAST_RANKS = 16
 MAX_BYTES = 128 << 20
 MAX_WIDTH = 64
@@ -57,58 +52,59 @@ class PairEstimate(NamedTuple):
 
 
 class PastSums(NamedTuple):
-    """What is known of the sum of the sizes of all pasts."""
+    """Sum of the sizes of all pasts: exact part, estimate and certain bounds."""
 
-    exact: int  # The part that is known
-    estimated: float  # An estimate of the rest, without bias; 0 where there is none
+    exact: int
+    estimated: float  # unbiased estimate of the rest; 0 if all is exact
     least: int
-    most: int  # Bounds of the whole that hold for certain
+    most: int  # certain bounds of the whole
 
 
 class _Plan(NamedTuple):
-    """Exact parts, and the nodes that need a sketch; nodes stand after their parents."""
+    """Exact parts, and the nodes that need a sketch; nodes follow their parents."""
 
-    offset: Ints  # [n] size of a node's past without that of its base
-    base: Ints  # [n] the node with several parents whose past it contains; -1: the offset is all
+    offset: Ints  # [n] size of a node's past beyond that of its base
+    base: Ints  # [n] nearest node with several parents; -1: the past is exactly `offset`
     least: Ints
     most: Ints  # [n] bounds of the size of the past
-    slot: Ints  # [n] row of its ranks, shared with nodes that need theirs at other times; -1: none
+    slot: Ints  # [n] row of its ranks, reused by other nodes after its last use; -1: none
     slots: int
 
 
-def estimated_pairs(
-    of: Graph,
+def estimate_pairs(
+    graph: Graph,
     key: Ints,
     *,
     ranks: int = RANKS,
     seed: int = 0,
     width: int | None = None,
 ) -> PairEstimate:
-    """Estimate the pairs of events of which one is in the causal past of the other.
+    """Estimate the pairs of which one event is in the causal past of the other.
 
-    `key` [nodes]: distinct numbers from which ranks are drawn; `width`: ranks of a block (for
-    tests). Raise CycleError if the graph has a cycle.
+    `key` [nodes]: distinct numbers from which ranks are drawn. Raise CycleError.
     """
-    exact, found, least, most = past_sums(of, key, ranks=ranks, seed=seed, width=width)
+    exact, found, least, most = sum_pasts(graph, key, ranks=ranks, seed=seed, width=width)
     if not found:
         return PairEstimate(exact, exact, exact, CONFIDENCE)
-    below, above = factors(ranks)
+    below, above = compute_factors(ranks)
     low, high = exact + math.floor(found * below), exact + math.ceil(found * above)
-    # An end beyond what can be is known to be wrong; then nothing but what can be is known.
+    # An end beyond the certain bounds is wrong: use the certain bound instead.
     low = max(least, low) if low <= most else least
     high = min(most, high) if high >= least else most
     return PairEstimate(min(max(exact + round(found), low), high), low, high, CONFIDENCE)
 
 
-def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None = None) -> PastSums:
-    """Return the parts of `estimated_pairs`; raise CycleError if the graph has a cycle."""
-    n = of.nodes
-    order = sort_causes_first(of)
+def sum_pasts(
+    graph: Graph, key: Ints, *, ranks: int, seed: int, width: int | None = None
+) -> PastSums:
+    """Return the parts of `estimate_pairs`; raise CycleError if the graph has a cycle."""
+    n = graph.nodes
+    order = sort_causes_first(graph)
     place = np.empty(n, dtype=np.int64)
     place[order] = np.arange(n)
-    inner = build_graph(n, place[of.child()], place[of.parent])
-    touched = int(np.count_nonzero(_touched(inner)))
-    plan = _Plan(*_planned(inner.start, inner.parent, touched))
+    inner = build_graph(n, place[graph.child()], place[graph.parent])
+    touched = int(np.count_nonzero(_mask_connected(inner)))
+    plan = _Plan(*_make_plan(inner.start, inner.parent, touched))
     exact = int(plan.offset.sum())
     least, most = int(plan.least.sum()), min(int(plan.most.sum()), touched * (touched - 1) // 2)
     estimated = plan.base == np.arange(n)
@@ -116,30 +112,27 @@ def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None 
         return PastSums(exact, 0.0, exact, exact)
     wide = width or int(min(MAX_WIDTH, ranks, max(1, MAX_BYTES // (8 * max(plan.slots, 1)))))
     drawn = np.ascontiguousarray(key[order]).view(np.uint64)
-    total = _sketched(
+    total = _sum_sketches(
         *inner, plan.slot, estimated, drawn, np.uint64(seed), ranks, wide, max(plan.slots, 1)
     )
     weight = np.bincount(plan.base[plan.base >= 0], minlength=n)[estimated]
-    found = math.fsum((weight * ((ranks - 1) / total[estimated])).tolist())  # in any order the same
+    found = math.fsum((weight * ((ranks - 1) / total[estimated])).tolist())  # exact in any order
     return PastSums(exact, found, least, most)
 
 
-def steps_needed(of: Graph) -> int:
-    """Return edges times events / 64, the cost of exact counts; 0 where each event has one cause.
-
-    Events without causes and effects do not count.
-    """
-    if np.diff(of.start).max(initial=0) <= 1:
+def steps_needed(graph: Graph) -> int:
+    """Return edges times events with an edge / 64; 0 if each event has one cause."""
+    if np.diff(graph.start).max(initial=0) <= 1:
         return 0
-    return len(of.parent) * (int(np.count_nonzero(_touched(of))) // 64 + 1)
+    return len(graph.parent) * (int(np.count_nonzero(_mask_connected(graph))) // 64 + 1)
 
 
-def factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def compute_factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the factors of an estimate for the ends of its interval.
 
-    With X = (ranks - 1) / Gamma(ranks) and tail = (1 - confidence) / 2: 1 / E[X | X in its upper
-    tail] and 1 / E[X | X in its lower tail]. As E[X; Gamma <= g] = P(Gamma(ranks - 1) <= g), both
-    follow from terms of the Poisson distribution.
+    With X = (ranks - 1) / Gamma(ranks), these are 1 / E[X | X in a tail] of (1 - confidence) / 2.
+    As E[X; Gamma <= g] = P(Gamma(ranks - 1) <= g), they follow from terms of the Poisson
+    distribution.
     """
     tail = (1 - confidence) / 2
     few = _gamma_quantile(ranks, tail)
@@ -150,7 +143,7 @@ def factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
 
 
 def _gamma_quantile(shape: int, share: float) -> float:
-    """Return g with P(Gamma(shape) <= g) = share, by halving."""
+    """Return g with P(Gamma(shape) <= g) = share, by bisection."""
     low, high = 0.0, shape + 40 * math.sqrt(shape)
     for _ in range(80):
         middle = (low + high) / 2
@@ -167,14 +160,14 @@ def _poisson(count: int, mean: float) -> float:
     return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
 
 
-def _touched(of: Graph) -> Bools:
-    touched = np.diff(of.start) > 0
-    touched[of.parent] = True
+def _mask_connected(graph: Graph) -> Bools:
+    touched = np.diff(graph.start) > 0
+    touched[graph.parent] = True
     return touched
 
 
 @njit
-def _planned(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
+def _make_plan(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
     """Return the fields of `_Plan`; `nodes`: the number of nodes with an edge."""
     n = len(start) - 1
     offset, base = np.zeros(n, np.int64), np.full(n, -1, np.int64)
@@ -195,7 +188,7 @@ def _planned(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, I
                 offset[node] = least[node]
             else:
                 base[node] = node
-    user = np.full(n, -1, np.int64)  # the last node that looks at a node's ranks
+    user = np.full(n, -1, np.int64)  # last node that reads a node's ranks
     for back in range(n):
         node = n - 1 - back
         if base[node] == node or user[node] >= 0:
@@ -220,7 +213,7 @@ def _planned(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, I
 
 
 @njit
-def _mixed(word: np.uint64) -> np.uint64:
+def _mix(word: np.uint64) -> np.uint64:
     """Scramble a word: the last step of SplitMix64 (Steele, Lea and Flood 2014)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -229,10 +222,7 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 @njit
 def _exponential(word: np.uint64) -> float:
-    """Return the exponential number of a random word: -log(1 - u), by its series where u is small.
-
-    It rises with the words, which are compared instead.
-    """
+    """Return -log(1 - u) of a random word, by its series for small u; it grows with the word."""
     u = (float(word >> np.uint64(11)) + 0.5) * 2.0**-53
     if u < 2.0**-13:
         return u * (1.0 + u * (0.5 + u * (1.0 / 3.0 + u * 0.25)))
@@ -240,7 +230,7 @@ def _exponential(word: np.uint64) -> float:
 
 
 @njit
-def _sketched(
+def _sum_sketches(
     start: Ints,
     parent: Ints,
     slot: Ints,
@@ -257,7 +247,7 @@ def _sketched(
     rows = np.empty((slots, width), np.uint64)
     row = np.empty(width, np.uint64)
     step = np.uint64(0x9E3779B97F4A7C15)
-    salt = _mixed(seed + step)
+    salt = _mix(seed + step)
     for low in range(0, ranks, width):
         wide = min(width, ranks - low)
         for node in range(n):
@@ -272,9 +262,9 @@ def _sketched(
                 for rank in range(wide):
                     total[node] += _exponential(row[rank])
             if slot[node] >= 0:
-                own = _mixed(np.uint64(key[node]) ^ salt)
+                own = _mix(np.uint64(key[node]) ^ salt)
                 mine = rows[slot[node]]
                 for rank in range(wide):
-                    drawn = _mixed(own + np.uint64(low + rank + 1) * step)
+                    drawn = _mix(own + np.uint64(low + rank + 1) * step)
                     mine[rank] = min(row[rank], drawn)
     return total

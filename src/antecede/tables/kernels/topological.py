@@ -1,13 +1,13 @@
 """Causal order of numbered rows: earliest releases, cycles, waits.
 
 Rows are 0 .. n-1. The causes of row r are `causes[offsets[r]:offsets[r + 1]]`: row numbers, or -1
-for a cause that is nowhere. Only `alive` rows take part; other causes count as nowhere.
+for a missing cause. Only `alive` rows take part; causes that are not alive count as missing.
 
-**The order is defined**, not a matter of the algorithm. A row is released at r = max(its time, r of
-its causes); its depth d is 0, or one more than the largest d of a cause with the same r. Rows go by
-(r, d, rank), where rank is (time, identity). A cause has a lesser (r, d) than its effect, so this
-is causal; r is the least that causes allow. r and d are a least fixpoint, so every way to compute
-them gives the same.
+**The order is defined**, independent of the algorithm. A row is released at r = max(its time, r of
+its causes); its depth d is 0, or one more than the largest d of a cause with the same r. Rows are
+sorted by (r, d, rank), where rank is (time, identity). A cause has a lesser (r, d) than its effect,
+so the order is causal; r is the least that causes allow. r and d are a least fixpoint, so every
+algorithm computes the same.
 """
 
 from __future__ import annotations
@@ -22,36 +22,35 @@ from antecede.tables.kernels.components import on_cycles, strong_components
 from antecede.tables.kernels.jit import njit
 
 THERE, WAITED, MISSING = 0, 1, 2
-"""What `release` says of an edge: the cause was there, came later, is nowhere."""
+"""Result of `release` for an edge: the cause was released before, later, or is missing."""
 BEFORE_ALL = np.iinfo(np.int64).min
-"""Release time of a row whose own time is unknown and that waits for nothing."""
+"""Release time of a row without a time that waits for nothing."""
 
 
 def causes_first(offsets: Ints, causes: Ints, alive: Bools) -> tuple[Ints, Bools]:
     """Return the alive rows, causes before effects, and the mask of rows on a cycle.
 
-    Rows on a cycle are left out, rows that only follow from one are not. The order among unrelated
-    rows means nothing. O(n + edges) time and memory.
+    Rows on a cycle are left out; rows that only depend on one are not. O(n + edges).
     """
-    order = topological(offsets, causes, alive)
+    order = sort_topologically(offsets, causes, alive)
     on_cycle = np.zeros(len(alive), dtype=np.bool_)
     if len(order) < np.count_nonzero(alive):
         stuck = alive.copy()
         stuck[order] = False
         on_cycle = cycles(offsets, causes, stuck)
-        order = topological(offsets, causes, alive & ~on_cycle)
+        order = sort_topologically(offsets, causes, alive & ~on_cycle)
     return order, on_cycle
 
 
 def by_release(order: Ints, released: Ints, depth: Ints, rank: Ints) -> Ints:
-    """Return the rows of `order` as they are released: by (r, d, rank); O(n log n)."""
+    """Return the rows of `order` sorted by release: (r, d, rank); O(n log n)."""
     keys = (rank[order], depth[order], released[order])
     return order[np.lexsort(keys)]
 
 
 @njit
-def topological(offsets: Ints, causes: Ints, alive: Bools) -> Ints:
-    """Return the rows that no cycle holds back, causes before effects (Kahn's algorithm)."""
+def sort_topologically(offsets: Ints, causes: Ints, alive: Bools) -> Ints:
+    """Return the rows that do not depend on a cycle, causes before effects (Kahn's algorithm)."""
     n = len(alive)
     waiting = np.zeros(n, np.int64)
     start = np.zeros(n + 1, np.int64)
@@ -100,12 +99,12 @@ def cycles(offsets: Ints, causes: Ints, alive: Bools) -> Bools:
 def release(
     order: Ints, offsets: Ints, causes: Ints, exact: Bools, alive: Bools, time: Ints, timed: Bools
 ) -> tuple[Ints, Ints, Bytes]:
-    """Return when each row is released, its depth, and for each edge THERE, WAITED or MISSING.
+    """Return release times, depths, and THERE, WAITED or MISSING for each edge.
 
     A row is released when it has arrived (`time` where `timed`) and its causes are released;
-    missing causes hold nothing up. `order` has causes first. An edge with `exact` false stands for
-    a missing cause: its row is the nearest earlier one, which still comes first, or -1. An edge to
-    -1 with `exact` true lacks nothing.
+    missing causes do not delay it. `order` has causes first. An edge with `exact` false is a
+    missing cause: its row is the nearest earlier one, or -1. An edge to -1 with `exact` true is
+    none.
     """
     released = np.full(len(alive), BEFORE_ALL, np.int64)
     depth = np.zeros(len(alive), np.int64)
@@ -132,7 +131,7 @@ def release(
 
 @njit
 def first_mention(offsets: Ints, codes: NDArray[Any], distinct: int) -> Bools:
-    """Mask the first edge of each row to each cause: `codes` are below `distinct`."""
+    """Mask the first edge of each row to each cause; `codes` are below `distinct`."""
     seen = np.full(distinct, -1, np.int64)
     first = np.zeros(len(codes), np.bool_)
     for row in range(len(offsets) - 1):
@@ -145,7 +144,7 @@ def first_mention(offsets: Ints, codes: NDArray[Any], distinct: int) -> Bools:
 
 @njit
 def positions(order: Ints, group: Ints, groups: int, rows: int) -> Ints:
-    """Return each row's place within its group, from 0; -1 for rows not in `order`."""
+    """Return each row's position within its group, from 0; -1 for rows not in `order`."""
     count = np.zeros(groups, np.int64)
     place = np.full(rows, -1, np.int64)
     for row in order:

@@ -1,11 +1,11 @@
-"""Vector-clock logs: pairs, message edges, and contradictions of the clocks.
+"""Vector-clock logs: ordered pairs, message edges, and inconsistencies of the clocks.
 
 Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. Event (g, n) is in
-the causal past of e when V(e)[g] >= n (Mattern 1989). So pairs are counted by binary search in each
-member's numbers, entry by entry: the work grows with the entries of the log.
+the causal past of e if V(e)[g] >= n (Mattern 1989). So pairs are counted by binary search in each
+member's numbers, entry by entry.
 
-A member's events go by their own numbers. Where a member repeats a number (a restart, or uncounted
-events) they go by the order of the file.
+Events of a member are sorted by their own numbers, or by row if the member repeats a number (a
+restart, or uncounted events).
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class ClockLog(NamedTuple):
 
 
 class ClockEdges(NamedTuple):
-    """Edges between members; numbers are those of the log."""
+    """Edges between members; events are numbers of the log."""
 
-    sender: Ints  # [edges] event that became known
-    receiver: Ints  # [edges] ... at this event
-    redundant_steps: int  # Program-order edges that message edges imply
+    sender: Ints  # [edges] event that becomes known
+    receiver: Ints  # [edges] at this event
+    redundant_steps: int  # program-order edges that message edges imply
 
 
-class ClockDefects(NamedTuple):
-    """Contradictions of clocks; numbers are those of the log."""
+class ClockInconsistencies(NamedTuple):
+    """Inconsistencies of clocks; events are numbers of the log."""
 
-    lowered: Bools  # [n] the event's clock loses or lowers an entry of the member's event before
-    repeated: int  # Events with the same number as the member's event before
-    mutual: int  # Events that know an event of another member which knows them
-    unmerged: int  # Events that know an event of another member, but not all that that event knows
-    gaps: int  # Numbers skipped by members, counted once a gap
+    lowered: Bools  # [n] an entry of the member's previous event is missing or lower
+    repeated: int  # events with the number of the member's previous event
+    mutual: int  # events with an event of another member both in past and future
+    unmerged: int  # events that know another event, but not all of its past
+    gaps: int  # gaps in the numbers of members
 
 
 class ClockPairs(NamedTuple):
@@ -62,7 +62,7 @@ class ClockPairs(NamedTuple):
 def clock_log(events: pa.Table) -> ClockLog:
     """Return the clocks of a table; each row needs `member`, its own entry, and a clock."""
     n = len(events)
-    run = _codes(events, "run")
+    run = _encode_text(events, "run")
     names = pa.array(events["member"].to_pylist(), pa.string())
     lists = cast("Any", events["clock_members"].combine_chunks())
     entry_event = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
@@ -76,7 +76,7 @@ def clock_log(events: pa.Table) -> ClockLog:
     own = np.zeros(n, dtype=np.int64)
     mine = entry_member == member[entry_event]
     own[entry_event[mine]] = counts[mine]
-    order = _event_order(member, own)
+    order = _sort_events(member, own)
     position = np.empty(n, dtype=np.int64)
     position[order] = np.arange(n)
     member, own = member[order].astype(np.int64), own[order]
@@ -86,8 +86,8 @@ def clock_log(events: pa.Table) -> ClockLog:
         row=order,
         member=member,
         own=own,
-        start=_offsets(member, len(keys)),
-        entry_start=_offsets(np.sort(position[entry_event]), n),
+        start=_compute_offsets(member, len(keys)),
+        entry_start=_compute_offsets(np.sort(position[entry_event]), n),
         entry_member=entry_member[entries].astype(np.int64),
         entry_count=counts[entries].astype(np.int64),
         sorted_own=own[sorted_event],
@@ -96,38 +96,37 @@ def clock_log(events: pa.Table) -> ClockLog:
 
 
 def clock_edges(log: ClockLog) -> ClockEdges:
-    """Return the message edges and count the program-order edges that they imply.
+    """Return the message edges, and the count of program-order edges that they imply.
 
-    Each event has edges from the logged events of other members that are higher than ever before at
-    this member, none of them known to another of them.
+    Causes are events of other members, new maxima at this member, none in the past of another.
     """
-    sender, receiver, redundant = _edges(log)
+    sender, receiver, redundant = _find_edges(log)
     return ClockEdges(sender, receiver, int(redundant))
 
 
-def clock_defects(log: ClockLog) -> ClockDefects:
-    """Find where the clocks contradict themselves."""
-    lowered = _lowered(log)
-    mutual, unmerged = _contradictions(log)
+def find_clock_inconsistencies(log: ClockLog) -> ClockInconsistencies:
+    """Find inconsistencies between clocks."""
+    lowered = _mask_lowered(log)
+    mutual, unmerged = _count_contradictions(log)
     same = log.member[1:] == log.member[:-1]
     step = np.diff(log.own)
     first = np.ones(len(log.own), dtype=np.bool_)
     first[1:] = ~same
     gaps = int(np.count_nonzero(same & (step > 1)) + np.count_nonzero(first & (log.own > 1)))
-    return ClockDefects(
+    return ClockInconsistencies(
         lowered, int(np.count_nonzero(same & (step == 0))), int(mutual), int(unmerged), gaps
     )
 
 
-def clock_pairs(log: ClockLog, events: pa.Table) -> ClockPairs:
-    """Count ordered and concurrent pairs; exact for clocks without defects."""
-    ordered = int(_ordered_pairs(log))
-    sizes = np.bincount(_codes(events, "run"))
+def count_clock_pairs(log: ClockLog, events: pa.Table) -> ClockPairs:
+    """Count ordered and concurrent pairs; exact for consistent clocks."""
+    ordered = int(_count_ordered_pairs(log))
+    sizes = np.bincount(_encode_text(events, "run"))
     return ClockPairs(ordered, int((sizes * (sizes - 1) // 2).sum()) - ordered)
 
 
-def _codes(events: pa.Table, column: str) -> Ints:
-    """Number the distinct values of a text column; null and "" are one, as in identities [n]."""
+def _encode_text(events: pa.Table, column: str) -> Ints:
+    """Encode the distinct values of a text column; null and "" are equal, as in identities [n]."""
     if column not in events.column_names:
         return np.zeros(len(events), dtype=np.int64)
     values = pa.array([value or "" for value in events[column].to_pylist()], pa.string())
@@ -135,8 +134,7 @@ def _codes(events: pa.Table, column: str) -> Ints:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _event_order(member: Ints, own: Ints) -> Ints:
-    """Sort by member, then own number; by row where a member repeats a number."""
+def _sort_events(member: Ints, own: Ints) -> Ints:
     order = np.lexsort((own, member))
     same = (member[order][1:] == member[order][:-1]) & (own[order][1:] == own[order][:-1])
     repeats = np.zeros(int(member.max(initial=-1)) + 1, dtype=np.bool_)
@@ -144,14 +142,14 @@ def _event_order(member: Ints, own: Ints) -> Ints:
     return np.lexsort((np.where(repeats[member], 0, own), member)).astype(np.int64)
 
 
-def _offsets(sorted_numbers: Ints, size: int) -> Ints:
+def _compute_offsets(sorted_numbers: Ints, size: int) -> Ints:
     start = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(np.bincount(sorted_numbers, minlength=size), out=start[1:])
     return start
 
 
 @njit
-def entry_of(event: int, member: int, entry_start: Ints, entry_member: Ints, counts: Ints) -> int:
+def find_entry(event: int, member: int, entry_start: Ints, entry_member: Ints, counts: Ints) -> int:
     """Return the entry of a member in an event's clock, 0 without one; by binary search."""
     low, high = entry_start[event], entry_start[event + 1]
     while low < high:
@@ -166,7 +164,7 @@ def entry_of(event: int, member: int, entry_start: Ints, entry_member: Ints, cou
 
 
 @njit
-def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
+def find_position(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
     """Return the position, in sorted events, after the last of `member` numbered <= count."""
     low, high = start[member], start[member + 1]
     while low < high:
@@ -179,19 +177,19 @@ def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
 
 
 @njit
-def _ordered_pairs(log: ClockLog) -> int:
+def _count_ordered_pairs(log: ClockLog) -> int:
     total = 0
     for event in range(len(log.own)):
         for entry in range(log.entry_start[event], log.entry_start[event + 1]):
             other = log.entry_member[entry]
-            place = place_of(other, log.entry_count[entry], log.start, log.sorted_own)
+            place = find_position(other, log.entry_count[entry], log.start, log.sorted_own)
             total += place - log.start[other]
         total -= 1  # the event itself
     return total
 
 
 @njit
-def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
+def _find_edges(log: ClockLog) -> tuple[Ints, Ints, int]:
     entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     members = len(log.start) - 1
     n = len(log.own)
@@ -210,7 +208,7 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
             if other == here or number <= highest[other]:
                 continue
             highest[other] = number
-            place = place_of(other, number, log.start, log.sorted_own)
+            place = find_position(other, number, log.start, log.sorted_own)
             if place > log.start[other] and log.sorted_own[place - 1] == number:
                 fresh[count] = log.sorted_event[place - 1]
                 count += 1
@@ -221,7 +219,7 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
                 if one == two:
                     continue
                 if (
-                    entry_of(
+                    find_entry(
                         fresh[two], log.member[fresh[one]], entry_start, entry_member, entry_count
                     )
                     >= log.own[fresh[one]]
@@ -235,7 +233,7 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
         if event > log.start[here]:
             for edge in range(before, found):
                 if (
-                    entry_of(senders[edge], here, entry_start, entry_member, entry_count)
+                    find_entry(senders[edge], here, entry_start, entry_member, entry_count)
                     >= log.own[event - 1]
                 ):
                     redundant += 1
@@ -244,7 +242,7 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
 
 
 @njit
-def _lowered(log: ClockLog) -> Bools:
+def _mask_lowered(log: ClockLog) -> Bools:
     entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     n = len(log.member)
     lowered = np.zeros(n, np.bool_)
@@ -253,7 +251,7 @@ def _lowered(log: ClockLog) -> Bools:
             continue
         for entry in range(entry_start[event - 1], entry_start[event]):
             other = entry_member[entry]
-            now = entry_of(event, other, entry_start, entry_member, entry_count)
+            now = find_entry(event, other, entry_start, entry_member, entry_count)
             if now < entry_count[entry]:
                 lowered[event] = True
                 break
@@ -261,8 +259,8 @@ def _lowered(log: ClockLog) -> Bools:
 
 
 @njit
-def _contradictions(log: ClockLog) -> tuple[int, int]:
-    """Count events that are in their own past through another, and that know too little."""
+def _count_contradictions(log: ClockLog) -> tuple[int, int]:
+    """Count events in their own past through another event, and events with unmerged entries."""
     entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     mutual = unmerged = 0
     for event in range(len(log.own)):
@@ -271,7 +269,7 @@ def _contradictions(log: ClockLog) -> tuple[int, int]:
             other = entry_member[entry]
             if other == log.member[event]:
                 continue
-            place = place_of(other, entry_count[entry], log.start, log.sorted_own)
+            place = find_position(other, entry_count[entry], log.start, log.sorted_own)
             if place == log.start[other]:
                 continue
             known = log.sorted_event[place - 1]
@@ -279,7 +277,7 @@ def _contradictions(log: ClockLog) -> tuple[int, int]:
                 third, number = entry_member[above], entry_count[above]
                 if third == log.member[event] and number >= log.own[event]:
                     circle = True
-                elif entry_of(event, third, entry_start, entry_member, entry_count) < number:
+                elif find_entry(event, third, entry_start, entry_member, entry_count) < number:
                     ignorant = True
         mutual += circle
         unmerged += ignorant

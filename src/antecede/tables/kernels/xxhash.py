@@ -1,7 +1,6 @@
-"""XXH64 of numbers and bytes with a seed for each, as Spark's `xxhash64` chains columns.
+"""XXH64 of numbers and bytes with a seed for each value, as Spark's `xxhash64` chains columns.
 
-Source: the specification of xxHash (XXH64). Spark hashes a 32-bit number as its four bytes and a
-64-bit one as its eight, little-endian.
+Spark hashes a 32-bit number as its four bytes and a 64-bit one as its eight, little-endian.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def _rotl(x: np.uint64, by: int) -> np.uint64:
 
 
 @njit
-def _mixed(h: np.uint64) -> np.uint64:
+def _mix(h: np.uint64) -> np.uint64:
     h ^= h >> np.uint64(33)
     h *= P2
     h ^= h >> np.uint64(29)
@@ -42,7 +41,7 @@ def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @njit
-def _word(data: ByteArray, at: int, size: int) -> np.uint64:
+def _read_word(data: ByteArray, at: int, size: int) -> np.uint64:
     word = np.uint64(0)
     for k in range(size):
         word |= np.uint64(data[at + k]) << np.uint64(8 * k)
@@ -51,26 +50,26 @@ def _word(data: ByteArray, at: int, size: int) -> np.uint64:
 
 @njit
 def hash_ints(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) -> None:
-    """Fold 32-bit numbers (in the low halves) into `h`; nulls leave it as it is."""
+    """Fold 32-bit numbers (in the low halves) into `h`; nulls leave it unchanged."""
     for row in range(len(h)):
         if valid[row]:
             low = values[row] & np.uint64(0xFFFFFFFF)
             one = (h[row] + P5 + np.uint64(4)) ^ (low * P1)
-            h[row] = _mixed(_rotl(one, 23) * P2 + P3)
+            h[row] = _mix(_rotl(one, 23) * P2 + P3)
 
 
 @njit
 def hash_longs(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) -> None:
-    """Fold 64-bit numbers into `h`; nulls leave it as it is."""
+    """Fold 64-bit numbers into `h`; nulls leave it unchanged."""
     for row in range(len(h)):
         if valid[row]:
             one = (h[row] + P5 + np.uint64(8)) ^ _round(np.uint64(0), values[row])
-            h[row] = _mixed(_rotl(one, 27) * P1 + P4)
+            h[row] = _mix(_rotl(one, 27) * P1 + P4)
 
 
 @njit
 def hash_bytes(h: Hashes, data: ByteArray, ends: Longs, valid: NDArray[np.bool_]) -> None:
-    """Fold strings of bytes, `data[ends[row]:ends[row + 1]]`, into `h`; nulls leave it as it is."""
+    """Fold byte strings, `data[ends[row]:ends[row + 1]]`, into `h`; nulls leave it unchanged."""
     for row in range(len(h)):
         if valid[row]:
             h[row] = _hash(data, ends[row], ends[row + 1], h[row])
@@ -82,10 +81,10 @@ def _hash(data: ByteArray, at: int, end: int, seed: np.uint64) -> np.uint64:
     if end - at >= 32:
         a, b, c, d = seed + P1 + P2, seed + P2, seed, seed - P1
         while end - at >= 32:
-            a = _round(a, _word(data, at, 8))
-            b = _round(b, _word(data, at + 8, 8))
-            c = _round(c, _word(data, at + 16, 8))
-            d = _round(d, _word(data, at + 24, 8))
+            a = _round(a, _read_word(data, at, 8))
+            b = _round(b, _read_word(data, at + 8, 8))
+            c = _round(c, _read_word(data, at + 16, 8))
+            d = _round(d, _read_word(data, at + 24, 8))
             at += 32
         h = _rotl(a, 1) + _rotl(b, 7) + _rotl(c, 12) + _rotl(d, 18)
         for lane in (a, b, c, d):
@@ -94,12 +93,12 @@ def _hash(data: ByteArray, at: int, end: int, seed: np.uint64) -> np.uint64:
         h = seed + P5
     h += size
     while end - at >= 8:
-        h = _rotl(h ^ _round(np.uint64(0), _word(data, at, 8)), 27) * P1 + P4
+        h = _rotl(h ^ _round(np.uint64(0), _read_word(data, at, 8)), 27) * P1 + P4
         at += 8
     if end - at >= 4:
-        h = _rotl(h ^ (_word(data, at, 4) * P1), 23) * P2 + P3
+        h = _rotl(h ^ (_read_word(data, at, 4) * P1), 23) * P2 + P3
         at += 4
     while at < end:
         h = _rotl(h ^ (np.uint64(data[at]) * P5), 11) * P1
         at += 1
-    return _mixed(h)
+    return _mix(h)

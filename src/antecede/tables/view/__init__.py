@@ -1,8 +1,8 @@
 """Pages that show a trace: timelines of members, messages, causes and findings.
 
-`picture` turns a trace into arrays, `render_page` into one HTML file that needs no network. `tiles`
-divides millions of events into small files, which `server` hands to a browser on this machine. The
-code of the page is plain JavaScript in `assets/`.
+`picture` turns a trace into arrays, `render_page` into one HTML file without network access.
+`tiles` divides millions of events into small files, which `server` serves to a browser on this
+machine.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from antecede.tables.view.extra_columns import as_text
     from antecede.tables.view.live_source import Followed, event_named
     from antecede.tables.view.page import render_page
-    from antecede.tables.view.render_model import LARGEST, Picture, picture
+    from antecede.tables.view.render_model import LARGEST, RenderModel, picture
     from antecede.tables.view.server import Serving, Source
     from antecede.tables.view.tiles import (
         ABOUT,
@@ -36,14 +36,14 @@ else:
             "extra_columns": "as_text",
             "live_source": "Followed event_named",
             "page": "render_page",
-            "render_model": "LARGEST Picture picture",
+            "render_model": "LARGEST RenderModel picture",
             "server": "Serving Source",
             "tiles": "ABOUT OWN TILES Tiles about check_new is_tiles write_tiles",
         },
     )
 
 __all__ = [
-    "Picture",
+    "RenderModel",
     "picture",
     "render_page",
 ]

@@ -1,11 +1,11 @@
-"""Arrays and texts as one block of bytes that a browser reads without copying.
+"""Binary block of arrays and texts, which a browser reads without copying.
 
     uint32      length of the header in bytes, little-endian
-    header      JSON: what is where, and what is not an array
+    header      JSON: offsets of the arrays, and all other data
     sections    arrays one after the other, each at a multiple of 8 from the start of the block
 
-A column of texts is a dictionary: `NAME` (int32, number of each row's text, -1: none), and its
-texts as `NAME.bytes` (UTF-8, all in one) and `NAME.ends` (uint32, where each ends).
+A text column is dictionary-encoded: `NAME` (int32, code of each row, -1: null), `NAME.bytes`
+(UTF-8, concatenated texts) and `NAME.ends` (uint32, end of each text).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow
 from antecede.tables.kernels import encode_column
 
 Array = np.ndarray[Any, Any]
-TYPES: Final = {
+TYPE_NAMES: Final = {
     "uint8": "u8",
     "int32": "i32",
     "uint32": "u32",
@@ -30,12 +30,12 @@ TYPES: Final = {
 _ALIGNED: Final = 8
 
 
-def packed(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """Return one block. `meta`: what JSON can hold; `arrays`: of the types in `TYPES`."""
+def pack_block(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+    """Return one block. `meta`: JSON values; `arrays`: of the types in `TYPE_NAMES`."""
     sections, at, where = list[bytes](), 0, {}
     for name, array in arrays.items():
         body = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-        where[name] = [TYPES[array.dtype.name], at, len(array)]
+        where[name] = [TYPE_NAMES[array.dtype.name], at, len(array)]
         padded = body.tobytes() + bytes(-body.nbytes % _ALIGNED)
         sections.append(padded)
         at += len(padded)
@@ -44,14 +44,14 @@ def packed(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     return b"".join([len(header).to_bytes(4, "little"), header, *sections])
 
 
-def texts(name: str, column: Any) -> dict[str, Array]:
-    """Return a column of texts as the three arrays that the module describes; null is none."""
+def encode_texts(name: str, column: Any) -> dict[str, Array]:
+    """Return a text column as the three arrays described in the module."""
     values, codes = encode_column(column.cast(pyarrow.string()))
-    return {name: codes.astype(np.int32), **dictionary(name, values)}
+    return {name: codes.astype(np.int32), **encode_dictionary(name, values)}
 
 
-def dictionary(name: str, values: Sequence[str]) -> dict[str, Array]:
-    """Return texts without a column that names them by number."""
+def encode_dictionary(name: str, values: Sequence[str]) -> dict[str, Array]:
+    """Return texts without codes of rows."""
     encoded = [value.encode() for value in values]
     return {
         f"{name}.bytes": np.frombuffer(b"".join(encoded), np.uint8),

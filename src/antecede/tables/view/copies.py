@@ -1,4 +1,4 @@
-"""Copies of messages: their sending, receipt and delivery; repeated and lost ones."""
+"""Copies of messages: send, receipt and delivery; repeated and lost copies."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute
 
-AGAIN: Final = 1  # bit: the copy came to this member before
-NOWHERE: Final = 2  # bit: a message without an arrival
-UNDELIVERED: Final = 4  # bit: received by a member that delivers, and never delivered there
+REPEATED_COPY: Final = 1  # bit: the copy arrived at this member before
+NOT_RECEIVED: Final = 2  # bit: message without an arrival
+UNDELIVERED: Final = 4  # bit: received by a member that delivers, but not delivered there
 
 
-class Copies(NamedTuple):
+class CopyRelations(NamedTuple):
     """Relations between rows of one message [rows]; -1: none."""
 
-    sent: Ints  # of an arrival the row of its sending
-    received: Ints  # of the first delivery at a member the row of its receipt there
-    marks: Ints  # bits: AGAIN, NOWHERE, UNDELIVERED
+    send_row: Ints  # of an arrival: row of its send
+    receipt_row: Ints  # of the first delivery at a member: row of its receipt
+    marks: Ints  # bits: REPEATED_COPY, NOT_RECEIVED, UNDELIVERED
 
 
-def copies(events: pyarrow.Table) -> Copies:
-    """Match the rows of a trace that tells of sendings and arrivals. O(rows log rows)."""
+def match_copies(events: pyarrow.Table) -> CopyRelations:
+    """Return the relations between rows of a trace with arrivals. O(rows log rows)."""
     kinds = {k: pc.equal(events["kind"], k).to_numpy() for k in (SEND, RECEIVE, DELIVER)}
     run, member, message = (encode_column(events[name])[1] for name in ("run", "member", "id"))
     run += 1
@@ -40,22 +40,24 @@ def copies(events: pyarrow.Table) -> Copies:
     rows = np.arange(len(message))
     for kind in (RECEIVE, DELIVER):
         first = first_rows(copy, kinds[kind])
-        marks[kinds[kind] & (first != rows)] |= AGAIN
+        marks[kinds[kind] & (first != rows)] |= REPEATED_COPY
     received = first_rows(copy, kinds[RECEIVE])
-    received[~kinds[DELIVER] | ((marks & AGAIN) > 0)] = -1
-    # A message handed to its own sender travels nowhere; where no row says at whom, it travelled.
+    received[~kinds[DELIVER] | ((marks & REPEATED_COPY) > 0)] = -1
+    # A message delivered at its own sender did not travel. Without a member it did.
     elsewhere = (sent >= 0) & ((member < 0) | (member != member[np.maximum(sent, 0)]))
     reached = np.zeros(len(message), np.bool_)
     reached[sent[elsewhere]] = True
-    marks[kinds[SEND] & ~reached & (first_rows(message, kinds[SEND]) == rows)] |= NOWHERE
+    marks[kinds[SEND] & ~reached & (first_rows(message, kinds[SEND]) == rows)] |= NOT_RECEIVED
     delivers = np.isin(member, np.unique(member[kinds[DELIVER]]))
     never = kinds[RECEIVE] & delivers & (first_rows(copy, kinds[DELIVER]) < 0)
-    marks[never & ((marks & AGAIN) == 0)] |= UNDELIVERED
-    return Copies(sent, received, marks)
+    marks[never & ((marks & REPEATED_COPY) == 0)] |= UNDELIVERED
+    return CopyRelations(sent, received, marks)
 
 
-def among(found: Copies, rows: Ints) -> Copies:
-    """Return the same of some rows, renumbered as listed; -1: not among them."""
-    number = np.full(len(found.marks) + 1, -1, np.int64)
+def select_rows(copies: CopyRelations, rows: Ints) -> CopyRelations:
+    """Return the relations of some rows, renumbered in their order; -1: not among them."""
+    number = np.full(len(copies.marks) + 1, -1, np.int64)
     number[rows] = np.arange(len(rows))
-    return Copies(number[found.sent[rows]], number[found.received[rows]], found.marks[rows])
+    return CopyRelations(
+        number[copies.send_row[rows]], number[copies.receipt_row[rows]], copies.marks[rows]
+    )

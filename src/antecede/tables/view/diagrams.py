@@ -1,7 +1,4 @@
-"""A diagram of a script (`antecede.lab.diagram`) as a trace, so that a page can show it.
-
-Time counts steps there and is no time, so rows have none: they go as the script carried them out.
-"""
+"""Conversion of a scenario's diagram (`antecede.lab.diagram`) into a trace without times."""
 
 from __future__ import annotations
 
@@ -26,18 +23,15 @@ from antecede.tables.trace import QUARANTINE_SCHEMA, Trace, conform, schema
 
 pa: Any = pyarrow
 BROKEN: Final = "a broken promise"
-_APART: Final = (JOIN, LEAVE, LOSE)  # marks that are no arrival of a copy
+_MEMBER_MARKS: Final = (JOIN, LEAVE, LOSE)  # marks without a copy
 
 
 def trace_of(diagram: Diagram) -> Trace:
-    """Return the rows of a diagram: sendings, receipts of held or discarded copies, deliveries.
-
-    All else that happened to a member is an event with a text.
-    """
-    return _Rows(diagram).trace()
+    """Return the rows of a diagram: sends, receipts, deliveries, and other marks as events."""
+    return _RowBuilder(diagram).build()
 
 
-class _Rows:
+class _RowBuilder:
     def __init__(self, diagram: Diagram) -> None:
         self._diagram = diagram
         self._names = [lane.name for lane in diagram.lanes]
@@ -46,57 +40,59 @@ class _Rows:
         self._known = {(mark.lane, mark.at, mark.label) for mark in sends}
         self._from = {(one.target, one.arrived, one.label): one.source for one in diagram.arrows}
         self._held: dict[tuple[int, str], str] = {}
-        self._made: list[tuple[float, int, dict[str, Any]]] = []
+        self._rows: list[tuple[float, int, dict[str, Any]]] = []
 
-    def trace(self) -> Trace:
-        for arrow in self._diagram.arrows:  # what a super peer hands on has no mark
+    def build(self) -> Trace:
+        for arrow in self._diagram.arrows:  # relays of a super peer have no mark
             if (arrow.source, arrow.sent, arrow.label) not in self._known:
                 self._known.add((arrow.source, arrow.sent, arrow.label))
-                id = self._id(arrow.label, arrow.source)
-                self._row(arrow.sent, arrow.source, schema.SEND, id, "hands it on", 1)
+                id = self._get_id(arrow.label, arrow.source)
+                self._add_row(arrow.sent, arrow.source, schema.SEND, id, "relays it", 1)
         for mark in sorted(self._diagram.marks, key=lambda mark: mark.at):
-            self._mark(mark)
-        rows = [row for _, _, row in sorted(self._made, key=lambda made: made[:2])]
+            self._add_mark(mark)
+        rows = [row for _, _, row in sorted(self._rows, key=lambda made: made[:2])]
         table = pa.table(
             {name: [row[name] for row in rows] for name in rows[0]} if rows else {"id": []}
         )
         return Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), "script", {})
 
-    def _mark(self, mark: Mark) -> None:
-        said = ": ".join(filter(None, (_words(mark), mark.note)))
+    def _add_mark(self, mark: Mark) -> None:
+        text = ": ".join(filter(None, (_describe_mark(mark), mark.note)))
         if mark.kind == SEND:
-            self._row(mark.at, mark.lane, schema.SEND, self._id(mark.label, mark.lane), mark.label)
+            self._add_row(
+                mark.at, mark.lane, schema.SEND, self._get_id(mark.label, mark.lane), mark.label
+            )
             return
-        if mark.kind in _APART:
+        if mark.kind in _MEMBER_MARKS:
             name = f"{mark.kind} {mark.label or self._names[mark.lane]}"
-            self._row(mark.at, mark.lane, schema.EVENT, f"{name} {mark.at:g}", said)
+            self._add_row(mark.at, mark.lane, schema.EVENT, f"{name} {mark.at:g}", text)
             return
         held = self._held.pop((mark.lane, mark.label), None)
         source = self._from.get((mark.lane, mark.at, mark.label), self._first.get(mark.label, -1))
-        id = held or self._id(mark.label, source)
+        id = held or self._get_id(mark.label, source)
         if mark.kind == HOLD:
             self._held[(mark.lane, mark.label)] = id
         kind = schema.RECEIVE if mark.kind in (HOLD, DISCARD) else schema.DELIVER
-        self._row(mark.at, mark.lane, kind, id, said, 2)
+        self._add_row(mark.at, mark.lane, kind, id, text, 2)
 
-    def _id(self, label: str, source: int) -> str:
-        """Return the label of a message, with the member that hands it on if not its sender."""
+    def _get_id(self, label: str, source: int) -> str:
+        """Return the label of a message, with the relaying member if that is not its sender."""
         if self._first.get(label, source) == source or source < 0:
             return label
         return f"{label} from {self._names[source]}"
 
-    def _row(self, at: float, lane: int, kind: str, id: str, text: str, step: int = 0) -> None:
+    def _add_row(self, at: float, lane: int, kind: str, id: str, text: str, step: int = 0) -> None:
         row = {"id": id, "kind": kind, "member": self._names[lane], "text": text}
-        self._made.append((at, step, row))
+        self._rows.append((at, step, row))
 
 
 def broken(trace: Trace) -> list[int]:
-    """Return the rows that break a promise."""
+    """Return the rows that violate a promise."""
     texts = trace.events["text"].to_pylist()
     return [row for row, text in enumerate(texts) if text and text.startswith(BROKEN)]
 
 
-def _words(mark: Mark) -> str:
+def _describe_mark(mark: Mark) -> str:
     if mark.kind in (DELIVER, HOLD) and not mark.wrong:
         return "" if mark.kind == DELIVER else MEANING[HOLD]
     if mark.wrong and mark.kind in (DELIVER, RELEASE):

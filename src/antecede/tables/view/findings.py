@@ -1,7 +1,4 @@
-"""Findings, orders, clocks, waits and missing causes that a page lists beside its picture.
-
-Sentences and counts are those of `antecede audit`, with rows of the picture as links.
-"""
+"""Findings, orders, clocks, waits and missing causes next to the diagram of a page."""
 
 from __future__ import annotations
 
@@ -13,107 +10,116 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.formatting import count_and_part, counted, duration
-from antecede.tables.audit import PAIR_STEPS, AuditReport, Named, audit_events, chosen, clock_skew
-from antecede.tables.audit import findings as said_of
+from antecede.tables.audit import (
+    PAIR_STEPS,
+    AuditReport,
+    Named,
+    audit_events,
+    chosen,
+    clock_skew,
+    list_findings,
+)
 from antecede.tables.causality import EVENTS, NO_EVENTS
 from antecede.tables.kernels import RANKS, Bools, Ints
 from antecede.tables.trace import Trace
 from antecede.tables.view.columns import Times
-from antecede.tables.view.copies import AGAIN, NOWHERE, UNDELIVERED, Copies
+from antecede.tables.view.copies import NOT_RECEIVED, REPEATED_COPY, UNDELIVERED, CopyRelations
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-MISSING: Final = 50  # ids of missing causes on a page
-WAITS: Final = 20
-SKEWED: Final = 20
-_OF_PAIRS: Final = ("of", "against", "least_shift_ns", "violations", "edges")
+SHOWN_MISSING: Final = 50  # ids of missing causes on a page
+SHOWN_WAITS: Final = 20
+SHOWN_SKEWED: Final = 20
+_PAIR_KEYS: Final = ("of", "against", "least_shift_ns", "violations", "edges")
 
 
-# Notes of `Causality` that an audit has in more words: ends of two, and a part of another one.
-_TOLD: Final = (NO_EVENTS, ", so earlier events are unknown")
-_SEVERAL: Final = " several ids in one"
+# Notes of `Causality` that audits contain as well: ends of two, and a part of another.
+_REPEATED_NOTES: Final = (NO_EVENTS, ", so earlier events are unknown")
+_SEPARATOR_NOTE: Final = " several ids in one"
 
 
-_MARKED: Final = (
-    (NOWHERE, "message", "messages", "without an arrival", "lost, or still on its way"),
+_COPY_FINDINGS: Final = (
+    (NOT_RECEIVED, "message", "messages", "without an arrival", "lost, or still in transit"),
     (
         *(UNDELIVERED, "copy was", "copies were", "held to the end"),
-        "received by a member that never delivers it",
+        "received, but not delivered",
     ),
     (
-        *(AGAIN, "arrival was", "arrivals were", "repeated"),
-        "of a copy that had come to the member before",
+        *(REPEATED_COPY, "arrival was", "arrivals were", "repeated"),
+        "of a copy that had arrived at the member before",
     ),
 )
 
 
-class Edges(NamedTuple):
-    """Causes and effects at different members, rows of the picture [edges]."""
+class CrossEdges(NamedTuple):
+    """Causes and effects at different members, as rows of the model [edges]."""
 
     cause: Ints
     effect: Ints
 
 
-class Scene(NamedTuple):
-    """Rows of a picture and their relations."""
+class FindingInputs(NamedTuple):
+    """Rows of a model and their relations."""
 
     events: pyarrow.Table
     by: str
-    edges: Edges
+    edges: CrossEdges
     axes: Sequence[Times]
-    copies: Copies | None
+    copies: CopyRelations | None
     alive: Bools
 
-    def rows_of(self, *ids: str | None) -> list[int]:
-        """Return the first row of each id; [] where one is not in the picture."""
+    def find_rows(self, *ids: str | None) -> list[int]:
+        """Return the first row of each id; [] if one is not in the model."""
         listed = self.events["id"]
         found = [-1 if one is None else int(pc.index(listed, one).as_py()) for one in ids]
         return [] if -1 in found else found
 
 
-def findings(trace: Trace, scene: Scene, notes: Sequence[str]) -> dict[str, Any]:
-    """Return the lists beside a picture: JSON's types alone; rows are numbers of the picture's."""
-    report = audited(trace)
-    shown = find_in_rows(scene)
-    further = [one for one in notes if not (one.endswith(_TOLD) or _SEVERAL in one)]
-    told: list[dict[str, Any]] = [
-        *_own(scene, shown["axes"], shown["waits"]),
-        *_of_audit(report, scene),
-        *({"what": note, "advice": "", "rows": []} for note in further),
+def collect_findings(trace: Trace, inputs: FindingInputs, notes: Sequence[str]) -> dict[str, Any]:
+    """Return the lists next to a diagram as JSON values; rows are those of the model."""
+    report = audit_trace(trace)
+    shown = collect_from_rows(inputs)
+    other_notes = [
+        one for one in notes if not (one.endswith(_REPEATED_NOTES) or _SEPARATOR_NOTE in one)
+    ]
+    listed: list[dict[str, Any]] = [
+        *_list_own_findings(inputs, shown["axes"], shown["waits"]),
+        *_list_audit_findings(report, inputs),
+        *({"what": note, "advice": "", "rows": []} for note in other_notes),
     ]
     return {
         **shown,
-        "findings": told,
-        "orders": [_order(report, name, scene) for name in report.inversions],
-        "skew": _skew(report, scene),
-        "missing": _missing(report, scene),
+        "findings": listed,
+        "orders": [_describe_order(report, name, inputs) for name in report.inversions],
+        "skew": _describe_skew(report, inputs),
+        "missing": _describe_missing(report, inputs),
         "messages": report.messages,
         "edges": report.edges,
     }
 
 
-def find_in_rows(scene: Scene) -> dict[str, Any]:
-    """Return the same of a piece of a trace: what its own rows show, no audit."""
+def collect_from_rows(inputs: FindingInputs) -> dict[str, Any]:
+    """Return the same lists for a tile, from its own rows and without an audit."""
     return {
         "findings": [],
-        "axes": list(_inversions(scene)),
+        "axes": list(_list_inversions(inputs)),
         "orders": [],
-        "waits": _waits(scene),
+        "waits": _list_waits(inputs),
         "skew": None,
         "missing": {"ids": 0, "references": 0, "named": []},
-        "messages": len(scene.events),
-        "edges": len(scene.edges.cause),
+        "messages": len(inputs.events),
+        "edges": len(inputs.edges.cause),
     }
 
 
-def audited(trace: Trace) -> AuditReport:
+def audit_trace(trace: Trace) -> AuditReport:
     """Audit a trace that was read, without counting pairs."""
     return audit_events(
         trace.events,
         trace.format,
         quarantine=trace.quarantine,
         details=trace.details,
-        named=Named(MISSING),
+        named=Named(SHOWN_MISSING),
         choice=chosen(False, PAIR_STEPS, RANKS),
     )
 
@@ -121,7 +127,7 @@ def audited(trace: Trace) -> AuditReport:
 # -- sentences ------------------------------------------------------------------------------------
 
 
-def _of_audit(report: AuditReport, scene: Scene) -> Iterator[dict[str, Any]]:
+def _list_audit_findings(report: AuditReport, inputs: FindingInputs) -> Iterator[dict[str, Any]]:
     named = [
         (one["cause"], one["effect"])
         for one in (
@@ -130,37 +136,36 @@ def _of_audit(report: AuditReport, scene: Scene) -> Iterator[dict[str, Any]]:
         )
         if one
     ]
-    for finding in said_of(report):
+    for finding in list_findings(report):
         pair = next((ids for ids in named if all(id in finding.what for id in ids)), (None,))
-        yield {"what": finding.what, "advice": finding.advice, "rows": scene.rows_of(*pair)}
+        yield {"what": finding.what, "advice": finding.advice, "rows": inputs.find_rows(*pair)}
 
 
-def _own(
-    scene: Scene, inverted: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]
+def _list_own_findings(
+    inputs: FindingInputs, inverted: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield findings of the picture that no audit has."""
-    if scene.by == EVENTS and inverted and inverted[0]["count"]:
+    if inputs.by == EVENTS and inverted and inverted[0]["count"]:
         worst = inverted[0]
         yield {
             "what": f"{count_and_part(worst['count'], worst['compared'])} of "
-            f"{worst['compared']:,} messages arrive before they are sent, by the clocks of both "
-            f"ends, by up to {duration(worst['largest'] / 1e6)}",
+            f"{worst['compared']:,} messages arrive before they are sent, by the clocks of "
+            f"sender and receiver, by up to {duration(worst['largest'] / 1e6)}",
             "advice": "clocks differ: see Clocks below",
             "rows": worst["rows"],
         }
-    if scene.copies is not None:
-        yield from _copies(scene, scene.copies)
+    if inputs.copies is not None:
+        yield from _list_copy_findings(inputs, inputs.copies)
     if waits:
         longest = waits[0]
         yield {
             "what": f"the longest wait from arrival to delivery is {duration(longest['ns'] / 1e6)}",
-            "advice": "choose it: the event says what it waited for",
+            "advice": "select the event to see its missing causes",
             "rows": [longest["received"], longest["delivered"]],
         }
 
 
-def _copies(scene: Scene, copies: Copies) -> Iterator[dict[str, Any]]:
-    for bit, one, several, what, advice in _MARKED:
+def _list_copy_findings(inputs: FindingInputs, copies: CopyRelations) -> Iterator[dict[str, Any]]:
+    for bit, one, several, what, advice in _COPY_FINDINGS:
         found = np.flatnonzero(copies.marks & bit)
         if len(found):
             yield {
@@ -173,12 +178,12 @@ def _copies(scene: Scene, copies: Copies) -> Iterator[dict[str, Any]]:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def _inversions(scene: Scene) -> Iterator[dict[str, Any]]:
+def _list_inversions(inputs: FindingInputs) -> Iterator[dict[str, Any]]:
     """Yield, for each time, the number of effects before a cause at another member."""
-    cause, effect = scene.edges
-    for axis in scene.axes:
+    cause, effect = inputs.edges
+    for axis in inputs.axes:
         both = axis.known[cause] & axis.known[effect]
-        back = np.where(both, axis.after[cause] - axis.after[effect], 0)
+        back = np.where(both, axis.offset_ns[cause] - axis.offset_ns[effect], 0)
         wrong = back > 0
         worst = int(back.argmax()) if wrong.any() else -1
         yield {
@@ -190,7 +195,7 @@ def _inversions(scene: Scene) -> Iterator[dict[str, Any]]:
         }
 
 
-def _order(report: AuditReport, name: str, scene: Scene) -> dict[str, Any]:
+def _describe_order(report: AuditReport, name: str, inputs: FindingInputs) -> dict[str, Any]:
     worst = report.details.get("worst_inversions", {}).get(name) or {}
     step = report.details["max_inversions"].get(name)
     largest = ""
@@ -202,19 +207,18 @@ def _order(report: AuditReport, name: str, scene: Scene) -> dict[str, Any]:
         "count": report.inversions[name],
         "compared": report.details["compared_edges"][name],
         "largest": largest,
-        "rows": scene.rows_of(worst["cause"], worst["effect"]) if worst and step else [],
+        "rows": inputs.find_rows(worst["cause"], worst["effect"]) if worst and step else [],
     }
 
 
-def _waits(scene: Scene) -> list[dict[str, Any]]:
-    """Return the longest waits from receipt to delivery, in descending order."""
-    if scene.copies is None or not scene.axes:
+def _list_waits(inputs: FindingInputs) -> list[dict[str, Any]]:
+    if inputs.copies is None or not inputs.axes:
         return []
-    axis, received = scene.axes[0], scene.copies.received
+    axis, received = inputs.axes[0], inputs.copies.receipt_row
     rows = np.flatnonzero(received >= 0)
     rows = rows[axis.known[rows] & axis.known[received[rows]]]
-    waited = axis.after[rows] - axis.after[received[rows]]
-    best = np.argsort(-waited, kind="stable")[:WAITS]
+    waited = axis.offset_ns[rows] - axis.offset_ns[received[rows]]
+    best = np.argsort(-waited, kind="stable")[:SHOWN_WAITS]
     return [
         {"delivered": int(rows[k]), "received": int(received[rows[k]]), "ns": int(waited[k])}
         for k in best.tolist()
@@ -222,73 +226,73 @@ def _waits(scene: Scene) -> list[dict[str, Any]]:
     ]
 
 
-def _skew(report: AuditReport, scene: Scene) -> dict[str, Any] | None:
-    """Return the shifts of the members' clocks; None without times."""
-    # An audit compares declared causes; where arrivals are told, these say more.
-    found = None if scene.by == EVENTS else report.details.get("clock_skew")
-    if not (found and found["pairs"]) and scene.axes and len(scene.edges.cause):
-        axis = scene.axes[0]
-        column = pa.array(axis.after, mask=~axis.known)
-        table = scene.events.set_column(
-            scene.events.column_names.index("send_time"), "send_time", column
+def _describe_skew(report: AuditReport, inputs: FindingInputs) -> dict[str, Any] | None:
+    # An audit compares declared causes; with arrivals, their edges are more complete.
+    found = None if inputs.by == EVENTS else report.details.get("clock_skew")
+    if not (found and found["pairs"]) and inputs.axes and len(inputs.edges.cause):
+        axis = inputs.axes[0]
+        column = pa.array(axis.offset_ns, mask=~axis.known)
+        table = inputs.events.set_column(
+            inputs.events.column_names.index("send_time"), "send_time", column
         )
-        found = clock_skew(table, *scene.edges, "send_time")
+        found = clock_skew(table, *inputs.edges, "send_time")
     if not found:
         return None
-    pairs = [pair for pair in found["pairs"] if pair["violations"]][:SKEWED]
+    pairs = [pair for pair in found["pairs"] if pair["violations"]][:SHOWN_SKEWED]
     return {
         "hosts": [
-            {**host, "rows": _witness(host["worst"], scene)} for host in found["hosts"][:SKEWED]
+            {**host, "rows": _find_witness(host["worst"], inputs)}
+            for host in found["hosts"][:SHOWN_SKEWED]
         ],
         "pairs": [
             {
-                **{name: pair[name] for name in _OF_PAIRS},
-                "rows": _worst_between(scene, pair["of"], pair["against"]),
+                **{name: pair[name] for name in _PAIR_KEYS},
+                "rows": _find_worst_between(inputs, pair["of"], pair["against"]),
             }
             for pair in pairs
         ],
         "compared": len(found["pairs"]),
         "consistent": found["consistent"],
-        "worst": found["worst"] and _witness(found["worst"], scene),
+        "worst": found["worst"] and _find_witness(found["worst"], inputs),
     }
 
 
-def _witness(worst: Mapping[str, Any] | None, scene: Scene) -> list[int]:
+def _find_witness(worst: Mapping[str, Any] | None, inputs: FindingInputs) -> list[int]:
     if worst is None:
         return []
-    between = _worst_between(scene, worst["of"], worst["against"])
-    return between or scene.rows_of(worst["cause"], worst["effect"])
+    between = _find_worst_between(inputs, worst["of"], worst["against"])
+    return between or inputs.find_rows(worst["cause"], worst["effect"])
 
 
-def _worst_between(scene: Scene, one: str, other: str) -> list[int]:
+def _find_worst_between(inputs: FindingInputs, one: str, other: str) -> list[int]:
     """Return the edge between two members whose effect is the earliest before its cause."""
-    if not scene.axes:
+    if not inputs.axes:
         return []
-    cause, effect = scene.edges
-    codes = pc.index_in(scene.events["member"], pa.array([one, other]))
+    cause, effect = inputs.edges
+    codes = pc.index_in(inputs.events["member"], pa.array([one, other]))
     side = pc.fill_null(codes, -1).to_numpy()
-    axis = scene.axes[0]
+    axis = inputs.axes[0]
     between = (side[cause] >= 0) & (side[effect] >= 0) & (side[cause] != side[effect])
     between &= axis.known[cause] & axis.known[effect]
     if not between.any():
         return []
-    back = np.where(between, axis.after[cause] - axis.after[effect], np.iinfo(np.int64).min)
+    back = np.where(between, axis.offset_ns[cause] - axis.offset_ns[effect], np.iinfo(np.int64).min)
     worst = int(back.argmax())
     return [int(cause[worst]), int(effect[worst])]
 
 
-def _missing(report: AuditReport, scene: Scene) -> dict[str, Any]:
-    told = report.details.get("missing") or []
+def _describe_missing(report: AuditReport, inputs: FindingInputs) -> dict[str, Any]:
+    ids = report.details.get("missing") or []
     return {
         "ids": report.details.get("missing_ids") or 0,
-        "references": report.missing_parents or 0,
+        "references": report.missing_causes or 0,
         "named": [
             {
                 "id": one["id"],
                 "references": one["references"],
-                "rows": scene.rows_of(one["first"]),
-                "set_aside": one["set_aside"],
+                "rows": inputs.find_rows(one["first"]),
+                "quarantined": one["quarantined"],
             }
-            for one in told
+            for one in ids
         ],
     }

@@ -22,9 +22,9 @@ pc: Any = pyarrow.compute
 
 
 def event_named(events: pyarrow.Table, text: str, run: str | None) -> Event:
-    """Return the event that a text names: an id, or ID@MEMBER where no event has that id."""
+    """Return the event of a text: an id, or ID@MEMBER if no event has that id."""
     name, at, member = text.rpartition("@")
-    # In UTF-8, which bytes of a terminal's may not be: these are refused where the event is sought.
+    # Terminal input may be invalid UTF-8; the search for the event rejects it.
     plain = text.encode(errors="replace").decode()
     if at and not pc.any(pc.equal(events["id"], plain)).as_py():
         return Event(name, member, run)
@@ -32,11 +32,7 @@ def event_named(events: pyarrow.Table, text: str, run: str | None) -> Event:
 
 
 class Followed:
-    """A trace that is read anew when its files have changed.
-
-    `around`: the id of the event to begin with, of the run `run`. Files that cannot be read while
-    they are written keep the picture before.
-    """
+    """A trace that is read again when its files change; unreadable files keep the last model."""
 
     grows = True
 
@@ -54,15 +50,15 @@ class Followed:
     ) -> None:
         self.title, self.grows = title, grows
         self._paths, self._read = [Path(path) for path in paths], read
-        self._by, self._most = by, most
-        self._around, self._run = around, run
+        self._by, self._max_events = by, most
+        self._focus, self._run = around, run
         self._lock = threading.Lock()
-        self._made: tuple[str, bytes] | None = None
+        self._cached: tuple[str, bytes] | None = None
 
     def version(self) -> str:
         """Return a digest of names, sizes and times of all files."""
         found = hashlib.sha256()
-        # A path that does not exist is a pattern, as when files are read.
+        # A path that does not exist is a pattern, as for readers.
         listed = [
             [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))
             for path in self._paths
@@ -70,35 +66,35 @@ class Followed:
         for path in chain.from_iterable(listed):
             for file in [path] if path.is_file() else sorted(path.rglob("*")):
                 if file != path and file.name.startswith("."):
-                    continue  # a draft, which nobody reads
+                    continue  # a draft, which readers ignore
                 try:
                     about = file.stat()
-                except OSError:  # renamed meanwhile
+                except OSError:  # renamed in the meantime
                     continue
                 found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
         return found.hexdigest()
 
-    def block(self, asked: Mapping[str, str]) -> bytes:
-        """Return the picture of the trace, as it could last be read."""
+    def block(self, query: Mapping[str, str]) -> bytes:
+        """Return the model of the last readable trace."""
         with self._lock:
             now = self.version()
-            if self._made is not None and self._made[0] == now:
-                return self._made[1]
+            if self._cached is not None and self._cached[0] == now:
+                return self._cached[1]
             try:
                 trace, around = self._read(), None
-                if self._around is not None:
-                    around = event_named(trace.events, self._around, self._run)
-                made = picture(
+                if self._focus is not None:
+                    around = event_named(trace.events, self._focus, self._run)
+                block = picture(
                     trace,
                     title=self.title,
                     by=self._by,
                     around=around,
-                    most=self._most,
+                    most=self._max_events,
                     latest=self.grows,
                 ).packed()
             except AntecedeError:
-                if self._made is None:
+                if self._cached is None:
                     raise
-                return self._made[1]
-            self._made = now, made
-            return made
+                return self._cached[1]
+            self._cached = now, block
+            return block

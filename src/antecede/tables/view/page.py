@@ -1,7 +1,6 @@
-"""One HTML file of a picture: code, style and data.
+"""HTML page of a render model: code, style and data in one file.
 
-Its policy names the hashes of its one script and one style, and allows no connection. The trace is
-compressed bytes in base 64; the script shows it as text, never as markup.
+Its policy allows no connection. The script shows the trace as text, never as markup.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import cache
 from typing import Final
 
 from antecede.core.pages import as_title, filled, joined, read_asset
-from antecede.tables.view.render_model import Picture
+from antecede.tables.view.render_model import RenderModel
 
 MODULES: Final = (
     "data.js",
@@ -31,35 +30,35 @@ MODULES: Final = (
     "panels.js",
     "main.js",
 )
-"""Each imports only from those before it."""
+"""JavaScript modules; each imports only from earlier ones."""
 
 
-def render_page(shown: Picture) -> str:
-    """Return the file of a picture."""
-    data = base64.b64encode(zlib.compress(shown.packed(), 6)).decode("ascii")
-    return _filled(str(shown.meta["title"]), data, "'none'", "", "")
+def render_page(model: RenderModel) -> str:
+    """Return the HTML file of a render model."""
+    data = base64.b64encode(zlib.compress(model.packed(), 6)).decode("ascii")
+    return _fill_page(str(model.meta["title"]), data, "'none'", "", "")
 
 
 def render_served_page(title: str, source: str, *, grows: bool = False) -> str:
-    """Return a page that asks its server, at the path `source`, for data (`grows`: repeatedly)."""
-    return _filled(title, "", "'self'", source, "yes" if grows else "")
+    """Return a page that requests data at the path `source` of its server (`grows`: repeatedly)."""
+    return _fill_page(title, "", "'self'", source, "yes" if grows else "")
 
 
-def _filled(title: str, data: str, connect: str, source: str, grows: str) -> str:
+def _fill_page(title: str, data: str, connect: str, source: str, grows: str) -> str:
     parts = {
         "TITLE": as_title(title),
         "DATA": data,
         "SOURCE": html.escape(source),
         "GROWS": grows,
     }
-    return filled(_read("page.html"), code(), _read("page.css"), connect, parts)
+    return filled(_read_asset("page.html"), join_modules(), _read_asset("page.css"), connect, parts)
 
 
 @cache
-def code() -> str:
+def join_modules() -> str:
     """Return the modules as one script."""
-    return joined(_read(name) for name in MODULES)
+    return joined(_read_asset(name) for name in MODULES)
 
 
-def _read(name: str) -> str:
+def _read_asset(name: str) -> str:
     return read_asset("antecede.tables.view", name)

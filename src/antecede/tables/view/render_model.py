@@ -1,4 +1,4 @@
-"""A trace as arrays for a page: rows, members, times, the graph of causes, copies, findings.
+"""Render model of a page: rows, members, times, causes, copies and findings as arrays.
 
 Rows are those of `antecede.tables.causality.Causality`, as for `antecede ask`.
 """
@@ -18,30 +18,35 @@ from antecede.formatting import counted
 from antecede.tables.causality import CLOCKS, EVENTS, Causality, Named
 from antecede.tables.kernels import Ints, edge_table, encode_column
 from antecede.tables.trace import KINDS, Trace, evidence
-from antecede.tables.view.binary_block import Array, packed, texts
-from antecede.tables.view.columns import axes, joined
-from antecede.tables.view.copies import among, copies
-from antecede.tables.view.extra_columns import column_arrays
-from antecede.tables.view.findings import Edges, Scene, find_in_rows, findings
+from antecede.tables.view.binary_block import Array, encode_texts, pack_block
+from antecede.tables.view.columns import join_lists, list_axes
+from antecede.tables.view.copies import match_copies, select_rows
+from antecede.tables.view.extra_columns import build_column_arrays
+from antecede.tables.view.findings import (
+    CrossEdges,
+    FindingInputs,
+    collect_findings,
+    collect_from_rows,
+)
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-LARGEST: Final = 400_000  # events of a page: beyond, opening it takes long
-CLOCKS_AT_MOST: Final = 4_000_000  # entries of clocks of a page
-EPOCH: Final = 10**9 * 86_400 * 3650  # ns: times beyond are dates; simulations begin at 1970
-TEXTS: Final = ("id", "text", "role", "source")
-COUNTS: Final = ("seq", "line", "ingest")
+LARGEST: Final = 400_000  # events of a page; larger pages open slowly
+MAX_CLOCK_ENTRIES: Final = 4_000_000  # clock entries of a page
+EPOCH_NS: Final = 10**9 * 86_400 * 3650  # larger times are dates; simulations start at 1970
+TEXT_COLUMNS: Final = ("id", "text", "role", "source")
+COUNT_COLUMNS: Final = ("seq", "line", "ingest")
 
 
-class Picture(NamedTuple):
+class RenderModel(NamedTuple):
     """Data of a page; see `antecede.tables.view.binary_block`."""
 
     meta: dict[str, Any]
     arrays: dict[str, Array]
 
     def packed(self) -> bytes:
-        """Return one block of bytes."""
-        return packed(self.meta, self.arrays)
+        """Return the model as one binary block."""
+        return pack_block(self.meta, self.arrays)
 
 
 def picture(
@@ -52,160 +57,163 @@ def picture(
     around: Named | None = None,
     most: int = LARGEST,
     latest: bool = False,
-    base: int | None = None,
-    told: bool = True,
+    base_ns: int | None = None,
+    with_findings: bool = True,
     also: Sequence[Mapping[str, Any]] = (),
     broken: Sequence[int] = (),
-    asked: Causality | None = None,
-) -> Picture:
-    """Return the picture of a trace that was read.
+    causality: Causality | None = None,
+) -> RenderModel:
+    """Return the render model of a trace that was read.
 
-    `by`: as for `Causality`; `around`: the event to begin with; `most`: events at most. A larger
-    trace is cut to those nearest to `around`, or (`latest`) to the last ones, with a note. `base`:
-    zero of the events' time, ns (None: the earliest). `told`: with findings. `also`: findings to
-    begin with (what, advice, rows). `broken`: rows that break a promise, for a whole trace. The
-    columns of `trace.own` are shown with each event. Raises InputError for an event that is not
-    there, and for a larger trace without `around`.
+    `by`: source of causality, as for `Causality`. `around`: first event to show. `most`:
+    maximum of events. A larger trace is cut to the events nearest to `around`, or (`latest`) to the
+    last ones, with a note. `base_ns`: zero of the event time (None: the earliest). `with_findings`:
+    False for tiles. `also`: findings to list first (what, advice, rows). `broken`: rows that
+    violate a promise, for a whole trace. The columns of `trace.own` are shown with each event.
+
+    Raise InputError for an unknown event, and for a larger trace without `around`.
     """
-    asked = Causality(trace, by=by, unproven=True) if asked is None else asked
-    start = None if around is None else asked.row(around)
-    rows = _chosen(asked, start, most, latest)
-    events = asked.events.take(pa.array(rows))
-    offsets, causes = _edges(asked, rows)
-    moved = among(copies(asked.events), rows) if asked.by == EVENTS else None
-    across = _across(events, offsets, causes)
-    scene = Scene(events, asked.by, across, axes(events, base), moved, asked.alive[rows])
-    notes = [*asked.notes, *(note for axis in scene.axes[:1] for note in axis.notes())]
-    if len(rows) < len(asked.events):
-        held = f"{len(rows):,} of {counted(len(asked.events), 'event')}"
-        through = "past and future are shown as far as they go through these"
-        notes.insert(len(asked.notes), f"this page holds {held}: {through}")
-    arrays = _arrays(scene, offsets, causes, notes)
-    own, further = _further(trace, events, notes)
-    said = findings(trace, scene, notes) if told else find_in_rows(scene)
-    said["findings"] = [*map(dict, also), *said["findings"]]
+    causality = Causality(trace, by=by, unproven=True) if causality is None else causality
+    start = None if around is None else causality.row(around)
+    rows = _choose_rows(causality, start, most, latest)
+    events = causality.events.take(pa.array(rows))
+    offsets, causes = _list_edges(causality, rows)
+    moved = select_rows(match_copies(causality.events), rows) if causality.by == EVENTS else None
+    across = _select_cross_edges(events, offsets, causes)
+    scene = FindingInputs(
+        events, causality.by, across, list_axes(events, base_ns), moved, causality.alive[rows]
+    )
+    notes = [*causality.notes, *(note for axis in scene.axes[:1] for note in axis.describe_far())]
+    if len(rows) < len(causality.events):
+        held = f"{len(rows):,} of {counted(len(causality.events), 'event')}"
+        through = "past and future are those within these"
+        notes.insert(len(causality.notes), f"this page has {held}: {through}")
+    arrays = _build_arrays(scene, offsets, causes, notes)
+    own, extra_arrays = _collect_extra_columns(trace, events, notes)
+    lists = collect_findings(trace, scene, notes) if with_findings else collect_from_rows(scene)
+    lists["findings"] = [*map(dict, also), *lists["findings"]]
     meta = {
         "title": title,
         "version": __version__,
         "format": trace.format,
-        "by": asked.by,
-        evidence.SOURCE: asked.source,
+        "by": causality.by,
+        evidence.SOURCE: causality.source,
         "events": len(events),
-        "of": len(asked.events),
+        "of": len(causality.events),
         "kinds": list(KINDS),
         "around": -1 if start is None else int(np.flatnonzero(rows == start)[0]),
         "times": [{"name": one.name, "base": str(one.base)} for one in scene.axes],
-        "epoch": any(one.base > EPOCH for one in scene.axes),
+        "epoch": any(one.base > EPOCH_NS for one in scene.axes),
         "own": own,
         "broken": list(broken),
-        **said,
+        **lists,
     }
-    return Picture(meta, {**arrays, **further})
+    return RenderModel(meta, {**arrays, **extra_arrays})
 
 
-def _further(
+def _collect_extra_columns(
     trace: Trace, events: pyarrow.Table, notes: list[str]
 ) -> tuple[list[str], dict[str, Array]]:
-    """Return the further columns of the user's table, of the rows of the picture."""
     if trace.own is None or not trace.own.num_columns:
         return [], {}
     rows = pc.index_in(events["file_order"], trace.events["file_order"]).to_numpy()
-    return column_arrays(trace.own, rows, notes)
+    return build_column_arrays(trace.own, rows, notes)
 
 
-def _chosen(asked: Causality, start: int | None, most: int, latest: bool) -> Ints:
-    """Return the rows of the picture, in the order of the table."""
-    size = len(asked.events)
-    if size <= most:
+def _choose_rows(causality: Causality, start: int | None, max_events: int, latest: bool) -> Ints:
+    size = len(causality.events)
+    if size <= max_events:
         return np.arange(size)
     if start is None and not latest:
         raise InputError(
-            f"{size:,} events are more than one page holds ({most:,}): --around ID makes a page of "
-            "what is near an event; without -o the whole is served piece by piece"
+            f"{size:,} events are more than a page can have ({max_events:,}); use --around ID "
+            "for a page around an event, or omit -o to serve all of them in tiles"
         )
-    times = axes(asked.events)
-    place: Any = asked.events["file_order"].to_numpy()
+    times = list_axes(causality.events)
+    place: Any = causality.events["file_order"].to_numpy()
     if times:  # rows without a time are last
-        place = np.where(times[0].known, times[0].after, np.iinfo(np.int64).max)
+        place = np.where(times[0].known, times[0].offset_ns, np.iinfo(np.int64).max)
     order = np.argsort(place, kind="stable")
     at = size if start is None else int(np.flatnonzero(order == start)[0])
-    first = min(max(at - most // 2, 0), size - most)
-    return np.sort(order[first : first + most])
+    first = min(max(at - max_events // 2, 0), size - max_events)
+    return np.sort(order[first : first + max_events])
 
 
-def _edges(asked: Causality, rows: Ints) -> tuple[Ints, Ints]:
-    """Return offsets and causes without those that are nowhere; by clocks immediate ones alone."""
-    offsets, causes = asked.edges_among(rows)
-    kept = causes >= 0
-    if asked.by == CLOCKS:
-        kept &= asked.immediate_among(rows)
-    effect = np.repeat(np.arange(len(rows)), np.diff(offsets))[kept]
+def _list_edges(causality: Causality, rows: Ints) -> tuple[Ints, Ints]:
+    """Return offsets and causes without missing ones; by clocks only immediate causes."""
+    offsets, causes = causality.edges_among(rows)
+    is_kept = causes >= 0
+    if causality.by == CLOCKS:
+        is_kept &= causality.immediate_among(rows)
+    effect = np.repeat(np.arange(len(rows)), np.diff(offsets))[is_kept]
     size = np.bincount(effect, minlength=len(rows))
-    return np.concatenate([[0], np.cumsum(size)]).astype(np.int64), causes[kept]
+    return np.concatenate([[0], np.cumsum(size)]).astype(np.int64), causes[is_kept]
 
 
-def _across(events: pyarrow.Table, offsets: Ints, causes: Ints) -> Edges:
+def _select_cross_edges(events: pyarrow.Table, offsets: Ints, causes: Ints) -> CrossEdges:
     effect = np.repeat(np.arange(len(events)), np.diff(offsets))
     member = encode_column(events["member"])[1]
     apart = (member[causes] != member[effect]) & (member[causes] >= 0) & (member[effect] >= 0)
-    return Edges(causes[apart], effect[apart])
+    return CrossEdges(causes[apart], effect[apart])
 
 
-def _arrays(scene: Scene, offsets: Ints, causes: Ints, notes: list[str]) -> dict[str, Array]:
-    events, by = scene.events, scene.by
+def _build_arrays(
+    inputs: FindingInputs, offsets: Ints, causes: Ints, notes: list[str]
+) -> dict[str, Array]:
+    events, by = inputs.events, inputs.by
     kind = pc.index_in(events["kind"], pa.array(KINDS)).to_numpy()
     arrays: dict[str, Array] = {
         "kind": kind.astype(np.uint8),
-        "alive": np.asarray(scene.alive, np.uint8),
+        "alive": np.asarray(inputs.alive, np.uint8),
         "offsets": offsets.astype(np.int32),
         "causes": causes.astype(np.int32),
         "place": events["file_order"].to_numpy().astype(np.float64),
-        **texts("member", events["member"]),
-        **texts("run", events["run"]),
-        **texts("topics", joined(events["topics"])),
+        **encode_texts("member", events["member"]),
+        **encode_texts("run", events["run"]),
+        **encode_texts("topics", join_lists(events["topics"])),
     }
-    for name in TEXTS:
+    for name in TEXT_COLUMNS:
         if name == "id" or events[name].null_count < len(events):
-            arrays |= texts(name, events[name])
-    for name in COUNTS:
+            arrays |= encode_texts(name, events[name])
+    for name in COUNT_COLUMNS:
         if events[name].null_count < len(events):
             values = pc.cast(events[name], pa.float64(), safe=False)
             arrays[name] = pc.fill_null(values, np.nan).to_numpy()
-    for axis in scene.axes:
+    for axis in inputs.axes:
         arrays[f"time.{axis.name}"] = axis.to_floats()
-    if scene.axes and events["end_time"].null_count < len(events):
-        base, known = scene.axes[0].base, events["end_time"].is_valid().to_numpy()
+    if inputs.axes and events["end_time"].null_count < len(events):
+        base, known = inputs.axes[0].base, events["end_time"].is_valid().to_numpy()
         after = pc.fill_null(events["end_time"], base).to_numpy() - base
         arrays["end"] = np.where(known, after.astype(np.float64), np.nan)
-    if scene.copies is not None:
-        arrays["sent"] = scene.copies.sent.astype(np.int32)
-        arrays["received"] = scene.copies.received.astype(np.int32)
-        arrays["marks"] = scene.copies.marks.astype(np.uint8)
-    arrays |= _clock_arrays(events, notes) if by == CLOCKS else _missing_arrays(events, by)
+    if inputs.copies is not None:
+        arrays["sent"] = inputs.copies.send_row.astype(np.int32)
+        arrays["received"] = inputs.copies.receipt_row.astype(np.int32)
+        arrays["marks"] = inputs.copies.marks.astype(np.uint8)
+    arrays |= (
+        _build_clock_arrays(events, notes) if by == CLOCKS else _build_missing_arrays(events, by)
+    )
     return arrays
 
 
-def _clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Array]:
-    """Return the clocks as logged, entries row by row."""
+def _build_clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Array]:
     lists = events["clock_members"].combine_chunks(), events["clock_counts"].combine_chunks()
     entries = int(pc.sum(pc.list_value_length(lists[0])).as_py() or 0)
-    if entries > CLOCKS_AT_MOST:
-        notes.append(f"the page leaves {counted(entries, 'clock entry', 'clock entries')} out")
+    if entries > MAX_CLOCK_ENTRIES:
+        notes.append(f"the page omits {counted(entries, 'clock entry', 'clock entries')}")
         return {}
     sizes = pc.fill_null(pc.list_value_length(lists[0]), 0).to_numpy()
     counts = pc.list_flatten(lists[1]).cast(pa.float64(), safe=False)
     return {
         "clock.offsets": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
         "clock.counts": counts.to_numpy(),
-        **texts("clock.members", pc.list_flatten(lists[0])),
+        **encode_texts("clock.members", pc.list_flatten(lists[0])),
     }
 
 
-def _missing_arrays(events: pyarrow.Table, by: str) -> dict[str, Array]:
-    """Return causes that rows name and that no row has, by row."""
+def _build_missing_arrays(events: pyarrow.Table, by: str) -> dict[str, Array]:
     if by == EVENTS or not len(events):
         return {}
     edges: Any = edge_table(events)
     lost = edges.filter(edges["parent"].is_null())
     rows = lost["child"].to_numpy().astype(np.int32)
-    return {"missing.rows": rows, **texts("missing", lost["parent_id"])}
+    return {"missing.rows": rows, **encode_texts("missing", lost["parent_id"])}

@@ -1,7 +1,4 @@
-"""Local server of one page, for traces that grow or are too large for a file.
-
-Access control is that of `antecede.core.pages.local_server`. Requests write and run nothing.
-"""
+"""Read-only local server of one page; `antecede.core.pages.local_server` controls access."""
 
 from __future__ import annotations
 
@@ -23,38 +20,36 @@ class Source(Protocol):
 
     @property
     def grows(self) -> bool:
-        """Whether the page should ask again and again."""
+        """True if the page polls for new data."""
 
     def version(self) -> str:
-        """Return a text that changes when there is something new."""
+        """Return a text that changes with the data."""
 
-    def block(self, asked: Mapping[str, str]) -> bytes:
-        """Return a picture's bytes (`antecede.tables.view.binary_block`). Raises AntecedeError."""
+    def block(self, query: Mapping[str, str]) -> bytes:
+        """Return the binary block of a model; raise AntecedeError."""
 
 
 class Serving(Guarded):
-    """A server of one page; `url` is where. Raises InputError where the port cannot be had."""
+    """Server of one page at `url`. Raise InputError if the port is not available."""
 
     def __init__(self, source: Source, port: int = 0) -> None:
         super().__init__(_Page(source), port)
 
 
 class _Page:
-    """Handler of requests for the page, its data and its version."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
 
     def got(self, path: str, asked: Mapping[str, str]) -> Answer:
         try:
-            return self._found(path, asked)
+            return self._answer(path, asked)
         except AntecedeError as error:
             return plain(422, str(error))
 
     def posted(self, path: str, body: bytes) -> Answer:
-        return plain(405, "this page takes nothing in")
+        return plain(405, "this page is read-only")
 
-    def _found(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def _answer(self, path: str, query: Mapping[str, str]) -> Answer:
         source = self.source
         if path == "":
             text = render_served_page(source.title, "data", grows=source.grows)
@@ -62,8 +57,8 @@ class _Page:
         if path == "version":
             return plain(200, source.version())
         if path == "data":
-            version = source.version()  # before it is read: what comes after is new
-            body = zlib.compress(source.block(asked), 1)
+            version = source.version()  # before reading, so that later changes count as new
+            body = zlib.compress(source.block(query), 1)
             headers = {"Content-Encoding": "deflate", "X-Trace-Version": version}
             return Answer(200, "application/octet-stream", body, headers)
         return NOTHING

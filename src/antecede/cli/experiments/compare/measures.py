@@ -48,11 +48,11 @@ REST = (
     Measure("wait_mean_ms", "wait_ms.mean"),
     Measure("wait_p99_ms", "wait_ms.p99", digits=0),
     Measure("held_percent", "causal.held", "causal.checked", 100),
-    Measure("early_percent", "causal.early", "causal.checked", 100, 2),
-    Measure("early_by_receipt_percent", "early.by_receipt", "violations.checked", 100, 2),
-    Measure("unnecessary_percent", "causal.unnecessary", "causal.checked", 100),
-    Measure("notes_per_message", "notes", "sent", 1, 2),
-    Measure("promise_broken_percent", "violations", "violations.checked", 100, 2),
+    Measure("violation_percent", "causal.early", "causal.checked", 100, 2),
+    Measure("receipt_violation_percent", "early.by_receipt", "violations.checked", 100, 2),
+    Measure("needless_hold_percent", "causal.unnecessary", "causal.checked", 100),
+    Measure("control_messages_per_message", "notes", "sent", 1, 2),
+    Measure("promise_violation_percent", "violations", "violations.checked", 100, 2),
 )
 MEASURES = (*BYTES, *REST)
 

@@ -31,7 +31,12 @@ KEPT = {
     Relation.BY_TOPIC: ", causal among messages with a common topic",
     Relation.TOTAL: ", causal and the same for all",
 }
-METER = ("causal", "ordered", "unnecessary", "missed")
+METER = {
+    "causal": "causal by receipt",
+    "ordered": "ordered",
+    "false_pairs": "false",
+    "missed_pairs": "missed",
+}
 
 
 def report(
@@ -293,6 +298,5 @@ def _meter(figures: _Figures) -> Iterator[tuple[str, str]]:
     )
     for rule in rules:
         # The meter goes by receipt (simulate.metered), the lines above by delivery.
-        what = {kind: f"{kind} by receipt" if kind == "causal" else kind for kind in METER}
-        counts = (f"{figures.words(f'meter.{rule}.{kind}')} {what[kind]}" for kind in METER)
+        counts = (f"{figures.words(f'meter.{rule}.{kind}')} {text}" for kind, text in METER.items())
         yield f"pairs, {rule}", ", ".join(counts)

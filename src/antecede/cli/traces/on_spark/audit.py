@@ -21,8 +21,8 @@ from antecede.tables.audit import AuditReport
 from antecede.tables.trace import NONE, WHY, ReadOptions
 from antecede.tables.trace.user_tables import PARQUET, format_of
 
-LEFT_OUT = "left_out"
-"""Name of a detail: what the local engine tells besides."""
+SKIPPED_DETAILS = "skipped_details"
+"""Name of a detail: details that only the local engine computes."""
 
 
 def run_on_spark(
@@ -60,22 +60,22 @@ def run_on_spark(
 
 
 _WORDS = {
-    "separator_hint": "whether ids that are nowhere are several in one cell",
-    "clock_skew": "how far the members' clocks must be apart",
+    "separator_hint": "whether missing ids are several ids in one cell",
+    "clock_skew": "skew of the members' clocks",
 }
 
 
 def _print(
     args: argparse.Namespace, report: AuditReport, found: sources.Survey, clocked: bool
 ) -> None:
-    """Print the report with a detail that names what only the local engine tells."""
+    """Print the report, with the names of details that only the local engine computes."""
     names: list[str] = []
     known = found.known
-    if report.missing_parents and not clocked:
+    if report.missing_causes and not clocked:
         names.append("separator_hint")
     if known["member"] and known["send_time"] and not (known["start_time"] or clocked):
         names.append("clock_skew")
-    details: dict[str, Any] = {**report.details, LEFT_OUT: names}
+    details: dict[str, Any] = {**report.details, SKIPPED_DETAILS: names}
     report = dataclasses.replace(report, details=details, paths=tuple(args.paths))
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
@@ -83,4 +83,4 @@ def _print(
     print(harmless(report.summary()))
     if names:
         said = "; ".join(_WORDS[name] for name in names)
-        print(f"\nNot looked at on Spark (--engine local does): {said}")
+        print(f"\nNot computed on Spark (--engine local does): {said}")

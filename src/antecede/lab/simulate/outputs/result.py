@@ -28,7 +28,7 @@ sent from the scenario's `warm_s` on.
     snapshots.stamp_bytes            bytes that copies of messages carry for the algorithm
     snapshots.s, .in_channels        means of the complete: seconds until the last part was known,
                                      messages recorded as under way
-    meter.RULE.ordered, .unnecessary, .missed, .causal
+    meter.RULE.ordered, .false_pairs, .missed_pairs, .causal
 
 A figure that does not apply is absent, never zero. A figure that an engine cannot count is absent
 too, and `Result.caveats` says why.

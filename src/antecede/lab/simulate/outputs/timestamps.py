@@ -38,7 +38,7 @@ from antecede.tables.false_causality import (
 from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
-WHAT = ("causal", "ordered", "unnecessary", "missed")  # fields of `meter.count.Counts`
+WHAT = ("causal", "ordered", "false_pairs", "missed_pairs")  # fields of `meter.count.Counts`
 _PLAIN = ("partitions", "buffer", "service_s", "duplicate")
 """Keys of the network that must be left alone here."""
 
@@ -215,7 +215,7 @@ def rules_for(scenario: Scenario) -> list[str]:
 def meter_figures(
     scenario: Scenario, seed: int, rules: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Return `meter.RULE.causal`, `.ordered`, `.unnecessary`, `.missed`: sums over observers.
+    """Return `meter.RULE.causal`, `.ordered`, `.false_pairs`, `.missed_pairs`: sums over observers.
 
     `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
     InputError for an unknown rule, LocalError for one that does not fit.

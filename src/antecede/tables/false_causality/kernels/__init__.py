@@ -1,1 +1,1 @@
-"""The meter, compiled: pairs that rules order, order without need and miss."""
+"""Compiled kernels: ordered, false and missed pairs of ordering rules."""

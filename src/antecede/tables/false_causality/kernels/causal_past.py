@@ -1,18 +1,14 @@
-"""Pairs that a rule orders and declared causes tie: the meter where no vectors are.
+"""Pairs that are both causal and ordered by a rule, for declared causes (without vectors).
 
-The causal past of an event under declared causes (replies, commits) is a set, not a few counters.
-Linear time grows along causes, so what a rule asks of it holds for every causal pair, and what is
-left of a rule is a window for the difference of two values. With the events of each sender in the
-order of their values, a window is a stretch of these columns for each sender:
+Linear time grows along causes, so a comparison of linear times holds for every causal pair. What
+remains of a rule is a window for the difference of two values. With the events of each sender
+sorted by value, a window is a range of these columns for each sender:
 
-| causes | pairs in the windows | work |
-|---|---|---|
-| one parent each | depth first, a Fenwick tree of ancestors' columns | events * log * senders |
-| any | bits of the past by blocks of columns, counted between places | events * edges / 64 |
+- One parent each: depth first, with a Fenwick tree of ancestors' columns; events * log * senders.
+- Any graph: bits of the past by blocks of columns, counted between indices; events * edges / 64.
 
-`senders` is 1 where all are alike. Where a rule has no window the causal pairs are counted alone
-(`tables.kernels.pairs`). What the rule orders at all needs no past: the kernel of
-`tables.false_causality.kernels.counts` counts it with all events in one lane, by linear time.
+`senders` is 1 if all have the same windows. All pairs that a rule orders are counted without a
+past, by `tables.false_causality.kernels.counts`.
 """
 
 from __future__ import annotations
@@ -21,61 +17,59 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.tables.false_causality.kernels.rule_terms import FAR, Plan
+from antecede.tables.false_causality.kernels.rule_terms import FAR, RulePlan
 from antecede.tables.kernels import (
     MAX_BYTES,
     MAX_WORDS,
     Graph,
     Ints,
     add,
-    below,
     build_graph,
+    count_below,
+    count_pairs,
     inlined,
     njit,
     ones,
-    pair_counts,
     sort_causes_first,
 )
 
 
 class _Columns(NamedTuple):
-    """Events of each sender in the order of their values."""
-
     place: Ints  # [n] column of each event
     ascending: Ints  # [n] values by column
-    begin: Ints  # [senders + 1] where each sender's columns begin
+    begin: Ints  # [senders + 1] begin of each sender's columns
 
 
-def linear_times(of: Graph) -> Ints:
-    """Return linear times: above the greatest of each node's causes, or 0 [n]; raises
-    CycleError.
-    """
-    return _depths(sort_causes_first(of), of.start, of.parent)
+def compute_linear_times(graph: Graph) -> Ints:
+    """Return linear times, above the greatest of each node's causes, or 0 [n]; raise CycleError."""
+    return _compute_depths(sort_causes_first(graph), graph.start, graph.parent)
 
 
-def count_both(of: Graph, sender: Ints, plan: Plan, words: int | None = None) -> tuple[int, int]:
-    """Return causal pairs, and those of them that the rule orders; raises CycleError.
+def count_causal_pairs(
+    graph: Graph, sender: Ints, plan: RulePlan, words: int | None = None
+) -> tuple[int, int]:
+    """Return the causal pairs, and those of them that the rule orders; raise CycleError.
 
     `plan.lt` must grow from every cause to its effect.
     """
-    causal = pair_counts(of, words).ordered
+    causal = count_pairs(graph, words).ordered
     if (plan.low <= -FAR).all() and (plan.high >= FAR).all():
         return causal, causal if len(plan.linear) else 0
-    columns = _columns(sender, plan)
-    if np.diff(of.start).max(initial=0) <= 1:
-        above = np.full(of.nodes, -1, np.int64)
-        above[of.child()] = of.parent
+    columns = _sort_columns(sender, plan)
+    if np.diff(graph.start).max(initial=0) <= 1:
+        above = np.full(graph.nodes, -1, np.int64)
+        above[graph.child()] = graph.parent
         kids = np.argsort(above, kind="stable").astype(np.int64)
-        begin = np.searchsorted(above[kids], np.arange(-1, of.nodes + 1)).astype(np.int64)
-        return causal, int(_forest(kids, begin, sender, plan, columns))
-    inner, order = _causes_first(of)
-    width = words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * max(of.nodes, 1)))))
+        begin = np.searchsorted(above[kids], np.arange(-1, graph.nodes + 1)).astype(np.int64)
+        return causal, int(_count_in_forest(kids, begin, sender, plan, columns))
+    inner, order = _renumber_causes_first(graph)
+    width = words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * max(graph.nodes, 1)))))
     plan = plan._replace(value=plan.value[order])
     columns = columns._replace(place=columns.place[order])
-    return causal, int(_by_bits(inner, width, sender[order], plan, columns))
+    return causal, int(_count_by_bits(inner, width, sender[order], plan, columns))
 
 
-def _columns(sender: Ints, plan: Plan) -> _Columns:
+def _sort_columns(sender: Ints, plan: RulePlan) -> _Columns:
     order = np.lexsort((plan.value, sender))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -83,20 +77,18 @@ def _columns(sender: Ints, plan: Plan) -> _Columns:
     return _Columns(place, plan.value[order].astype(np.int64), begin.astype(np.int64))
 
 
-def _causes_first(of: Graph) -> tuple[Graph, Ints]:
-    """Return the graph numbered so that causes come first, and the node of each number."""
-    order = sort_causes_first(of)
-    rank = np.empty(of.nodes, np.int64)
-    rank[order] = np.arange(of.nodes)
-    return build_graph(of.nodes, rank[of.child()], rank[of.parent]), order
+def _renumber_causes_first(graph: Graph) -> tuple[Graph, Ints]:
+    order = sort_causes_first(graph)
+    rank = np.empty(graph.nodes, np.int64)
+    rank[order] = np.arange(graph.nodes)
+    return build_graph(graph.nodes, rank[graph.child()], rank[graph.parent]), order
 
 
 @njit
-def _forest(kids: Ints, kid_begin: Ints, sender: Ints, plan: Plan, columns: _Columns) -> int:
-    """Count pairs of an event and an ancestor in the windows; `kid_begin[v + 1]`: kids of v.
-
-    Depth first: the tree holds the columns of the ancestors of the event at hand.
-    """
+def _count_in_forest(
+    kids: Ints, kid_begin: Ints, sender: Ints, plan: RulePlan, columns: _Columns
+) -> int:
+    """Count pairs depth first; `tree` has the ancestors' columns, `kid_begin[v + 1]` v's kids."""
     value, low, high = plan.value, plan.low, plan.high
     place, ascending, begin = columns
     n = len(sender)
@@ -109,15 +101,15 @@ def _forest(kids: Ints, kid_begin: Ints, sender: Ints, plan: Plan, columns: _Col
     while depth > 0:
         depth -= 1
         node = stack[depth]
-        if node < 0:  # all below it is done
+        if node < 0:  # its subtree is done
             add(tree, n, place[-node - 1], -1)
             continue
         for term in range(len(low)):
             for source in range(len(begin) - 1):
                 least, most = low[term, source, sender[node]], high[term, source, sender[node]]
-                first, after = _stretch(ascending, begin, source, value[node], least, most)
+                first, after = _find_columns(ascending, begin, source, value[node], least, most)
                 if after > first:
-                    found += below(tree, after) - below(tree, first)
+                    found += count_below(tree, after) - count_below(tree, first)
         if kid_begin[node + 1] < kid_begin[node + 2]:
             add(tree, n, place[node], 1)
             stack[depth] = -node - 1
@@ -129,8 +121,7 @@ def _forest(kids: Ints, kid_begin: Ints, sender: Ints, plan: Plan, columns: _Col
 
 
 @inlined
-def _stretch(ascending, begin, source, value, least, most):  # type: ignore[no-untyped-def]
-    """Return the columns of a sender that `value` exceeds by `least` to `most`."""
+def _find_columns(ascending, begin, source, value, least, most):  # type: ignore[no-untyped-def]
     own = ascending[begin[source] : begin[source + 1]]
     first = begin[source] + np.searchsorted(own, value - most)
     after = begin[source] + np.searchsorted(own, value - least, side="right")
@@ -138,9 +129,11 @@ def _stretch(ascending, begin, source, value, least, most):  # type: ignore[no-u
 
 
 @njit
-def _by_bits(of: Graph, words: int, sender: Ints, plan: Plan, columns: _Columns) -> int:
+def _count_by_bits(
+    graph: Graph, words: int, sender: Ints, plan: RulePlan, columns: _Columns
+) -> int:
     """Count causal pairs in the windows; a bit is a column, a row an event, causes first."""
-    start, parent = of.start, of.parent
+    start, parent = graph.start, graph.parent
     value, low, high = plan.value, plan.low, plan.high
     place, ascending, begin = columns
     n = len(start) - 1
@@ -166,17 +159,16 @@ def _by_bits(of: Graph, words: int, sender: Ints, plan: Plan, columns: _Columns)
             while source < len(begin) - 1 and begin[source] < end:
                 for term in range(len(low)):
                     least, most = low[term, source, sender[b]], high[term, source, sender[b]]
-                    first, after = _stretch(ascending, begin, source, value[b], least, most)
+                    first, after = _find_columns(ascending, begin, source, value[b], least, most)
                     first, after = max(first, block) - block, min(after, end) - block
                     if after > first:
-                        found += _between(row, first, after)
+                        found += _count_bits_between(row, first, after)
                 source += 1
     return found
 
 
 @inlined
-def _between(row, first, after):  # type: ignore[no-untyped-def]
-    """Count the bits from one place up to another."""
+def _count_bits_between(row, first, after):  # type: ignore[no-untyped-def]
     everything = ~np.uint64(0)
     found = 0
     for word in range(first >> 6, (after + 63) >> 6):
@@ -190,7 +182,7 @@ def _between(row, first, after):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _depths(order: Ints, start: Ints, parent: Ints) -> Ints:
+def _compute_depths(order: Ints, start: Ints, parent: Ints) -> Ints:
     depth = np.zeros(len(start) - 1, np.int64)
     for node in order:
         for edge in range(start[node], start[node + 1]):

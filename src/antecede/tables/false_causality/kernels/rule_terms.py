@@ -1,9 +1,8 @@
-"""Input of the meter's kernels: messages as arrays, and a rule as terms on them.
+"""Input of the kernels: messages as arrays, and a rule as terms over them.
 
-A rule orders a before b, of different senders, when one of its terms holds. No two terms hold of
-the same pair. A term is a comparison of linear times and a window for what b's value exceeds
-a's by, one window for each pair of senders. The value is the physical time, or the key of a total
-order.
+A rule orders a before b, of different senders, if one of its terms holds, at most one for a pair. A
+term compares linear times, and has a window for the difference of b's and a's value for each pair
+of senders. The value is the physical time, or the key of a total order.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from antecede.tables.kernels import Ints
 Words = npt.NDArray[np.uint64]
 Counters = npt.NDArray[np.int32]
 ANY, LESS, NOT_MORE = 0, 1, 2  # comparisons of linear times in a term
-FAR = 1 << 61  # beyond every difference of times: a window up to here has no end
+FAR = 1 << 61  # above every difference of times: an unbounded window
 
 
-class Facts(NamedTuple):
+class MessageColumns(NamedTuple):
     """Messages of one observer; absent columns have no rows or width 0."""
 
     sender: Ints
@@ -31,15 +30,15 @@ class Facts(NamedTuple):
     counts: Counters  # [n, topics]
 
 
-class Plan(NamedTuple):
-    """A rule over these messages."""
+class RulePlan(NamedTuple):
+    """A rule over the messages of one observer."""
 
-    lt: Ints  # [n] linear times that it reads
+    lt: Ints  # [n] linear times
     value: Ints  # [n] values of its windows
     linear: Ints  # [terms] ANY, LESS or NOT_MORE
     low: Ints  # [terms, senders, senders] least difference
     high: Ints  # [terms, senders, senders] greatest difference
-    topics: bool = False  # and less in all common topics, of which there are some
+    topics: bool = False  # and less in all common topics, at least one
     vector: bool = False  # and in the past
     total: bool = False  # a total order by value alone, also within a sender
 

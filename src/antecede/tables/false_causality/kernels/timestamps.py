@@ -1,8 +1,6 @@
-"""The clocks of Tsuneizumi et al. and Nakayama 2017, run over the rows of an execution that
-already happened.
+"""Clocks of Tsuneizumi et al. and Nakayama 2017, computed over the rows of a recorded execution.
 
-A member's knowledge grows at the rows that teach it (receipts or deliveries, as the relation has
-it). A send takes a copy. Work: O(rows * (senders + topics)).
+A member learns at receipts or deliveries, as the relation has it. O(rows * (senders + topics)).
 """
 
 from __future__ import annotations
@@ -16,31 +14,31 @@ from antecede.tables.kernels import Bools, Ints, build_graph, njit, sort_causes_
 
 
 class Happenings(NamedTuple):
-    """Sends, and rows that tell of one of the messages sent, in the order of the file."""
+    """Sends, and rows of the messages sent, in the order of the file."""
 
-    sends: Bools  # [rows] it is the send of its message; every message has one such row
+    is_send: Bools  # [rows] the send of its message; one for each message
     member: Ints  # [rows] from 0
     message: Ints  # [rows] from 0
-    teaches: Bools  # [rows] the member knows the message from here on
+    adds_knowledge: Bools  # [rows] the member learns the message's past
 
 
 class Clocks(NamedTuple):
-    """Clocks that each message carried."""
+    """Clocks that each message carries."""
 
     vector: Counters  # [messages, senders]
     lt: Ints  # [messages] repaired: `max(LT, m.LT + 1)` on receipt
-    lt_printed: Ints  # [messages] Tsuneizumi et al. as printed: `max(LT, m.LT)`
+    lt_printed: Ints  # [messages] Tsuneizumi et al. as published: `max(LT, m.LT)`
     counts: Counters  # [messages, topics]
 
 
-def steps_of(rows: Happenings) -> Ints:
-    """Return all rows, causes first [rows]; raises CycleError where none is."""
+def sort_rows(rows: Happenings) -> Ints:
+    """Return all rows, causes first [rows]; raise CycleError without such an order."""
     n = len(rows.member)
     send = np.zeros(int(rows.message.max(initial=-1)) + 1, np.int64)
-    send[rows.message[rows.sends]] = np.flatnonzero(rows.sends)
+    send[rows.message[rows.is_send]] = np.flatnonzero(rows.is_send)
     order = np.argsort(rows.member, kind="stable")
     follows = np.flatnonzero(np.diff(rows.member[order]) == 0)
-    copies = np.flatnonzero(~rows.sends)
+    copies = np.flatnonzero(~rows.is_send)
     child = np.r_[order[follows + 1], copies]
     parent = np.r_[order[follows], send[rows.message[copies]]]
     return sort_causes_first(build_graph(n, child, parent))
@@ -48,12 +46,11 @@ def steps_of(rows: Happenings) -> Ints:
 
 @njit
 def clocks_of(
-    rows: Happenings, steps: Ints, column: Ints, senders: int, topics: Words, width: int
+    rows: Happenings, order: Ints, column: Ints, senders: int, topics: Words, width: int
 ) -> Clocks:
-    """Return the clocks that the messages carried.
+    """Return the clocks that the messages carry.
 
-    `column` is the number of each member among the senders; `topics` are bits by message, below
-    `width`.
+    `column`: index of each member among the senders; `topics`: bits by message, below `width`.
     """
     sends, member, message, teaches = rows
     messages, members = len(topics), len(column)
@@ -63,7 +60,7 @@ def clocks_of(
     known = np.zeros((members, senders), np.int32)
     seen = np.zeros((members, width), np.int32)
     time, time_printed = np.zeros(members, np.int64), np.zeros(members, np.int64)
-    for step in steps:
+    for step in order:
         at, what = member[step], message[step]
         if sends[step]:
             known[at, column[at]] += 1

@@ -1,17 +1,14 @@
 """Pairs with topics in common, counted by sender instead of by sender and set of topics.
 
-Theory of operation
--------------------
-Let b be about the topics Q. Of the first so many messages of a sender, those about a topic of Q
-are a prefix sum, made once for each distinct Q. For each topic x of Q the counts along the
-sender's messages about x grow, so there is a first one that is not less than b's: v_x. Before the
-least v_x every message about a topic of Q is less than b in all they share. After it, up to the
-last message that is less in some x at all, messages are looked at one by one: these have overtaken
-each other in different topics, and are few, as many as are under way at a time.
+Let b have the topics Q. Among a prefix of a sender's messages, those with a topic of Q are a prefix
+sum, computed once for each distinct Q. For each topic x of Q the counts along the sender's messages
+with x grow, so there is a first one that is not less than b's: v_x. Before the least v_x every
+message with a topic of Q is less than b in all common topics. After it, up to the last message that
+is less in some x, messages are compared one by one. These are few: they have overtaken each other
+in different topics.
 
-Work: O(messages * (senders * topics of a message * log + sets of topics)), and what was overtaken.
-With clocks that go back, and for total orders, `tables.false_causality.kernels.counts` counts by
-lanes instead.
+Work: O(messages * (senders * topics of a message * log + sets of topics)), and the overtaken
+messages. Clocks that go back, and total orders, need `tables.false_causality.kernels.counts`.
 """
 
 from __future__ import annotations
@@ -25,40 +22,40 @@ from antecede.tables.false_causality.kernels.rule_terms import (
     LESS,
     Conditions,
     Counters,
-    Facts,
-    Plan,
+    MessageColumns,
+    RulePlan,
     Words,
 )
 from antecede.tables.kernels import Ints, inlined, njit
 
 
 class Publications(NamedTuple):
-    """Messages that are about something, by sender, in the order of their numbers."""
+    """Messages with topics, by sender, in the order of their numbers."""
 
-    row: Ints  # [m] row of the facts
+    row: Ints  # [m] row of the messages
     start: Ints  # [senders + 1]
     sender: Ints  # [m]
     seq: Ints  # [m]
     topics: Words  # [m]
     vector: Counters  # [m, senders]
     counts: Counters  # [m, topics]
-    by_topics: Ints  # [m] messages, those with the same topics together
-    about: Ints  # [...] messages of each sender about each topic, in order
+    by_topics: Ints  # [m] messages, grouped by set of topics
+    about: Ints  # [...] messages of each sender with each topic, in order
     about_counts: Counters  # [...] their counts of that topic, ascending
-    about_start: Ints  # [senders * topics + 1] where these begin
+    about_start: Ints  # [senders * topics + 1] begin of each
 
 
-def publications(facts: Facts) -> Publications:
-    """Return the messages that are about a topic of the observer."""
-    row = np.lexsort((facts.seq, facts.sender))
-    row = row[facts.topics[row] != 0].astype(np.int64)
-    sender, topics = facts.sender[row].astype(np.int64), facts.topics[row]
-    senders, width = facts.vector.shape[1], facts.counts.shape[1]
+def collect_publications(messages: MessageColumns) -> Publications:
+    """Return the messages with a topic of the observer."""
+    row = np.lexsort((messages.seq, messages.sender))
+    row = row[messages.topics[row] != 0].astype(np.int64)
+    sender, topics = messages.sender[row].astype(np.int64), messages.topics[row]
+    senders, width = messages.vector.shape[1], messages.counts.shape[1]
     start = np.searchsorted(sender, np.arange(senders + 1)).astype(np.int64)
-    counts = np.ascontiguousarray(facts.counts[row])
+    counts = np.ascontiguousarray(messages.counts[row])
     abouts, their_counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-    for one in range(senders):
-        own = np.arange(start[one], start[one + 1])
+    for source in range(senders):
+        own = np.arange(start[source], start[source + 1])
         for topic in range(width):
             about = own[(topics[own] >> np.uint64(topic)) & np.uint64(1) != 0]
             abouts.append(about)
@@ -67,9 +64,9 @@ def publications(facts: Facts) -> Publications:
         row,
         start,
         sender,
-        facts.seq[row].astype(np.int64),
+        messages.seq[row].astype(np.int64),
         topics,
-        np.ascontiguousarray(facts.vector[row]),
+        np.ascontiguousarray(messages.vector[row]),
         counts,
         np.argsort(topics, kind="stable").astype(np.int64),
         np.concatenate(abouts),
@@ -78,38 +75,42 @@ def publications(facts: Facts) -> Publications:
     )
 
 
-def can_count(of: Publications, plan: Plan) -> bool:
-    """Tell whether a plan can be counted here: no total order, no clock that goes back."""
+def can_count(publications: Publications, plan: RulePlan) -> bool:
+    """Return whether a plan is countable here: no total order, no clock that goes back."""
     if plan.total:
         return False
     if not any(map(plan.is_windowed, range(len(plan.linear)))):
         return True
-    falls = np.diff(plan.value[of.row]) < 0
-    return not bool((falls & (np.diff(of.sender) == 0)).any())
+    falls = np.diff(plan.value[publications.row]) < 0
+    return not bool((falls & (np.diff(publications.sender) == 0)).any())
 
 
-def count_common(of: Publications, plan: Plan | None, *, causal: bool) -> int:
-    """Count pairs with a topic in common that a rule orders; `causal`: that are causal, too.
+def count_common(publications: Publications, plan: RulePlan | None, *, causal: bool) -> int:
+    """Count the pairs with a common topic that a rule orders; `causal`: only causal pairs.
 
-    Without a plan every causal pair counts. Exact where `can_count` is true.
+    Without a plan every causal pair counts. Exact if `can_count` is true.
     """
     if plan is None:
-        square = np.zeros((of.vector.shape[1],) * 2, np.int64)
-        nothing = np.zeros(len(of.row), np.int64)
-        return int(_common(of, nothing, nothing, ANY, square, square, Conditions(causal=True)))
-    lt, value = plan.lt[of.row], plan.value[of.row]
+        square = np.zeros((publications.vector.shape[1],) * 2, np.int64)
+        nothing = np.zeros(len(publications.row), np.int64)
+        return int(
+            _count_common(
+                publications, nothing, nothing, ANY, square, square, Conditions(causal=True)
+            )
+        )
+    lt, value = plan.lt[publications.row], plan.value[publications.row]
     conditions = Conditions(causal or plan.vector, counts=plan.topics)
     found = 0
     for term, (linear, low, high) in enumerate(zip(plan.linear, plan.low, plan.high, strict=True)):
         # Pairs of one sender belong to the rule, not to a term: the first one counts them.
         conditions = conditions._replace(own=term == 0, windowed=plan.is_windowed(term))
-        found += int(_common(of, lt, value, int(linear), low, high, conditions))
+        found += int(_count_common(publications, lt, value, int(linear), low, high, conditions))
     return found
 
 
 @njit
-def _common(
-    of: Publications,
+def _count_common(
+    publications: Publications,
     lt: Ints,
     value: Ints,
     linear: int,
@@ -117,8 +118,19 @@ def _common(
     high: Ints,
     conditions: Conditions,
 ) -> int:
-    start, sender, seq, topics, vector = of.start, of.sender, of.seq, of.topics, of.vector
-    counts, by_topics, about, about_start = of.counts, of.by_topics, of.about, of.about_start
+    start, sender, seq, topics, vector = (
+        publications.start,
+        publications.sender,
+        publications.seq,
+        publications.topics,
+        publications.vector,
+    )
+    counts, by_topics, about, about_start = (
+        publications.counts,
+        publications.by_topics,
+        publications.about,
+        publications.about_start,
+    )
     causal, own, windowed = conditions.causal, conditions.own, conditions.windowed
     m, width = len(sender), counts.shape[1]
     shared = np.zeros(m + 1, np.int64)
@@ -126,10 +138,12 @@ def _common(
     found = 0
     for place in range(m):
         b = by_topics[place]
-        wanted = topics[b]
-        if place == 0 or wanted != topics[by_topics[place - 1]]:
-            for one in range(m):
-                shared[one + 1] = shared[one] + (topics[one] & wanted != np.uint64(0))
+        own_topics = topics[b]
+        if place == 0 or own_topics != topics[by_topics[place - 1]]:
+            for message in range(m):
+                shared[message + 1] = shared[message] + (
+                    topics[message] & own_topics != np.uint64(0)
+                )
         for s in range(len(start) - 1):
             begin, end = start[s], start[s + 1]
             if s == sender[b]:
@@ -137,12 +151,12 @@ def _common(
                     found += shared[b] - shared[begin]
                 continue
             if causal:
-                end = _upto(seq, begin, end, vector[b, s])
+                end = _find_end(seq, begin, end, vector[b, s])
             if linear != ANY:
-                end = _upto(lt, begin, end, lt[b] - (1 if linear == LESS else 0))
+                end = _find_end(lt, begin, end, lt[b] - (1 if linear == LESS else 0))
             if windowed:
-                end = _upto(value, begin, end, value[b] - low[s, sender[b]])
-                begin = _upto(value, begin, end, value[b] - high[s, sender[b]] - 1)
+                end = _find_end(value, begin, end, value[b] - low[s, sender[b]])
+                begin = _find_end(value, begin, end, value[b] - high[s, sender[b]] - 1)
             if end <= begin:
                 continue
             if not conditions.counts:
@@ -150,9 +164,9 @@ def _common(
                 continue
             sure, last = end, begin
             for topic in range(width):
-                if (wanted >> np.uint64(topic)) & np.uint64(1):
+                if (own_topics >> np.uint64(topic)) & np.uint64(1):
                     at, after = about_start[s * width + topic], about_start[s * width + topic + 1]
-                    less = _upto(of.about_counts, at, after, counts[b, topic] - 1)
+                    less = _find_end(publications.about_counts, at, after, counts[b, topic] - 1)
                     first_not[topic] = about[less] if less < after else m
                     sure = min(sure, first_not[topic])
                     if less > at:
@@ -160,13 +174,13 @@ def _common(
             sure = max(sure, begin)
             found += shared[sure] - shared[begin]
             for a in range(sure, min(last, end)):
-                found += _before(a, topics[a] & wanted, first_not)
+                found += _precedes(a, topics[a] & own_topics, first_not)
     return found
 
 
 @inlined
-def _upto(keys, low, high, most):  # type: ignore[no-untyped-def]
-    """Return where the keys that are at most `most` end, between two places; they ascend."""
+def _find_end(keys, low, high, most):  # type: ignore[no-untyped-def]
+    """Return the end of the ascending keys that are at most `most`, between two indices."""
     while low < high:
         middle = (low + high) // 2
         if keys[middle] <= most:
@@ -177,8 +191,7 @@ def _upto(keys, low, high, most):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _before(a, common, first_not):  # type: ignore[no-untyped-def]
-    """Tell whether a message is before the first that is not less, in each common topic."""
+def _precedes(a, common, first_not):  # type: ignore[no-untyped-def]
     if common == np.uint64(0):
         return False
     for topic in range(len(first_not)):

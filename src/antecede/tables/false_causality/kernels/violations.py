@@ -1,19 +1,16 @@
-"""Deliveries that came before a cause: found without pairs, exact for any sets of receivers.
+"""Causal violations, found without pairs; exact for any sets of receivers.
 
-Theory of operation
--------------------
-By vectors. The past of a message holds a member's messages up to some number, so a delivery is
-early when the first message of some sender that is addressed here and not yet delivered has a
-number that the past covers. That first message moves on as deliveries are made. Sender after
-sender, one pass over all rows: O(senders * (rows + copies)) work, O(rows) memory. What the past
-covers comes through every message, addressed here or not.
+By vectors. A delivery is a violation if a sender's first message that is addressed to this member
+and undelivered has a number that the past covers. That first message advances with the deliveries.
+One pass over all rows for each sender: O(senders * (rows + copies)) work, O(rows) memory. Knowledge
+passes through every message, addressed to this member or not.
 
-By declared causes. Let T(m) be the place of m's delivery here, infinite when it never came, none
-when m is not for this member. A delivery is early when T of some ancestor is greater than its own;
-the greatest T of all ancestors is the maximum over parents p of T(p) and the greatest T of p's
-ancestors: O(edges + messages) a member.
+By declared causes. Let T(m) be the index of m's delivery at this member, infinite if it is missing,
+none if m is not for this member. A delivery is a violation if T of some ancestor is greater than
+its own. The greatest T of all ancestors is the maximum over parents p of T(p) and the greatest T of
+p's ancestors: O(edges + messages) for each member.
 
-The oracle beside both is `oracle.history.History.early`.
+`oracle.history.History.early` is the oracle of both.
 """
 
 from __future__ import annotations
@@ -25,53 +22,54 @@ import numpy as np
 from antecede.tables.false_causality.kernels.timestamps import Happenings
 from antecede.tables.kernels import Graph, Ints, njit, sort_causes_first
 
-NEVER = np.iinfo(np.int64).max  # place of a delivery that did not happen
+NEVER = np.iinfo(np.int64).max  # row of a missing delivery
 
 
-class Copies(NamedTuple):
-    """Which message is for whom; no pair twice, none for its sender."""
+class AddressedCopies(NamedTuple):
+    """Addressees of messages; pairs are distinct, none with the sender."""
 
     message: Ints  # [copies]
     member: Ints  # [copies]
-    place: Ints  # [copies] row of its first delivery there, or NEVER
+    place: Ints  # [copies] row of its first delivery, or NEVER
 
 
-class Early(NamedTuple):
-    """Deliveries that came before a cause, in the order of rows."""
+class Violations(NamedTuple):
+    """Causal violations, in the order of rows."""
 
-    copy: Ints  # [found] the copy that was delivered early
-    cause: Ints  # [found] a copy that had to come before it, and came later or never
+    copy: Ints  # [found] the copy delivered before a cause
+    cause: Ints  # [found] a copy that had to precede it, and was later or missing
 
 
-def early_by_vectors(rows: Happenings, steps: Ints, sender: Ints, copies: Copies) -> Early:
-    """Find early deliveries; `steps` are the rows, causes first, `sender` is by message.
+def find_by_vectors(
+    rows: Happenings, steps: Ints, sender: Ints, copies: AddressedCopies
+) -> Violations:
+    """Find violations; `steps` are the rows, causes first, `sender` is by message.
 
-    The witness is the earliest missing message of the first sender that one is missing of.
+    The witness is the first missing message of the first sender with a missing message.
     """
-    number = _numbers(rows, sender)
+    number = _number_messages(rows, sender)
     order = np.lexsort((number[copies.message], copies.member, sender[copies.message]))
     message, member, place = (column[order] for column in copies)
     delivers = np.full(len(rows.member), -1, np.int64)
-    came = np.flatnonzero(place != NEVER)
-    delivers[place[came]] = came
+    delivered = np.flatnonzero(place != NEVER)
+    delivers[place[delivered]] = delivered
     members = int(max(rows.member.max(initial=-1), member.max(initial=-1))) + 1
-    # Where the copies of each sender to each member begin.
+    # Begin of the copies of each sender to each member.
     channel = sender[message] * members + member
     start = np.searchsorted(channel, np.arange(members * members + 1))
-    cause = _early(rows, steps, sender, number, message, start, delivers, members)
-    return _found(cause, place, order)
+    cause = _scan_vectors(rows, steps, sender, number, message, start, delivers, members)
+    return _sort_by_row(cause, place, order)
 
 
-def _found(cause: Ints, place: Ints, order: Ints) -> Early:
-    """Return the copies with a cause, by rows; `order` has the numbers that the caller knows."""
+def _sort_by_row(cause: Ints, place: Ints, order: Ints) -> Violations:
     found = np.flatnonzero(cause >= 0)
     found = found[np.argsort(place[found])]
-    return Early(order[found], order[cause[found]])
+    return Violations(order[found], order[cause[found]])
 
 
-def _numbers(rows: Happenings, sender: Ints) -> Ints:
+def _number_messages(rows: Happenings, sender: Ints) -> Ints:
     """Return each sender's numbers for its messages, from 1 [messages]."""
-    sent = rows.message[rows.sends]
+    sent = rows.message[rows.is_send]
     order = sent[np.argsort(sender[sent], kind="stable")]
     first = np.flatnonzero(np.r_[True, np.diff(sender[order]) != 0][: len(order)])
     number = np.empty(len(order), np.int64)
@@ -81,7 +79,7 @@ def _numbers(rows: Happenings, sender: Ints) -> Ints:
 
 
 @njit
-def _early(
+def _scan_vectors(
     rows: Happenings,
     steps: Ints,
     sender: Ints,
@@ -100,7 +98,7 @@ def _early(
     for source in range(members):
         knows[:] = 0
         if start[source * members] == start[(source + 1) * members]:
-            continue  # nothing of it is for anybody
+            continue  # its messages have no addressees
         due[:] = start[source * members : (source + 1) * members]
         for step in steps:
             here, m = at[step], what[step]
@@ -115,7 +113,7 @@ def _early(
                 end = start[source * members + here + 1]
                 while due[here] < end and done[due[here]]:
                     due[here] += 1
-                # The message itself is done, so what is due is a proper cause.
+                # The message itself is done, so the due message is a proper cause.
                 missing = due[here] < end and number[message[due[here]]] <= carries[m]
                 if missing and cause[copy] < 0:
                     cause[copy] = due[here]
@@ -124,23 +122,20 @@ def _early(
     return cause
 
 
-def early_by_causes(of: Graph, copies: Copies) -> Early:
-    """Find early deliveries by declared causes; raises CycleError.
-
-    The witness is the cause that came last, or not at all.
-    """
-    order = sort_causes_first(of)
+def find_by_causes(causes: Graph, copies: AddressedCopies) -> Violations:
+    """Find violations by declared causes; the last or missing cause is the witness."""
+    order = sort_causes_first(causes)
     by_member = np.argsort(copies.member, kind="stable")
     member = copies.member[by_member]
     start = np.flatnonzero(np.r_[True, np.diff(member) != 0][: len(member)])
     start = np.r_[start, len(member)].astype(np.int64)
     message, place = copies.message[by_member], copies.place[by_member]
-    cause = _early_by_causes(order, of.start, of.parent, start, message, place)
-    return _found(cause, place, by_member)
+    cause = _scan_causes(order, causes.start, causes.parent, start, message, place)
+    return _sort_by_row(cause, place, by_member)
 
 
 @njit
-def _early_by_causes(
+def _scan_causes(
     order: Ints, first: Ints, parent: Ints, start: Ints, message: Ints, place: Ints
 ) -> Ints:
     cause = np.full(len(message), -1, np.int64)
@@ -148,8 +143,8 @@ def _early_by_causes(
     last = np.empty(len(order), np.int64)
     for member in range(len(start) - 1):
         copy[:] = -1
-        for one in range(start[member], start[member + 1]):
-            copy[message[one]] = one
+        for index in range(start[member], start[member + 1]):
+            copy[message[index]] = index
         for node in order:
             last[node] = -1
             for edge in range(first[node], first[node + 1]):

@@ -1,4 +1,4 @@
-// Where rows stand along the axis: times, depth in the causes, place in the causal order.
+// Axes of the diagram: times, depth in the graph of causes, position in the causal order.
 
 const MS = 1e6;
 const S = 1e9;
@@ -12,11 +12,11 @@ export const AXIS_WORDS = {
   commit_time: "commit time",
   author_time: "author time",
   logical: "logical time (depth)",
-  order: "causal order, one by one",
-  file: "as listed in the file",
+  order: "causal order, evenly spaced",
+  file: "order of the file",
 };
 
-/** One axis: a value for each row, its ends, and how values are written. */
+/** One axis: a value for each row, the range of the values, and their format. */
 export class Axis {
   constructor(name, values, base, epoch) {
     this.name = name;
@@ -33,15 +33,15 @@ export class Axis {
     this.high = low <= high ? high : 0;
   }
 
-  get timed() {
+  get isTimed() {
     return this.base !== null;
   }
 
-  /** Distance between ticks that are about so many values apart. */
+  /** Return a round distance of ticks, near `about`. */
   step(about) {
     const power = 10 ** Math.floor(Math.log10(about));
     const plain = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= about * 0.999);
-    if (!this.timed) return Math.max(1, plain);
+    if (!this.isTimed) return Math.max(1, plain);
     if (about <= S) return Math.max(1, plain);
     const seconds = STEPS.find((k) => k * S >= about * 0.999);
     if (seconds) return seconds * S;
@@ -50,12 +50,12 @@ export class Axis {
     return (round ?? 36500) * 86400 * S;
   }
 
-  /** A value as a tick is labelled, where ticks are `step` apart. */
+  /** Return the label of a tick, with the digits that a distance of `step` needs. */
   tick(value, step) {
-    if (!this.timed) return value.toLocaleString("en");
-    if (!this.epoch) return spanOf(value + Number(this.base), step);
+    if (!this.isTimed) return value.toLocaleString("en");
+    if (!this.epoch) return formatDuration(value + Number(this.base), step);
     const whole = this.base + BigInt(Math.round(value));
-    const iso = isoOf(whole);
+    const iso = formatIso(whole);
     if (step >= 86400 * S) return iso.slice(0, 10);
     if (step >= 60 * S) return iso.slice(11, 16);
     if (step >= S) return iso.slice(11, 19);
@@ -63,23 +63,23 @@ export class Axis {
     return iso.slice(17, 20 + digits);
   }
 
-  /** A value in full. */
+  /** Return a value with all digits. */
   exact(value) {
     if (Number.isNaN(value)) return "unknown";
-    if (!this.timed) return value.toLocaleString("en");
-    if (!this.epoch) return spanOf(value + Number(this.base), 0);
-    return `${isoOf(this.base + BigInt(Math.round(value))).replace("T", " ")} UTC`;
+    if (!this.isTimed) return value.toLocaleString("en");
+    if (!this.epoch) return formatDuration(value + Number(this.base), 0);
+    return `${formatIso(this.base + BigInt(Math.round(value))).replace("T", " ")} UTC`;
   }
 
-  /** A difference of two values. */
+  /** Return a difference of two values as text. */
   apart(value) {
-    if (!this.timed) return `${value.toLocaleString("en")} steps`;
-    return spanOf(value, 0);
+    if (!this.isTimed) return `${value.toLocaleString("en")} steps`;
+    return formatDuration(value, 0);
   }
 }
 
-/** ns as text in the unit that suits; step: how fine it must be, 0 for three digits. */
-export function spanOf(ns, step) {
+/** Return nanoseconds as text in a fitting unit; `step`: resolution in ns (0: three digits). */
+export function formatDuration(ns, step) {
   const size = Math.abs(ns);
   const [unit, name] =
     size < 1e3 ? [1, "ns"] : size < MS ? [1e3, "µs"] : size < S ? [MS, "ms"]
@@ -91,44 +91,44 @@ export function spanOf(ns, step) {
   return `${Number(value.toFixed(Math.min(9, digits))).toLocaleString("en", { maximumFractionDigits: 9 })} ${name}`;
 }
 
-function isoOf(ns) {
+function formatIso(ns) {
   const second = 1000000000n;
   const rest = ((ns % second) + second) % second;
   const whole = new Date(Number((ns - rest) / second) * 1000).toISOString().slice(0, 19);
   return `${whole}.${rest.toString().padStart(9, "0")}`;
 }
 
-/** All axes of a trace, by name. */
-export function axesOf(data, graph) {
+/** Return the axes of a trace by name. */
+export function makeAxes(data, graph) {
   const axes = {};
   for (const { name, base } of data.meta.times) {
-    const values = filled(data.arrays[`time.${name}`], graph);
+    const values = fillTimes(data.arrays[`time.${name}`], graph);
     axes[name] = new Axis(name, values, BigInt(base), data.meta.epoch);
   }
   if (data.meta.tiles) {
     if (!data.meta.times.length) axes.file = new Axis("file", data.arrays.place, null, false);
     return axes;
   }
-  axes.logical = new Axis("logical", numbersOf(graph.depth), null, false);
-  axes.order = new Axis("order", numbersOf(graph.rank), null, false);
-  axes.file = new Axis("file", placesOf(data.arrays.place), null, false);
+  axes.logical = new Axis("logical", toNumbers(graph.depth), null, false);
+  axes.order = new Axis("order", toNumbers(graph.rank), null, false);
+  axes.file = new Axis("file", rankPlaces(data.arrays.place), null, false);
   return axes;
 }
 
-function numbersOf(values) {
+function toNumbers(values) {
   return Float64Array.from(values, (value) => (value < 0 ? NaN : value));
 }
 
-/** Places without the gaps that rows left which are not shown. */
-function placesOf(places) {
+/** Return positions in the files, renumbered without gaps. */
+function rankPlaces(places) {
   const order = sortedRows(places);
   const found = new Float64Array(places.length);
   order.forEach((row, k) => (found[row] = k));
   return found;
 }
 
-/** Times, with rows that tell none beside their latest cause; not a number: no cause has one. */
-function filled(times, graph) {
+/** Return times; a row without a time gets that of its latest cause, or NaN. */
+function fillTimes(times, graph) {
   if (!times.some(Number.isNaN)) return times;
   const found = times.slice();
   for (const row of graph.order) {
@@ -143,7 +143,7 @@ function filled(times, graph) {
   return found;
 }
 
-/** Row numbers by value, ties as listed; values that are no numbers last. */
+/** Return row numbers sorted by value; ties keep their order, NaN is last. */
 export function sortedRows(values) {
   const rows = new Uint32Array(values.length);
   for (let k = 0; k < rows.length; k++) rows[k] = k;

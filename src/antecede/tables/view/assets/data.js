@@ -1,4 +1,4 @@
-// The block of bytes that antecede.tables.view.binary_block writes, as typed arrays and texts, not copied.
+// Reader of the binary block of antecede.tables.view.binary_block; arrays are views, not copies.
 
 const VIEWS = {
   u8: Uint8Array,
@@ -9,8 +9,8 @@ const VIEWS = {
 };
 const UTF8 = new TextDecoder("utf-8");
 
-/** Undo base 64 and zlib; a promise of an ArrayBuffer. */
-export async function inflated(base64) {
+/** Decode base64 and zlib; return a promise of an ArrayBuffer. */
+export async function inflate(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
@@ -18,7 +18,7 @@ export async function inflated(base64) {
   return new Response(stream).arrayBuffer();
 }
 
-/** A column of texts: numbers of distinct values, decoded when asked for. */
+/** A dictionary-encoded text column; values are decoded on first use. */
 export class Texts {
   constructor(codes, bytes, ends) {
     this.codes = codes;
@@ -31,7 +31,7 @@ export class Texts {
     return this.ends.length;
   }
 
-  /** The text of a number; "" for -1. */
+  /** Return the text of a code; "" for -1. */
   value(code) {
     if (code < 0) return "";
     let found = this.known[code];
@@ -43,14 +43,14 @@ export class Texts {
     return found;
   }
 
-  /** The text of a row; "" where it has none. */
+  /** Return the text of a row; "" without one. */
   at(row) {
     return this.value(this.codes[row]);
   }
 }
 
-/** Read a block: { meta, arrays, texts(name) }. */
-export function unpacked(buffer) {
+/** Return the content of a block: { meta, arrays, texts(name) }. */
+export function unpackBlock(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(UTF8.decode(new Uint8Array(buffer, 4, length)));
   const arrays = {};

@@ -1,19 +1,19 @@
-// What happened before what: exact answers from the graph of immediate causes.
-// The same walks as antecede.tables.causality; a test holds both against each other.
+// Happened-before on the graph of immediate causes.
+// The results equal those of antecede.tables.causality; a test compares them.
 
 export class Graph {
-  /** offsets [n + 1] cuts causes [edges]; alive [n]: rows that have a place in the order. */
+  /** `offsets` [n + 1] index `causes` [edges]; `alive` [n]: rows that are part of the order. */
   constructor(offsets, causes, alive) {
     this.size = alive.length;
     this.offsets = offsets;
     this.causes = causes;
     this.alive = alive;
-    this.turn();
+    this.computeEffects();
     this.sort();
   }
 
-  /** Effects of each row, as causes are held. */
-  turn() {
+  /** Compute the effects of each row, with offsets in `after`. */
+  computeEffects() {
     const count = new Int32Array(this.size + 1);
     for (const cause of this.causes) count[cause + 1]++;
     for (let k = 0; k < this.size; k++) count[k + 1] += count[k];
@@ -27,7 +27,7 @@ export class Graph {
     }
   }
 
-  /** Rows in an order in which causes come first, and how deep each stands: 0 without causes. */
+  /** Sort rows, causes first, and compute depths: 0 without causes. */
   sort() {
     const waits = new Int32Array(this.size);
     const order = new Int32Array(this.size);
@@ -57,12 +57,12 @@ export class Graph {
     for (let k = 0; k < end; k++) this.rank[order[k]] = k;
   }
 
-  /** Mask of what happened before a row. */
+  /** Return the mask of the causal past of a row. */
   past(row) {
     return this.walk(row, this.offsets, this.causes);
   }
 
-  /** Mask of what happened after a row. */
+  /** Return the mask of the causal future of a row. */
   future(row) {
     return this.walk(row, this.after, this.effects);
   }
@@ -84,7 +84,7 @@ export class Graph {
     return found;
   }
 
-  /** A shortest chain of causes from one row to another, both in it; [] where there is none. */
+  /** Return a shortest chain of causes between two rows, both included; [] without one. */
   path(from, to) {
     const back = new Int32Array(this.size).fill(-1);
     let line = [to];

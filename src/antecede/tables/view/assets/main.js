@@ -1,31 +1,31 @@
-// The page: one scene, one view of it, and what moves them.
+// Controller of the page: render model, view range, input, address.
 
-import { inflated, unpacked } from "./data.js";
+import { inflate, unpackBlock } from "./data.js";
 import { SearchError, parseSearch } from "./search.js";
-import { Scene } from "./render_model.js";
+import { RenderModel } from "./render_model.js";
 import { AXIS_WORDS } from "./axis.js";
 import { THEMES, TOP, hit, paint } from "./paint.js";
 import { SvgContext } from "./svg.js";
 import { counted, plain } from "../../../core/pages/assets/text.js";
-import { hashOf, stateOf } from "./state.js";
+import { stateToHash, hashToState } from "./state.js";
 import { listen } from "../../../core/pages/assets/gestures.js";
 import { el } from "../../../core/pages/assets/elements.js";
-import { eventName, eventPanel, findingsPanel, helpPanel, membersPanel, saidBy } from "./panels.js";
+import { eventName, eventPanel, findingsPanel, helpPanel, membersPanel, eventText } from "./panels.js";
 
 const PANELS = { findings: findingsPanel, members: membersPanel, event: eventPanel, help: helpPanel };
-const FULL = 4000; // lines of messages when nothing moves
-const NEAR = 200; // events around one that is gone to
-const REST = 140; // ms after which nothing moves
+const FULL = 4000; // message lines drawn at rest
+const NEAR = 200; // events in view around a centred event
+const REST = 140; // ms without input until the page is at rest
 const byId = (id) => document.getElementById(id);
 
 class App {
   constructor(data) {
-    this.scene = new Scene(data);
-    // Where causality orders nothing (all on cycles, say), rows are shown as they are listed.
-    if (!this.scene.rows.length && !this.scene.meta.tiles) this.scene.setAxis("file");
+    this.model = new RenderModel(data);
+    // If no row is part of the causal order (all on cycles), show the order of the file.
+    if (!this.model.rows.length && !this.model.meta.tiles) this.model.setAxis("file");
     this.canvas = byId("picture");
     this.ctx = this.canvas.getContext("2d", { alpha: false });
-    this.view = { x0: 0, x1: 1, y: 0, laneH: 30, left: 120, width: 100, height: 100 };
+    this.view = { x0: 0, x1: 1, y: 0, timelineHeight: 30, left: 120, width: 100, height: 100 };
     this.near = [];
     this.pin = -1;
     this.tab = "findings";
@@ -36,12 +36,12 @@ class App {
     this.fast = 1500;
     this.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     this.setUp();
-    this.size();
-    this.begin();
-    this.restore(stateOf(location.hash));
-    const { around } = this.scene.meta;
+    this.resize();
+    this.setInitialRange();
+    this.restore(hashToState(location.hash));
+    const { around } = this.model.meta;
     if (around >= 0 && !location.hash.includes("event=")) {
-      if (this.scene.meta.piece) this.within(this.scene.meta.piece, around);
+      if (this.model.meta.piece) this.showWithin(this.model.meta.piece, around);
       this.centre(around);
     }
     this.show();
@@ -55,10 +55,10 @@ class App {
       if (event.target === document.body) this.key(event);
     });
     addEventListener("hashchange", () => {
-      if (location.hash !== this.written) this.restore(stateOf(location.hash), true);
+      if (location.hash !== this.written) this.restore(hashToState(location.hash), true);
     });
     new ResizeObserver(() => {
-      this.size();
+      this.resize();
       this.draw();
     }).observe(byId("stage"));
     this.setUpBar();
@@ -76,10 +76,10 @@ class App {
 
   setUpBar() {
     const axis = byId("axis");
-    for (const name of Object.keys(this.scene.axes)) axis.append(el("option", { value: name }, AXIS_WORDS[name]));
+    for (const name of Object.keys(this.model.axes)) axis.append(el("option", { value: name }, AXIS_WORDS[name]));
     axis.addEventListener("change", () => this.setAxis(axis.value));
-    const { runs } = this.scene;
-    axis.value = this.scene.axis.name;
+    const { runs } = this.model;
+    axis.value = this.model.axis.name;
     byId("runs").hidden = runs.size < 2;
     if (runs.size > 1) {
       for (let k = 0; k < Math.min(runs.size, 2000); k++) byId("run").append(el("option", { value: String(k) }, plain(runs.value(k), 60)));
@@ -88,7 +88,7 @@ class App {
     byId("run").addEventListener("change", () => this.setRun(Number(byId("run").value)));
     byId("search").addEventListener("input", () => this.search(byId("search").value));
     byId("search").addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && this.scene.meta.tiles && this.terms.length) this.find();
+      if (event.key === "Enter" && this.model.meta.tiles && this.terms.length) this.find();
       else if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1);
       if (event.key === "Escape") {
         byId("search").value = "";
@@ -110,7 +110,7 @@ class App {
     this.setUpMenu(document.querySelector("details.menu"));
   }
 
-  /** A menu that closes when something is chosen, something else is pressed, or on Escape. */
+  /** Close a menu after a choice, on a click outside, and on Escape. */
   setUpMenu(menu) {
     menu.addEventListener("click", (event) => {
       if (event.target.closest("button")) menu.open = false;
@@ -142,35 +142,35 @@ class App {
       hover: (x, y) => this.hover(x, y),
       away: () => (byId("tip").hidden = true),
       grab: (x, y) => {
-        this.taken = x < this.view.left && y > TOP ? this.laneAt(y) : -1;
-        return this.taken >= 0 && this.taken < this.scene.lanes.lanes.length;
+        this.draggedTimeline = x < this.view.left && y > TOP ? this.timelineAt(y) : -1;
+        return this.draggedTimeline >= 0 && this.draggedTimeline < this.model.timelines.list.length;
       },
       drag: (x, y) => {
         this.canvas.style.cursor = "grabbing";
-        this.drawn(() => this.dropLine(y));
+        this.drawNow(() => this.dropLine(y));
       },
       drop: (x, y) => {
         this.canvas.style.cursor = "";
-        const to = Math.max(0, Math.min(this.scene.lanes.lanes.length, Math.round((y - TOP + this.view.y) / this.view.laneH)));
-        this.arrange((lanes) => lanes.move(this.taken, to));
+        const to = Math.max(0, Math.min(this.model.timelines.list.length, Math.round((y - TOP + this.view.y) / this.view.timelineHeight)));
+        this.arrange((timelines) => timelines.move(this.draggedTimeline, to));
       },
     };
   }
 
   overviewVerbs() {
     const to = (x) => {
-      const { low, high } = this.scene;
+      const { low, high } = this.model;
       const share = (x - this.view.left) / Math.max(1, this.view.width - this.view.left);
       const half = (this.view.x1 - this.view.x0) / 2;
       const at = low + share * (high - low);
-      this.look(at - half, at + half);
+      this.setRange(at - half, at + half);
     };
     return { grab: () => true, drag: to, drop: to, click: to, pan() {}, zoom() {}, zoomLanes() {}, wheel: ([x], dx, dy) => this.zoom(Math.exp(-dy / 300), x) };
   }
 
-  // -- where one looks ----------------------------------------------------------------------
+  // -- view range ----------------------------------------------------------------------------
 
-  size() {
+  resize() {
     const box = byId("stage").getBoundingClientRect();
     const view = this.view;
     const ratio = Math.min(2, devicePixelRatio || 1);
@@ -179,71 +179,71 @@ class App {
     this.canvas.width = view.width * ratio;
     this.canvas.height = view.height * ratio;
     this.ratio = view.ratio = ratio;
-    view.text = innerWidth >= 1800 ? 1.25 : 1; // a projector's screen is seen from afar
-    this.gutter();
-    this.limit();
+    view.text = innerWidth >= 1800 ? 1.25 : 1; // projectors need larger text
+    this.setGutter();
+    this.clampView();
   }
 
-  gutter() {
+  setGutter() {
     let longest = 6;
-    for (const lane of this.scene.lanes.lanes) longest = Math.max(longest, lane.label.length);
+    for (const timeline of this.model.timelines.list) longest = Math.max(longest, timeline.label.length);
     this.view.left = Math.round(Math.max(56, Math.min((longest * 7.3 + 4) * this.view.text + 22, 240 * this.view.text, this.view.width * 0.28)));
   }
 
   fit(now = false) {
     const room = this.view.height - TOP;
-    this.view.laneH = Math.max(20, Math.min(140, room / Math.max(1, this.scene.lanes.lanes.length)));
+    this.view.timelineHeight = Math.max(20, Math.min(140, room / Math.max(1, this.model.timelines.list.length)));
     this.view.y = 0;
     this.spread();
-    if (now) this.note();
+    if (now) this.writeAddress();
   }
 
-  /** Look at all, or at nearly all where a few times far off would make a dot of the others. */
-  begin() {
+  /** Show the whole range; leave out a few outliers that would compress the others to a dot. */
+  setInitialRange() {
     this.fit();
-    const { scene, view } = this;
-    if (!scene.axis.timed || scene.meta.tiles || scene.rows.length < 200) return;
-    const times = Float64Array.from(scene.rows, (row) => scene.axis.values[row]).sort();
+    const { model, view } = this;
+    if (!model.axis.isTimed || model.meta.tiles || model.rows.length < 200) return;
+    const times = Float64Array.from(model.rows, (row) => model.axis.values[row]).sort();
     const few = Math.floor(times.length / 200);
     const [from, to] = [times[few], times[times.length - 1 - few]];
-    if (!(to > from) || (to - from) * 4 > scene.high - scene.low) return;
+    if (!(to > from) || (to - from) * 4 > model.high - model.low) return;
     const pad = (to - from) * 0.05;
-    this.look(from - pad, to + pad);
+    this.setRange(from - pad, to + pad);
     this.far = { count: times.filter((time) => time < view.x0 || time > view.x1).length, x0: view.x0 };
   }
 
-  /** Look from end to end. */
+  /** Show the whole range of the axis. */
   spread() {
-    const { low, high } = this.scene;
-    const pad = (high - low) * 0.03 || (this.scene.axis.timed ? 1e6 : 1);
-    this.look(low - pad, high + pad);
+    const { low, high } = this.model;
+    const pad = (high - low) * 0.03 || (this.model.axis.isTimed ? 1e6 : 1);
+    this.setRange(low - pad, high + pad);
   }
 
-  look(x0, x1) {
+  setRange(x0, x1) {
     this.view.x0 = x0;
     this.view.x1 = x1;
-    this.limit();
-    this.move();
+    this.clampView();
+    this.scheduleDraw();
   }
 
-  /** Keep some of the trace in sight. */
-  limit() {
-    const { view, scene } = this;
-    const whole = scene.high - scene.low || 1;
-    const least = scene.axis.timed ? 50 : 2;
+  /** Clamp range and scroll position, so that some of the trace stays visible. */
+  clampView() {
+    const { view, model } = this;
+    const whole = model.high - model.low || 1;
+    const least = model.axis.isTimed ? 50 : 2;
     let width = Math.min(Math.max(view.x1 - view.x0, least), whole * 3 + least);
     if (!Number.isFinite(width)) width = whole;
-    const middle = Math.min(Math.max((view.x0 + view.x1) / 2, scene.low - width * 0.4), scene.high + width * 0.4);
+    const middle = Math.min(Math.max((view.x0 + view.x1) / 2, model.low - width * 0.4), model.high + width * 0.4);
     view.x0 = middle - width / 2;
     view.x1 = middle + width / 2;
-    const tall = scene.lanes.lanes.length * view.laneH;
+    const tall = model.timelines.list.length * view.timelineHeight;
     view.y = Math.max(0, Math.min(view.y, tall - (view.height - TOP)));
   }
 
   pan(dx, dy) {
     const scale = (this.view.x1 - this.view.x0) / (this.view.width - this.view.left);
     this.view.y -= dy;
-    this.look(this.view.x0 - dx * scale, this.view.x1 - dx * scale);
+    this.setRange(this.view.x0 - dx * scale, this.view.x1 - dx * scale);
   }
 
   zoom(factor, x) {
@@ -251,35 +251,35 @@ class App {
     const share = (x - view.left) / (view.width - view.left);
     const at = view.x0 + share * (view.x1 - view.x0);
     const width = (view.x1 - view.x0) / factor;
-    this.look(at - share * width, at + (1 - share) * width);
+    this.setRange(at - share * width, at + (1 - share) * width);
   }
 
   zoomLanes(factor, y) {
-    const lane = (y - TOP + this.view.y) / this.view.laneH;
-    this.view.laneH = Math.max(3, Math.min(140, this.view.laneH * factor));
-    this.view.y = lane * this.view.laneH - (y - TOP);
-    this.limit();
-    this.move();
+    const timeline = (y - TOP + this.view.y) / this.view.timelineHeight;
+    this.view.timelineHeight = Math.max(3, Math.min(140, this.view.timelineHeight * factor));
+    this.view.y = timeline * this.view.timelineHeight - (y - TOP);
+    this.clampView();
+    this.scheduleDraw();
   }
 
   middle() {
     return (this.view.left + this.view.width) / 2;
   }
 
-  laneAt(y) {
-    return Math.floor((y - TOP + this.view.y) / this.view.laneH);
+  timelineAt(y) {
+    return Math.floor((y - TOP + this.view.y) / this.view.timelineHeight);
   }
 
   // -- drawing ------------------------------------------------------------------------------
 
-  /** Something moves: draw soon, with fewer lines, and all of them when it rests. */
-  move() {
+  /** Draw with fewer lines while the view moves, and with all lines afterwards. */
+  scheduleDraw() {
     this.moving = true;
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       this.moving = false;
       this.draw();
-      this.note();
+      this.writeAddress();
       this.fetchPiece();
     }, REST);
     this.draw();
@@ -290,21 +290,21 @@ class App {
     this.asked = requestAnimationFrame((now) => {
       this.asked = 0;
       this.pace(now);
-      this.drawn();
+      this.drawNow();
     });
   }
 
-  drawn(after = null) {
+  drawNow(after = null) {
     const begin = performance.now();
     this.ctx.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    const told = paint(this.ctx, this.scene, this.view, THEMES[this.theme], { lines: this.moving ? this.fast : FULL });
+    const stats = paint(this.ctx, this.model, this.view, THEMES[this.theme], { lines: this.moving ? this.fast : FULL });
     after?.();
     this.overview();
     this.spent = performance.now() - begin;
-    this.status(told);
+    this.status(stats);
   }
 
-  /** While something moves: fewer lines where frames come late, more where they are in time. */
+  /** Adapt the number of lines to the frame rate while the view moves. */
   pace(now) {
     const apart = now - (this.before ?? now);
     this.before = now;
@@ -314,16 +314,16 @@ class App {
   }
 
   dropLine(y) {
-    const at = Math.round((y - TOP + this.view.y) / this.view.laneH) * this.view.laneH + TOP - this.view.y;
+    const at = Math.round((y - TOP + this.view.y) / this.view.timelineHeight) * this.view.timelineHeight + TOP - this.view.y;
     this.ctx.fillStyle = THEMES[this.theme].chosen;
     this.ctx.fillRect(0, at - 1, this.view.width, 2);
   }
 
   overview() {
     const canvas = byId("overview");
-    const { view, scene, ratio } = this;
+    const { view, model, ratio } = this;
     const height = 36;
-    const key = [view.width, view.left, ratio, scene.version, this.theme, scene.chosen, scene.axis.name].join();
+    const key = [view.width, view.left, ratio, model.version, this.theme, model.chosen, model.axis.name].join();
     if (this.overviewKey !== key) {
       this.overviewKey = key;
       this.overviewBack = this.overviewOf(height);
@@ -335,8 +335,8 @@ class App {
     ctx.clearRect(0, 0, canvas.width, canvas.height);
     ctx.drawImage(this.overviewBack, 0, 0);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const scale = (view.width - view.left) / (scene.high - scene.low || 1);
-    const x = view.left + (view.x0 - scene.low) * scale;
+    const scale = (view.width - view.left) / (model.high - model.low || 1);
+    const x = view.left + (view.x0 - model.low) * scale;
     const width = Math.max(3, (view.x1 - view.x0) * scale);
     const from = Math.max(view.left, x);
     ctx.strokeStyle = THEMES[this.theme].ink;
@@ -345,7 +345,7 @@ class App {
   }
 
   overviewOf(height) {
-    const { view, scene, ratio } = this;
+    const { view, model, ratio } = this;
     const made = document.createElement("canvas");
     made.width = view.width * ratio;
     made.height = height * ratio;
@@ -353,75 +353,75 @@ class App {
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     const size = Math.max(1, Math.floor((view.width - view.left) / 2));
     const counts = { all: new Uint32Array(size), past: new Uint32Array(size), future: new Uint32Array(size) };
-    const scale = (size - 1) / (scene.high - scene.low || 1);
+    const scale = (size - 1) / (model.high - model.low || 1);
     let most = 1;
-    const whole = scene.data.arrays["overview.rows"]; // of a trace in pieces
+    const whole = model.data.arrays["overview.rows"]; // of a tiled trace
     whole?.forEach((rows, k) => {
       const bin = Math.min(size - 1, Math.floor((k / whole.length) * size));
       most = Math.max(most, (counts.all[bin] += rows));
     });
-    for (const row of whole ? [] : scene.rows) {
-      const bin = Math.floor((scene.axis.values[row] - scene.low) * scale);
+    for (const row of whole ? [] : model.rows) {
+      const bin = Math.floor((model.axis.values[row] - model.low) * scale);
       most = Math.max(most, ++counts.all[bin]);
-      if (scene.past) {
-        counts.past[bin] += scene.past[row];
-        counts.future[bin] += scene.future[row];
+      if (model.past) {
+        counts.past[bin] += model.past[row];
+        counts.future[bin] += model.future[row];
       }
     }
     const theme = THEMES[this.theme];
     const tall = (count) => (Math.log1p(count) / Math.log1p(most)) * (height - 6);
-    for (const [name, colour] of [["all", scene.past ? theme.dim : theme.soft], ["past", theme.past], ["future", theme.future]]) {
+    for (const [name, colour] of [["all", model.past ? theme.dim : theme.soft], ["past", theme.past], ["future", theme.future]]) {
       ctx.fillStyle = colour;
       counts[name].forEach((count, k) => count && ctx.fillRect(view.left + k * 2, height - 2 - tall(count), 2, tall(count)));
     }
     return made;
   }
 
-  status(told) {
-    const { scene } = this;
+  status(stats) {
+    const { model } = this;
     const parts = this.notice ? [this.notice] : [];
     if (this.searchError) parts.push(plain(`search: ${this.searchError}`, 300));
-    if (scene.meta.grid) parts.push(`${told.events.toLocaleString("en")} of ${counted(scene.meta.of, "event")} in view; come closer for messages and single events${this.terms.length ? ", Enter finds the next match" : ""}`);
-    else parts.push(`${counted(told.events, "event")} in view`);
-    if (told.lines) parts.push(told.drawn < told.lines ? `${told.drawn.toLocaleString("en")} of ${counted(told.lines, "line")} drawn (zoom in for all)` : counted(told.lines, "line"));
-    if (!told.singly) parts.push("bars where events are dense");
-    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: All shows them too`);
-    if (scene.matches && !scene.meta.grid) parts.push(scene.meta.tiles ? `${this.matchWords()} at hand; Enter finds the next one in all` : this.matchWords());
-    const left = scene.meta.tiles ? 0 : scene.size - scene.rows.length;
-    if (left && scene.run < 0 && !scene.only && !scene.lanes.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
+    if (model.meta.grid) parts.push(`${stats.events.toLocaleString("en")} of ${counted(model.meta.of, "event")} in view; zoom in for messages and single events${this.terms.length ? ", Enter finds the next match" : ""}`);
+    else parts.push(`${counted(stats.events, "event")} in view`);
+    if (stats.lines) parts.push(stats.drawn < stats.lines ? `${stats.drawn.toLocaleString("en")} of ${counted(stats.lines, "line")} drawn (zoom in for all)` : counted(stats.lines, "line"));
+    if (!stats.singly) parts.push("bars where events are dense");
+    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: All shows them as well`);
+    if (model.matches && !model.meta.grid) parts.push(model.meta.tiles ? `${this.matchWords()} among the loaded events; Enter finds the next one in all tiles` : this.matchWords());
+    const left = model.meta.tiles ? 0 : model.size - model.rows.length;
+    if (left && model.run < 0 && !model.only && !model.timelines.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
     const said = parts.join(" · ");
     if (byId("status").textContent !== said) byId("status").textContent = said;
   }
 
-  /** Show another state of the trace: what is chosen, hidden and seen stays. */
+  /** Replace the data; selection, hidden members and range stay. */
   replace(data, keep = false) {
-    const { scene, view } = this;
-    const event = scene.chosen < 0 ? null : [scene.ids.at(scene.chosen), scene.members.at(scene.chosen), scene.kind[scene.chosen]];
-    const atEnd = !keep && scene.high <= view.x1;
-    const before = BigInt(scene.axis.base ?? 0);
-    const { lanes } = scene;
-    const names = (set) => new Set([...set].map((member) => lanes.names[member]));
-    const [hidden, own] = [names(lanes.hidden), lanes.own.map((member) => lanes.names[member])];
-    const next = new Scene(data);
-    next.setAxis(scene.axis.name);
-    if (scene.run < next.runs.size) next.setRun(scene.run);
-    const numbers = new Map(next.lanes.names.map((name, k) => [name, k]));
-    next.lanes.hidden = new Set([...hidden].map((name) => numbers.get(name)).filter((k) => k !== undefined));
-    next.lanes.own = own.map((name) => numbers.get(name)).filter((k) => k !== undefined);
-    next.lanes.order = lanes.order;
-    next.only = scene.only;
-    this.scene = next;
+    const { model, view } = this;
+    const event = model.chosen < 0 ? null : [model.ids.at(model.chosen), model.members.at(model.chosen), model.kind[model.chosen]];
+    const atEnd = !keep && model.high <= view.x1;
+    const before = BigInt(model.axis.base ?? 0);
+    const { timelines } = model;
+    const names = (set) => new Set([...set].map((member) => timelines.names[member]));
+    const [hidden, own] = [names(timelines.hidden), timelines.own.map((member) => timelines.names[member])];
+    const next = new RenderModel(data);
+    next.setAxis(model.axis.name);
+    if (model.run < next.runs.size) next.setRun(model.run);
+    const numbers = new Map(next.timelines.names.map((name, k) => [name, k]));
+    next.timelines.hidden = new Set([...hidden].map((name) => numbers.get(name)).filter((k) => k !== undefined));
+    next.timelines.own = own.map((name) => numbers.get(name)).filter((k) => k !== undefined);
+    next.timelines.order = timelines.order;
+    next.only = model.only;
+    this.model = next;
     this.near = [];
     this.pin = -1;
-    if (lanes.grouping && !["topics", "role", "source"].includes(lanes.grouping)) next.lanes.group(lanes.grouping);
-    next.lanes.arrange();
+    if (timelines.grouping && !["topics", "role", "source"].includes(timelines.grouping)) next.timelines.group(timelines.grouping);
+    next.timelines.arrange();
     next.place();
     next.match(this.terms);
-    const shift = next.axis.timed ? Number(before - next.axis.base) : 0;
+    const shift = next.axis.isTimed ? Number(before - next.axis.base) : 0;
     let width = view.x1 - view.x0;
-    if (atEnd && scene.low >= view.x0) width = Math.max(width, (next.high - next.low) * 1.06);
+    if (atEnd && model.low >= view.x0) width = Math.max(width, (next.high - next.low) * 1.06);
     const end = atEnd ? next.high + width * 0.03 : view.x1 + shift;
-    this.gutter();
+    this.setGutter();
     if (event) {
       for (let row = 0; row < next.size; row++) {
         if (next.kind[row] === event[2] && next.ids.at(row) === event[0] && next.members.at(row) === event[1]) {
@@ -431,223 +431,223 @@ class App {
         }
       }
     }
-    if (!keep) this.look(end - width, end);
+    if (!keep) this.setRange(end - width, end);
     this.show();
   }
 
-  /** Of a trace in pieces: ask for what is seen, unless the piece at hand has it. */
+  /** Tiled trace: request the visible range, unless the current tile covers it. */
   async fetchPiece() {
-    const { view, scene } = this;
-    const { piece, tiles } = scene.meta;
+    const { view, model } = this;
+    const { piece, tiles } = model.meta;
     if (!tiles || (piece && view.x0 >= piece.from - 1 && view.x1 <= piece.to + 1)) return;
-    const [first, last] = [Math.max(view.x0, scene.low), Math.min(view.x1, scene.high)];
+    const [first, last] = [Math.max(view.x0, model.low), Math.min(view.x1, model.high)];
     if (piece && first >= piece.from && last <= piece.to) return;
     const asked = `?x0=${Math.floor(first)}&x1=${Math.ceil(last)}`;
     if (asked === this.askedFor) return;
     this.askedFor = asked;
     try {
-      const data = await opened(asked);
+      const data = await loadData(asked);
       if (asked === this.askedFor) this.replace(data, true);
     } catch (error) {
-      this.say(error.message);
+      this.showNotice(error.message);
     }
   }
 
-  /** Look no further than a piece goes, with a row of it in the middle. */
-  within(piece, row) {
-    const value = this.scene.axis.values[row];
+  /** Centre a row and clamp the range to its tile. */
+  showWithin(piece, row) {
+    const value = this.model.axis.values[row];
     const half = Math.min(value - piece.from, piece.to - value, (this.view.x1 - this.view.x0) / 2);
-    this.look(value - half, value + half);
+    this.setRange(value - half, value + half);
   }
 
-  /** Of a trace in pieces: go to the next event that matches the search, of all pieces. */
+  /** Tiled trace: go to the next match of the search in all tiles. */
   async find() {
-    const { scene } = this;
-    const chosen = scene.chosen >= 0;
+    const { model } = this;
+    const chosen = model.chosen >= 0;
     const asked = new URLSearchParams({
       find: JSON.stringify(this.terms),
-      from: chosen ? Math.floor(scene.axis.values[scene.chosen]) : -1,
-      place: chosen ? scene.data.arrays.place[scene.chosen] : -1,
+      from: chosen ? Math.floor(model.axis.values[model.chosen]) : -1,
+      place: chosen ? model.data.arrays.place[model.chosen] : -1,
     });
     try {
-      const data = await opened(`?${asked}`);
+      const data = await loadData(`?${asked}`);
       this.replace(data, true);
-      this.within(data.meta.piece, data.meta.around);
+      this.showWithin(data.meta.piece, data.meta.around);
       this.reveal(data.meta.around);
-      if (data.meta.wrapped) this.say("No match behind the chosen event: search went on from the start.");
+      if (data.meta.wrapped) this.showNotice("No match after the selected event: the search continued at the start.");
     } catch (error) {
-      this.say([error.message, ...this.unknownFields()].join(". "));
+      this.showNotice([error.message, ...this.unknownFields()].join(". "));
     }
   }
 
-  // -- choosing -----------------------------------------------------------------------------
+  // -- selection -----------------------------------------------------------------------------
 
   click(x, y, more) {
     if (x < this.view.left && y > TOP) {
-      const lane = this.scene.lanes.lanes[this.laneAt(y)];
-      if (lane?.group) this.arrange((lanes) => lanes.folded.delete(lane.group) || lanes.folded.add(lane.group));
+      const timeline = this.model.timelines.list[this.timelineAt(y)];
+      if (timeline?.group) this.arrange((timelines) => timelines.folded.delete(timeline.group) || timelines.folded.add(timeline.group));
       return undefined;
     }
-    if (this.scene.meta.grid) return this.say("From afar only counts are at hand: come closer to choose an event.");
-    const found = hit(this.scene, this.view, x, y);
-    if (more && found.row >= 0 && this.scene.chosen >= 0) this.pin = this.scene.chosen;
+    if (this.model.meta.grid) return this.showNotice("Only counts are loaded: zoom in to select an event.");
+    const found = hit(this.model, this.view, x, y);
+    if (more && found.row >= 0 && this.model.chosen >= 0) this.pin = this.model.chosen;
     this.near = Array.from(found.rows.slice(0, 2000));
     return this.choose(found.row);
   }
 
   choose(row) {
-    this.scene.choose(row);
+    this.model.choose(row);
     if (row < 0) this.near = [];
     else {
       this.setTab("event", false);
-      const { scene } = this;
-      byId("live").textContent = `${eventName(scene, row)}. ${plain(scene.data.texts("text")?.at(row) ?? "", 120)}`;
+      const { model } = this;
+      byId("live").textContent = `${eventName(model, row)}. ${plain(model.data.texts("text")?.at(row) ?? "", 120)}`;
     }
     this.show();
-    this.note();
+    this.writeAddress();
     this.relate();
   }
 
-  /** Of a trace in pieces whose whole is at hand: ask for past and future beyond the piece. */
+  /** Tiled trace: request past and future in the whole trace, if the server has it. */
   async relate() {
-    const { scene } = this;
-    if (!scene.meta.whole || scene.chosen < 0) return;
+    const { model } = this;
+    if (!model.meta.whole || model.chosen < 0) return;
     try {
-      scene.relate(await opened(`?related=${scene.data.arrays.place[scene.chosen]}`));
+      model.relate(await loadData(`?related=${model.data.arrays.place[model.chosen]}`));
       this.overviewKey = "";
       this.show();
     } catch (error) {
-      this.say(error.message);
+      this.showNotice(error.message);
     }
   }
 
-  /** Choose a row and bring it into sight. */
+  /** Select a row and scroll to it. */
   reveal(row) {
-    this.bring([row]);
+    this.bringIntoView([row]);
     this.near = [row];
     this.choose(row);
   }
 
-  /** Choose a row and stand over it, so close that the events around it can be told apart. */
+  /** Select a row, centre it, and zoom in until its neighbours are distinguishable. */
   centre(row) {
-    this.bring([row]); // first: it may change the axis
-    const { scene, view } = this;
-    const { values } = scene.axis;
+    this.bringIntoView([row]); // before the rest: it may change the axis
+    const { model, view } = this;
+    const { values } = model.axis;
     const at = values[row];
-    if (!scene.meta.tiles && !Number.isNaN(at)) {
-      const apart = Float64Array.from(scene.rows, (one) => Math.abs(values[one] - at)).sort();
+    if (!model.meta.tiles && !Number.isNaN(at)) {
+      const apart = Float64Array.from(model.rows, (one) => Math.abs(values[one] - at)).sort();
       const half = Math.min((view.x1 - view.x0) / 2, apart.length > NEAR && apart[NEAR] > 0 ? apart[NEAR] : Infinity);
-      this.look(at - half, at + half);
+      this.setRange(at - half, at + half);
     }
     this.reveal(row);
   }
 
-  /** Show rows together, the last one chosen. */
+  /** Show rows together and select the last one. */
   goTo(rows) {
-    this.bring(rows);
+    this.bringIntoView(rows);
     this.near = [];
     this.choose(rows[rows.length - 1]);
   }
 
-  bring(rows) {
-    const { scene, view } = this;
-    const run = scene.runs.codes[rows[0]];
-    if (scene.run >= 0 && run !== scene.run) this.setRun(run);
+  bringIntoView(rows) {
+    const { model, view } = this;
+    const run = model.runs.codes[rows[0]];
+    if (model.run >= 0 && run !== model.run) this.setRun(run);
     for (const row of rows) {
-      if (scene.lanes.hidden.delete(scene.member[row])) scene.lanes.arrange();
+      if (model.timelines.hidden.delete(model.member[row])) model.timelines.arrange();
     }
-    if (scene.only && rows.some((row) => scene.matches && !scene.matches[row])) this.setOnly(false);
-    if (rows.some((row) => Number.isNaN(scene.axis.values[row]))) this.setAxis("file");
-    scene.place();
-    const values = rows.map((row) => scene.axis.values[row]);
+    if (model.only && rows.some((row) => model.matches && !model.matches[row])) this.setOnly(false);
+    if (rows.some((row) => Number.isNaN(model.axis.values[row]))) this.setAxis("file");
+    model.place();
+    const values = rows.map((row) => model.axis.values[row]);
     const low = Math.min(...values);
     const high = Math.max(...values);
     let width = view.x1 - view.x0;
-    if (rows.length > 1 && high > low) width = Math.min(width, Math.max((high - low) * 4, (scene.high - scene.low) / 2000));
+    if (rows.length > 1 && high > low) width = Math.min(width, Math.max((high - low) * 4, (model.high - model.low) / 2000));
     if (rows.length > 1) width = Math.max(width, (high - low) * 1.6);
     const inside = low > view.x0 + width * 0.04 && high < view.x1 - width * 0.04;
-    if (!inside || rows.length > 1) this.look((low + high - width) / 2, (low + high + width) / 2);
-    const lanes = rows.map((row) => scene.lane[row]).filter((lane) => lane >= 0);
-    const top = Math.min(...lanes) * view.laneH;
-    const bottom = (Math.max(...lanes) + 1) * view.laneH;
+    if (!inside || rows.length > 1) this.setRange((low + high - width) / 2, (low + high + width) / 2);
+    const timelines = rows.map((row) => model.timeline[row]).filter((timeline) => timeline >= 0);
+    const top = Math.min(...timelines) * view.timelineHeight;
+    const bottom = (Math.max(...timelines) + 1) * view.timelineHeight;
     const room = view.height - TOP;
     if (top < view.y || bottom > view.y + room) view.y = (top + bottom - room) / 2;
-    this.limit();
+    this.clampView();
   }
 
   pinIt(row) {
     this.pin = this.pin === row ? -1 : row;
     this.show();
-    this.note();
+    this.writeAddress();
   }
 
   step(by) {
-    const { scene } = this;
-    if (scene.chosen < 0) return this.chooseMiddle();
-    const lane = scene.lane[scene.chosen];
-    if (lane < 0) return undefined;
-    const at = scene.rows.subarray(scene.start[lane], scene.start[lane + 1]).indexOf(scene.chosen) + scene.start[lane] + by;
-    if (at >= scene.start[lane] && at < scene.start[lane + 1]) this.reveal(scene.rows[at]);
+    const { model } = this;
+    if (model.chosen < 0) return this.chooseMiddle();
+    const timeline = model.timeline[model.chosen];
+    if (timeline < 0) return undefined;
+    const at = model.rows.subarray(model.start[timeline], model.start[timeline + 1]).indexOf(model.chosen) + model.start[timeline] + by;
+    if (at >= model.start[timeline] && at < model.start[timeline + 1]) this.reveal(model.rows[at]);
     return undefined;
   }
 
-  across(by) {
-    const { scene } = this;
-    if (scene.chosen < 0) return this.chooseMiddle();
-    const value = scene.axis.values[scene.chosen];
-    for (let lane = scene.lane[scene.chosen] + by; lane >= 0 && lane < scene.lanes.lanes.length; lane += by) {
-      if (scene.start[lane] === scene.start[lane + 1]) continue;
-      return this.reveal(this.nearestOn(lane, value));
+  stepAcross(by) {
+    const { model } = this;
+    if (model.chosen < 0) return this.chooseMiddle();
+    const value = model.axis.values[model.chosen];
+    for (let timeline = model.timeline[model.chosen] + by; timeline >= 0 && timeline < model.timelines.list.length; timeline += by) {
+      if (model.start[timeline] === model.start[timeline + 1]) continue;
+      return this.reveal(this.nearestOn(timeline, value));
     }
     return undefined;
   }
 
-  nearestOn(lane, value) {
-    const { scene } = this;
-    const at = Math.min(scene.firstAt(lane, value), scene.start[lane + 1] - 1);
-    const before = Math.max(scene.start[lane], at - 1);
-    const apart = (k) => Math.abs(scene.axis.values[scene.rows[k]] - value);
-    return scene.rows[apart(before) < apart(at) ? before : at];
+  nearestOn(timeline, value) {
+    const { model } = this;
+    const at = Math.min(model.firstAt(timeline, value), model.start[timeline + 1] - 1);
+    const before = Math.max(model.start[timeline], at - 1);
+    const apart = (k) => Math.abs(model.axis.values[model.rows[k]] - value);
+    return model.rows[apart(before) < apart(at) ? before : at];
   }
 
   chooseMiddle() {
-    const { scene, view } = this;
+    const { model, view } = this;
     const middle = (view.x0 + view.x1) / 2;
-    let lane = Math.min(scene.lanes.lanes.length - 1, Math.max(0, this.laneAt((view.height + TOP) / 2)));
-    while (lane > 0 && scene.start[lane] === scene.start[lane + 1]) lane--;
-    if (scene.rows.length) this.reveal(this.nearestOn(lane, middle));
+    let timeline = Math.min(model.timelines.list.length - 1, Math.max(0, this.timelineAt((view.height + TOP) / 2)));
+    while (timeline > 0 && model.start[timeline] === model.start[timeline + 1]) timeline--;
+    if (model.rows.length) this.reveal(this.nearestOn(timeline, middle));
   }
 
-  elsewhere(rows) {
-    const { scene } = this;
-    const found = Array.from(rows).filter((row) => scene.member[row] !== scene.member[scene.chosen]);
+  revealElsewhere(rows) {
+    const { model } = this;
+    const found = Array.from(rows).filter((row) => model.member[row] !== model.member[model.chosen]);
     const row = found[0] ?? rows[0];
     if (row !== undefined) this.reveal(row);
   }
 
-  // -- what is shown ------------------------------------------------------------------------
+  // -- settings -----------------------------------------------------------------------------
 
   setAxis(name) {
-    const { scene, view } = this;
-    const old = scene.axis;
-    const share = (view.x1 - view.x0) / (scene.high - scene.low || 1);
-    scene.setAxis(name);
-    byId("axis").value = scene.axis.name;
-    if (old === scene.axis) return;
-    const width = Math.min(1.06, share) * (scene.high - scene.low || 1);
-    const middle = scene.chosen >= 0 ? scene.axis.values[scene.chosen] : (scene.low + scene.high) / 2;
+    const { model, view } = this;
+    const old = model.axis;
+    const share = (view.x1 - view.x0) / (model.high - model.low || 1);
+    model.setAxis(name);
+    byId("axis").value = model.axis.name;
+    if (old === model.axis) return;
+    const width = Math.min(1.06, share) * (model.high - model.low || 1);
+    const middle = model.chosen >= 0 ? model.axis.values[model.chosen] : (model.low + model.high) / 2;
     if (share > 0.9 || Number.isNaN(middle)) this.fit();
-    else this.look(middle - width / 2, middle + width / 2);
-    this.note();
+    else this.setRange(middle - width / 2, middle + width / 2);
+    this.writeAddress();
   }
 
   setRun(run) {
-    this.scene.setRun(run);
+    this.model.setRun(run);
     byId("run").value = String(run);
-    this.gutter();
+    this.setGutter();
     this.fit();
     this.show();
-    this.note();
+    this.writeAddress();
   }
 
   setTheme(name) {
@@ -655,45 +655,45 @@ class App {
     document.documentElement.dataset.theme = this.theme;
     byId("theme").setAttribute("aria-pressed", String(this.theme === "dark"));
     this.draw();
-    this.note();
+    this.writeAddress();
   }
 
   setTab(name, focus = true) {
     this.tab = name in PANELS ? name : "findings";
     document.body.dataset.tab = this.tab;
     if (focus) this.show();
-    this.note();
+    this.writeAddress();
   }
 
   arrange(change) {
-    change(this.scene.lanes);
-    this.scene.lanes.arrange();
-    this.scene.place();
-    this.gutter();
-    this.limit();
+    change(this.model.timelines);
+    this.model.timelines.arrange();
+    this.model.place();
+    this.setGutter();
+    this.clampView();
     this.show();
-    this.note();
+    this.writeAddress();
   }
 
   group(rule) {
-    const { scene } = this;
-    const column = ["topics", "role", "source"].includes(rule) ? scene.data.texts(rule) : null;
+    const { model } = this;
+    const column = ["topics", "role", "source"].includes(rule) ? model.data.texts(rule) : null;
     let byMember = null;
     if (column) {
-      const first = new Int32Array(scene.nobody + 1).fill(-1);
-      for (let row = scene.size - 1; row >= 0; row--) if (column.codes[row] >= 0) first[scene.member[row]] = column.codes[row];
+      const first = new Int32Array(model.noMember + 1).fill(-1);
+      for (let row = model.size - 1; row >= 0; row--) if (column.codes[row] >= 0) first[model.member[row]] = column.codes[row];
       byMember = (member) => column.value(first[member]);
     }
-    scene.lanes.group(rule, byMember);
+    model.timelines.group(rule, byMember);
     this.arrange(() => {});
   }
 
-  /** Hide members that have nothing to do with the chosen event. */
+  /** Hide members without an event in past or future of the selected event. */
   onlyRelated() {
-    const { scene } = this;
-    const kept = new Set([scene.member[scene.chosen]]);
-    for (let row = 0; row < scene.size; row++) if (scene.past[row] || scene.future[row]) kept.add(scene.member[row]);
-    this.arrange((lanes) => lanes.names.forEach((_, member) => kept.has(member) || lanes.hidden.add(member)));
+    const { model } = this;
+    const kept = new Set([model.member[model.chosen]]);
+    for (let row = 0; row < model.size; row++) if (model.past[row] || model.future[row]) kept.add(model.member[row]);
+    this.arrange((timelines) => timelines.names.forEach((_, member) => kept.has(member) || timelines.hidden.add(member)));
   }
 
   search(text) {
@@ -701,63 +701,63 @@ class App {
     this.searchError = "";
     this.terms = [];
     try {
-      this.terms = parseSearch(text, this.scene.own);
+      this.terms = parseSearch(text, this.model.own);
       byId("search").removeAttribute("aria-invalid");
     } catch (error) {
       if (!(error instanceof SearchError)) throw error;
       byId("search").setAttribute("aria-invalid", "true");
       this.searchError = error.message;
     }
-    this.scene.match(this.terms);
-    this.limit();
+    this.model.match(this.terms);
+    this.clampView();
     this.show();
-    this.note();
+    this.writeAddress();
   }
 
-  /** Words that look like FIELD:WORD and name no field. */
+  /** Return warnings for FIELD:WORD terms with an unknown field. */
   unknownFields() {
     return this.terms.map((term) => term.unknown).filter(Boolean);
   }
 
   setOnly(only) {
-    const { scene, view } = this;
-    const whole = view.x0 <= scene.low && view.x1 >= scene.high;
-    if (only && !scene.only) this.seen = { x0: view.x0, x1: view.x1, axis: scene.axis };
-    const back = !only && scene.only && this.seen?.axis === scene.axis ? this.seen : null;
-    scene.only = only;
+    const { model, view } = this;
+    const whole = view.x0 <= model.low && view.x1 >= model.high;
+    if (only && !model.only) this.savedRange = { x0: view.x0, x1: view.x1, axis: model.axis };
+    const back = !only && model.only && this.savedRange?.axis === model.axis ? this.savedRange : null;
+    model.only = only;
     byId("only").checked = only;
-    scene.place();
-    if (back && whole) this.look(back.x0, back.x1); // nobody has moved since
+    model.place();
+    if (back && whole) this.setRange(back.x0, back.x1); // the range was not changed since
     else if (whole && only) this.spread();
-    else this.limit();
+    else this.clampView();
     this.show();
-    this.note();
+    this.writeAddress();
   }
 
   matchWords() {
     let count = 0;
-    for (const one of this.scene.matches) count += one;
+    for (const one of this.model.matches) count += one;
     return [counted(count, "match", "matches"), ...(count ? [] : this.unknownFields())].join(": ");
   }
 
   nextMatch(by) {
-    const { scene } = this;
-    if (!scene.matches) return;
-    const order = Array.from(scene.sorted()).filter((row) => scene.matches[row]);
+    const { model } = this;
+    if (!model.matches) return;
+    const order = Array.from(model.sorted()).filter((row) => model.matches[row]);
     if (!order.length) return;
-    const at = order.indexOf(scene.chosen);
+    const at = order.indexOf(model.chosen);
     this.reveal(order[at < 0 ? (by > 0 ? 0 : order.length - 1) : (at + by + order.length) % order.length]);
   }
 
   show() {
     const panel = byId("panel");
     const before = panel.scrollTop;
-    const same = panel.dataset.tab === this.tab && panel.dataset.event === String(this.scene.chosen);
+    const same = panel.dataset.tab === this.tab && panel.dataset.event === String(this.model.chosen);
     const focus = "button, input, select, summary";
     const at = Array.from(panel.querySelectorAll(focus)).indexOf(document.activeElement);
     panel.replaceChildren(...PANELS[this.tab](this).flat().filter(Boolean));
     panel.dataset.tab = this.tab;
-    panel.dataset.event = String(this.scene.chosen);
+    panel.dataset.event = String(this.model.chosen);
     panel.scrollTop = same ? before : 0;
     if (at >= 0) (same ? panel.querySelectorAll(focus)[at] ?? panel : panel).focus({ preventScroll: true });
     for (const name of Object.keys(PANELS)) {
@@ -770,14 +770,14 @@ class App {
 
   hover(x, y) {
     const tip = byId("tip");
-    const found = hit(this.scene, this.view, x, y, 6);
+    const found = hit(this.model, this.view, x, y, 6);
     tip.hidden = found.row < 0;
     if (found.row < 0) return;
-    const { scene } = this;
-    const value = scene.axis.values[found.row];
+    const { model } = this;
+    const value = model.axis.values[found.row];
     const more = found.rows.length > 1 ? ` (and ${(found.rows.length - 1).toLocaleString("en")} more here)` : "";
-    const said = saidBy(scene, found.row);
-    tip.replaceChildren(el("b", {}, eventName(scene, found.row)), more, el("br"), scene.axis.exact(value), ...(said ? [el("br"), plain(said, 160)] : []));
+    const said = eventText(model, found.row);
+    tip.replaceChildren(el("b", {}, eventName(model, found.row)), more, el("br"), model.axis.exact(value), ...(said ? [el("br"), plain(said, 160)] : []));
     tip.style.left = `${Math.min(x + 14, this.view.width - 250)}px`;
     tip.style.top = `${Math.min(y + 14, this.view.height - 70)}px`;
   }
@@ -788,18 +788,18 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const far = 90;
     const shifted = { ArrowLeft: [far, 0], ArrowRight: [-far, 0], ArrowUp: [0, far], ArrowDown: [0, -far] };
-    const { meta, chosen } = this.scene;
+    const { meta, chosen } = this.model;
     const worst = meta.axes.find((one) => one.rows.length) ?? meta.orders.find((one) => one.rows.length);
     const verbs = {
-      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), ArrowUp: () => this.across(-1), ArrowDown: () => this.across(1),
+      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), ArrowUp: () => this.stepAcross(-1), ArrowDown: () => this.stepAcross(1),
       "+": () => (event.shiftKey && event.code === "NumpadAdd" ? this.zoomLanes(1.25, this.view.height / 2) : this.zoom(1.4, this.middle())),
       "=": () => this.zoom(1.4, this.middle()), "-": () => this.zoom(1 / 1.4, this.middle()),
       "*": () => this.zoomLanes(1.25, this.view.height / 2), _: () => this.zoomLanes(0.8, this.view.height / 2),
       0: () => this.fit(true), f: () => this.fit(true), Enter: () => (chosen < 0 ? this.chooseMiddle() : this.centre(chosen)),
-      c: () => chosen >= 0 && this.elsewhere(this.scene.causesOf(chosen)), e: () => chosen >= 0 && this.elsewhere(this.scene.effectsOf(chosen)),
-      i: () => worst ? this.goTo(worst.rows) : this.say("No effect is before its cause."),
-      w: () => meta.waits.length ? this.goTo([meta.waits[0].received, meta.waits[0].delivered]) : this.say("Nothing waited."),
-      s: () => meta.skew?.pairs[0]?.rows.length ? this.goTo(meta.skew.pairs[0].rows) : this.say("No clocks are skewed."),
+      c: () => chosen >= 0 && this.revealElsewhere(this.model.causesOf(chosen)), e: () => chosen >= 0 && this.revealElsewhere(this.model.effectsOf(chosen)),
+      i: () => worst ? this.goTo(worst.rows) : this.showNotice("No effect is before its cause."),
+      w: () => meta.waits.length ? this.goTo([meta.waits[0].received, meta.waits[0].delivered]) : this.showNotice("No message was held."),
+      s: () => meta.skew?.pairs[0]?.rows.length ? this.goTo(meta.skew.pairs[0].rows) : this.showNotice("No clock skew."),
       "[": () => this.stepFinding(-1), "]": () => this.stepFinding(1), "/": () => byId("search").focus(),
       n: () => this.nextMatch(1), p: () => this.nextMatch(-1), t: () => this.setTheme(this.theme === "dark" ? "light" : "dark"),
       Escape: () => this.choose(-1), "?": () => this.setTab("help"),
@@ -812,15 +812,15 @@ class App {
   }
 
   stepFinding(by) {
-    const there = this.scene.meta.findings.filter((one) => one.rows.length);
-    if (!there.length) return this.say("No finding names an event.");
+    const there = this.model.meta.findings.filter((one) => one.rows.length);
+    if (!there.length) return this.showNotice("No finding refers to an event.");
     this.finding = (this.finding + by + there.length) % there.length;
     this.goTo(there[this.finding].rows);
-    return this.say(there[this.finding].what);
+    return this.showNotice(there[this.finding].what);
   }
 
-  /** Tell something for a few seconds, below the picture and to who listens. */
-  say(text) {
+  /** Show a notice for 6 s in the status line and the live region. */
+  showNotice(text) {
     this.notice = plain(text, 300);
     byId("live").textContent = this.notice;
     clearTimeout(this.forgets);
@@ -831,102 +831,102 @@ class App {
     this.draw();
   }
 
-  // -- address and files --------------------------------------------------------------------
+  // -- address and export-------------------------------------------------------------------
 
-  /** Write what is seen into the address; not too often, which browsers refuse. */
-  note() {
+  /** Write the state into the address; at most every 250 ms, as browsers limit the rate. */
+  writeAddress() {
     if (this.restoring) return;
     clearTimeout(this.noting);
     const wait = 250 - (performance.now() - (this.noted ?? -250));
     if (wait > 0) {
-      this.noting = setTimeout(() => this.note(), wait);
+      this.noting = setTimeout(() => this.writeAddress(), wait);
       return;
     }
     this.noted = performance.now();
-    const { scene, view } = this;
-    const { lanes } = scene;
+    const { model, view } = this;
+    const { timelines } = model;
     const round = (value) => Number(value.toPrecision(12));
-    this.written = hashOf({
-      axis: scene.axis.name === Object.keys(scene.axes)[0] ? "" : scene.axis.name,
-      run: scene.runs.size > 1 ? scene.run : undefined,
-      x0: round(view.x0), x1: round(view.x1), y: Math.round(view.y) || undefined, h: round(view.laneH),
-      event: scene.chosen >= 0 ? scene.chosen : undefined, pin: this.pin >= 0 ? this.pin : undefined,
-      q: this.query, only: scene.only, order: lanes.order === "first" ? "" : lanes.order,
-      own: lanes.order === "own" && lanes.own.length <= 500 ? lanes.own : [], hide: [...lanes.hidden].slice(0, 200), group: lanes.grouping, fold: [...lanes.folded].slice(0, 50),
+    this.written = stateToHash({
+      axis: model.axis.name === Object.keys(model.axes)[0] ? "" : model.axis.name,
+      run: model.runs.size > 1 ? model.run : undefined,
+      x0: round(view.x0), x1: round(view.x1), y: Math.round(view.y) || undefined, h: round(view.timelineHeight),
+      event: model.chosen >= 0 ? model.chosen : undefined, pin: this.pin >= 0 ? this.pin : undefined,
+      q: this.query, only: model.only, order: timelines.order === "first" ? "" : timelines.order,
+      own: timelines.order === "own" && timelines.own.length <= 500 ? timelines.own : [], hide: [...timelines.hidden].slice(0, 200), group: timelines.grouping, fold: [...timelines.folded].slice(0, 50),
       theme: this.theme, tab: this.tab === "findings" ? "" : this.tab,
     });
     history.replaceState(null, "", this.written);
   }
 
-  /** Show what an address says; `anew`: in a page that shows something else already. */
+  /** Apply the state of an address; `anew`: reset the page first. */
   restore(state, anew = false) {
-    this.restoring = true; // half of it is not to be written over the whole
-    if (anew) this.forget();
-    this.restored(state);
+    this.restoring = true; // do not write a partial state into the address
+    if (anew) this.reset();
+    this.applyState(state);
     this.restoring = false;
-    this.note();
+    this.writeAddress();
   }
 
-  /** Go back to what the page shows without an address. */
-  forget() {
-    const { scene } = this;
-    const { lanes } = scene;
-    lanes.hidden.clear();
-    lanes.folded.clear();
-    [lanes.own, lanes.order] = [[], "first"];
+  /** Return to the state of a page without an address. */
+  reset() {
+    const { model } = this;
+    const { timelines } = model;
+    timelines.hidden.clear();
+    timelines.folded.clear();
+    [timelines.own, timelines.order] = [[], "first"];
     this.group("");
     this.pin = -1;
     this.choose(-1);
     byId("search").value = "";
     this.search("");
     this.setOnly(false);
-    if (scene.runs.size > 1) this.setRun(0);
-    this.setAxis(Object.keys(scene.axes)[0]);
+    if (model.runs.size > 1) this.setRun(0);
+    this.setAxis(Object.keys(model.axes)[0]);
     this.fit();
   }
 
-  restored(state) {
-    const { scene } = this;
-    const inside = (row) => row !== undefined && row >= 0 && row < scene.size && Number.isInteger(row);
+  applyState(state) {
+    const { model } = this;
+    const inside = (row) => row !== undefined && row >= 0 && row < model.size && Number.isInteger(row);
     if (state.theme) this.setTheme(state.theme);
     else this.setTheme(this.theme);
-    if (state.run !== undefined && state.run >= -1 && state.run < scene.runs.size && scene.runs.size > 1) this.setRun(state.run);
-    if (state.axis in scene.axes) this.setAxis(state.axis);
+    if (state.run !== undefined && state.run >= -1 && state.run < model.runs.size && model.runs.size > 1) this.setRun(state.run);
+    if (state.axis in model.axes) this.setAxis(state.axis);
     if (state.q !== undefined) {
       byId("search").value = state.q;
       this.search(state.q);
     }
     if (state.only) this.setOnly(true);
     if (state.group) this.group(state.group);
-    this.arrange((lanes) => {
-      if (state.own) [lanes.own, lanes.order] = [state.own, "own"];
-      else if (state.order) lanes.order = state.order;
-      for (const member of state.hide ?? []) lanes.hidden.add(member);
-      for (const name of state.fold ?? []) lanes.folded.add(name);
+    this.arrange((timelines) => {
+      if (state.own) [timelines.own, timelines.order] = [state.own, "own"];
+      else if (state.order) timelines.order = state.order;
+      for (const member of state.hide ?? []) timelines.hidden.add(member);
+      for (const name of state.fold ?? []) timelines.folded.add(name);
     });
     if (inside(state.pin)) this.pin = state.pin;
     if (inside(state.event)) this.choose(state.event);
-    if (state.h > 0) this.view.laneH = Math.max(3, Math.min(140, state.h));
+    if (state.h > 0) this.view.timelineHeight = Math.max(3, Math.min(140, state.h));
     if (state.y) this.view.y = state.y;
-    if (state.x1 > state.x0) this.look(state.x0, state.x1);
+    if (state.x1 > state.x0) this.setRange(state.x0, state.x1);
     this.setTab(state.tab ?? (inside(state.event) ? "event" : "findings"));
   }
 
   svg() {
     const ctx = new SvgContext(this.view.width, this.view.height);
-    paint(ctx, this.scene, this.view, THEMES[this.theme], { lines: FULL });
+    paint(ctx, this.model, this.view, THEMES[this.theme], { lines: FULL });
     return ctx.text();
   }
 
   save(blob, ending) {
     const address = URL.createObjectURL(blob);
-    const name = this.scene.meta.title.split(/[\\/]/).pop().replace(/[^\w.-]+/g, "_") || "trace";
+    const name = this.model.meta.title.split(/[\\/]/).pop().replace(/[^\w.-]+/g, "_") || "trace";
     const link = el("a", { href: address, download: `${name}.${ending}` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
   }
 
-  /** The browser's own print, with the picture as SVG on the paper. */
+  /** Print the diagram as SVG. */
   print() {
     const theme = this.theme;
     this.theme = "light";
@@ -937,38 +937,38 @@ class App {
   }
 }
 
-/** What the server has, or what stands in the page. */
-async function opened(asked = "") {
+/** Return the data of the server, or of the page itself. */
+async function loadData(asked = "") {
   const { source } = document.documentElement.dataset;
-  if (!source) return unpacked(await inflated(byId("data").textContent.trim()));
+  if (!source) return unpackBlock(await inflate(byId("data").textContent.trim()));
   const answer = await fetch(source + asked);
   if (!answer.ok) throw new Error(await answer.text());
   const version = answer.headers.get("X-Trace-Version");
-  return Object.assign(unpacked(await answer.arrayBuffer()), { version });
+  return Object.assign(unpackBlock(await answer.arrayBuffer()), { version });
 }
 
-/** Ask the server whether there is more, and show it; at the end of time, follow. */
+/** Poll the server for a new version every 2 s and show it. */
 function follow(app, version) {
   let known = version;
   setInterval(async () => {
     try {
       if ((await (await fetch("version")).text()) === known) return;
-      const data = await opened();
+      const data = await loadData();
       known = data.version;
       app.replace(data);
     } catch {
-      byId("status").textContent = "The server does not answer any more: this is what it said last.";
+      byId("status").textContent = "The server does not respond: this is its last state.";
     }
   }, 2000);
 }
 
-opened().then(
+loadData().then(
   (data) => {
     byId("loading").remove();
     globalThis.antecede = new App(data);
     if (document.documentElement.dataset.grows) follow(globalThis.antecede, data.version);
   },
   (error) => {
-    byId("loading").textContent = `This page could not be opened: ${error.message} (it needs a browser of 2023 or later)`;
+    byId("loading").textContent = `Cannot open the page: ${error.message} (a browser of 2023 or later is needed)`;
   },
 );

@@ -1,6 +1,6 @@
-// Painting a scene into a 2D context: a canvas, or what writes SVG. Nothing here knows of a page.
+// Painter of a render model into a 2D context: a canvas, or an SVG writer. Independent of the page.
 
-import { AGAIN, NOWHERE, REPEATED, UNDELIVERED } from "./render_model.js";
+import { REPEATED_COPY, NOT_RECEIVED, REPEATED, UNDELIVERED } from "./render_model.js";
 import { plain, shortened } from "../../../core/pages/assets/text.js";
 
 export const THEMES = {
@@ -19,18 +19,18 @@ export const THEMES = {
 };
 export const TOP = 30;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
-const SINGLY = 2500; // events in view up to which each has its own mark
-const MARGIN = 60; // pixels beside the picture up to which lines are drawn
-const BIN = 5; // pixels that share a bar where there are more
+const SINGLY = 2500; // maximum of events in view with a mark each
+const MARGIN = 60; // pixels; lines are clipped this far outside of the view
+const BIN = 5; // pixels; width of a bar above that maximum
 
-/** Draw it all; says how much was drawn: { events, lines, drawn, singly }. */
-export function paint(ctx, scene, view, theme, { lines = 4000 } = {}) {
-  const job = new Painter(ctx, scene, view, theme);
+/** Draw everything; return counts: { events, lines, drawn, singly }. */
+export function paint(ctx, model, view, theme, { lines = 4000 } = {}) {
+  const job = new Painter(ctx, model, view, theme);
   ctx.fillStyle = theme.back;
   ctx.fillRect(0, 0, view.width, view.height);
   job.grid();
-  job.clipped(() => {
-    job.laneLines();
+  job.drawClipped(() => {
+    job.drawTimelines();
     job.spans();
     job.holds(lines);
     job.messages(lines);
@@ -39,26 +39,26 @@ export function paint(ctx, scene, view, theme, { lines = 4000 } = {}) {
   });
   job.header();
   job.names();
-  return job.told;
+  return job.stats;
 }
 
 class Painter {
-  constructor(ctx, scene, view, theme) {
+  constructor(ctx, model, view, theme) {
     this.ctx = ctx;
-    this.scene = scene;
+    this.model = model;
     this.view = view;
     this.theme = theme;
-    this.values = scene.axis.values;
+    this.values = model.axis.values;
     this.scale = (view.width - view.left) / (view.x1 - view.x0);
-    this.first = Math.max(0, Math.floor(view.y / view.laneH));
+    this.first = Math.max(0, Math.floor(view.y / view.timelineHeight));
     this.last = Math.min(
-      scene.lanes.lanes.length - 1,
-      Math.floor((view.y + view.height - TOP) / view.laneH),
+      model.timelines.list.length - 1,
+      Math.floor((view.y + view.height - TOP) / view.timelineHeight),
     );
     this.text = view.text ?? 1;
-    this.radius = Math.max(1.2, Math.min(5 * this.text, view.laneH * 0.24));
+    this.radius = Math.max(1.2, Math.min(5 * this.text, view.timelineHeight * 0.24));
     this.thin = 1 / (view.ratio ?? 1);
-    this.told = { events: 0, lines: 0, drawn: 0, singly: true };
+    this.stats = { events: 0, lines: 0, drawn: 0, singly: true };
   }
 
   font(size) {
@@ -69,16 +69,16 @@ class Painter {
     return this.view.left + (this.values[row] - this.view.x0) * this.scale;
   }
 
-  y(lane) {
-    return TOP + (lane + 0.5) * this.view.laneH - this.view.y;
+  y(timeline) {
+    return TOP + (timeline + 0.5) * this.view.timelineHeight - this.view.y;
   }
 
-  /** The height of a row: its lane's, or beside it where several stand at one place. */
+  /** Return the y of a row: its timeline's, shifted if several rows share a place. */
   rowY(row) {
-    return this.y(this.scene.lane[row]) + shiftOf(this.scene, this.view, row);
+    return this.y(this.model.timeline[row]) + shiftOf(this.model, this.view, row);
   }
 
-  clipped(work) {
+  drawClipped(work) {
     const { ctx, view } = this;
     ctx.save();
     ctx.beginPath();
@@ -88,17 +88,17 @@ class Painter {
     ctx.restore();
   }
 
-  // -- behind everything --------------------------------------------------------------------
+  // -- background ---------------------------------------------------------------------------
 
   grid() {
     const { ctx, view, theme } = this;
     ctx.fillStyle = theme.stripe;
-    if (view.laneH >= 9) {
-      for (let lane = this.first; lane <= this.last; lane++) {
-        if (lane % 2) ctx.fillRect(0, this.y(lane) - view.laneH / 2, view.width, view.laneH);
+    if (view.timelineHeight >= 9) {
+      for (let timeline = this.first; timeline <= this.last; timeline++) {
+        if (timeline % 2) ctx.fillRect(0, this.y(timeline) - view.timelineHeight / 2, view.width, view.timelineHeight);
       }
     }
-    this.step = this.scene.axis.step(Math.max(1e-9, 110 / this.scale));
+    this.step = this.model.axis.step(Math.max(1e-9, 110 / this.scale));
     this.ticks = [];
     const offset = this.origin(this.step);
     const begin = Math.ceil((view.x0 - offset) / this.step);
@@ -116,26 +116,26 @@ class Painter {
     ctx.stroke();
   }
 
-  /** Where ticks begin, so that they stand at round moments of the clock. */
+  /** Return an offset that puts ticks at round times of the clock. */
   origin(step) {
-    const { axis } = this.scene;
-    if (!axis.timed) return 0;
+    const { axis } = this.model;
+    if (!axis.isTimed) return 0;
     const whole = BigInt(Math.max(1, Math.round(step)));
     return -Number(((axis.base % whole) + whole) % whole);
   }
 
-  laneLines() {
-    const { ctx, view, scene, theme } = this;
+  drawTimelines() {
+    const { ctx, view, model, theme } = this;
     ctx.strokeStyle = theme.line;
     ctx.lineWidth = 1;
     ctx.beginPath();
-    for (let lane = this.first; lane <= this.last; lane++) {
-      const begin = scene.start[lane];
-      const end = scene.start[lane + 1] - 1;
+    for (let timeline = this.first; timeline <= this.last; timeline++) {
+      const begin = model.start[timeline];
+      const end = model.start[timeline + 1] - 1;
       if (begin > end) continue;
-      const y = Math.round(this.y(lane)) + 0.5;
-      ctx.moveTo(Math.max(view.left, this.x(scene.rows[begin])), y);
-      ctx.lineTo(Math.min(view.width, this.x(scene.rows[end])), y);
+      const y = Math.round(this.y(timeline)) + 0.5;
+      ctx.moveTo(Math.max(view.left, this.x(model.rows[begin])), y);
+      ctx.lineTo(Math.min(view.width, this.x(model.rows[end])), y);
     }
     ctx.stroke();
   }
@@ -143,21 +143,21 @@ class Painter {
   // -- bars ---------------------------------------------------------------------------------
 
   spans() {
-    const { ctx, scene, view } = this;
-    if (!scene.end || scene.axis.name !== "event_time") return;
-    const height = Math.max(2, view.laneH * 0.42);
-    ctx.globalAlpha = scene.past ? 0.12 : 0.28;
-    for (let lane = this.first; lane <= this.last; lane++) {
-      ctx.fillStyle = this.laneHue(lane);
-      const y = this.y(lane) - height / 2;
+    const { ctx, model, view } = this;
+    if (!model.end || model.axis.name !== "event_time") return;
+    const height = Math.max(2, view.timelineHeight * 0.42);
+    ctx.globalAlpha = model.past ? 0.12 : 0.28;
+    for (let timeline = this.first; timeline <= this.last; timeline++) {
+      ctx.fillStyle = this.timelineHue(timeline);
+      const y = this.y(timeline) - height / 2;
       let until = -Infinity;
-      for (let at = scene.start[lane]; at < scene.start[lane + 1]; at++) {
-        const row = scene.rows[at];
+      for (let at = model.start[timeline]; at < model.start[timeline + 1]; at++) {
+        const row = model.rows[at];
         if (this.values[row] > view.x1) break;
-        if (!(scene.end[row] >= view.x0)) continue;
+        if (!(model.end[row] >= view.x0)) continue;
         const x = Math.max(view.left - 2, this.x(row));
-        const end = Math.min(view.width + 2, view.left + (scene.end[row] - view.x0) * this.scale);
-        if (end - x < 1 && end <= until) continue; // nothing new would be seen
+        const end = Math.min(view.width + 2, view.left + (model.end[row] - view.x0) * this.scale);
+        if (end - x < 1 && end <= until) continue; // covered by an earlier span
         until = Math.max(until, end);
         ctx.fillRect(x, y, Math.max(1, end - x), height);
       }
@@ -165,32 +165,32 @@ class Painter {
     ctx.globalAlpha = 1;
   }
 
-  /** Bars from receipt to delivery; open at the end where none came. */
+  /** Draw bars from receipt to delivery; without a delivery they are open at the end. */
   holds(budget) {
-    const { ctx, scene, view, theme } = this;
-    const height = Math.max(2, Math.min(11, view.laneH * 0.5));
+    const { ctx, model, view, theme } = this;
+    const height = Math.max(2, Math.min(11, view.timelineHeight * 0.5));
     let drawn = 0;
     ctx.fillStyle = theme.held;
-    for (const row of scene.holds) {
-      const lane = scene.lane[row];
-      if (lane < this.first || lane > this.last) continue;
-      const never = scene.marks[row] & UNDELIVERED;
-      const begin = never ? row : scene.received[row];
+    for (const row of model.holds) {
+      const timeline = model.timeline[row];
+      if (timeline < this.first || timeline > this.last) continue;
+      const never = model.marks[row] & UNDELIVERED;
+      const begin = never ? row : model.received[row];
       const end = never ? view.x1 + 1 : this.values[row];
-      // Where steps are counted, a delivery right after its receipt was not held.
-      if (!scene.axis.timed && end - this.values[begin] <= 1) continue;
+      // On an axis of steps, a delivery right after its receipt was not held.
+      if (!model.axis.isTimed && end - this.values[begin] <= 1) continue;
       if (end < view.x0 || this.values[begin] > view.x1) continue;
       const x = Math.max(view.left - 5, this.x(begin));
       const width = Math.min(view.width + 5, view.left + (end - view.x0) * this.scale) - x;
       if (width < 1 || drawn++ > budget) continue;
-      ctx.globalAlpha = this.dimmed(row) ? 0.16 : never ? 0.35 : 0.62;
-      ctx.fillRect(x, this.y(lane) - height / 2, width, height);
-      if (width > 14 && view.laneH > 13) this.hatch(x, this.y(lane) - height / 2, width, height);
+      ctx.globalAlpha = this.isDimmed(row) ? 0.16 : never ? 0.35 : 0.62;
+      ctx.fillRect(x, this.y(timeline) - height / 2, width, height);
+      if (width > 14 && view.timelineHeight > 13) this.hatch(x, this.y(timeline) - height / 2, width, height);
     }
     ctx.globalAlpha = 1;
   }
 
-  /** Strokes across a bar, so that it is no matter of colour alone. */
+  /** Hatch a bar, so that it is distinguishable without colour. */
   hatch(x, y, width, height) {
     const { ctx, theme } = this;
     ctx.strokeStyle = theme.back;
@@ -212,15 +212,15 @@ class Painter {
     const sets = { plain: [], dim: [], past: [], future: [], wrong: [], again: [] };
     for (const k of visible) {
       const set = this.setOf(k);
-      if (set !== "chain" && this.scene.weight[k] >= limit) continue;
+      if (set !== "chain" && this.model.weight[k] >= limit) continue;
       sets[set].push(k);
     }
-    this.told.lines = visible.length;
-    this.told.drawn = Object.values(sets).reduce((sum, set) => sum + set.length, 0);
-    const arrows = this.told.drawn <= Math.min(700, this.view.width / 2) && this.view.laneH >= 9;
-    const strong = Math.max(0.16, Math.min(0.95, 500 / Math.max(1, this.told.drawn)));
+    this.stats.lines = visible.length;
+    this.stats.drawn = Object.values(sets).reduce((sum, set) => sum + set.length, 0);
+    const arrows = this.stats.drawn <= Math.min(700, this.view.width / 2) && this.view.timelineHeight >= 9;
+    const strong = Math.max(0.16, Math.min(0.95, 500 / Math.max(1, this.stats.drawn)));
     this.byHue(sets.plain, strong, arrows);
-    // Thousands of them would be one grey field over the events.
+    // Faint, as thousands of lines would cover the events.
     this.lineSet(sets.dim, this.theme.dim, Math.max(0.05, Math.min(0.45, 250 / Math.max(1, sets.dim.length))), [], 1, false);
     this.lineSet(sets.again, this.theme.soft, 0.9, [2, 3], 1, arrows);
     this.lineSet(sets.wrong, this.theme.wrong, 0.95, [7, 3, 2, 3], 1.6, arrows);
@@ -228,14 +228,14 @@ class Painter {
     this.lineSet(sets.future, this.theme.future, 1, [6, 3], 1.7, arrows);
   }
 
-  /** Numbers of the lines that cross what is seen. */
+  /** Return the indices of the lines that cross the view. */
   inView() {
-    const { scene, view, values } = this;
+    const { model, view, values } = this;
     const found = [];
-    const { from, to, lane } = scene;
+    const { from, to, timeline } = model;
     for (let k = 0; k < from.length; k++) {
-      const a = lane[from[k]];
-      const b = lane[to[k]];
+      const a = timeline[from[k]];
+      const b = timeline[to[k]];
       if (a < 0 || b < 0) continue;
       if ((a < this.first && b < this.first) || (a > this.last && b > this.last)) continue;
       const x = values[from[k]];
@@ -247,24 +247,24 @@ class Painter {
   }
 
   setOf(k) {
-    const { scene } = this;
-    const a = scene.from[k];
-    const b = scene.to[k];
-    if (scene.past) {
-      const self = scene.chosen;
-      if (scene.past[a] && (scene.past[b] || b === self)) return "past";
-      if ((scene.future[a] || a === self) && scene.future[b]) return "future";
+    const { model } = this;
+    const a = model.from[k];
+    const b = model.to[k];
+    if (model.past) {
+      const self = model.chosen;
+      if (model.past[a] && (model.past[b] || b === self)) return "past";
+      if ((model.future[a] || a === self) && model.future[b]) return "future";
       return "dim";
     }
     if (this.values[a] > this.values[b]) return "wrong";
-    if (scene.matches && !(scene.matches[a] || scene.matches[b])) return "dim";
-    return scene.sort[k] === REPEATED ? "again" : "plain";
+    if (model.matches && !(model.matches[a] || model.matches[b])) return "dim";
+    return model.sort[k] === REPEATED ? "again" : "plain";
   }
 
   byHue(set, alpha, arrows) {
-    const { scene, theme } = this;
+    const { model, theme } = this;
     const hues = theme.hues.map(() => []);
-    for (const k of set) hues[scene.member[scene.from[k]] % hues.length].push(k);
+    for (const k of set) hues[model.member[model.from[k]] % hues.length].push(k);
     hues.forEach((part, hue) => this.lineSet(part, theme.hues[hue], alpha, [], set.length > 200 ? this.thin : 1.1, arrows));
   }
 
@@ -273,15 +273,15 @@ class Painter {
     const { ctx } = this;
     ctx.strokeStyle = ctx.fillStyle = colour;
     ctx.globalAlpha = alpha;
-    // Without a graphics card a line wider than a pixel costs five times one that is not.
+    // Without a graphics card, lines wider than a pixel are five times as slow.
     ctx.lineWidth = set.length > 200 ? this.thin : width;
     ctx.setLineDash(set.length > 600 ? [] : dash);
     ctx.beginPath();
     let count = 0;
     for (const k of set) {
-      this.oneLine(k);
+      this.drawLine(k);
       if (++count % 64 === 0) {
-        ctx.stroke(); // long paths of many lines are slow without a graphics card
+        ctx.stroke(); // long paths are slow without a graphics card
         ctx.beginPath();
       }
     }
@@ -289,21 +289,21 @@ class Painter {
     ctx.setLineDash([]);
     if (arrows) {
       ctx.beginPath();
-      for (const k of set) this.head(k);
+      for (const k of set) this.drawArrowHead(k);
       ctx.fill();
     }
     ctx.globalAlpha = 1;
   }
 
-  oneLine(k) {
-    const { ctx, scene } = this;
-    const a = scene.from[k];
-    const b = scene.to[k];
+  drawLine(k) {
+    const { ctx, model } = this;
+    const a = model.from[k];
+    const b = model.to[k];
     const x = this.x(a);
     const z = this.x(b);
     const y = this.rowY(a);
     const w = this.rowY(b);
-    const bow = scene.lane[a] === scene.lane[b] ? Math.min(this.view.laneH * 0.42, Math.abs(z - x) * 0.25 + 3) * 1.6 : 0;
+    const bow = model.timeline[a] === model.timeline[b] ? Math.min(this.view.timelineHeight * 0.42, Math.abs(z - x) * 0.25 + 3) * 1.6 : 0;
     const [from, to] = this.partInSight(x, z);
     if (from >= to) return;
     if (!bow) {
@@ -317,9 +317,9 @@ class Painter {
     ctx.quadraticCurveTo(x + (z - x) * (from + to) / 2, blossom(from, to), x + (z - x) * to, blossom(to, to));
   }
 
-  /** Return the part of a line from x to z that is near the picture, 0 to 1.
+  /** Return the visible part of a line from x to z, 0 to 1.
    *
-   * A browser spends its time on all dashes of a line, also on those out of sight.
+   * Browsers spend time on dashes outside of the view as well.
    */
   partInSight(x, z) {
     const [low, high] = [this.view.left - MARGIN, this.view.width + MARGIN];
@@ -328,11 +328,11 @@ class Painter {
     return [Math.max(0, Math.min(...ends)), Math.min(1, Math.max(...ends))];
   }
 
-  head(k) {
-    const { ctx, scene, radius } = this;
-    const a = scene.from[k];
-    const b = scene.to[k];
-    if (scene.lane[a] === scene.lane[b]) return;
+  drawArrowHead(k) {
+    const { ctx, model, radius } = this;
+    const a = model.from[k];
+    const b = model.to[k];
+    if (model.timeline[a] === model.timeline[b]) return;
     const x = this.x(a);
     const y = this.rowY(a);
     const dx = this.x(b) - x;
@@ -354,77 +354,77 @@ class Painter {
 
   events() {
     this.marks = new Map();
-    if (this.scene.meta.grid) return this.counts();
+    if (this.model.meta.grid) return this.counts();
     return this.rows();
   }
 
-  /** A stretch of which only counts are at hand: how many events of a member each bin has. */
+  /** Draw a range of which only counts are loaded: events of each member and bin. */
   counts() {
-    const { scene, view, ctx } = this;
-    const { "grid.bin": bins, "grid.member": members, "grid.rows": rows } = scene.data.arrays;
-    const { width } = scene.meta.grid;
+    const { model, view, ctx } = this;
+    const { "grid.bin": bins, "grid.member": members, "grid.rows": rows } = model.data.arrays;
+    const { width } = model.meta.grid;
     const broad = Math.max(1, width * this.scale - (width * this.scale > 3 ? 1 : 0));
-    const full = Math.min(46, view.laneH * 0.72);
+    const full = Math.min(46, view.timelineHeight * 0.72);
     let total = 0;
     for (let k = 0; k < bins.length; k++) {
-      const lane = scene.lanes.laneOf[members[k]];
+      const timeline = model.timelines.timelineOf[members[k]];
       const x = view.left + (bins[k] * width - view.x0) * this.scale;
       if (x > view.width || x + broad < view.left) continue;
       total += rows[k];
-      if (lane < this.first || lane > this.last) continue;
+      if (timeline < this.first || timeline > this.last) continue;
       const tall = full * Math.min(1, 0.2 + Math.log10(rows[k]) * 0.2);
       ctx.fillStyle = this.theme.hues[members[k] % this.theme.hues.length];
-      ctx.fillRect(x, this.y(lane) - tall / 2, broad, tall);
+      ctx.fillRect(x, this.y(timeline) - tall / 2, broad, tall);
     }
-    this.told.events = total;
-    this.told.singly = false;
+    this.stats.events = total;
+    this.stats.singly = false;
   }
 
   rows() {
     const ranges = [];
     let total = 0;
-    for (let lane = this.first; lane <= this.last; lane++) {
-      const begin = this.scene.firstAt(lane, this.view.x0 - 8 / this.scale);
-      const end = this.scene.firstAt(lane, this.view.x1 + 8 / this.scale);
-      ranges.push([lane, begin, end]);
+    for (let timeline = this.first; timeline <= this.last; timeline++) {
+      const begin = this.model.firstAt(timeline, this.view.x0 - 8 / this.scale);
+      const end = this.model.firstAt(timeline, this.view.x1 + 8 / this.scale);
+      ranges.push([timeline, begin, end]);
       total += end - begin;
     }
-    this.told.events = total;
+    this.stats.events = total;
     const room = (ranges.length * (this.view.width - this.view.left)) / 4;
-    this.told.singly = total <= Math.min(SINGLY, Math.max(60, room));
-    for (const [lane, begin, end] of ranges) {
-      if (this.told.singly) for (let at = begin; at < end; at++) this.mark(this.scene.rows[at]);
-      else this.bars(lane, begin, end);
+    this.stats.singly = total <= Math.min(SINGLY, Math.max(60, room));
+    for (const [timeline, begin, end] of ranges) {
+      if (this.stats.singly) for (let at = begin; at < end; at++) this.mark(this.model.rows[at]);
+      else this.bars(timeline, begin, end);
     }
     this.drawMarks();
     this.broken();
-    if (total < 400 && this.view.laneH >= 26) this.labels(ranges);
+    if (total < 400 && this.view.timelineHeight >= 26) this.labels(ranges);
   }
 
   hue(row) {
     const { hues } = this.theme;
-    return row === undefined ? hues[0] : hues[this.scene.member[row] % hues.length];
+    return row === undefined ? hues[0] : hues[this.model.member[row] % hues.length];
   }
 
-  laneHue(lane) {
-    return this.theme.hues[this.scene.lanes.lanes[lane].members[0] % this.theme.hues.length];
+  timelineHue(timeline) {
+    return this.theme.hues[this.model.timelines.list[timeline].members[0] % this.theme.hues.length];
   }
 
-  dimmed(row) {
-    const { scene } = this;
-    if (scene.past) return !(scene.past[row] || scene.future[row] || row === scene.chosen);
-    return scene.matches !== null && !scene.matches[row];
+  isDimmed(row) {
+    const { model } = this;
+    if (model.past) return !(model.past[row] || model.future[row] || row === model.chosen);
+    return model.matches !== null && !model.matches[row];
   }
 
   colour(row) {
-    const { scene, theme } = this;
-    if (scene.past) {
-      if (scene.past[row]) return theme.past;
-      if (scene.future[row]) return theme.future;
-      if (row === scene.chosen) return theme.chosen;
+    const { model, theme } = this;
+    if (model.past) {
+      if (model.past[row]) return theme.past;
+      if (model.future[row]) return theme.future;
+      if (row === model.chosen) return theme.chosen;
       return theme.dim;
     }
-    if (scene.matches && !scene.matches[row]) return theme.dim;
+    if (model.matches && !model.matches[row]) return theme.dim;
     return this.hue(row);
   }
 
@@ -437,7 +437,7 @@ class Painter {
   drawMarks() {
     const { ctx, theme } = this;
     for (const [colour, rows] of this.marks) {
-      // Receipts first: a delivery in the same moment is a square within the ring.
+      // Receipts first: a delivery at the same time is a square inside the ring.
       const open = rows.filter((row) => !this.isSolid(row));
       ctx.strokeStyle = colour;
       ctx.fillStyle = theme.back;
@@ -454,28 +454,28 @@ class Painter {
     this.extras();
   }
 
-  /** Receipts, events without a place, and copies that came again are drawn open. */
+  /** Whether the mark is filled; receipts, unordered events and repeated copies are open. */
   isSolid(row) {
-    const { scene } = this;
-    return scene.alive[row] && !scene.isReceipt(row) && !(scene.marks[row] & AGAIN);
+    const { model } = this;
+    return model.alive[row] && !model.isReceipt(row) && !(model.marks[row] & REPEATED_COPY);
   }
 
-  /** Add the outline of an event: send ▶, receipt ○, delivery ■, any other ●, without a place ×. */
+  /** Add the outline of an event: send ▶, receipt ○, delivery ■, other ●, unordered ×. */
   shape(row) {
-    const { ctx, scene, radius: r } = this;
+    const { ctx, model, radius: r } = this;
     const x = this.x(row);
     const y = this.rowY(row);
-    if (!scene.alive[row]) {
+    if (!model.alive[row]) {
       ctx.moveTo(x - r, y - r);
       ctx.lineTo(x + r, y + r);
       ctx.moveTo(x - r, y + r);
       ctx.lineTo(x + r, y - r);
-    } else if (scene.isSend(row)) {
+    } else if (model.isSend(row)) {
       ctx.moveTo(x - r * 0.9, y - r * 1.1);
       ctx.lineTo(x + r * 1.2, y);
       ctx.lineTo(x - r * 0.9, y + r * 1.1);
       ctx.lineTo(x - r * 0.9, y - r * 1.1);
-    } else if (scene.isDelivery(row)) {
+    } else if (model.isDelivery(row)) {
       ctx.rect(x - r * 0.62, y - r * 0.62, r * 1.24, r * 1.24);
     } else {
       ctx.moveTo(x + r, y);
@@ -483,19 +483,19 @@ class Painter {
     }
   }
 
-  /** What never arrived, and which side of the chosen event rows are on. */
+  /** Draw marks of lost messages, and lines at events in past and future of the selection. */
   extras() {
-    const { ctx, scene, theme, radius: r } = this;
+    const { ctx, model, theme, radius: r } = this;
     const all = [...this.marks.values()].flat();
     ctx.strokeStyle = theme.wrong;
     ctx.lineWidth = 1.4;
     ctx.setLineDash([3, 2]);
     ctx.beginPath();
     for (const row of all) {
-      if (!(scene.marks[row] & NOWHERE)) continue;
+      if (!(model.marks[row] & NOT_RECEIVED)) continue;
       const x = this.x(row);
       const y = this.rowY(row);
-      const s = Math.max(7, Math.min(16, this.view.laneH * 0.4));
+      const s = Math.max(7, Math.min(16, this.view.timelineHeight * 0.4));
       ctx.moveTo(x, y);
       ctx.lineTo(x + s, y + s);
     }
@@ -503,8 +503,8 @@ class Painter {
     ctx.setLineDash([]);
     ctx.beginPath();
     for (const row of all) {
-      if (!(scene.marks[row] & NOWHERE)) continue;
-      const s = Math.max(7, Math.min(16, this.view.laneH * 0.4));
+      if (!(model.marks[row] & NOT_RECEIVED)) continue;
+      const s = Math.max(7, Math.min(16, this.view.timelineHeight * 0.4));
       const x = this.x(row) + s;
       const y = this.rowY(row) + s;
       ctx.moveTo(x - 3, y - 3);
@@ -513,13 +513,13 @@ class Painter {
       ctx.lineTo(x + 3, y - 3);
     }
     ctx.stroke();
-    if (!scene.past || this.view.laneH < 14) return;
-    this.sides(all, scene.past, theme.past, r + 2.5);
-    this.sides(all, scene.future, theme.future, -r - 2.5);
+    if (!model.past || this.view.timelineHeight < 14) return;
+    this.sides(all, model.past, theme.past, r + 2.5);
+    this.sides(all, model.future, theme.future, -r - 2.5);
   }
 
   sides(rows, mask, colour, offset) {
-    const { ctx, scene, radius: r } = this;
+    const { ctx, model, radius: r } = this;
     ctx.strokeStyle = colour;
     ctx.lineWidth = 1.6;
     ctx.beginPath();
@@ -533,38 +533,38 @@ class Painter {
     ctx.stroke();
   }
 
-  /** Where there are too many: a bar for each few pixels, as high as the logarithm of its events. */
-  bars(lane, begin, end) {
-    const { scene, view, values, ctx, theme } = this;
+  /** Draw dense events as bars; the height is the logarithm of the count. */
+  bars(timeline, begin, end) {
+    const { model, view, values, ctx, theme } = this;
     const width = BIN / this.scale;
-    const full = Math.min(46, view.laneH * 0.72);
-    const middle = this.y(lane);
+    const full = Math.min(46, view.timelineHeight * 0.72);
+    const middle = this.y(timeline);
     let at = begin;
     while (at < end) {
-      const bin = Math.floor(values[scene.rows[at]] / width);
+      const bin = Math.floor(values[model.rows[at]] / width);
       let stop = at;
       let past = 0;
       let future = 0;
       let match = 0;
       const edge = (bin + 1) * width;
-      while (stop < end && values[scene.rows[stop]] < edge) {
-        const row = scene.rows[stop++];
-        if (scene.past) {
-          past += scene.past[row];
-          future += scene.future[row];
-        } else if (scene.matches) match += scene.matches[row];
+      while (stop < end && values[model.rows[stop]] < edge) {
+        const row = model.rows[stop++];
+        if (model.past) {
+          past += model.past[row];
+          future += model.future[row];
+        } else if (model.matches) match += model.matches[row];
       }
       if (stop === at) stop++;
       const count = stop - at;
       const x = view.left + (bin * width - view.x0) * this.scale;
       const tall = full * Math.min(1, 0.2 + Math.log10(count) * 0.32);
-      const asked = scene.past || scene.matches;
-      ctx.fillStyle = asked ? theme.dim : this.hue(scene.rows[at]);
+      const asked = model.past || model.matches;
+      ctx.fillStyle = asked ? theme.dim : this.hue(model.rows[at]);
       const base = middle + tall / 2;
       ctx.fillRect(x + 0.5, base - tall, BIN - 1, tall);
       if (past) this.part(theme.past, x, base, tall, past / count);
       if (future) this.part(theme.future, x, base - tall * (1 - future / count), tall, future / count);
-      if (match) this.part(this.hue(scene.rows[at]), x, base, tall, match / count);
+      if (match) this.part(this.hue(model.rows[at]), x, base, tall, match / count);
       at = stop;
     }
   }
@@ -575,13 +575,13 @@ class Painter {
     this.ctx.fillRect(x + 0.5, base - height, BIN - 1, height);
   }
 
-  /** Cross out the events that break a promise of the protocol, and say why in red. */
+  /** Cross out the events that break a promise of the protocol, with the reason in red. */
   broken() {
-    const { ctx, scene, view, theme } = this;
+    const { ctx, model, view, theme } = this;
     const size = Math.max(7, this.radius * 1.5);
-    for (const row of scene.meta.broken ?? []) {
+    for (const row of model.meta.broken ?? []) {
       const [x, y] = [this.x(row), this.rowY(row)];
-      if (scene.lane[row] < this.first || scene.lane[row] > this.last || x < view.left || x > view.width) continue;
+      if (model.timeline[row] < this.first || model.timeline[row] > this.last || x < view.left || x > view.width) continue;
       ctx.strokeStyle = ctx.fillStyle = theme.broken;
       ctx.lineWidth = 3;
       ctx.beginPath();
@@ -590,7 +590,7 @@ class Painter {
       ctx.moveTo(x - size, y + size);
       ctx.lineTo(x + size, y - size);
       ctx.stroke();
-      const text = plain(`${scene.ids.at(row)} ${scene.data.texts("text")?.at(row) ?? ""}`, 120);
+      const text = plain(`${model.ids.at(row)} ${model.data.texts("text")?.at(row) ?? ""}`, 120);
       ctx.font = `bold ${this.font(13)}`;
       ctx.textBaseline = "alphabetic";
       ctx.textAlign = x > (view.left + view.width) / 2 ? "right" : "left";
@@ -602,34 +602,34 @@ class Painter {
     ctx.textAlign = "left";
   }
 
-  /** What events say, where there is room up to the next one. */
+  /** Draw texts of events where there is room up to the next event. */
   labels(ranges) {
-    const broken = new Set(this.scene.meta.broken ?? []);
-    const { ctx, scene, view, theme } = this;
-    const said = scene.data.texts("text");
+    const broken = new Set(this.model.meta.broken ?? []);
+    const { ctx, model, view, theme } = this;
+    const said = model.data.texts("text");
     ctx.font = this.font(11);
     ctx.textBaseline = "alphabetic";
     ctx.textAlign = "left";
-    for (const [lane, begin, end] of ranges) {
-      const y = this.y(lane) - this.radius - 4;
+    for (const [timeline, begin, end] of ranges) {
+      const y = this.y(timeline) - this.radius - 4;
       let until = view.left;
       for (let at = begin; at < end; at++) {
-        const row = scene.rows[at];
+        const row = model.rows[at];
         const x = this.x(row);
-        const last = at + 1 === scene.start[lane + 1];
-        if (scene.slots[row] > 1 || this.dimmed(row) || broken.has(row) || x < view.left) continue;
-        const whole = (said && said.at(row)) || scene.ids.at(row);
-        const least = scene.sent && scene.sent[row] >= 0 ? 12 : Math.min(4, whole.length); // an arrival has a line to what it is
+        const last = at + 1 === model.start[timeline + 1];
+        if (model.slots[row] > 1 || this.isDimmed(row) || broken.has(row) || x < view.left) continue;
+        const whole = (said && said.at(row)) || model.ids.at(row);
+        const least = model.sent && model.sent[row] >= 0 ? 12 : Math.min(4, whole.length); // an arrival has a line to its send
         const fit = (room) => Math.floor((Math.min(room, 260 * this.text) - 6) / (6 * this.text));
-        let letters = fit((last ? view.width : this.x(scene.rows[at + 1])) - x);
-        // The last one of a lane stands at the edge, and has its room before it.
+        let letters = fit((last ? view.width : this.x(model.rows[at + 1])) - x);
+        // The last event of a timeline is at the edge: its room is on the left.
         const backwards = last && letters < whole.length && fit(x - until) > letters;
         if (backwards) letters = fit(x - until);
         if (letters < least) continue;
         const text = plain(whole, letters);
         ctx.textAlign = backwards ? "right" : "left";
         const from = backwards ? x + 2 : x - 2;
-        const above = row === scene.chosen ? y - 4 : y; // not under its ring
+        const above = row === model.chosen ? y - 4 : y; // outside of the selection ring
         ctx.lineWidth = 3;
         ctx.strokeStyle = theme.halo;
         ctx.strokeText(text, from, above);
@@ -642,9 +642,9 @@ class Painter {
   }
 
   chosen() {
-    const { ctx, scene, theme, view } = this;
-    const row = scene.chosen;
-    if (row < 0 || scene.lane[row] < this.first || scene.lane[row] > this.last) return;
+    const { ctx, model, theme, view } = this;
+    const row = model.chosen;
+    if (row < 0 || model.timeline[row] < this.first || model.timeline[row] > this.last) return;
     const x = this.x(row);
     const y = this.rowY(row);
     ctx.strokeStyle = theme.chosen;
@@ -661,10 +661,10 @@ class Painter {
     ctx.stroke();
   }
 
-  // -- around -------------------------------------------------------------------------------
+  // -- frame --------------------------------------------------------------------------------
 
   header() {
-    const { ctx, view, theme, scene } = this;
+    const { ctx, view, theme, model } = this;
     ctx.fillStyle = theme.back;
     ctx.fillRect(0, 0, view.width, TOP);
     ctx.strokeStyle = theme.line;
@@ -686,33 +686,33 @@ class Painter {
     for (const value of this.ticks) {
       const x = view.left + (value - view.x0) * this.scale;
       if (x < view.left + 30 || x > view.width - 26) continue;
-      ctx.fillText(scene.axis.tick(value, this.step), x, TOP / 2 - 2);
+      ctx.fillText(model.axis.tick(value, this.step), x, TOP / 2 - 2);
     }
   }
 
   names() {
-    const { ctx, view, theme, scene } = this;
+    const { ctx, view, theme, model } = this;
     ctx.fillStyle = theme.back;
     ctx.fillRect(0, TOP + 1, view.left, view.height - TOP);
     ctx.save();
     ctx.beginPath();
     ctx.rect(0, TOP + 1, view.width, view.height - TOP);
     ctx.clip();
-    if (view.laneH >= 9) {
+    if (view.timelineHeight >= 9) {
       ctx.fillStyle = theme.stripe;
-      for (let lane = this.first; lane <= this.last; lane++) {
-        if (lane % 2) ctx.fillRect(0, this.y(lane) - view.laneH / 2, view.left, view.laneH);
+      for (let timeline = this.first; timeline <= this.last; timeline++) {
+        if (timeline % 2) ctx.fillRect(0, this.y(timeline) - view.timelineHeight / 2, view.left, view.timelineHeight);
       }
-      ctx.font = this.font(Math.min(12.5, (view.laneH * 0.8) / this.text));
+      ctx.font = this.font(Math.min(12.5, (view.timelineHeight * 0.8) / this.text));
       ctx.textBaseline = "middle";
       ctx.textAlign = "left";
       const letters = Math.max(3, Math.floor((view.left - 22) / (7.3 * this.text)));
-      for (let lane = this.first; lane <= this.last; lane++) {
-        const one = scene.lanes.lanes[lane];
-        ctx.fillStyle = this.laneHue(lane);
-        ctx.fillRect(6, this.y(lane) - 5, 4, 10);
+      for (let timeline = this.first; timeline <= this.last; timeline++) {
+        const one = model.timelines.list[timeline];
+        ctx.fillStyle = this.timelineHue(timeline);
+        ctx.fillRect(6, this.y(timeline) - 5, 4, 10);
         ctx.fillStyle = theme.ink;
-        ctx.fillText(shortened(one.folded ? `▸ ${one.label}` : one.label, letters), 15, this.y(lane));
+        ctx.fillText(shortened(one.folded ? `▸ ${one.label}` : one.label, letters), 15, this.y(timeline));
       }
     }
     ctx.restore();
@@ -731,10 +731,10 @@ class Painter {
     ctx.fillText(corner, 6, TOP / 2 - 2);
   }
 
-  /** What the ticks leave out: the day, or the minute. */
+  /** Return the part of the time that ticks omit: day or minute. */
   corner() {
-    const { axis } = this.scene;
-    if (!axis.timed || !axis.epoch || this.step >= 86400e9) return "";
+    const { axis } = this.model;
+    if (!axis.isTimed || !axis.epoch || this.step >= 86400e9) return "";
     const exact = axis.exact(Math.max(this.view.x0, axis.low));
     const [day, minute] = [exact.slice(0, 10), exact.slice(11, 16)];
     if (this.view.left < 100) return this.step >= 1e9 ? day.slice(5) : minute;
@@ -743,33 +743,33 @@ class Painter {
   }
 }
 
-/** How far below its lane's line a row is drawn. */
-function shiftOf(scene, view, row) {
-  const slots = scene.slots[row];
+/** Return how far below its timeline a row is drawn, in pixels. */
+function shiftOf(model, view, row) {
+  const slots = model.slots[row];
   if (slots < 2) return 0;
-  const apart = Math.min(11, (view.laneH * 0.7) / (slots - 1));
-  return (scene.slot[row] - (slots - 1) / 2) * apart;
+  const apart = Math.min(11, (view.timelineHeight * 0.7) / (slots - 1));
+  return (model.slot[row] - (slots - 1) / 2) * apart;
 }
 
-/** The row nearest to a point, and all that lie as near: { row, rows }, row -1 where none is. */
-export function hit(scene, view, px, py, reach = 9) {
-  const lane = Math.floor((py - TOP + view.y) / view.laneH);
-  if (lane < 0 || lane >= scene.lanes.lanes.length || px < view.left) return { row: -1, rows: [] };
+/** Return the row nearest to a point and all rows in reach: { row, rows }; row -1: none. */
+export function hit(model, view, px, py, reach = 9) {
+  const timeline = Math.floor((py - TOP + view.y) / view.timelineHeight);
+  if (timeline < 0 || timeline >= model.timelines.list.length || px < view.left) return { row: -1, rows: [] };
   const scale = (view.width - view.left) / (view.x1 - view.x0);
   const value = view.x0 + (px - view.left) / scale;
-  const from = scene.firstAt(lane, value - reach / scale);
-  const to = scene.firstAt(lane, value + reach / scale);
-  const middle = TOP + (lane + 0.5) * view.laneH - view.y;
+  const from = model.firstAt(timeline, value - reach / scale);
+  const to = model.firstAt(timeline, value + reach / scale);
+  const middle = TOP + (timeline + 0.5) * view.timelineHeight - view.y;
   let row = -1;
   let best = Infinity;
   for (let at = from; at < to; at++) {
-    const one = scene.rows[at];
-    const across = scene.slots[one] > 1 ? py - middle - shiftOf(scene, view, one) : 0;
-    const apart = Math.hypot((scene.axis.values[one] - value) * scale, across);
+    const one = model.rows[at];
+    const across = model.slots[one] > 1 ? py - middle - shiftOf(model, view, one) : 0;
+    const apart = Math.hypot((model.axis.values[one] - value) * scale, across);
     if (apart < best) {
       best = apart;
       row = one;
     }
   }
-  return { row, rows: scene.rows.subarray(from, to) };
+  return { row, rows: model.rows.subarray(from, to) };
 }

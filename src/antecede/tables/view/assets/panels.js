@@ -1,10 +1,10 @@
-// What stands beside the picture, as plain elements: findings, members, the chosen event, help.
-// All that comes from a trace is set as text, never as markup.
+// Side panels: findings, members, selected event, help.
+// Content of a trace is set as text, never as markup.
 
 import { ORDERS } from "./timelines.js";
-import { spanOf, AXIS_WORDS } from "./axis.js";
+import { formatDuration, AXIS_WORDS } from "./axis.js";
 import { FIELDS } from "./search.js";
-import { AGAIN, NOWHERE, UNDELIVERED } from "./render_model.js";
+import { REPEATED_COPY, NOT_RECEIVED, UNDELIVERED } from "./render_model.js";
 import { el } from "../../../core/pages/assets/elements.js";
 import { counted, plain } from "../../../core/pages/assets/text.js";
 
@@ -14,27 +14,27 @@ const ORDER_WORDS = { ...AXIS_WORDS, ingest: "archive order", file_order: "as th
 const goTo = (app, rows, label) =>
   el("button", { type: "button", class: "go", onclick: () => app.goTo(rows) }, label);
 
-export function eventName(scene, row) {
-  const kind = scene.kindOf(row);
-  const id = scene.ids.at(row);
-  const member = scene.members.at(row);
-  // MEMBER:NUMBER has said where.
-  const known = scene.member[row] === scene.nobody || (kind === "event" && id.startsWith(`${member}:`));
+export function eventName(model, row) {
+  const kind = model.kindOf(row);
+  const id = model.ids.at(row);
+  const member = model.members.at(row);
+  // The id MEMBER:NUMBER contains the member.
+  const known = model.member[row] === model.noMember || (kind === "event" && id.startsWith(`${member}:`));
   const where = known ? "" : ` at ${member}`;
   return plain(`${id}${kind === "event" ? "" : ` ${kind}`}${where}`, 90);
 }
 
-/** What an event says; an arrival: what its sending says. */
-export function saidBy(scene, row) {
-  const texts = scene.data.texts("text");
-  const sending = scene.sent ? scene.sent[row] : -1;
+/** Return the text of an event; for an arrival, that of its send. */
+export function eventText(model, row) {
+  const texts = model.data.texts("text");
+  const sending = model.sent ? model.sent[row] : -1;
   return texts?.at(row) || (sending >= 0 ? texts?.at(sending) : "") || "";
 }
 
 function eventButton(app, row) {
-  const said = saidBy(app.scene, row);
+  const text = eventText(app.model, row);
   return el("button", { type: "button", class: "event", onclick: () => app.reveal(row) },
-    eventName(app.scene, row), said ? el("span", { class: "says" }, ` ${plain(said, 80)}`) : null);
+    eventName(app.model, row), text ? el("span", { class: "says" }, ` ${plain(text, 80)}`) : null);
 }
 
 function eventList(app, rows) {
@@ -46,7 +46,7 @@ function eventList(app, rows) {
 // -- findings ---------------------------------------------------------------------------------
 
 export function findingsPanel(app) {
-  const { meta } = app.scene;
+  const { meta } = app.model;
   const parts = [
     el("p", { class: "lead" }, summaryOf(app)),
     el("h2", {}, "Findings"),
@@ -63,22 +63,22 @@ export function findingsPanel(app) {
 }
 
 function nothingFound(meta) {
-  if (meta.axes[0]?.compared) return "None: nothing was set aside, and no effect is before its cause by the time.";
-  if (meta.edges) return "None: nothing was set aside, and no effect is before its cause.";
-  return meta.by === "events" ? "None; no times to compare arrivals and sendings by." : "None; no event names a cause that is there, so no order could be compared.";
+  if (meta.axes[0]?.compared) return "None: no row was quarantined, and no effect is before its cause by the time.";
+  if (meta.edges) return "None: no row was quarantined, and no effect is before its cause.";
+  return meta.by === "events" ? "None; no times to compare arrivals with sends." : "None; no event has a cause in the trace, so no order was compared.";
 }
 
 function summaryOf(app) {
-  const { meta, lanes, runs } = app.scene;
-  const how = { events: "sendings and arrivals", clocks: "vector clocks", causes: "declared causes" };
+  const { meta, timelines, runs } = app.model;
+  const how = { events: "sends and arrivals", clocks: "vector clocks", causes: "declared causes" };
   const source = meta.causality_source === "member sequence" ? "each member's own numbers" : how[meta.by];
-  const told = meta.causality_source === "none" ? " Nothing tells what came before what (causality_source: none)." : ` What came before what is told by ${source}.`;
-  const members = lanes.names.filter((_, k) => k < app.scene.nobody).length;
+  const sourceText = meta.causality_source === "none" ? " No source of causality (causality_source: none)." : ` Source of causality: ${source}.`;
+  const members = timelines.names.filter((_, k) => k < app.model.noMember).length;
   const several = runs.size > 1 ? ` in ${counted(runs.size, "run")}` : "";
-  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.events ? told : ""}`;
+  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.events ? sourceText : ""}`;
 }
 
-/** A sentence, what stands between `marks` as code. */
+/** Return a sentence as nodes; text between backquotes becomes code. */
 function sentence(text) {
   return plain(text, 900).split("`").map((part, k) => (k % 2 ? el("code", {}, part) : part));
 }
@@ -96,7 +96,7 @@ function table(head, rows) {
 }
 
 function inversionParts(app) {
-  const { meta } = app.scene;
+  const { meta } = app.model;
   const share = (one) => `${one.count.toLocaleString("en")} of ${one.compared.toLocaleString("en")}`;
   const rows = meta.orders.filter((one) => one.compared).map((one) => [
     ORDER_WORDS[one.order] ?? one.order, share(one), one.largest || "–",
@@ -104,8 +104,8 @@ function inversionParts(app) {
   ]);
   if (meta.by === "events") {
     for (const one of meta.axes.slice(0, 1).filter((axis) => axis.compared)) {
-      rows.unshift(["arrival before its sending", share(one),
-        one.count ? spanOf(one.largest, 0) : "–", one.rows.length ? goTo(app, one.rows, "Show") : ""]);
+      rows.unshift(["arrival before its send", share(one),
+        one.count ? formatDuration(one.largest, 0) : "–", one.rows.length ? goTo(app, one.rows, "Show") : ""]);
     }
   }
   if (!rows.length) return [];
@@ -113,54 +113,54 @@ function inversionParts(app) {
 }
 
 function skewParts(app) {
-  const { skew } = app.scene.meta;
+  const { skew } = app.model.meta;
   if (!skew?.compared) return [];
   const title = el("h2", {}, "Clocks");
   if (!skew.pairs.length) {
     return [title, el("p", {}, `${counted(skew.compared, "pair")} of connected members compared: no clock needs a shift.`)];
   }
-  const said = skew.hosts.length
+  const text = skew.hosts.length
     ? table(["clock that is off", "by at least", ""], skew.hosts.map((host) => [
-        plain(host.host, 60), spanOf(-host.shift_ns, 0), host.rows.length ? goTo(app, host.rows, "Show") : ""]))
+        plain(host.host, 60), formatDuration(-host.shift_ns, 0), host.rows.length ? goTo(app, host.rows, "Show") : ""]))
     : el("p", {}, "No constant shifts explain them all: a clock drifts or steps.");
-  return [title, said, table(["pair", "least shift", "events outside", ""], skew.pairs.map((pair) => [
+  return [title, text, table(["pair", "least shift", "events outside", ""], skew.pairs.map((pair) => [
     plain(`${pair.of} against ${pair.against}`, 80),
-    pair.least_shift_ns === null ? "none does" : spanOf(pair.least_shift_ns, 0),
+    pair.least_shift_ns === null ? "none does" : formatDuration(pair.least_shift_ns, 0),
     `${pair.violations.toLocaleString("en")} of ${pair.edges.toLocaleString("en")}`,
     pair.rows.length ? goTo(app, pair.rows, "Show") : ""]))];
 }
 
 function waitParts(app) {
-  const { waits } = app.scene.meta;
+  const { waits } = app.model.meta;
   if (!waits.length) return [];
   return [el("h2", {}, "Longest waits"), table(["held for", "message", ""], waits.slice(0, 10).map((wait) => [
-    spanOf(wait.ns, 0), eventName(app.scene, wait.delivered),
+    formatDuration(wait.ns, 0), eventName(app.model, wait.delivered),
     goTo(app, [wait.received, wait.delivered], "Show")]))];
 }
 
 function missingParts(app) {
-  const { missing } = app.scene.meta;
+  const { missing } = app.model.meta;
   if (!missing.ids) return [];
   const rows = missing.named.map((one) => [
-    plain(one.id, 60) + (one.set_aside ? " (its own row was set aside)" : ""),
+    plain(one.id, 60) + (one.quarantined ? " (its own row is quarantined)" : ""),
     one.references.toLocaleString("en"), one.rows.length ? goTo(app, one.rows, "Show") : ""]);
   const more = missing.ids - missing.named.length;
-  return [el("h2", {}, `Causes that are nowhere (${missing.ids.toLocaleString("en")})`),
+  return [el("h2", {}, `Missing causes (${missing.ids.toLocaleString("en")})`),
     table(["id", "references", "first"], rows),
     more > 0 ? el("p", { class: "soft" }, `and ${more.toLocaleString("en")} more`) : null];
 }
 
 function legend(app) {
-  const { scene } = app;
-  const told = scene.sent !== null;
+  const { model } = app;
+  const hasArrivals = model.sent !== null;
   const lines = [
-    ...(told ? [["▶", "sent"], ["○", "received"], ["■", "delivered"]] : []),
-    ["●", told ? "another event" : "event"],
-    ...(told ? [["▨", "bar: held from receipt to delivery"], ["┄✕", "sent, and never arrived"], ["┄○", "a copy that came again (dotted line)"]] : []),
+    ...(hasArrivals ? [["▶", "sent"], ["○", "received"], ["■", "delivered"]] : []),
+    ["●", hasArrivals ? "another event" : "event"],
+    ...(hasArrivals ? [["▨", "bar: held from receipt to delivery"], ["┄✕", "sent, no arrival"], ["┄○", "repeated copy (dotted line)"]] : []),
     ["—·—", "an effect before its cause, by the axis"],
-    ...(scene.meta.broken?.length ? [["✗", "red: it breaks a promise of the protocol"]] : []),
-    ["×", "set aside: it has no place in the order"],
-    ["▁●", "causal past of the chosen event: blue, underlined, solid lines"],
+    ...(model.meta.broken?.length ? [["✗", "red: violation of a promise of the protocol"]] : []),
+    ["×", "quarantined: not part of the order"],
+    ["▁●", "causal past of the selected event: blue, underlined, solid lines"],
     ["▔●", "its future: orange, overlined, broken lines"],
     ["grey", "concurrent with it"],
     ["▌", "several events in a few pixels: the higher, the more"],
@@ -172,44 +172,44 @@ function legend(app) {
 // -- members ----------------------------------------------------------------------------------
 
 export function membersPanel(app) {
-  const { lanes } = app.scene;
+  const { timelines } = app.model;
   const order = el("select", { id: "order", onchange: (event) => app.arrange((l) => (l.order = event.target.value)) },
-    Object.entries(ORDERS).map(([value, text]) => el("option", { value, selected: value === lanes.order }, text)));
+    Object.entries(ORDERS).map(([value, text]) => el("option", { value, selected: value === timelines.order }, text)));
   const rules = { "": "not at all", prefix: "by prefix of the name", topics: "by topic or room", role: "by role", source: "by file" };
-  const there = Object.entries(rules).filter(([rule]) => !["topics", "role", "source"].includes(rule) || (app.scene.data.texts(rule)?.size ?? 0) > 1);
-  const own = lanes.grouping.startsWith("=");
+  const there = Object.entries(rules).filter(([rule]) => !["topics", "role", "source"].includes(rule) || (app.model.data.texts(rule)?.size ?? 0) > 1);
+  const own = timelines.grouping.startsWith("=");
   const group = el("select", { id: "group", onchange: (event) => app.group(event.target.value) },
-    there.map(([value, text]) => el("option", { value, selected: value === lanes.grouping }, text)),
-    own ? el("option", { value: lanes.grouping, selected: true }, `by what is before “${lanes.grouping.slice(1)}”`) : null);
-  const before = el("input", { id: "before", size: 4, maxLength: 20, value: own ? lanes.grouping.slice(1) : "", onchange: (event) => app.group(event.target.value ? `=${event.target.value}` : "") });
+    there.map(([value, text]) => el("option", { value, selected: value === timelines.grouping }, text)),
+    own ? el("option", { value: timelines.grouping, selected: true }, `by the part before “${timelines.grouping.slice(1)}”`) : null);
+  const before = el("input", { id: "before", size: 4, maxLength: 20, value: own ? timelines.grouping.slice(1) : "", onchange: (event) => app.group(event.target.value ? `=${event.target.value}` : "") });
   const parts = [
     el("div", { class: "row" }, el("label", { htmlFor: "order" }, "Order"), order),
     el("div", { class: "row" }, el("label", { htmlFor: "group" }, "Group"), group,
-      el("label", { htmlFor: "before" }, "or by what is before"), before),
+      el("label", { htmlFor: "before" }, "or by the part before"), before),
   ];
-  if (lanes.groups.length) {
+  if (timelines.groups.length) {
     parts.push(el("div", { class: "row" },
       el("button", { type: "button", onclick: () => app.arrange((l) => l.groups.forEach((g) => l.folded.add(g))) }, "Fold all"),
       el("button", { type: "button", onclick: () => app.arrange((l) => l.folded.clear()) }, "Unfold all")));
-    parts.push(el("ul", { class: "groups" }, lanes.groups.slice(0, MANY).map((name) => el("li", {},
-      el("button", { type: "button", class: "link", "aria-expanded": String(!lanes.folded.has(name)), onclick: () => app.arrange((l) => (l.folded.delete(name) || l.folded.add(name))) },
-        `${lanes.folded.has(name) ? "▸" : "▾"} ${plain(name, 60)}`)))));
+    parts.push(el("ul", { class: "groups" }, timelines.groups.slice(0, MANY).map((name) => el("li", {},
+      el("button", { type: "button", class: "link", "aria-expanded": String(!timelines.folded.has(name)), onclick: () => app.arrange((l) => (l.folded.delete(name) || l.folded.add(name))) },
+        `${timelines.folded.has(name) ? "▸" : "▾"} ${plain(name, 60)}`)))));
   }
   parts.push(el("div", { class: "row" },
     el("button", { type: "button", onclick: () => app.arrange((l) => l.hidden.clear()) }, "Show all"),
     el("button", { type: "button", onclick: () => app.arrange((l) => l.names.forEach((_, k) => l.hidden.add(k))) }, "Hide all"),
-    el("button", { type: "button", onclick: () => app.onlyRelated(), disabled: app.scene.chosen < 0 }, "Only those of the chosen event")));
-  parts.push(memberList(app, lanes));
+    el("button", { type: "button", onclick: () => app.onlyRelated(), disabled: app.model.chosen < 0 }, "Only those of the selected event")));
+  parts.push(memberList(app, timelines));
   return parts;
 }
 
-function memberList(app, lanes) {
+function memberList(app, timelines) {
   const there = [];
-  lanes.names.forEach((_, member) => lanes.counts[member] && there.push(member));
-  there.sort(lanes.comparison()); // hidden ones stay in their place, so that they can be had back
+  timelines.names.forEach((_, member) => timelines.counts[member] && there.push(member));
+  there.sort(timelines.comparison()); // hidden members stay listed
   const list = there.slice(0, 500).map((member) => el("li", {},
-    el("label", {}, el("input", { type: "checkbox", checked: !lanes.hidden.has(member), onchange: () => app.arrange((l) => (l.hidden.delete(member) || l.hidden.add(member))) }),
-      ` ${plain(lanes.names[member], 60)} `, el("span", { class: "soft" }, lanes.counts[member].toLocaleString("en"))),
+    el("label", {}, el("input", { type: "checkbox", checked: !timelines.hidden.has(member), onchange: () => app.arrange((l) => (l.hidden.delete(member) || l.hidden.add(member))) }),
+      ` ${plain(timelines.names[member], 60)} `, el("span", { class: "soft" }, timelines.counts[member].toLocaleString("en"))),
     el("span", { class: "moves" },
       moveButton(app, member, -1, "up"), moveButton(app, member, 1, "down"))));
   const more = there.length - 500;
@@ -218,29 +218,29 @@ function memberList(app, lanes) {
 }
 
 function moveButton(app, member, by, word) {
-  const name = plain(app.scene.lanes.names[member], 40);
+  const name = plain(app.model.timelines.names[member], 40);
   return el("button", {
     type: "button", "aria-label": `Move ${name} ${word}`, class: "small",
     onclick: () => app.arrange((l) => {
-      const at = l.laneOf[member];
+      const at = l.timelineOf[member];
       if (at < 0) return;
       const to = by < 0 ? at - 1 : at + 2;
-      if (to >= 0 && to <= l.lanes.length) l.move(at, to);
+      if (to >= 0 && to <= l.list.length) l.move(at, to);
     }),
   }, by < 0 ? "↑" : "↓");
 }
 
-// -- the chosen event -------------------------------------------------------------------------
+// -- selected event ---------------------------------------------------------------------------
 
 export function eventPanel(app) {
-  const { scene } = app;
-  const row = scene.chosen;
+  const { model } = app;
+  const row = model.chosen;
   if (row < 0) {
-    return [el("p", {}, "Choose an event: what led to it turns blue, what it could have influenced orange, and what is concurrent fades."),
-      el("p", { class: "soft" }, "Click or tap one, or press Enter in the picture. ? lists all keys.")];
+    return [el("p", {}, "Select an event: its causal past turns blue, its causal future orange, and concurrent events fade."),
+      el("p", { class: "soft" }, "Click or tap an event, or press Enter in the diagram. ? lists all keys.")];
   }
   return [
-    el("h2", {}, eventName(scene, row)),
+    el("h2", {}, eventName(model, row)),
     app.near.length > 1 ? el("details", {}, el("summary", {}, `${app.near.length.toLocaleString("en")} events at this place`), eventList(app, app.near)) : null,
     relations(app, row),
     waited(app, row),
@@ -256,116 +256,116 @@ export function eventPanel(app) {
 }
 
 function relations(app, row) {
-  const { scene } = app;
-  if (!scene.alive[row]) return el("p", { class: "warn" }, "This row has no place in the order: it was set aside (a cycle, a repeat, or a clock that tells nothing).");
+  const { model } = app;
+  if (!model.alive[row]) return el("p", { class: "warn" }, "This row is not part of the order: it is quarantined (a cycle, a repeat, or a clock without its own entry).");
   let before = 0;
   let after = 0;
   let all = 0;
-  const run = scene.runs.codes[row];
-  for (let k = 0; k < scene.size; k++) {
-    before += scene.past[k];
-    after += scene.future[k];
-    all += scene.alive[k] && scene.runs.codes[k] === run ? 1 : 0;
+  const run = model.runs.codes[row];
+  for (let k = 0; k < model.size; k++) {
+    before += model.past[k];
+    after += model.future[k];
+    all += model.alive[k] && model.runs.codes[k] === run ? 1 : 0;
   }
-  const counting = scene.meta.whole && scene.meta.of > scene.size && !scene.counts;
-  if (scene.counts) [before, after, all] = [scene.counts.past, scene.counts.future, scene.counts.past + scene.counts.future + scene.counts.concurrent + 1];
+  const counting = model.meta.whole && model.meta.of > model.size && !model.counts;
+  if (model.counts) [before, after, all] = [model.counts.past, model.counts.future, model.counts.past + model.counts.future + model.counts.concurrent + 1];
   const part = (number, word, kind) => el("div", { class: `figure ${kind}` }, el("b", {}, counting ? "…" : number.toLocaleString("en")), ` ${word}`);
   const figures = el("div", { class: "figures" }, part(before, "before it", "past"), part(after, "after it", "future"),
     part(all - before - after - 1, "concurrent", "apart"));
-  if (scene.meta.of <= scene.size || scene.counts) return figures;
+  if (model.meta.of <= model.size || model.counts) return figures;
   if (counting) return el("div", {}, figures, el("p", { class: "soft" }, "Counting in the whole trace…"));
-  return el("div", {}, figures, el("p", { class: "warn" }, `Counted among the ${counted(scene.size, "event")} at hand, of ${scene.meta.of.toLocaleString("en")}: the whole past may hold more. antecede ask answers for all.`));
+  return el("div", {}, figures, el("p", { class: "warn" }, `Counted among ${counted(model.size, "event")} of ${model.meta.of.toLocaleString("en")}: the whole past may be larger. antecede ask counts the whole trace.`));
 }
 
 function waited(app, row) {
-  const { scene } = app;
+  const { model } = app;
   const parts = [];
-  if (scene.marks[row] & NOWHERE) parts.push(el("p", { class: "warn" }, "Sent, and no row tells of an arrival."));
-  if (scene.marks[row] & AGAIN) parts.push(el("p", { class: "warn" }, "A copy that had come to this member before."));
-  if (scene.marks[row] & UNDELIVERED) parts.push(el("p", { class: "warn" }, "Received, and never delivered at this member."));
-  const delivery = scene.isReceipt(row) ? scene.holds.find((one) => scene.received[one] === row) : row;
-  const found = delivery === undefined ? null : scene.waitedFor(delivery);
+  if (model.marks[row] & NOT_RECEIVED) parts.push(el("p", { class: "warn" }, "Sent, without an arrival in the trace."));
+  if (model.marks[row] & REPEATED_COPY) parts.push(el("p", { class: "warn" }, "Repeated copy: it had arrived at this member before."));
+  if (model.marks[row] & UNDELIVERED) parts.push(el("p", { class: "warn" }, "Received, but not delivered at this member."));
+  const delivery = model.isReceipt(row) ? model.holds.find((one) => model.received[one] === row) : row;
+  const found = delivery === undefined ? null : model.waitedFor(delivery);
   if (found) {
-    const times = scene.axes.event_time?.values;
-    const held = times ? times[delivery] - times[scene.received[delivery]] : NaN;
-    const said = Number.isNaN(held) ? "" : ` for ${spanOf(held, 0)}`;
-    if (found.length) parts.push(el("p", {}, `Held${said}. Sent before it, and delivered here while it was held:`), eventList(app, found));
-    else if (held > 0) parts.push(el("p", {}, `Held${said}; nothing that happened before its sending was delivered here meanwhile.`));
+    const times = model.axes.event_time?.values;
+    const held = times ? times[delivery] - times[model.received[delivery]] : NaN;
+    const text = Number.isNaN(held) ? "" : ` for ${formatDuration(held, 0)}`;
+    if (found.length) parts.push(el("p", {}, `Held${text}. Causally earlier messages delivered here meanwhile:`), eventList(app, found));
+    else if (held > 0) parts.push(el("p", {}, `Held${text}; no causally earlier message was delivered here meanwhile.`));
   }
   return parts.length ? el("div", {}, parts) : null;
 }
 
 function fields(app, row) {
-  const { scene } = app;
-  const { arrays } = scene.data;
+  const { model } = app;
+  const { arrays } = model.data;
   const lines = [];
   const add = (name, value) => value !== "" && lines.push(el("dt", {}, name), el("dd", {}, plain(value, 2000)));
-  add("id", scene.ids.at(row));
-  add("kind", scene.kindOf(row));
-  add("member", scene.members.at(row));
-  add("says", scene.data.texts("text")?.at(row) ?? "");
-  add("run", scene.runs.at(row));
-  add("topics", scene.data.texts("topics")?.at(row) ?? "");
-  add("role", scene.data.texts("role")?.at(row) ?? "");
-  for (const axis of Object.values(scene.axes)) {
-    if (axis.timed && !Number.isNaN(arrays[`time.${axis.name}`][row])) add(AXIS_WORDS[axis.name], axis.exact(arrays[`time.${axis.name}`][row]));
+  add("id", model.ids.at(row));
+  add("kind", model.kindOf(row));
+  add("member", model.members.at(row));
+  add("says", model.data.texts("text")?.at(row) ?? "");
+  add("run", model.runs.at(row));
+  add("topics", model.data.texts("topics")?.at(row) ?? "");
+  add("role", model.data.texts("role")?.at(row) ?? "");
+  for (const axis of Object.values(model.axes)) {
+    if (axis.isTimed && !Number.isNaN(arrays[`time.${axis.name}`][row])) add(AXIS_WORDS[axis.name], axis.exact(arrays[`time.${axis.name}`][row]));
   }
-  if (scene.end && !Number.isNaN(scene.end[row])) add("lasts", spanOf(scene.end[row] - scene.axes.event_time.values[row], 0));
-  if (scene.graph.depth[row] >= 0) add(...depthOf(scene, row));
+  if (model.end && !Number.isNaN(model.end[row])) add("lasts", formatDuration(model.end[row] - model.axes.event_time.values[row], 0));
+  if (model.graph.depth[row] >= 0) add(...depthOf(model, row));
   if (arrays.seq && !Number.isNaN(arrays.seq[row])) add("number", String(arrays.seq[row]));
-  scene.own.forEach((name, k) => add(plain(name, 60), scene.data.texts(`own.${k}`)?.at(row) ?? ""));
-  const source = scene.data.texts("source")?.at(row) ?? "";
+  model.own.forEach((name, k) => add(plain(name, 60), model.data.texts(`own.${k}`)?.at(row) ?? ""));
+  const source = model.data.texts("source")?.at(row) ?? "";
   const line = arrays.line && !Number.isNaN(arrays.line[row]) ? `, line ${arrays.line[row]}` : "";
   add("in", source.split("/").pop() + line);
   return el("dl", { class: "fields" }, lines);
 }
 
-/** Causes in the longest chain before an event, of the whole trace where they are known. */
-function depthOf(scene, row) {
-  if (scene.counts) return ["depth", scene.counts.depth.toLocaleString("en")];
-  if (scene.meta.of <= scene.size) return ["depth", scene.graph.depth[row].toLocaleString("en")];
-  if (scene.meta.whole) return ["depth", "…"];
-  return ["depth among the events at hand", scene.graph.depth[row].toLocaleString("en")];
+/** Return label and value of an event's depth, in the whole trace if it is known. */
+function depthOf(model, row) {
+  if (model.counts) return ["depth", model.counts.depth.toLocaleString("en")];
+  if (model.meta.of <= model.size) return ["depth", model.graph.depth[row].toLocaleString("en")];
+  if (model.meta.whole) return ["depth", "…"];
+  return ["depth among the loaded events", model.graph.depth[row].toLocaleString("en")];
 }
 
 function compared(app, row) {
-  const { scene, pin } = app;
-  if (pin < 0 || pin === row || !scene.alive[row] || !scene.alive[pin]) return null;
-  const name = eventName(scene, pin);
-  if (!scene.past[pin] && !scene.future[pin]) return el("p", {}, `Concurrent with the pinned ${name}: neither could have influenced the other.`);
-  const [from, to] = scene.past[pin] ? [pin, row] : [row, pin];
-  const chain = scene.graph.path(from, to);
-  return el("div", {}, el("p", {}, `${scene.past[pin] ? "After" : "Before"} the pinned ${name}, by ${counted(chain.length - 1, "step")}:`), eventList(app, chain));
+  const { model, pin } = app;
+  if (pin < 0 || pin === row || !model.alive[row] || !model.alive[pin]) return null;
+  const name = eventName(model, pin);
+  if (!model.past[pin] && !model.future[pin]) return el("p", {}, `Concurrent with the pinned ${name}: neither could have influenced the other.`);
+  const [from, to] = model.past[pin] ? [pin, row] : [row, pin];
+  const chain = model.graph.path(from, to);
+  return el("div", {}, el("p", {}, `${model.past[pin] ? "After" : "Before"} the pinned ${name}, by ${counted(chain.length - 1, "step")}:`), eventList(app, chain));
 }
 
 function neighbours(app, row) {
-  const { scene } = app;
-  const causes = Array.from(scene.causesOf(row));
-  const effects = Array.from(scene.effectsOf(row));
-  const lost = scene.data.texts("missing");
+  const { model } = app;
+  const causes = Array.from(model.causesOf(row));
+  const effects = Array.from(model.effectsOf(row));
+  const lost = model.data.texts("missing");
   const missing = [];
-  if (lost) scene.data.arrays["missing.rows"].forEach((of, k) => of === row && missing.push(lost.at(k)));
+  if (lost) model.data.arrays["missing.rows"].forEach((of, k) => of === row && missing.push(lost.at(k)));
   return el("div", {},
     el("h3", {}, `Immediate causes (${causes.length})`), eventList(app, causes),
-    missing.length ? el("p", { class: "warn" }, `Causes that are nowhere: ${plain(missing.join(", "), 600)}`) : null,
+    missing.length ? el("p", { class: "warn" }, `Missing causes: ${plain(missing.join(", "), 600)}`) : null,
     el("h3", {}, `Immediate effects (${effects.length})`), eventList(app, effects));
 }
 
 function clock(app, row) {
-  const { scene } = app;
-  const names = scene.data.texts("clock.members");
+  const { model } = app;
+  const names = model.data.texts("clock.members");
   const rows = [];
   let title = "Its clock, as logged";
   if (names) {
-    const { "clock.offsets": offsets, "clock.counts": counts } = scene.data.arrays;
+    const { "clock.offsets": offsets, "clock.counts": counts } = model.data.arrays;
     for (let k = offsets[row]; k < offsets[row + 1]; k++) rows.push([names.at(k), counts[k]]);
   } else {
     title = "Its clock: events of each member up to it";
     const count = new Map();
-    for (let k = 0; k < scene.size; k++) {
-      if (scene.past[k] || k === row) count.set(scene.member[k], (count.get(scene.member[k]) ?? 0) + 1);
+    for (let k = 0; k < model.size; k++) {
+      if (model.past[k] || k === row) count.set(model.member[k], (count.get(model.member[k]) ?? 0) + 1);
     }
-    for (const [member, number] of count) rows.push([scene.lanes.names[member], number]);
+    for (const [member, number] of count) rows.push([model.timelines.names[member], number]);
   }
   if (!rows.length) return null;
   return el("details", { open: rows.length <= 12 }, el("summary", {}, title),
@@ -377,22 +377,22 @@ function clock(app, row) {
 
 export function helpPanel(app) {
   const keys = [
-    ["← →", "event before, event after, of the member"], ["↑ ↓", "nearest event of the lane above, below"],
-    ["Shift + arrows", "move the picture"], ["+ −", "closer, farther"], ["Shift + + −", "lanes higher, lower"],
-    ["0 or f", "all of it"], ["Enter", "choose the event nearest to the middle; centre the chosen one"],
+    ["← →", "previous and next event of the member"], ["↑ ↓", "nearest event of the timeline above, below"],
+    ["Shift + arrows", "move the diagram"], ["+ −", "zoom in, out"], ["Shift + + −", "timelines higher, lower"],
+    ["0 or f", "whole trace"], ["Enter", "select the event nearest to the middle; centre the selected one"],
     ["c  e", "a cause at another member; an effect at another"], ["i", "worst inversion"], ["w", "longest wait"],
-    ["s", "most skewed pair"], ["[  ]", "finding before, finding after"], ["/", "search"], ["n  p", "next match, match before"],
+    ["s", "most skewed pair"], ["[  ]", "previous, next finding"], ["/", "search"], ["n  p", "next, previous match"],
     ["t", "light or dark"], ["Esc", "clear"], ["1 2 3 4", "findings, members, event, help"],
   ];
   return [
     el("h2", {}, "Keys"),
     el("dl", { class: "keys" }, keys.map(([key, what]) => [el("dt", {}, key), el("dd", {}, what)])),
     el("h2", {}, "Mouse and touch"),
-    el("p", {}, "Drag moves, the wheel zooms where the pointer is; Shift and wheel moves along; over the names the wheel scrolls lanes, Ctrl and wheel makes them higher. Drag a name to move its lane. Two fingers zoom."),
+    el("p", {}, "Drag to move. The wheel zooms at the pointer; with Shift it moves along the axis; over the names it scrolls; with Ctrl it changes the height of timelines. Drag a name to move its timeline. Two fingers zoom."),
     el("h2", {}, "Search"),
-    el("p", {}, `Words are found in ids, texts, members and topics, and in what else the table holds; all must be there. member:alice, kind:send, -text:heartbeat, "several words", /an expression/. Fields: ${FIELDS.join(", ")}. An id is found as it stands, also with a colon in it.`),
-    ...(app.scene.own.length ? [el("p", {}, `Fields of this table, in quotes where they have blanks: ${app.scene.own.map((name) => plain(name, 40)).join(", ")}.`)] : []),
+    el("p", {}, `Words are searched in ids, texts, members, topics and the other columns of the table; all must match. member:alice, kind:send, -text:heartbeat, "several words", /an expression/. Fields: ${FIELDS.join(", ")}. An id may contain colons.`),
+    ...(app.model.own.length ? [el("p", {}, `Columns of this table (quote names with blanks): ${app.model.own.map((name) => plain(name, 40)).join(", ")}.`)] : []),
     el("h2", {}, "Share"),
-    el("p", {}, "The address holds what is seen: whoever has the file opens the same view with it. Export writes it as SVG or PNG; PDF is the browser's own print, with the picture as lines and text."),
+    el("p", {}, "The address contains the state of the view. Export writes the diagram as SVG or PNG; PDF uses the print function of the browser, with lines and text."),
   ];
 }

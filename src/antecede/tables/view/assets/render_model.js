@@ -1,27 +1,27 @@
-// What there is to draw: rows on lanes in the order of the axis, lines of messages, what is chosen.
+// Render model: rows on timelines in the order of the axis, message lines, selection.
 
 import { Graph } from "./graph.js";
-import { Lanes } from "./timelines.js";
-import { axesOf, sortedRows } from "./axis.js";
+import { Timelines } from "./timelines.js";
+import { makeAxes, sortedRows } from "./axis.js";
 import { matchRows } from "./search.js";
 
-export const AGAIN = 1;
-export const NOWHERE = 2;
+export const REPEATED_COPY = 1;
+export const NOT_RECEIVED = 2;
 export const UNDELIVERED = 4;
 export const MESSAGE = 0;
-export const OWN = 1; // a cause at the same member that is not the event before
-export const REPEATED = 2; // an arrival of a copy that had come before
+export const OWN = 1; // a cause at the same member other than its previous event
+export const REPEATED = 2; // repeated arrival of a copy
 
 const SEND = 0;
 const RECEIVE = 1;
 const DELIVER = 2;
 
-export class Scene {
+export class RenderModel {
   constructor(data) {
     const { arrays } = data;
     this.data = data;
     this.meta = data.meta;
-    /** Names of the further columns of the table; their texts are "own.0", "own.1", ... */
+    /** Names of the extra columns of the table; their texts are "own.0", "own.1", ... */
     this.own = data.meta.own ?? [];
     this.size = arrays.kind.length;
     this.kind = arrays.kind;
@@ -34,16 +34,16 @@ export class Scene {
     this.runs = data.texts("run");
     this.ids = data.texts("id");
     this.graph = new Graph(arrays.offsets, arrays.causes, arrays.alive);
-    this.axes = axesOf(data, this.graph);
-    this.nobody = this.members.size;
-    this.member = Int32Array.from(this.members.codes, (code) => (code < 0 ? this.nobody : code));
+    this.axes = makeAxes(data, this.graph);
+    this.noMember = this.members.size;
+    this.member = Int32Array.from(this.members.codes, (code) => (code < 0 ? this.noMember : code));
     this.run = this.runs.size > 1 ? 0 : -1;
     this.chosen = -1;
     this.past = this.future = null;
     this.matches = null;
     this.only = false;
     this.sortings = new Map();
-    this.holds = this.holding();
+    this.holds = this.findHeld();
     this.setLines();
     this.setMembers();
     this.setAxis(Object.keys(this.axes)[0]);
@@ -51,41 +51,41 @@ export class Scene {
 
   setMembers() {
     const given = this.data.arrays["member.rows"];
-    if (given) return this.setGiven(given);
-    const counts = new Int32Array(this.nobody + 1);
-    const firsts = new Int32Array(this.nobody + 1).fill(this.size);
+    if (given) return this.setAllMembers(given);
+    const counts = new Int32Array(this.noMember + 1);
+    const firsts = new Int32Array(this.noMember + 1).fill(this.size);
     for (let row = 0; row < this.size; row++) {
       if (this.run >= 0 && this.runs.codes[row] !== this.run) continue;
       const member = this.member[row];
       if (!counts[member]++) firsts[member] = row;
     }
     const order = sortedRows(Object.values(this.axes)[0].values);
-    const seen = new Uint8Array(this.nobody + 1);
+    const seen = new Uint8Array(this.noMember + 1);
     order.forEach((row, k) => {
       const member = this.member[row];
       if (seen[member] || (this.run >= 0 && this.runs.codes[row] !== this.run)) return;
       seen[member] = 1;
       firsts[member] = k;
     });
-    if (this.lanes) {
-      this.lanes.counts = counts;
-      this.lanes.firsts = firsts;
-      this.lanes.arrange();
+    if (this.timelines) {
+      this.timelines.counts = counts;
+      this.timelines.firsts = firsts;
+      this.timelines.arrange();
       return;
     }
     const names = [];
-    for (let k = 0; k < this.nobody; k++) names.push(this.members.value(k));
+    for (let k = 0; k < this.noMember; k++) names.push(this.members.value(k));
     names.push("(no member)");
-    this.lanes = new Lanes(names, counts, firsts);
+    this.timelines = new Timelines(names, counts, firsts);
   }
 
-  /** Members of the whole trace, of which this is a piece. */
-  setGiven(rows) {
+  /** Set the members of the whole trace, of which this is a tile. */
+  setAllMembers(rows) {
     const names = [];
-    for (let k = 0; k < this.nobody; k++) names.push(this.members.value(k));
+    for (let k = 0; k < this.noMember; k++) names.push(this.members.value(k));
     names.push("(no member)");
     const counts = Float64Array.from({ length: names.length }, (_, k) => rows[k] ?? 0);
-    this.lanes = new Lanes(names, counts, Int32Array.from(names, (_, k) => k));
+    this.timelines = new Timelines(names, counts, Int32Array.from(names, (_, k) => k));
     return undefined;
   }
 
@@ -100,8 +100,8 @@ export class Scene {
     this.place();
   }
 
-  /** Rows that wait from receipt to delivery, or to the end. */
-  holding() {
+  /** Return the deliveries that were held, and receipts without a delivery. */
+  findHeld() {
     if (!this.received) return new Int32Array(0);
     const found = [];
     for (let row = 0; row < this.size; row++) {
@@ -110,7 +110,7 @@ export class Scene {
     return Int32Array.from(found);
   }
 
-  /** Lines from cause to effect: messages to other members, and causes at the same one. */
+  /** Compute lines from cause to effect: messages, and causes at the same member. */
   setLines() {
     const from = [];
     const to = [];
@@ -125,10 +125,10 @@ export class Scene {
       for (let row = 0; row < this.size; row++) {
         const sending = this.sent[row];
         if (sending < 0 || this.member[sending] === this.member[row]) continue;
-        if (this.kind[row] === DELIVER && (this.received[row] >= 0 || this.marks[row] & AGAIN)) {
+        if (this.kind[row] === DELIVER && (this.received[row] >= 0 || this.marks[row] & REPEATED_COPY)) {
           continue;
         }
-        add(sending, row, this.marks[row] & AGAIN ? REPEATED : MESSAGE);
+        add(sending, row, this.marks[row] & REPEATED_COPY ? REPEATED : MESSAGE);
       }
     } else {
       const declared = this.meta.by === "causes";
@@ -146,23 +146,23 @@ export class Scene {
     this.weight = Uint32Array.from(from, (_, k) => Math.imul(k + 1, 2654435761) >>> 0);
   }
 
-  /** Put rows onto lanes, each lane's rows in the order of the axis. */
+  /** Assign rows to timelines, each sorted along the axis. */
   place() {
     const { values } = this.axis;
-    const lanes = this.lanes.lanes.length;
-    const start = new Int32Array(lanes + 1);
-    this.lane = new Int32Array(this.size).fill(-1);
+    const timelines = this.timelines.list.length;
+    const start = new Int32Array(timelines + 1);
+    this.timeline = new Int32Array(this.size).fill(-1);
     for (let row = 0; row < this.size; row++) {
       if (!this.isShown(row)) continue;
-      const lane = this.lanes.laneOf[this.member[row]];
-      this.lane[row] = lane;
-      if (lane >= 0) start[lane + 1]++;
+      const timeline = this.timelines.timelineOf[this.member[row]];
+      this.timeline[row] = timeline;
+      if (timeline >= 0) start[timeline + 1]++;
     }
-    for (let k = 0; k < lanes; k++) start[k + 1] += start[k];
+    for (let k = 0; k < timelines; k++) start[k + 1] += start[k];
     const next = start.slice();
-    this.rows = new Uint32Array(start[lanes]);
+    this.rows = new Uint32Array(start[timelines]);
     for (const row of this.sorted()) {
-      if (this.lane[row] >= 0) this.rows[next[this.lane[row]]++] = row;
+      if (this.timeline[row] >= 0) this.rows[next[this.timeline[row]]++] = row;
     }
     this.start = start;
     this.spread();
@@ -178,8 +178,8 @@ export class Scene {
     this.version = (this.version ?? 0) + 1;
   }
 
-  /** Rows of a lane at the same place: which of how many each is, so that they can be drawn apart.
-   * A delivery in the moment of its receipt stays with that.
+  /** Assign slots to rows of a timeline at the same place, so that they are drawn side by side.
+   * A delivery at the time of its receipt shares its slot.
    */
   spread() {
     const { values } = this.axis;
@@ -187,9 +187,9 @@ export class Scene {
     this.slots = new Int32Array(this.size).fill(1);
     let begin = 0;
     while (begin < this.rows.length) {
-      const [lane, value] = [this.lane[this.rows[begin]], values[this.rows[begin]]];
+      const [timeline, value] = [this.timeline[this.rows[begin]], values[this.rows[begin]]];
       let end = begin + 1;
-      while (end < this.rows.length && values[this.rows[end]] === value && this.lane[this.rows[end]] === lane) end++;
+      while (end < this.rows.length && values[this.rows[end]] === value && this.timeline[this.rows[end]] === timeline) end++;
       if (end - begin > 1) this.spreadOver(this.rows.subarray(begin, end));
       begin = end;
     }
@@ -200,7 +200,7 @@ export class Scene {
     let count = 0;
     for (const row of rows) {
       const receipt = this.received ? this.received[row] : -1;
-      const together = receipt >= 0 && this.lane[receipt] === this.lane[row] && values[receipt] === values[row];
+      const together = receipt >= 0 && this.timeline[receipt] === this.timeline[row] && values[receipt] === values[row];
       this.slot[row] = together ? this.slot[receipt] : count++;
     }
     for (const row of rows) this.slots[row] = count;
@@ -212,7 +212,7 @@ export class Scene {
     return !Number.isNaN(this.axis.values[row]);
   }
 
-  /** All rows by the axis; made once an axis. */
+  /** Return all rows sorted along the axis (cached). */
   sorted() {
     if (!this.sortings.has(this.axis.name)) {
       this.sortings.set(this.axis.name, sortedRows(this.axis.values));
@@ -220,10 +220,10 @@ export class Scene {
     return this.sortings.get(this.axis.name);
   }
 
-  /** First place in a lane whose row is not before a value. */
-  firstAt(lane, value) {
-    let low = this.start[lane];
-    let high = this.start[lane + 1];
+  /** Return the first index in a timeline whose row is not before a value. */
+  firstAt(timeline, value) {
+    let low = this.start[timeline];
+    let high = this.start[timeline + 1];
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.axis.values[this.rows[middle]] < value) low = middle + 1;
@@ -239,7 +239,7 @@ export class Scene {
     this.counts = null;
   }
 
-  /** What a server knows of the whole trace: bits by place in the files, and how many there are. */
+  /** Set past and future in the whole trace: bits by position in the files, and counts. */
   relate({ meta, arrays }) {
     const { place } = this.data.arrays;
     if (this.chosen < 0 || place[this.chosen] !== meta.place) return;
@@ -251,14 +251,14 @@ export class Scene {
     this.counts = meta;
   }
 
-  /** Mark the rows that match the terms of a search; none: no search. See `parseSearch`. */
+  /** Compute the rows that match the terms of a search (`parseSearch`); none: no search. */
   match(terms) {
     this.matches = matchRows(this, terms);
     if (this.only) this.place();
     return this.matches;
   }
 
-  /** Of a delivery that was held: messages sent before its own that were delivered here meanwhile. */
+  /** Return deliveries during the hold of a delivery whose messages causally precede its own. */
   waitedFor(delivery) {
     const received = this.received ? this.received[delivery] : -1;
     if (received < 0) return null;
@@ -266,8 +266,8 @@ export class Scene {
     const before = sending < 0 ? null : this.graph.past(sending);
     const found = [];
     const values = this.data.arrays.place;
-    const lane = this.rowsOf(this.member[delivery], this.runs.codes[delivery]);
-    for (const row of lane) {
+    const timeline = this.rowsOf(this.member[delivery], this.runs.codes[delivery]);
+    for (const row of timeline) {
       if (this.kind[row] !== DELIVER || row === delivery) continue;
       if (values[row] < values[received] || values[row] > values[delivery]) continue;
       if (before && this.sent[row] >= 0 && before[this.sent[row]]) found.push(row);
@@ -275,7 +275,7 @@ export class Scene {
     return found;
   }
 
-  /** Rows of a member in a run, as listed. */
+  /** Return the rows of a member in a run, in the order of the file. */
   rowsOf(member, run) {
     const found = [];
     for (let row = 0; row < this.size; row++) {
@@ -284,7 +284,7 @@ export class Scene {
     return found.sort((a, b) => this.data.arrays.place[a] - this.data.arrays.place[b]);
   }
 
-  /** Arrivals of a message, or the effects that events have at others. */
+  /** Return the effects of a row at other members; for a send, its arrivals. */
   arrivals(row) {
     const found = [];
     const { after, effects } = this.graph;

@@ -1,18 +1,18 @@
-// The search language of the page: a line of text, parsed here alone, and matched against rows.
-// A served page sends the parsed terms to `antecede.tables.view.search`, which matches them in all pieces.
+// Search language of the page: parser and matcher.
+// A served page sends the parsed terms to `antecede.tables.view.search`, which matches them in all tiles.
 
 export const FIELDS = ["id", "text", "member", "topics", "kind", "run", "role", "source"];
-const EVERYWHERE = ["id", "text", "member", "topics"]; // and the further columns of the table
+const EVERYWHERE = ["id", "text", "member", "topics"]; // and the extra columns of the table
 
-/** An error in a search; its message is for the user. */
+/** Error in a search, with a message for the user. */
 export class SearchError extends Error {}
 
-/** Return the terms of a line of search: [{ not, field, word | expression, id }].
+/** Return the terms of a search text: [{ not, field, word | expression, id }].
  *
  * All terms must match. A term is WORD, "several words" or /expression/, in any field;
- * FIELD:TERM looks in one field; -TERM excludes. `id`: an event with this id matches as well, so
- * that member:17 finds the event of that name. FIELD:WORD with an unknown field is a word.
- * `own`: names of the further columns. Throws SearchError.
+ * FIELD:TERM searches one field; -TERM excludes. `id`: an event with this id matches as well:
+ * member:17 finds the event of that name. FIELD:WORD with an unknown field is a word.
+ * `own`: names of the extra columns. Throws SearchError.
  */
 export function parseSearch(text, own = []) {
   const terms = [];
@@ -37,17 +37,17 @@ export function parseSearch(text, own = []) {
   return terms;
 }
 
-/** Return a mask of the rows of a scene that match all terms; null without a term. */
-export function matchRows(scene, terms) {
+/** Return the mask of the rows that match all terms; null without a term. */
+export function matchRows(model, terms) {
   if (!terms.length) return null;
-  const mask = new Uint8Array(scene.size).fill(1);
+  const mask = new Uint8Array(model.size).fill(1);
   for (const term of terms) {
-    const hit = new Uint8Array(scene.size);
+    const hit = new Uint8Array(model.size);
     const test = tester(term);
-    const names = term.field ? [term.field] : [...EVERYWHERE, ...scene.own.map((_, k) => `own.${k}`)];
-    for (const name of names) mark(hit, scene, name, test);
-    if (term.id) mark(hit, scene, "id", (text) => text === term.id);
-    for (let row = 0; row < scene.size; row++) mask[row] &= term.not ? 1 - hit[row] : hit[row];
+    const names = term.field ? [term.field] : [...EVERYWHERE, ...model.own.map((_, k) => `own.${k}`)];
+    for (const name of names) mark(hit, model, name, test);
+    if (term.id) mark(hit, model, "id", (text) => text === term.id);
+    for (let row = 0; row < model.size; row++) mask[row] &= term.not ? 1 - hit[row] : hit[row];
   }
   return mask;
 }
@@ -81,17 +81,17 @@ function tester({ word, expression }) {
 }
 
 /** Mark the rows whose text in a column passes a test. */
-function mark(hit, scene, name, test) {
+function mark(hit, model, name, test) {
   if (name === "kind") {
-    const good = scene.meta.kinds.map(test);
-    for (let row = 0; row < scene.size; row++) hit[row] |= good[scene.kind[row]] ? 1 : 0;
+    const good = model.meta.kinds.map(test);
+    for (let row = 0; row < model.size; row++) hit[row] |= good[model.kind[row]] ? 1 : 0;
     return;
   }
-  const column = scene.data.texts(name);
+  const column = model.data.texts(name);
   if (!column) return;
   const good = new Uint8Array(column.size);
   for (let code = 0; code < column.size; code++) good[code] = test(column.value(code)) ? 1 : 0;
-  for (let row = 0; row < scene.size; row++) {
+  for (let row = 0; row < model.size; row++) {
     if (column.codes[row] >= 0) hit[row] |= good[column.codes[row]];
   }
 }

@@ -1,11 +1,11 @@
-// What is seen, in the address: so that a view can be shared, and back and forth work.
+// State of the page in the address (URL fragment), for sharing and browser history.
 
 const NUMBERS = ["x0", "x1", "y", "h", "run", "event", "pin"];
 const WORDS = ["axis", "q", "order", "group", "theme", "tab"];
 const LISTS = ["hide", "own"];
 
-/** Text behind the # of an address -> a plain object; what is no value is left out. */
-export function stateOf(hash) {
+/** Parse the fragment of an address into an object; invalid values are omitted. */
+export function hashToState(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const state = {};
   for (const name of NUMBERS) {
@@ -23,8 +23,8 @@ export function stateOf(hash) {
   return state;
 }
 
-/** The other way; what is undefined, null, empty or false is left out. */
-export function hashOf(state) {
+/** Format a state as fragment; undefined, null, empty and false values are omitted. */
+export function stateToHash(state) {
   const made = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
     if (value === undefined || value === null || value === "" || value === false) continue;

@@ -1,4 +1,4 @@
-// The part of a 2D context that painting uses, writing SVG: what a picture is exported by.
+// SVG writer with the subset of the 2D context API that the painter uses, for export.
 
 const DIGITS = 100;
 
@@ -52,7 +52,7 @@ export class SvgContext {
     this.path.push(`M${num(x)} ${num(y)}h${num(width)}v${num(height)}h${num(-width)}z`);
   }
 
-  /** Whole circles alone. */
+  /** Add a full circle. */
   arc(x, y, r) {
     this.path.push(`M${num(x + r)} ${num(y)}a${num(r)} ${num(r)} 0 1 0 ${num(-2 * r)} 0a${num(r)} ${num(r)} 0 1 0 ${num(2 * r)} 0`);
   }
@@ -102,7 +102,7 @@ export class SvgContext {
     return this.globalAlpha < 1 ? ` opacity="${num(this.globalAlpha)}"` : "";
   }
 
-  /** The document as text. */
+  /** Return the document as text. */
   text() {
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}" viewBox="0 0 ${this.width} ${this.height}">${this.body.join("\n")}</svg>\n`;
   }
@@ -112,7 +112,7 @@ function num(value) {
   return Math.round(value * DIGITS) / DIGITS;
 }
 
-/** Text as it may stand in XML; characters that may not stand there at all are replaced. */
+/** Escape text for XML; characters that XML forbids are replaced. */
 export function escaped(text) {
   return text
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")

@@ -1,4 +1,4 @@
-// Which members stand on which lane: order, hidden ones, groups folded into one lane.
+// Assignment of members to timelines: order, hidden members, folded groups.
 
 export const ORDERS = {
   first: "by first event",
@@ -7,8 +7,8 @@ export const ORDERS = {
   own: "as dragged",
 };
 
-/** Members and their lanes. Numbers of members are those of the data; the last is "no member". */
-export class Lanes {
+/** Members and their timelines. Member numbers are those of the data; the last is "no member". */
+export class Timelines {
   constructor(names, counts, firsts) {
     this.names = names;
     this.counts = counts;
@@ -22,7 +22,7 @@ export class Lanes {
     this.arrange();
   }
 
-  /** Work out `lanes`, each { label, members, folded, group }, and `laneOf` [members], -1: hidden. */
+  /** Compute `list`, each { label, members, folded, group }, and `timelineOf` [members], -1: hidden. */
   arrange() {
     const shown = [];
     for (let member = 0; member < this.names.length; member++) {
@@ -36,20 +36,20 @@ export class Lanes {
       groups.get(group).push(member);
     }
     this.groups = [...groups.keys()].filter((name) => name);
-    this.lanes = [];
+    this.list = [];
     for (const [group, members] of groups) {
       if (group && this.folded.has(group)) {
         const label = `${group} (${members.length})`;
-        this.lanes.push({ label, members, folded: true, group });
+        this.list.push({ label, members, folded: true, group });
       } else {
         for (const member of members) {
           const label = this.names[member];
-          this.lanes.push({ label, members: [member], folded: false, group });
+          this.list.push({ label, members: [member], folded: false, group });
         }
       }
     }
-    this.laneOf = new Int32Array(this.names.length).fill(-1);
-    this.lanes.forEach((lane, k) => lane.members.forEach((member) => (this.laneOf[member] = k)));
+    this.timelineOf = new Int32Array(this.names.length).fill(-1);
+    this.list.forEach((timeline, k) => timeline.members.forEach((member) => (this.timelineOf[member] = k)));
   }
 
   comparison() {
@@ -66,18 +66,18 @@ export class Lanes {
     return byFirst;
   }
 
-  /** Put the members of one lane before another lane (its number; the count of lanes: last). */
+  /** Move a timeline before another one; `to` = number of timelines: to the end. */
   move(from, to) {
-    const order = this.lanes.map((lane) => lane.members);
-    const [taken] = order.splice(from, 1);
-    order.splice(to > from ? to - 1 : to, 0, taken);
+    const order = this.list.map((timeline) => timeline.members);
+    const [moved] = order.splice(from, 1);
+    order.splice(to > from ? to - 1 : to, 0, moved);
     this.own = order.flat();
     this.order = "own";
     this.arrange();
   }
 
-  /** Group members: "" not at all, "prefix" by what stands before the first of -_.:/@ and digits,
-   * "=TEXT" by what stands before TEXT, or by a function of the member.
+  /** Group members: "" not at all, "prefix" by the part before the first of -_.:/@ and digits,
+   * "=TEXT" by the part before TEXT, or by a function of the member.
    */
   group(rule, byMember = null) {
     this.grouping = rule;
