@@ -16,11 +16,11 @@ from pathlib import Path
 from bench import ledger, operations
 
 
-def chosen(only: str, c_programs: Path | None) -> Iterator[ledger.Comparison]:
+def select_comparisons(only: str, c_programs: Path | None) -> Iterator[ledger.Comparison]:
     """Yield the operations to measure."""
-    yield from (one for one in operations.comparisons() if only in one.name)
+    yield from (one for one in operations.make_comparisons() if only in one.name)
     if c_programs is not None:
-        yield from (one for one in operations.of_simulators(c_programs) if only in one.name)
+        yield from (one for one in operations.compare_simulators(c_programs) if only in one.name)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -30,7 +30,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", default="", metavar="TEXT", help="operations named like this")
     parser.add_argument("--keep", action="store_true", help="append nothing to the ledger")
     given = parser.parse_args(arguments)
-    found = ledger.run(chosen(given.only, given.c), None if given.keep else ledger.LEDGER)
+    found = ledger.run(
+        select_comparisons(given.only, given.c), None if given.keep else ledger.LEDGER
+    )
     if not found:
         parser.error(f"--only: no operation is named like {given.only!r}")
 

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
 
-def buffered_and_sorted(df: DataFrame, *, group: str, time: str, delay: str) -> DataFrame:
+def buffer_and_sort(df: DataFrame, *, group: str, time: str, delay: str) -> DataFrame:
     """Return the rows of each group sorted by time; what the watermark has passed is lost."""
     grouped = df.withWatermark(time, delay).groupBy(group)
     processor = BufferAndSort(time, df.schema)
@@ -37,11 +37,11 @@ class BufferAndSort(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Keep what came, but for rows that the watermark has passed, and ask to be called."""
         passed = timerValues.getCurrentWatermarkInMs()
-        kept = [tuple(row) for row in rows if _ms(row[self.time]) > passed]
+        kept = [tuple(row) for row in rows if _to_ms(row[self.time]) > passed]
         if kept:
             self.rows.appendList(kept)
             at = self.schema.names.index(self.time)
-            self.handle.registerTimer(max(_ms(row[at]) for row in kept))
+            self.handle.registerTimer(max(_to_ms(row[at]) for row in kept))
         yield from ()
 
     def handleExpiredTimer(  # noqa: N802
@@ -54,7 +54,7 @@ class BufferAndSort(StatefulProcessor):
         passed = timerValues.getCurrentWatermarkInMs()
         at = self.schema.names.index(self.time)
         held = sorted(map(tuple, self.rows.get()), key=lambda row: row[at])
-        stay = [row for row in held if _ms(row[at]) > passed]
+        stay = [row for row in held if _to_ms(row[at]) > passed]
         self.rows.clear()
         if stay:
             self.rows.put(stay)
@@ -65,5 +65,5 @@ class BufferAndSort(StatefulProcessor):
         """Nothing to close: the state belongs to Spark."""
 
 
-def _ms(time: datetime) -> int:
+def _to_ms(time: datetime) -> int:
     return int(time.timestamp() * 1000)

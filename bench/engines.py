@@ -31,7 +31,7 @@ REPEATS = 3
 SPEC = OrderSpec(id="id", after=("parents",), group="run", time="arrival", time_unit="ns")
 
 
-def log(rows: int, groups: int, seed: int = 1) -> pa.Table:
+def make_log(rows: int, groups: int, seed: int = 1) -> pa.Table:
     """Return a trace of `rows` events in the order of their (late) arrival."""
     rng = random.Random(seed)
     events = []
@@ -60,7 +60,7 @@ def log(rows: int, groups: int, seed: int = 1) -> pa.Table:
     return pa.Table.from_batches([to_batch(events)])
 
 
-def best_s(work: Callable[[], Any]) -> float:
+def measure_best_s(work: Callable[[], Any]) -> float:
     """Return the shortest of some runs in seconds, after one that is not counted."""
     work()
     spent = []
@@ -73,14 +73,14 @@ def best_s(work: Callable[[], Any]) -> float:
 
 def main() -> None:
     """Print the table."""
-    events = log(ROWS, GROUPS)
-    yardstick = best_s(lambda: events.sort_by("send_time"))
+    events = make_log(ROWS, GROUPS)
+    yardstick = measure_best_s(lambda: events.sort_by("send_time"))
     spark = local_session(cores=2)
     with tempfile.TemporaryDirectory() as folder:
         pyarrow.parquet.write_table(events, f"{folder}/log.parquet", compression="zstd")
         frame = spark.read.parquet(folder)
         narrow = frame.select(*SPEC.used)
-        through = frame.repartition(frame["run"]).mapInArrow(_unchanged, frame.schema)
+        through = frame.repartition(frame["run"]).mapInArrow(_pass_through, frame.schema)
         works: list[tuple[str, Callable[[], Any]]] = [
             ("order, local engine", lambda: order_table(events, SPEC)),
             ("audit, local engine", lambda: audit_events(events)),
@@ -91,13 +91,13 @@ def main() -> None:
         ]
         lines = [["pyarrow sort by timestamp", f"{ROWS / yardstick / 1e6:.2f}", "1.0"]]
         for name, work in works:
-            spent = best_s(work)
+            spent = measure_best_s(work)
             lines.append([name, f"{ROWS / spent / 1e6:.2f}", f"{spent / yardstick:.1f}"])
     spark.stop()
     print(table(["", "M rows/s", "times the sort"], lines))
 
 
-def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pass_through(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 

@@ -34,7 +34,7 @@ REPEATS = 5
 PAYLOAD = b"twenty bytes of text"
 
 
-class Arrival(NamedTuple):
+class WireArrival(NamedTuple):
     """A message as it arrives: the reading of the clock, and what travels."""
 
     now: int
@@ -48,34 +48,34 @@ class Traffic(NamedTuple):
     order: str
     protocol: Protocol
     names: dict[int, str]
-    warm: Sequence[Arrival]
-    measured: Sequence[Arrival]
+    warm: Sequence[WireArrival]
+    measured: Sequence[WireArrival]
 
 
 Messages = tuple[Protocol, list[tuple[int, Any]]]
 
 
-def counted(family: Family, members: int) -> Messages:
+def make_counted_traffic(family: Family, members: int) -> Messages:
     """Return a warm member of a group without clocks, and what arrives there."""
     stream = family(members, MESSAGES)
     return stream.make(), list(enumerate(stream.messages))
 
 
-def clocked(members: int) -> Messages:
+def make_clocked_traffic(members: int) -> Messages:
     """Return a member of a group by clocks, and what arrives there."""
-    came, _ = large_groups.arrivals(members, large_groups.stamped)
+    came, _ = large_groups.make_arrivals(members, large_groups.make_message)
     return LinearPhysical(0, range(members), bounds=large_groups.BOUNDS), came
 
 
 ENTRIES: dict[str, Callable[[int], Messages]] = {
-    "bss": partial(counted, partial(running.counting, Bss)),
-    "idr": partial(counted, partial(running.counting, Idr)),
-    "sb": partial(counted, made.replies),
-    "linear-physical": clocked,
+    "bss": partial(make_counted_traffic, partial(running.run_counting, Bss)),
+    "idr": partial(make_counted_traffic, partial(running.run_counting, Idr)),
+    "sb": partial(make_counted_traffic, made.make_replies),
+    "linear-physical": make_clocked_traffic,
 }
 
 
-def traffic(order: str, members: int) -> Traffic:
+def make_traffic(order: str, members: int) -> Traffic:
     """Return the messages of an order as bytes, each frame as its sender would write it."""
     protocol, messages = ENTRIES[order](members)
     names = {number: f"member{number:04}" for number in range(members)}
@@ -86,15 +86,15 @@ def traffic(order: str, members: int) -> Traffic:
         control = protocol.encode(message)
         by = Incarnation(0, 1_000_003 * (message.sender + 1) & 0xFFFFFFFF)
         frame = Frame(order, room, options, view, by, {}, (), control, PAYLOAD)
-        arrivals.append(Arrival(now, control, pack(frame)))
+        arrivals.append(WireArrival(now, control, pack(frame)))
     third = len(arrivals) // 3
     return Traffic(order, protocol, names, arrivals[:third], arrivals[third:])
 
 
-def bare(told: Traffic, sends: bool) -> tuple[float, int]:
+def time_protocol(traffic: Traffic, sends: bool) -> tuple[float, int]:
     """Return seconds of the protocol alone, and how many it delivered."""
-    protocol, delivered, before = told.protocol, 0, 0.0
-    for part in (told.warm, told.measured):
+    protocol, delivered, before = traffic.protocol, 0, 0.0
+    for part in (traffic.warm, traffic.measured):
         before = time.process_time()
         for now, control, _ in part:
             effects = protocol.receive(protocol.decode(control, PAYLOAD), now=now)
@@ -108,11 +108,11 @@ def bare(told: Traffic, sends: bool) -> tuple[float, int]:
     return time.process_time() - before, delivered
 
 
-def grouped(told: Traffic, sends: bool) -> tuple[float, int]:
+def time_group(traffic: Traffic, sends: bool) -> tuple[float, int]:
     """Return seconds of a group around the protocol, and how many it delivered."""
-    group = Group.around(told.protocol, told.names, order=told.order, incarnation=1)
+    group = Group.around(traffic.protocol, traffic.names, order=traffic.order, incarnation=1)
     delivered, before = 0, 0.0
-    for part in (told.warm, told.measured):
+    for part in (traffic.warm, traffic.measured):
         before = time.process_time()
         for now, _, wire in part:
             delivered += len(group.receive(wire, now_ns=now))
@@ -130,29 +130,31 @@ class Costs(NamedTuple):
     send: float
 
 
-def measured(told: Traffic, repeats: int = REPEATS) -> Costs:
+def measure(traffic: Traffic, repeats: int = REPEATS) -> Costs:
     """Return the least of some rounds. Raises RuntimeError when the two do not deliver the same."""
-    start = told.protocol.snapshot()
-    kinds = [(run, sends) for sends in (False, True) for run in (bare, grouped)]
+    start = traffic.protocol.snapshot()
+    kinds = [(run, sends) for sends in (False, True) for run in (time_protocol, time_group)]
     best = dict.fromkeys(kinds, float("inf"))
     gc.collect()
     gc.freeze()
     for _ in range(repeats):
         counts = set()
         for run, sends in kinds:
-            told.protocol.restore(start)
-            spent, delivered = run(told, sends)
-            best[run, sends] = min(best[run, sends], spent / len(told.measured) * 1e6)
+            traffic.protocol.restore(start)
+            spent, delivered = run(traffic, sends)
+            best[run, sends] = min(best[run, sends], spent / len(traffic.measured) * 1e6)
             counts.add((sends, delivered))
         if len(counts) > 2:
-            raise RuntimeError(f"{told.order}: the group delivers other messages than its protocol")
+            raise RuntimeError(
+                f"{traffic.order}: the group delivers other messages than its protocol"
+            )
     gc.unfreeze()
-    told.protocol.restore(start)
+    traffic.protocol.restore(start)
     return Costs(
-        best[bare, False],
-        best[grouped, False],
-        best[bare, True] - best[bare, False],
-        best[grouped, True] - best[grouped, False],
+        best[time_protocol, False],
+        best[time_group, False],
+        best[time_protocol, True] - best[time_protocol, False],
+        best[time_group, True] - best[time_group, False],
     )
 
 
@@ -162,7 +164,7 @@ def main(names: list[str]) -> None:
     print(f"{'send: bare':>13}{'Group':>8}{'adds':>7}{'ratio':>7}")
     for order in names or ENTRIES:
         for members in MEMBERS:
-            cost = measured(traffic(order, members))
+            cost = measure(make_traffic(order, members))
             print(f"{order:18}{members:8}", end="")
             for least, whole, width in (
                 (cost.bare_receive, cost.receive, 15),

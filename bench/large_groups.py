@@ -33,17 +33,17 @@ BOUNDS: Bounds[int] = Bounds(accuracy_s=0.001, least_s=0.05, most_s=0.15)
 Made = Callable[[int, int, int, int], Any]
 
 
-def stamped(sender: int, seq: int, lt: int, pt_ns: int) -> StampedMessage:
+def make_message(sender: int, seq: int, lt: int, pt_ns: int) -> StampedMessage:
     """Return a message of linear-physical."""
     return StampedMessage(sender, seq, b"", seq - 1, lt, pt_ns)
 
 
-def event(sender: int, seq: int, lt: int, pt_ns: int) -> TopicMessage:
+def make_event(sender: int, seq: int, lt: int, pt_ns: int) -> TopicMessage:
     """Return an event of htbc, about the one topic there is."""
     return TopicMessage(sender, seq, b"", ("x",), (("x", lt + 1),), lt + 1, pt_ns, 0)
 
 
-def arrivals(members: int, made: Made) -> tuple[list[tuple[int, Any]], int]:
+def make_arrivals(members: int, made: Made) -> tuple[list[tuple[int, Any]], int]:
     """Return (reading, message) in the order of arrival, and how many of them warm up."""
     rng, warm = random.Random(1), 2 * members + 500
     period_ns = round(NS / (PER_S * (members - 1)))
@@ -57,9 +57,9 @@ def arrivals(members: int, made: Made) -> tuple[list[tuple[int, Any]], int]:
     return [(at, message) for at, _, message in sorted(found)], warm
 
 
-def microseconds(make: Callable[[], Protocol], members: int, made: Made) -> tuple[float, int]:
+def measure_us(make: Callable[[], Protocol], members: int, made: Made) -> tuple[float, int]:
     """Return microseconds a message, and the most that was held."""
-    came, warm = arrivals(members, made)
+    came, warm = make_arrivals(members, made)
     gc.collect()
     gc.freeze()
     best, most = float("inf"), 0
@@ -90,7 +90,7 @@ def main() -> None:
             lambda n, delivery=delivery: LinearPhysical(  # type: ignore[misc]
                 0, range(n), bounds=BOUNDS, delivery=delivery
             ),
-            stamped,
+            make_message,
         )
         for delivery in ("null", "bound")
     }
@@ -101,12 +101,12 @@ def main() -> None:
             bounds=BOUNDS,
             subscriptions=Subscriptions(dict.fromkeys(range(n), ("x",))),
         ),
-        event,
+        make_event,
     )
     for name, (make, made) in kinds.items():
         first = 0.0
         for members in MEMBERS:
-            spent, most = microseconds(lambda n=members, make=make: make(n), members, made)  # type: ignore[misc]
+            spent, most = measure_us(lambda n=members, make=make: make(n), members, made)  # type: ignore[misc]
             first = first or spent
             print(f"{name:24}{members:8}{spent:8.1f}{spent / first:8.2f}{most:8}", flush=True)
 

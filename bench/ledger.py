@@ -22,18 +22,18 @@ from antecede.formatting import table
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 ROUNDS = 7
-LOSS = 1.1
+LOSS_FACTOR = 1.1
 """A ratio that exceeds the best one by this factor is marked."""
 
 
-class Spent(NamedTuple):
+class Work(NamedTuple):
     """Work that was done, and its processor time."""
 
     units: float
     cpu_s: float
 
     @property
-    def unit_s(self) -> float:
+    def cpu_s_per_unit(self) -> float:
         """Processor seconds for one unit of work."""
         return self.cpu_s / self.units
 
@@ -42,19 +42,22 @@ class Comparison(NamedTuple):
     """An operation with default settings beside its reference program."""
 
     name: str
-    operation: Callable[[], Spent]
-    reference: Callable[[], Spent]
+    operation: Callable[[], Work]
+    reference: Callable[[], Work]
     rounds: int = ROUNDS
 
-    def ratios(self) -> list[float]:
+    def measure_ratios(self) -> list[float]:
         """Run both in turns; return the ratio of each round, the first round not counted."""
         self.reference()
         self.operation()
-        rounds = [(self.reference().unit_s, self.operation().unit_s) for _ in range(self.rounds)]
+        rounds = [
+            (self.reference().cpu_s_per_unit, self.operation().cpu_s_per_unit)
+            for _ in range(self.rounds)
+        ]
         return [ours / theirs for theirs, ours in rounds]
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """One line of the ledger."""
 
     name: str
@@ -70,18 +73,18 @@ class Entry(NamedTuple):
     python: str
 
 
-def timed(work: Callable[[], float]) -> Callable[[], Spent]:
+def measure_cpu(work: Callable[[], float]) -> Callable[[], Work]:
     """Return a function that does some work and measures it; `work` returns its units."""
 
-    def run() -> Spent:
-        before = descendants_cpu_s()
+    def run() -> Work:
+        before = read_cpu_s()
         units = work()
-        return Spent(units, descendants_cpu_s() - before)
+        return Work(units, read_cpu_s() - before)
 
     return run
 
 
-def descendants_cpu_s() -> float:
+def read_cpu_s() -> float:
     """Return the processor seconds of this process and all its descendants."""
     ended = os.times()
     own_s = time.process_time() + ended.children_user + ended.children_system
@@ -93,57 +96,59 @@ def descendants_cpu_s() -> float:
             continue
         parents[int(stat.parent.name)] = int(fields[1])
         ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
-    others = (number for number in ticks if number != os.getpid() and _descends(number, parents))
+    others = (
+        number for number in ticks if number != os.getpid() and _is_descendant(number, parents)
+    )
     return own_s + sum(ticks[number] for number in others) / os.sysconf("SC_CLK_TCK")
 
 
-def _descends(number: int, parents: dict[int, int]) -> bool:
+def _is_descendant(number: int, parents: dict[int, int]) -> bool:
     while number != os.getpid() and number in parents:
         number = parents[number]
     return number == os.getpid()
 
 
-def measure(comparison: Comparison) -> Entry:
+def measure(comparison: Comparison) -> LedgerEntry:
     """Run a comparison and return its line."""
     load = os.getloadavg()[0]
-    rounds = comparison.ratios()
-    return Entry(
+    rounds = comparison.measure_ratios()
+    return LedgerEntry(
         comparison.name,
-        _short(statistics.median(rounds)),
-        _short(min(rounds)),
-        _short(max(rounds)),
-        _commit(),
+        _round_ratio(statistics.median(rounds)),
+        _round_ratio(min(rounds)),
+        _round_ratio(max(rounds)),
+        _read_commit(),
         datetime.now(UTC).date().isoformat(),
         os.cpu_count() or 1,
-        _cpu_model(),
+        _read_cpu_model(),
         round(load, 2),
         platform.python_version(),
     )
 
 
-def _short(ratio: float) -> float:
+def _round_ratio(ratio: float) -> float:
     return float(f"{ratio:.4g}")
 
 
-def read(path: Path = LEDGER) -> list[Entry]:
+def read(path: Path = LEDGER) -> list[LedgerEntry]:
     """Return the lines of a ledger. Raises ValueError with file and line for one that is none."""
     entries = []
     lines = path.read_text().splitlines() if path.exists() else []
     for number, line in enumerate(lines, 1):
         try:
-            entries.append(Entry(**json.loads(line)))
+            entries.append(LedgerEntry(**json.loads(line)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     return entries
 
 
-def append(entry: Entry, path: Path = LEDGER) -> None:
+def append(entry: LedgerEntry, path: Path = LEDGER) -> None:
     """Append a line to a ledger."""
     with path.open("a") as ledger:
         ledger.write(json.dumps(entry._asdict()) + "\n")
 
 
-def comparable(entry: Entry, earlier: Iterable[Entry]) -> list[float]:
+def select_comparable(entry: LedgerEntry, earlier: Iterable[LedgerEntry]) -> list[float]:
     """Return the earlier ratios of an operation on the same model of processor, oldest first."""
     return [
         one.ratio
@@ -152,9 +157,9 @@ def comparable(entry: Entry, earlier: Iterable[Entry]) -> list[float]:
     ]
 
 
-def row_of(entry: Entry, earlier: Iterable[Entry]) -> tuple[str, ...]:
+def format_row(entry: LedgerEntry, earlier: Iterable[LedgerEntry]) -> tuple[str, ...]:
     """Return a row of the printed table: the ratio beside the last and the best, and the loss."""
-    before = comparable(entry, earlier)
+    before = select_comparable(entry, earlier)
     shown = [f"{one:.3g}" for one in (before[-1], min(before))] if before else ["-", "-"]
     loss = entry.ratio / min(before) if before else 1.0
     return (
@@ -162,14 +167,14 @@ def row_of(entry: Entry, earlier: Iterable[Entry]) -> tuple[str, ...]:
         f"{entry.ratio:.3g}",
         f"{entry.least:.3g} to {entry.most:.3g}",
         *shown,
-        f"LOSS {loss - 1:.0%}" if loss > LOSS else "",
+        f"LOSS {loss - 1:.0%}" if loss > LOSS_FACTOR else "",
     )
 
 
-HEAD = ("operation / reference", "ratio", "rounds", "last", "best", "")
+HEADING = ("operation / reference", "ratio", "rounds", "last", "best", "")
 
 
-def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[Entry]:
+def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[LedgerEntry]:
     """Measure all, print each as it ends, append it to the ledger, and print the table.
 
     None for the path: nothing is appended, and ratios stand beside those of the ledger.
@@ -186,11 +191,11 @@ def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[E
             f"{entry.name}: {entry.ratio:.3g} ({time.perf_counter() - begin:.0f} s)",
             flush=True,
         )
-    print("\n" + table(HEAD, [row_of(entry, earlier) for entry in found]))
+    print("\n" + table(HEADING, [format_row(entry, earlier) for entry in found]))
     return found
 
 
-def _commit() -> str:
+def _read_commit() -> str:
     """Return the commit, with "+" where files differ from it."""
 
     def git(*words: str) -> str:
@@ -203,7 +208,7 @@ def _commit() -> str:
     return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
 
 
-def _cpu_model() -> str:
+def _read_cpu_model() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():

@@ -19,39 +19,43 @@ class Figure(NamedTuple):
     """The least and the greatest of all turns, where `value` is their median."""
 
     @property
-    def wanted(self) -> str:
+    def target(self) -> str:
         """What was wanted, in words; empty: nothing was, it is told beside."""
         if self.at_least is not None:
-            return f"at least {number(self.at_least)}"
-        return f"at most {number(self.at_most)}" if self.at_most is not None else ""
+            return f"at least {format_number(self.at_least)}"
+        return f"at most {format_number(self.at_most)}" if self.at_most is not None else ""
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether it is what was wanted; None: nothing was."""
         if self.at_least is not None:
             return self.value >= self.at_least
         return self.value <= self.at_most if self.at_most is not None else None
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         """Return it as a line of text."""
-        spread = f" ({number(self.spread[0])} to {number(self.spread[1])})" if self.spread else ""
-        said = f"{self.row:24} {self.what:58} {number(self.value):>9} {self.unit}{spread}"
-        if self.met is None:
+        spread = (
+            f" ({format_number(self.spread[0])} to {format_number(self.spread[1])})"
+            if self.spread
+            else ""
+        )
+        said = f"{self.row:24} {self.what:58} {format_number(self.value):>9} {self.unit}{spread}"
+        if self.is_met is None:
             return said
-        return f"{said}   wanted {self.wanted}: {'met' if self.met else 'NOT MET'}"
+        return f"{said}   wanted {self.target}: {'met' if self.is_met else 'NOT MET'}"
 
 
-class Skipped(NamedTuple):
+class SkippedPart(NamedTuple):
     """A part that this machine cannot run."""
 
     row: str
     why: str
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         return f"{self.row:24} not measured: {self.why}"
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Return a number with as many digits as it is good for."""
     if value is None or math.isnan(value):
         return "-"

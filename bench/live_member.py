@@ -22,11 +22,11 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-HEAD = struct.Struct(">HIQ")
+HEADER = struct.Struct(">HIQ")
 """Who sent it, its number, and when `send` was called, in nanoseconds."""
 
 
-class Member:
+class BenchMember:
     """What one process sends and sees."""
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -40,14 +40,14 @@ class Member:
         self.orders: asyncio.Queue[list[str]] = asyncio.Queue()
         self.tasks: set[asyncio.Task[Any]] = set()
 
-    async def say(self, peer: Any) -> None:
+    async def send(self, peer: Any) -> None:
         """Send one, and note when it is as safe as it gets."""
         self.number += 1
         number, called = self.number, time.monotonic_ns()
-        await peer.send(HEAD.pack(self.index, number, called).ljust(self.size, b"."))
+        await peer.send(HEADER.pack(self.index, number, called).ljust(self.size, b"."))
         self.sent.extend((number, called, time.monotonic_ns()))
 
-    async def talk(self, peer: Any, rate: float, seconds: float) -> None:
+    async def send_at_rate(self, peer: Any, rate: float, seconds: float) -> None:
         """Send at a pace that does not wait for what became of the last one."""
         start = time.monotonic_ns()
         for count in range(int(rate * seconds)):
@@ -58,24 +58,24 @@ class Member:
                 return
             if len(self.tasks) > 10_000:  # the group takes no more: the pace waits
                 await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
-            task = asyncio.create_task(self.say(peer))
+            task = asyncio.create_task(self.send(peer))
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
-    async def take(self, peer: Any) -> None:
+    async def receive(self, peer: Any) -> None:
         """Note what is delivered, as it comes or slowly."""
         with contextlib.suppress(asyncio.CancelledError):
             try:
                 async for said in peer.batches():
                     now = time.monotonic_ns()
                     for payload in said.payloads:
-                        self.got.extend((*HEAD.unpack_from(payload), now))
+                        self.got.extend((*HEADER.unpack_from(payload), now))
                     if self.read_rate:
                         await asyncio.sleep(len(said.payloads) / self.read_rate)
             except Exception as error:
                 print("out", str(error).replace("\n", " "), flush=True)
 
-    def listen(self) -> None:
+    def read_commands(self) -> None:
         """Take a line of orders; runs when there is one."""
         data = os.read(0, 1 << 16)
         if not data:
@@ -84,10 +84,12 @@ class Member:
         for line in data.decode().splitlines():
             self.orders.put_nowait(line.split())
 
-    async def obey(self, peer: Any) -> None:
+    async def run_commands(self, peer: Any) -> None:
         while (order := await self.orders.get())[0] != "end":
             if order[0] == "go":
-                task = asyncio.create_task(self.talk(peer, float(order[1]), float(order[2])))
+                task = asyncio.create_task(
+                    self.send_at_rate(peer, float(order[1]), float(order[2]))
+                )
                 self.tasks.add(task)
                 task.add_done_callback(self.tasks.discard)
             elif order[0] == "hush":
@@ -95,7 +97,7 @@ class Member:
             elif order[0] == "read":
                 self.read_rate = float(order[1])
 
-    def write(self) -> None:
+    def write_log(self) -> None:
         (self.folder / f"{self.index}.got").write_bytes(self.got.tobytes())
         (self.folder / f"{self.index}.sent").write_bytes(self.sent.tobytes())
 
@@ -116,11 +118,11 @@ async def watch(peer: Any, states: bool) -> None:
         await asyncio.sleep(0.02 if states else 0.2)
 
 
-async def live(options: dict[str, Any]) -> None:
+async def run_peer(options: dict[str, Any]) -> None:
     from antecede.live import Peer, Tls
 
     folder, name = Path(options["folder"]), options["name"]
-    member = Member(options)
+    member = BenchMember(options)
     settings = dict(options.get("settings", {}))
     if options.get("store"):
         settings["store"] = folder / f"{name}.db"
@@ -135,13 +137,13 @@ async def live(options: dict[str, Any]) -> None:
         else:
             await peer.found()
         print("joined", flush=True)
-        asyncio.get_running_loop().add_reader(0, member.listen)
+        asyncio.get_running_loop().add_reader(0, member.read_commands)
         tasks = [
             asyncio.create_task(one)
-            for one in (member.take(peer), watch(peer, bool(options.get("states"))))
+            for one in (member.receive(peer), watch(peer, bool(options.get("states"))))
         ]
-        await member.obey(peer)
-        member.write()
+        await member.run_commands(peer)
+        member.write_log()
         print("done", flush=True)
         for task in (*tasks, *member.tasks):
             task.cancel()
@@ -155,7 +157,7 @@ def main() -> None:
         import uvloop
 
         uvloop.install()
-    asyncio.run(live(options))
+    asyncio.run(run_peer(options))
 
 
 if __name__ == "__main__":

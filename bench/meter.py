@@ -48,7 +48,7 @@ SUBSCRIBED = Subscriptions(
 )
 
 
-def trace(messages: int, seed: int = 1) -> pa.Table:
+def make_trace(messages: int, seed: int = 1) -> pa.Table:
     """Return a run as a trace: sends, and receipts at everybody but the sender."""
     rng = np.random.default_rng(seed)
     when = np.sort(rng.integers(0, messages * GAP_US, messages))
@@ -82,7 +82,7 @@ def trace(messages: int, seed: int = 1) -> pa.Table:
     )
 
 
-def all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
+def estimate_all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
     """Return seconds that all pairs one by one would take, from a part of them."""
     part = max(messages // 10, 1)
     columns = ("sender", "seq", "lt", "pt_us", "vector", "arrival", "topics", "counts")
@@ -95,17 +95,17 @@ def all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
     return (time.perf_counter() - begin) * (messages / part) ** 2
 
 
-def local(events: pa.Table, messages: int) -> None:
+def count_locally(events: pa.Table, messages: int) -> None:
     """Count locally, on one core; print a line a rule."""
     begin = time.perf_counter()
-    seen = list(_observers(events))
-    print(f"clocks of {len(events):,} rows and stamps of four observers: {_since(begin)}")
+    seen = list(_count_observers(events))
+    print(f"clocks of {len(events):,} rows and stamps of four observers: {_format_elapsed(begin)}")
     lines = []
     for name in RULES:
         begin = time.perf_counter()
         found = [count_pairs(one.stamps, name) for one in seen]
         took = time.perf_counter() - begin
-        naive = 4 * all_pairs_s(seen[-1].stamps, name, messages)
+        naive = 4 * estimate_all_pairs_s(seen[-1].stamps, name, messages)
         each = sum(one.unnecessary for one in found) / sum(one.events for one in found)
         missed = sum(one.missed for one in found) / sum(one.events for one in found)
         lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
@@ -113,12 +113,12 @@ def local(events: pa.Table, messages: int) -> None:
     begin = time.perf_counter()
     (early,) = found_in(events)
     print(
-        f"early deliveries: {len(early.table):,} of {early.checked:,} copies, {_since(begin)} "
+        f"early deliveries: {len(early.table):,} of {early.checked:,} copies, {_format_elapsed(begin)} "
         "(reading the rows and running over them sender by sender)"
     )
 
 
-def threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
+def make_threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
     """Return messages that declare causes, one a second; every cause is a recent message.
 
     "chain": each answers the one before. "replies": each answers one of the last 50. "merges": one
@@ -144,14 +144,14 @@ def threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
     )
 
 
-def declared(messages: int) -> None:
+def count_declared(messages: int) -> None:
     """Count pairs of declared causes: the work a message should not grow with their number."""
     rules = ["linear", "arrival", "timestamp"]
     lines = []
     for kind in ("chain", "replies", "merges", "graph"):
-        measure(threads(kind, 50), rules)  # compile
+        measure(make_threads(kind, 50), rules)  # compile
         for count in (messages // 4, messages // 2, messages):
-            events = threads(kind, count)
+            events = make_threads(kind, count)
             begin = time.perf_counter()
             found = measure(events, rules).to_pylist()
             took = time.perf_counter() - begin
@@ -161,15 +161,15 @@ def declared(messages: int) -> None:
     print(table(("causes", "messages", "causal pairs", "s", "us a message"), lines))
 
 
-def _observers(events: pa.Table) -> Sequence[Observed]:
+def _count_observers(events: pa.Table) -> Sequence[Observed]:
     (run,) = runs_of(events)
     return list(observed(run, _NAMES[SENDERS:], BOUNDS, SUBSCRIBED))
 
 
-def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
+def count_on_spark(events: pa.Table, rules: Sequence[str]) -> None:
     """Count the same on a local Spark with two cores; print seconds a rule, all included."""
     from antecede.spark import local_session
-    from antecede.spark.audits.false_causality import meter, violations
+    from antecede.spark.audits.false_causality import find_violations, measure_false_causality
 
     spark = local_session(2, partitions=4, memory="2g")
     with tempfile.TemporaryDirectory(prefix="antecede-") as folder:
@@ -179,20 +179,22 @@ def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
         lines = []
         for name in ["arrival", *rules]:  # the first one starts the workers, and counts for nothing
             begin = time.perf_counter()
-            found = meter(df, rules=[name], observers=_NAMES[SENDERS:], **options).collect()
+            found = measure_false_causality(
+                df, rules=[name], observers=_NAMES[SENDERS:], **options
+            ).collect()
             took = time.perf_counter() - begin
             lines.append((name, f"{took:.1f}", f"{sum(row.ordered for row in found):,}"))
         print(table(("rule", "s", "pairs ordered"), lines[1:]))
         begin = time.perf_counter()
-        meter(df, observers=_NAMES[SENDERS:], **options).collect()
-        print(f"all {len(RULES)} rules at once: {_since(begin)}")
+        measure_false_causality(df, observers=_NAMES[SENDERS:], **options).collect()
+        print(f"all {len(RULES)} rules at once: {_format_elapsed(begin)}")
         begin = time.perf_counter()
-        early = violations(df).count()
-        print(f"early deliveries: {early:,}, {_since(begin)}")
+        early = find_violations(df).count()
+        print(f"early deliveries: {early:,}, {_format_elapsed(begin)}")
     spark.stop()
 
 
-def _since(begin: float) -> str:
+def _format_elapsed(begin: float) -> str:
     return f"{time.perf_counter() - begin:.1f} s"
 
 
@@ -201,17 +203,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--messages", type=int, default=MESSAGES)
     parser.add_argument("--spark", action="store_true", help="and on a local Spark with two cores")
     args = parser.parse_args(arguments)
-    small = trace(200)
-    for one in _observers(small):  # compile
+    small = make_trace(200)
+    for one in _count_observers(small):  # compile
         for name in RULES:
             count_pairs(one.stamps, name)
-            all_pairs_s(one.stamps, name, 200)
+            estimate_all_pairs_s(one.stamps, name, 200)
     list(found_in(small))
-    events = trace(args.messages)
-    local(events, args.messages)
-    declared(2 * args.messages)
+    events = make_trace(args.messages)
+    count_locally(events, args.messages)
+    count_declared(2 * args.messages)
     if args.spark:
-        on_spark(events, tuple(RULES))
+        count_on_spark(events, tuple(RULES))
 
 
 if __name__ == "__main__":

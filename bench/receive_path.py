@@ -25,7 +25,7 @@ from antecede.core.protocols.clock_based.physical import Physical
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.vector.bss import Bss
 from antecede.core.protocols.vector.ds import Ds
-from bench.traffic import Family, made, running, traffic
+from bench.traffic import Family, made, make_traffic, running
 
 MEMBERS = (100, 300)
 MESSAGES = 3000
@@ -33,7 +33,7 @@ SHARES = (0.0, 0.1)
 REPEATS = 9
 
 
-class Entry(NamedTuple):
+class ReceiveEntry(NamedTuple):
     """One protocol: a name, and what arrives."""
 
     name: str
@@ -41,27 +41,29 @@ class Entry(NamedTuple):
 
 
 ENTRIES = [
-    Entry("unordered", partial(running.counting, Unordered)),
-    Entry("fifo", partial(running.counting, Fifo)),
-    Entry("bss", partial(running.counting, Bss)),
-    Entry("bss by differences", partial(running.counting, partial(Bss, differences=True))),
-    Entry("idr", partial(running.counting, Idr)),
-    Entry("ds", partial(running.counting, Ds)),
-    Entry("matrix", made.matrix),
-    Entry("hierarchical internal", made.downward),
-    Entry("sb", made.replies),
-    Entry("linear", partial(running.clocks, Linear, "null")),
-    Entry("linear, bound", partial(running.clocks, Linear, "bound")),
-    Entry("physical", partial(running.clocks, Physical, "null")),
-    Entry("physical, bound", partial(running.clocks, Physical, "bound")),
-    Entry("linear-physical", partial(running.clocks, LinearPhysical, "null")),
-    Entry("ses", made.ses),
-    Entry("sent", made.sent),
-    Entry("tv", partial(running.topics, Tv)),
-    Entry("tv-lt", partial(running.topics, TvLt)),
-    Entry("tv-pt", partial(running.topics, TvPt)),
-    Entry("htbc", partial(running.topics, Htbc)),
-    Entry("tv-vt", partial(running.topics, TvVt)),
+    ReceiveEntry("unordered", partial(running.run_counting, Unordered)),
+    ReceiveEntry("fifo", partial(running.run_counting, Fifo)),
+    ReceiveEntry("bss", partial(running.run_counting, Bss)),
+    ReceiveEntry(
+        "bss by differences", partial(running.run_counting, partial(Bss, differences=True))
+    ),
+    ReceiveEntry("idr", partial(running.run_counting, Idr)),
+    ReceiveEntry("ds", partial(running.run_counting, Ds)),
+    ReceiveEntry("matrix", made.make_matrix),
+    ReceiveEntry("hierarchical internal", made.make_downward),
+    ReceiveEntry("sb", made.make_replies),
+    ReceiveEntry("linear", partial(running.run_clocks, Linear, "null")),
+    ReceiveEntry("linear, bound", partial(running.run_clocks, Linear, "bound")),
+    ReceiveEntry("physical", partial(running.run_clocks, Physical, "null")),
+    ReceiveEntry("physical, bound", partial(running.run_clocks, Physical, "bound")),
+    ReceiveEntry("linear-physical", partial(running.run_clocks, LinearPhysical, "null")),
+    ReceiveEntry("ses", made.make_ses),
+    ReceiveEntry("sent", made.make_rst),
+    ReceiveEntry("tv", partial(running.run_topics, Tv)),
+    ReceiveEntry("tv-lt", partial(running.run_topics, TvLt)),
+    ReceiveEntry("tv-pt", partial(running.run_topics, TvPt)),
+    ReceiveEntry("htbc", partial(running.run_topics, Htbc)),
+    ReceiveEntry("tv-vt", partial(running.run_topics, TvVt)),
 ]
 
 
@@ -73,18 +75,21 @@ def main(names: list[str]) -> None:
         if names and not entry.name.startswith(tuple(names)):
             continue
         for members in MEMBERS:
-            runs = traffic(entry.family, members, MESSAGES, SHARES)
-            size, held = _wire_bytes(*runs[0]), _held(*runs[1])
-            receive = [receive_us(protocol, arrivals) for protocol, arrivals in runs]
+            runs = make_traffic(entry.family, members, MESSAGES, SHARES)
+            size, held = _measure_wire_bytes(*runs[0]), _measure_held_share(*runs[1])
+            receive = [measure_receive_us(protocol, arrivals) for protocol, arrivals in runs]
             print(f"{entry.name:22}{members:8}{size:8.0f}{held:7.0%}{'':16}", end="")
-            print(f"{receive[0]:10.2f}{receive[1]:10.2f}{_decode_us(*runs[0]):9.2f}", flush=True)
+            print(
+                f"{receive[0]:10.2f}{receive[1]:10.2f}{_measure_decode_us(*runs[0]):9.2f}",
+                flush=True,
+            )
 
 
-def _wire_bytes(protocol: Protocol, arrivals: list[Any]) -> float:
+def _measure_wire_bytes(protocol: Protocol, arrivals: list[Any]) -> float:
     return statistics.mean(len(protocol.encode(message)) for message in arrivals)
 
 
-def _held(protocol: Protocol, arrivals: list[Any]) -> float:
+def _measure_held_share(protocol: Protocol, arrivals: list[Any]) -> float:
     """Return the share of messages that were held back, and leave the protocol as it was."""
     start = protocol.snapshot()
     held = sum(isinstance(e, Hold) for message in arrivals for e in protocol.receive(message))
@@ -94,7 +99,7 @@ def _held(protocol: Protocol, arrivals: list[Any]) -> float:
     return held / len(arrivals)
 
 
-def receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
+def measure_receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
     """Return the median of some runs over the same messages."""
     start = protocol.snapshot()
     spent = []
@@ -108,7 +113,7 @@ def receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
     return statistics.median(spent) / len(arrivals) * 1e6
 
 
-def _decode_us(protocol: Protocol, arrivals: list[Any]) -> float:
+def _measure_decode_us(protocol: Protocol, arrivals: list[Any]) -> float:
     controls = [protocol.encode(message) for message in arrivals]
     spent = []
     for _ in range(3):

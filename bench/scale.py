@@ -67,7 +67,7 @@ CASES = {
 }
 
 
-def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
+def make_rows(spark: SparkSession, case: Case, scale: float) -> DataFrame:
     """Return the rows of a case, the same ones at every call.
 
     A row a millisecond, clocks wrong by up to 20 ms, a cause up to 200 rows back in its group: 5 %
@@ -91,8 +91,8 @@ def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
     if case.chain:
         at = -f.col("id")
     made = spark.range(count).select(
-        _name(f.col("id")).alias("id"),
-        f.when(cause >= 0, _name(cause)).alias("after"),
+        _make_name(f.col("id")).alias("id"),
+        f.when(cause >= 0, _make_name(cause)).alias("after"),
         key.cast("bigint").alias("g"),
         f.timestamp_micros(at + f.lit(1_700_000_000_000_000)).alias("at"),
         *(
@@ -103,7 +103,7 @@ def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
     return made.unionAll(made) if case.twice else made
 
 
-def _name(number: Any) -> Any:
+def _make_name(number: Any) -> Any:
     """Return a text of 24 letters that tells nothing of the order."""
     return f.concat(f.hex(f.xxhash64(number)), f.lpad(number.cast("string"), 10, "0"))
 
@@ -128,13 +128,13 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
     )
     # What is small at full size is small here.
     oversized.SMALL_BYTES = int(oversized.SMALL_BYTES * scale)
-    once = int(fixpoint.LIMITS.at_once * scale)
-    fixpoint.LIMITS = replace(fixpoint.LIMITS, at_once=once)
+    once = int(fixpoint.LIMITS.small_edges * scale)
+    fixpoint.LIMITS = replace(fixpoint.LIMITS, small_edges=once)
     rows = str(folder / "rows")
-    rows_of(spark, case, scale).write.parquet(rows)
+    make_rows(spark, case, scale).write.parquet(rows)
     notes: list[dict[str, Any]] = []
-    fixpoint.NOTES.addHandler(_Keeping(notes))
-    fixpoint.NOTES.setLevel(logging.INFO)
+    fixpoint.LOGGER.addHandler(_LogCollector(notes))
+    fixpoint.LOGGER.setLevel(logging.INFO)
     begin, begin_ms, seen = time.perf_counter(), time.time() * 1000, Observation()
     df = spark.read.parquet(rows)
     if case.ordered:
@@ -159,10 +159,10 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
     if got["placed"] != wanted:
         raise SystemExit(f"{name}: {got['placed']:,} of {wanted:,} rows have a position")
     made = {"seconds": spent, "rows": got["rows"], "notes": notes[-1] if notes else {}}
-    print(json.dumps({**made, **largest(log, begin_ms)}), flush=True)
+    print(json.dumps({**made, **find_task_maxima(log, begin_ms)}), flush=True)
 
 
-class _Keeping(logging.Handler):
+class _LogCollector(logging.Handler):
     def __init__(self, kept: list[dict[str, Any]]) -> None:
         super().__init__()
         self.kept = kept
@@ -171,10 +171,10 @@ class _Keeping(logging.Handler):
         self.kept.append(dict(record.args))  # type: ignore[arg-type]
 
 
-def largest(log: Path, begin_ms: float) -> dict[str, float]:
+def find_task_maxima(log: Path, begin_ms: float) -> dict[str, float]:
     """Return the most of any task that began after a moment: rows read, bytes shuffled, Python."""
     most = {"read": 0, "shuffled": 0, "python": 0, "tasks": 0}
-    for task in _tasks(log):
+    for task in _read_tasks(log):
         if task["Task Info"]["Launch Time"] < begin_ms:
             continue
         metrics = task.get("Task Metrics") or {}
@@ -189,7 +189,7 @@ def largest(log: Path, begin_ms: float) -> dict[str, float]:
     return {name: float(number) for name, number in most.items()}
 
 
-def _tasks(log: Path) -> Iterator[dict[str, Any]]:
+def _read_tasks(log: Path) -> Iterator[dict[str, Any]]:
     for path in log.iterdir():
         with path.open() as lines:
             for line in lines:
@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = []
     for name in given.only:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-            lines.append(_line(name, _one(name, given, folder)))
+            lines.append(_format_line(name, _run_case(name, given, folder)))
         print("  ".join(lines[-1]), file=sys.stderr, flush=True)
     head = ("case", "rows", "s", "k rows/s", "read", "shuffled", "Python", "rounds")
     print(table(head, lines))
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
 
-def _one(name: str, given: argparse.Namespace, folder: str) -> dict[str, Any] | None:
+def _run_case(name: str, given: argparse.Namespace, folder: str) -> dict[str, Any] | None:
     places = {**os.environ, "SPARK_LOCAL_DIRS": f"{folder}/local"}
     command = [sys.executable, "-m", "bench.scale", "--case", name, "--folder", folder]
     command += ["--scale", str(given.scale), "--cores", str(given.cores), "--memory", given.memory]
@@ -233,7 +233,7 @@ def _one(name: str, given: argparse.Namespace, folder: str) -> dict[str, Any] | 
     return made
 
 
-def _line(name: str, made: dict[str, Any] | None) -> tuple[str, ...]:
+def _format_line(name: str, made: dict[str, Any] | None) -> tuple[str, ...]:
     if made is None:
         return (name, *["failed"] * 7)
     notes, mib = made["notes"], 1 << 20

@@ -50,7 +50,7 @@ MEASURES = {
 SIMPY_S = {100: 0.5, 300: 0.1, 900: 0.02}
 
 
-class Rate(NamedTuple):
+class EngineRate(NamedTuple):
     """What one engine did."""
 
     deliveries: float
@@ -62,18 +62,20 @@ class Rate(NamedTuple):
         return self.deliveries / self.spent_s / 1e6
 
 
-def compiled(peers: int, duration_s: float) -> Rate:
+def run_compiled(peers: int, duration_s: float) -> EngineRate:
     """Run the compiled engine; the best of some runs, the first not counted."""
     scenario = Scenario(Mesh(peers), "idr", links=Links(DELAYS), duration_s=duration_s)
     run_mesh(scenario, 0)
-    return min((_timed(lambda: _compiled(scenario)) for _ in range(REPEATS)), key=_seconds)
+    return min(
+        (_measure_rate(lambda: _run_compiled(scenario)) for _ in range(REPEATS)), key=_get_seconds
+    )
 
 
-def _compiled(scenario: Scenario) -> float:
+def _run_compiled(scenario: Scenario) -> float:
     return run_mesh(scenario, 1).figures["deliveries"]
 
 
-def hierarchical(peers: int, duration_s: float) -> dict[str, Rate]:
+def run_hierarchical(peers: int, duration_s: float) -> dict[str, EngineRate]:
     """Run the compiled hierarchy of Evropeytsev et al. 2016, half inside, half outside.
 
     By measures: the best of some rounds, in each of which every choice of measures has its turn.
@@ -83,28 +85,31 @@ def hierarchical(peers: int, duration_s: float) -> dict[str, Rate]:
     scenario = Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
     run_hierarchy(scenario, 0)
     rounds = [
-        {name: _timed(partial(_hierarchical, scenario, asked)) for name, asked in MEASURES.items()}
+        {
+            name: _measure_rate(partial(_run_hierarchical, scenario, asked))
+            for name, asked in MEASURES.items()
+        }
         for _ in range(REPEATS)
     ]
-    return {name: min((each[name] for each in rounds), key=_seconds) for name in MEASURES}
+    return {name: min((each[name] for each in rounds), key=_get_seconds) for name in MEASURES}
 
 
-def _hierarchical(scenario: Scenario, measures: Measures) -> float:
+def _run_hierarchical(scenario: Scenario, measures: Measures) -> float:
     return run_hierarchy(scenario, 1, measures).figures["deliveries"]
 
 
-def in_simpy(peers: int, duration_s: float) -> Rate:
+def run_simpy(peers: int, duration_s: float) -> EngineRate:
     """Run the model in SimPy, once."""
-    return _timed(lambda: _Group(peers, duration_s).run())
+    return _measure_rate(lambda: _Group(peers, duration_s).run())
 
 
-def _timed(work: Callable[[], float]) -> Rate:
+def _measure_rate(work: Callable[[], float]) -> EngineRate:
     begin = time.process_time()
     deliveries = work()
-    return Rate(deliveries, time.process_time() - begin)
+    return EngineRate(deliveries, time.process_time() - begin)
 
 
-def _seconds(rate: Rate) -> float:
+def _get_seconds(rate: EngineRate) -> float:
     return rate.spent_s
 
 
@@ -155,7 +160,7 @@ class _Group:
         self.peers = [_Peer(peers) for _ in range(peers)]
         self.deliveries = 0
         for me in range(peers):
-            self.env.process(self.speak(me, duration_s))
+            self.env.process(self.send_periodically(me, duration_s))
 
     def run(self) -> float:
         """Let everything happen."""
@@ -163,7 +168,7 @@ class _Group:
         assert not any(peer.held for peer in self.peers)
         return self.deliveries
 
-    def speak(self, me: int, until_s: float) -> Generator[Any, Any, None]:
+    def send_periodically(self, me: int, until_s: float) -> Generator[Any, Any, None]:
         """Broadcast every N(80, 5) ms."""
         yield self.env.timeout(self.rng.uniform(0, 0.08))
         number = 0
@@ -175,17 +180,17 @@ class _Group:
             for other in range(len(self.peers)):
                 if other != me:
                     copy = self.env.timeout(
-                        self.normal(DELAYS.low_s, DELAYS.high_s), (message, other)
+                        self.draw_normal(DELAYS.low_s, DELAYS.high_s), (message, other)
                     )
-                    copy.callbacks.append(self.arrive)
-            yield self.env.timeout(self.normal(0.07, 0.09))
+                    copy.callbacks.append(self.receive_copy)
+            yield self.env.timeout(self.draw_normal(0.07, 0.09))
 
-    def arrive(self, copy: Any) -> None:
+    def receive_copy(self, copy: Any) -> None:
         """Give a copy to its receiver."""
         message, to = copy.value
         self.deliveries += self.peers[to].receive(message)
 
-    def normal(self, low: float, high: float) -> float:
+    def draw_normal(self, low: float, high: float) -> float:
         """Draw a clipped normal: middle of the interval, a quarter of its width."""
         return min(max(self.rng.gauss((low + high) / 2, (high - low) / 4), low), high)
 
@@ -208,17 +213,17 @@ def compile_c(folder: Path, program: str, to: Path) -> Path:
     return binary
 
 
-def in_c(binary: Path, peers: int, duration_s: float) -> Rate:
+def run_c(binary: Path, peers: int, duration_s: float) -> EngineRate:
     """Run a C program, its judge included. Raises RuntimeError for a delivery that is too early."""
     words = [str(binary), f"N={peers}", f"T={duration_s}", "warm=0", "relay=0"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
     if told["viol"] or told["fifo"]:
         raise RuntimeError(f"{binary.name}: {told['viol']} violations, {told['fifo']} out of FIFO")
-    return Rate(told["del"], told["cpu"])
+    return EngineRate(told["del"], told["cpu"])
 
 
-def beside_c(folder: Path, quick: bool) -> list[list[str]]:
+def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:
     """Return rows of the compiled engines beside C, in turns: the best of each."""
     rows = []
     with tempfile.TemporaryDirectory() as where:
@@ -227,13 +232,18 @@ def beside_c(folder: Path, quick: bool) -> list[list[str]]:
             if quick and peers == max(COMPILED_S):
                 continue
             for name, binary in programs.items():
-                scenario = scenario_of(name, peers, seconds)
+                scenario = make_scenario(name, peers, seconds)
                 simulate(scenario, 0)
                 turns = [
-                    (in_c(binary, peers, seconds), _timed(partial(_deliveries, scenario)))
+                    (
+                        run_c(binary, peers, seconds),
+                        _measure_rate(partial(_count_deliveries, scenario)),
+                    )
                     for _ in range(REPEATS)
                 ]
-                theirs, ours = (max(each, key=_millions) for each in zip(*turns, strict=True))
+                theirs, ours = (
+                    max(each, key=_format_millions) for each in zip(*turns, strict=True)
+                )
                 rows.append([f"{name}.c", f"{peers}", f"{theirs.millions:.2f}", "1"])
                 ratio = ours.millions / theirs.millions
                 rows.append(
@@ -247,7 +257,7 @@ def beside_c(folder: Path, quick: bool) -> list[list[str]]:
     return rows
 
 
-def scenario_of(program: str, peers: int, duration_s: float) -> Scenario:
+def make_scenario(program: str, peers: int, duration_s: float) -> Scenario:
     """Return the scenario that a C program runs."""
     links = Links(DELAYS)
     if program == FLAT_C:
@@ -256,11 +266,11 @@ def scenario_of(program: str, peers: int, duration_s: float) -> Scenario:
     return Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
 
 
-def _deliveries(scenario: Scenario) -> float:
+def _count_deliveries(scenario: Scenario) -> float:
     return simulate(scenario, 1).figures["deliveries"]
 
 
-def _millions(rate: Rate) -> float:
+def _format_millions(rate: EngineRate) -> float:
     return rate.millions
 
 
@@ -274,16 +284,16 @@ def main(arguments: list[str] | None = None) -> None:
     for peers, seconds in COMPILED_S.items():
         if given.quick and peers == max(COMPILED_S):
             continue
-        plain = in_simpy(peers, SIMPY_S[peers])
+        plain = run_simpy(peers, SIMPY_S[peers])
         rows.append(["SimPy, IDR", f"{peers}", f"{plain.millions:.4f}", "1"])
-        rates = {"mesh, IDR": compiled(peers, seconds), **hierarchical(peers, seconds)}
+        rates = {"mesh, IDR": run_compiled(peers, seconds), **run_hierarchical(peers, seconds)}
         for name, rate in rates.items():
             ratio = rate.millions / plain.millions
             rows.append([name, f"{peers}", f"{rate.millions:.2f}", f"{ratio:,.0f}"])
     print(table(["engine", "peers", "M deliveries/s", "times SimPy"], rows))
     if given.c is not None:
         head = ["engine", "peers", "M deliveries/s", "times C"]
-        print("\n" + table(head, beside_c(given.c, given.quick)))
+        print("\n" + table(head, compare_with_c(given.c, given.quick)))
 
 
 if __name__ == "__main__":

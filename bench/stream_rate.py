@@ -31,13 +31,13 @@ from antecede.formatting import table
 from antecede.spark import local_session
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order import OrderSpec
-from bench.buffer_and_sort import buffered_and_sorted
-from bench.nothing_kept import passed_through
+from bench.buffer_and_sort import buffer_and_sort
+from bench.nothing_kept import pass_through
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 DECLARED = OrderSpec(id="id", after=("after",), group="group", time="at")
 FIFO = OrderSpec(sender="sender", seq="seq", group="group", time="at")
-HEAD = (
+HEADING = (
     "a file",
     "query",
     "rows/s",
@@ -86,14 +86,14 @@ def write_input(folder: Path, rows: int, files: int, groups: int, late: float) -
     return schema
 
 
-def through_arrow(df: DataFrame) -> DataFrame:
+def pass_through_arrow(df: DataFrame) -> DataFrame:
     def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
     return df.mapInArrow(same, df.schema)
 
 
-class Rate(NamedTuple):
+class QueryRate(NamedTuple):
     """What a query took: rows a second but for its first micro-batch, that one in ms, rows."""
 
     rows_per_s: float
@@ -104,7 +104,7 @@ class Rate(NamedTuple):
     lost: int
 
 
-def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataFrame]) -> Rate:
+def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataFrame]) -> QueryRate:
     """Run a query to its end."""
     schema = spark.read.parquet(str(source)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
@@ -125,7 +125,7 @@ def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataF
         rows = sum(p["numInputRows"] for p in batches[1:])
         lost = sum(o["numRowsDroppedByWatermark"] for p in batches for o in p["stateOperators"])
         written = spark.read.parquet(f"{out}/out").count()
-    return Rate(rows / sum(millis[1:]) * 1000, making, millis[0], millis[-1], written, lost)
+    return QueryRate(rows / sum(millis[1:]) * 1000, making, millis[0], millis[-1], written, lost)
 
 
 def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[tuple[str, ...]]:
@@ -134,8 +134,8 @@ def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[t
     delay = f"{2 * rows} milliseconds"
     queries: dict[str, Callable[[DataFrame], DataFrame]] = {
         "pass-through": lambda df: df,
-        "Arrow and back": through_arrow,
-        "stateful, nothing kept": lambda df: passed_through(df, DECLARED),
+        "Arrow and back": pass_through_arrow,
+        "stateful, nothing kept": lambda df: pass_through(df, DECLARED),
         "order by causes": lambda df: order_stream(df, DECLARED),
         "order by number": lambda df: order_stream(df, FIFO),
     }
@@ -148,7 +148,7 @@ def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[t
         sort = measure(
             spark,
             source,
-            lambda df: buffered_and_sorted(df, group="group", time="at", delay=delay),
+            lambda df: buffer_and_sort(df, group="group", time="at", delay=delay),
         )
     best = {name: max(run[name] for run in both) for name in queries} | {"buffer and sort": sort}
     cold = both[0] | {"buffer and sort": sort}
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         lines = [line for rows in given.rows for line in compare(spark, rows, given)]
         spark.stop()
-    print(table(HEAD, lines))
+    print(table(HEADING, lines))
 
 
 if __name__ == "__main__":

@@ -42,18 +42,18 @@ SETTINGS = {
 SPEC = OrderSpec(id="id", after=("after",), group="group", time="at", shards=2, metrics="cost")
 LARGE, SMALL = 1_000_000, 1_000
 GROUPS = 1_000
-HEAD = ("ids", "held", "ms", "of the first", "bytes a row", "state MB", "all in, s")
+HEADING = ("ids", "held", "ms", "of the first", "bytes a row", "state MB", "all in, s")
 
 
-def rows(begin: int, end: int, held: bool) -> pyarrow.Table:
+def make_rows(begin: int, end: int, held: bool) -> pyarrow.Table:
     """Return rows begin..end; each names the one before it in its group, or one never there."""
     number = np.arange(begin, end)
-    cause = names(number) if held else names(number - GROUPS)
+    cause = make_ids(number) if held else make_ids(number - GROUPS)
     if held:
         cause = pc.binary_join_element_wise("never", cause, "-")
     made: pyarrow.Table = pa.table(
         {
-            "id": names(number),
+            "id": make_ids(number),
             "after": pc.if_else(pa.array(number >= GROUPS), cause, None),
             "group": pc.binary_join_element_wise(
                 "group", pa.array(number % GROUPS).cast(pa.string()), "-"
@@ -64,7 +64,7 @@ def rows(begin: int, end: int, held: bool) -> pyarrow.Table:
     return made
 
 
-def names(number: Any) -> Any:
+def make_ids(number: Any) -> Any:
     """Return ids of 36 letters."""
     return pc.utf8_lpad(pa.array(number).cast(pa.string()), 36, "0")
 
@@ -80,7 +80,7 @@ def write_input(folder: Path, remembered: int, held: int, batches: int) -> None:
         path = folder / f"part-{index:04}.parquet"
         # What is held stands apart, so that the small files name what is out.
         begin = 10**12 + at if waits else at
-        pq.write_table(rows(begin, begin + size, waits), path)
+        pq.write_table(make_rows(begin, begin + size, waits), path)
         os.utime(path, (1_700_000_000 + index,) * 2)
         at += 0 if waits else size
 
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         for (ids, held), (took, written, state, whole) in zip(cases, best, strict=True)
     ]
-    print(table(HEAD, lines))
+    print(table(HEADING, lines))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ MOVE = """async (frames) => {
 }"""
 
 
-def made_up(events: int, members: int, seed: int = 1) -> Trace:
+def make_events(events: int, members: int, seed: int = 1) -> Trace:
     """Return sendings, receipts and deliveries among members, with times."""
     draw = np.random.default_rng(seed)
     copies = 3
@@ -82,7 +82,7 @@ def made_up(events: int, members: int, seed: int = 1) -> Trace:
     return Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), "table", {})
 
 
-def measured(file: Path) -> dict[str, Any]:
+def measure_page(file: Path) -> dict[str, Any]:
     """Open a page, move it, and return what was measured, in ms."""
     from playwright.sync_api import sync_playwright
 
@@ -112,7 +112,7 @@ def main() -> None:
     """Write a page, measure, print."""
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     members = int(sys.argv[2]) if len(sys.argv) > 2 else 30
-    trace = made_up(events, members)
+    trace = make_events(events, members)
     begin = time.perf_counter()
     text = render_page(picture(trace, title="frames"))
     print(
@@ -122,7 +122,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         file.write_text(text, encoding="utf-8")
-        found = measured(file)
+        found = measure_page(file)
     print(f"opened in {found.pop('open') / 1e3:.1f} s")
     for name, (apart, spent) in found.items():
         print(

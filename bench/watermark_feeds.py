@@ -13,7 +13,7 @@ from antecede.lab.simulate import Delay, Mesh, run_readable
 from antecede.lab.simulate.config import Clocks, Links, Partition, Scenario, Workload
 from antecede.lab.simulate.outputs.trace import events
 from antecede.tables.trace import RECEIVE, SEND
-from bench.watermark_model import Row
+from bench.watermark_model import FeedRow
 
 LORE = Path(__file__).resolve().parents[2] / "shared" / "data" / "lore"
 HOUR_S, DAY_S = 3_600.0, 86_400.0
@@ -25,7 +25,7 @@ OUTAGES_S = ((4, 1 / 3), (8, 2.0), (12, 8.0), (17, 24.0), (22, 96.0))
 """Day on which a third of the senders is cut off, and for how many hours."""
 
 
-class Named(NamedTuple):
+class NamedRow(NamedTuple):
     """A row before its causes are numbered: name, names of its causes, times in milliseconds."""
 
     name: str
@@ -34,9 +34,9 @@ class Named(NamedTuple):
     stamp: int
 
 
-def numbered(rows: Iterable[Named]) -> list[Row]:
+def number_rows(rows: Iterable[NamedRow]) -> list[FeedRow]:
     """Number the rows in the order of arrival; of rows with one name only the first counts."""
-    first: dict[str, Named] = {}
+    first: dict[str, NamedRow] = {}
     for row in sorted(rows, key=lambda row: (row.arrived, row.name)):
         first.setdefault(row.name, row)
     number = {name: k for k, name in enumerate(first)}
@@ -44,11 +44,11 @@ def numbered(rows: Iterable[Named]) -> list[Row]:
     for name, row in first.items():
         causes = [cause for cause in dict.fromkeys(row.causes) if cause != name]
         known = tuple(number[cause] for cause in causes if cause in number)
-        made.append(Row(row.arrived, row.stamp, known, len(causes) - len(known)))
+        made.append(FeedRow(row.arrived, row.stamp, known, len(causes) - len(known)))
     return made
 
 
-def lore(folder: Path = LORE) -> list[Row]:
+def read_lore(folder: Path = LORE) -> list[FeedRow]:
     """Return the mails of all lists: a reply has one cause, the mail that it answers.
 
     A mail is told by its list and its id, as threads are. Raises FileNotFoundError.
@@ -56,15 +56,15 @@ def lore(folder: Path = LORE) -> list[Row]:
     files = sorted(folder.glob("*.jsonl.gz"))
     if not files:
         raise FileNotFoundError(f"{folder} has no *.jsonl.gz: see the docstring of lore")
-    return numbered(row for path in files for row in _mails(path))
+    return number_rows(row for path in files for row in _read_mails(path))
 
 
-def _mails(path: Path) -> Iterator[Named]:
+def _read_mails(path: Path) -> Iterator[NamedRow]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             mail: dict[str, Any] = json.loads(line)
             parent = mail["parent"]
-            yield Named(
+            yield NamedRow(
                 f"{mail['topic']} {mail['id']}",
                 () if parent is None else (f"{mail['topic']} {parent}",),
                 mail["arrived"] * 1_000,
@@ -72,17 +72,17 @@ def _mails(path: Path) -> Iterator[Named]:
             )
 
 
-def heavy_tail(days: float = SENDING_S / DAY_S) -> list[Row]:
+def simulate_heavy_tail(days: float = SENDING_S / DAY_S) -> list[FeedRow]:
     """Return what one of eight members receives where delays have a heavy tail.
 
     They are lognormal: 329 s in the middle, one in 44 above 6 hours, at most about 8 days; clocks
     are up to 5 s off; five copies in a thousand come twice, none is lost.
     """
     links = Links(Delay(5.0, 6 * HOUR_S, "lognormal"), duplicate=0.005)
-    return simulated(links, days * DAY_S)
+    return simulate_feed(links, days * DAY_S)
 
 
-def outages(days: float = SENDING_S / DAY_S) -> list[Row]:
+def simulate_outages(days: float = SENDING_S / DAY_S) -> list[FeedRow]:
     """Return what one of eight members receives where senders are cut off for a time.
 
     Delays are 1 to 60 s; what three members send in the `OUTAGES_S` arrives when these end. Two
@@ -94,10 +94,10 @@ def outages(days: float = SENDING_S / DAY_S) -> list[Row]:
         if day < days
     )
     links = Links(Delay(1.0, 60.0, "lognormal"), loss=LOSS, duplicate=0.005, partitions=cut)
-    return simulated(links, days * DAY_S)
+    return simulate_feed(links, days * DAY_S)
 
 
-def simulated(links: Links, sending_s: float) -> list[Row]:
+def simulate_feed(links: Links, sending_s: float) -> list[FeedRow]:
     """Run the package's simulator and return the receipts of the member that never sends.
 
     Causes are those of causal order by delivery, without those that another cause names already.
@@ -116,24 +116,24 @@ def simulated(links: Links, sending_s: float) -> list[Row]:
     sent = {event.id: event for event in trace if event.kind == SEND}
     senders = {event.member for event in sent.values()}
     observer = next(event.member for event in trace if event.member not in senders)
-    return numbered(
-        Named(
+    return number_rows(
+        NamedRow(
             event.id,
             sent[event.id].parents,
-            START_MS + _ms(event.arrival),
-            START_MS + _ms(sent[event.id].send_time),
+            START_MS + _to_ms(event.arrival),
+            START_MS + _to_ms(sent[event.id].send_time),
         )
         for event in trace
         if event.kind == RECEIVE and event.member == observer
     )
 
 
-def _ms(time_ns: int | None) -> int:
+def _to_ms(time_ns: int | None) -> int:
     return (time_ns or 0) * 1_000 // NS
 
 
-FEEDS: dict[str, Callable[[], list[Row]]] = {
-    "lore": lore,
-    "heavy-tail": heavy_tail,
-    "outages": outages,
+FEEDS: dict[str, Callable[[], list[FeedRow]]] = {
+    "lore": read_lore,
+    "heavy-tail": simulate_heavy_tail,
+    "outages": simulate_outages,
 }

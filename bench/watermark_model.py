@@ -5,7 +5,7 @@ Theory of operation
 Time goes in ticks, the triggers of a query; a row is in the first micro-batch at or after its
 arrival, and waits from that one to the one that it leaves in.
 
-`watermark` is what people write on Spark: a stateful operator that buffers rows and gives them out
+`run_watermark` is what people write on Spark: a stateful operator that buffers rows and gives them out
 sorted by event time once the watermark has passed them. As Spark does it (`tests/spark/
 test_watermark_model.py` holds this model against Spark itself):
 
@@ -35,7 +35,7 @@ SETTLED_MS = 14 * 86_400_000
 """Twice the longest delay and patience that are tried."""
 
 
-class Row(NamedTuple):
+class FeedRow(NamedTuple):
     """One row of a feed, in milliseconds; `causes` are rows of the feed, by number."""
 
     arrived: int
@@ -45,7 +45,7 @@ class Row(NamedTuple):
     """How many of its causes never come."""
 
 
-class Run(NamedTuple):
+class ModelRun(NamedTuple):
     """What became of each row of a feed."""
 
     came: list[int]
@@ -57,16 +57,16 @@ class Run(NamedTuple):
     """Of rows that left: what goes first is less."""
 
 
-def batches(rows: Sequence[Row], tick_ms: int) -> Iterator[tuple[int, list[int]]]:
+def group_batches(rows: Sequence[FeedRow], tick_ms: int) -> Iterator[tuple[int, list[int]]]:
     """Yield the micro-batches that have rows: their tick, and the numbers of their rows."""
     order = sorted(range(len(rows)), key=lambda k: (rows[k].arrived, k))
     for tick, some in groupby(order, key=lambda k: -(-rows[k].arrived // tick_ms)):
         yield tick, list(some)
 
 
-def watermark(rows: Sequence[Row], delay_ms: int, tick_ms: int) -> Run:
+def run_watermark(rows: Sequence[FeedRow], delay_ms: int, tick_ms: int) -> ModelRun:
     """Buffer and sort behind a watermark on `stamp`, as Spark does it."""
-    run = _nothing(rows)
+    run = _make_empty_run(rows)
     buffer: list[tuple[int, int]] = []
     late = mark = newest = 0  # a query begins with the watermark at 1970
     last: int | None = None
@@ -82,7 +82,7 @@ def watermark(rows: Sequence[Row], delay_ms: int, tick_ms: int) -> Run:
             late, mark = mark, newest - delay_ms
             leave(tick)
 
-    for tick, some in batches(rows, tick_ms):
+    for tick, some in group_batches(rows, tick_ms):
         if last is not None and tick > last + 1:
             without_rows(last + 1)
         late, mark = mark, max(mark, newest - delay_ms)
@@ -99,9 +99,9 @@ def watermark(rows: Sequence[Row], delay_ms: int, tick_ms: int) -> Run:
     return run
 
 
-def causal(rows: Sequence[Row], patience_ms: int | None, tick_ms: int) -> Run:
+def run_causal(rows: Sequence[FeedRow], patience_ms: int | None, tick_ms: int) -> ModelRun:
     """Release every row once its causes are out; None: wait for ever for those that never come."""
-    run = _nothing(rows)
+    run = _make_empty_run(rows)
     effects: list[list[int]] = [[] for _ in rows]
     for k, row in enumerate(rows):
         for cause in row.causes:
@@ -127,7 +127,7 @@ def causal(rows: Sequence[Row], patience_ms: int | None, tick_ms: int) -> Run:
                     open_[effect] -= 1
                     ready.append(effect)
 
-    for tick, some in batches(rows, tick_ms):
+    for tick, some in group_batches(rows, tick_ms):
         for k in some:
             run.came[k] = tick
             for effect in effects[k]:
@@ -146,12 +146,12 @@ def causal(rows: Sequence[Row], patience_ms: int | None, tick_ms: int) -> Run:
     return run
 
 
-def needed(rows: Sequence[Row], tick_ms: int) -> list[int]:
+def compute_earliest(rows: Sequence[FeedRow], tick_ms: int) -> list[int]:
     """Return the tick from which each row could leave in causal order, known in hindsight."""
-    return causal([row._replace(absent=0) for row in rows], None, tick_ms).left
+    return run_causal([row._replace(absent=0) for row in rows], None, tick_ms).left
 
 
-class Figures(NamedTuple):
+class ModelMetrics(NamedTuple):
     """What a run cost and what it got wrong; times in milliseconds.
 
     Waits are those of the `settled` rows, which came SETTLED_MS before the end of the data or
@@ -188,18 +188,18 @@ class Figures(NamedTuple):
     """Identities that must be known when the data ends (causal release without `remember`)."""
 
 
-def figures(
-    rows: Sequence[Row], run: Run, need: Sequence[int], tick_ms: int, *, remembers: bool
-) -> Figures:
+def compute_metrics(
+    rows: Sequence[FeedRow], run: ModelRun, need: Sequence[int], tick_ms: int, *, remembers: bool
+) -> ModelMetrics:
     """Measure a run; `need` is what `needed` says of the rows."""
     end = max(run.came) - -(-SETTLED_MS // tick_ms)
     settled = [k for k in range(len(rows)) if run.came[k] <= end and not run.dropped[k]]
     out = [k for k in settled if run.left[k] != NEVER]
     waits = [tick_ms * wait for wait in sorted(run.left[k] - run.came[k] for k in out)]
     without = [run.left[k] - need[k] for k in out if run.left[k] > need[k]]
-    judged, inverted, broken = _wrong(rows, run)
-    most, mean = _buffered(run)
-    return Figures(
+    judged, inverted, broken = _count_wrong_pairs(rows, run)
+    most, mean = _measure_buffer(run)
+    return ModelMetrics(
         rows=len(rows),
         pairs=sum(len(row.causes) for row in rows),
         absent=sum(row.absent for row in rows),
@@ -211,16 +211,16 @@ def figures(
         stuck=len(settled) - len(out),
         unnecessary=len(without),
         unnecessary_mean=round(sum(without) * tick_ms / max(len(out), 1)),
-        wait_p50=_quantile(waits, len(settled), 0.5),
-        wait_p99=_quantile(waits, len(settled), 0.99),
-        wait_max=_quantile(waits, len(settled), 1.0),
+        wait_p50=_find_quantile(waits, len(settled), 0.5),
+        wait_p99=_find_quantile(waits, len(settled), 0.99),
+        wait_max=_find_quantile(waits, len(settled), 1.0),
         buffered_most=most,
         buffered_mean=round(mean, 1),
         remembered=len(rows) if remembers else 0,
     )
 
 
-def _wrong(rows: Sequence[Row], run: Run) -> tuple[int, int, int]:
+def _count_wrong_pairs(rows: Sequence[FeedRow], run: ModelRun) -> tuple[int, int, int]:
     """Return of how many pairs the effect left, how many of these are inverted, and how many lack
     their cause, which was dropped.
     """
@@ -237,7 +237,7 @@ def _wrong(rows: Sequence[Row], run: Run) -> tuple[int, int, int]:
     return judged, inverted, broken
 
 
-def _buffered(run: Run) -> tuple[int, float]:
+def _measure_buffer(run: ModelRun) -> tuple[int, float]:
     """Return how many rows are held after a micro-batch, at most and in the mean over time."""
     first, last = min(run.came), max(*run.came, *run.left)
     change: dict[int, int] = {}
@@ -256,12 +256,12 @@ def _buffered(run: Run) -> tuple[int, float]:
     return most, total / max(last - first, 1)
 
 
-def _quantile(waits: Sequence[int], count: int, part: float) -> int | None:
+def _find_quantile(waits: Sequence[int], count: int, part: float) -> int | None:
     """Return a quantile (nearest rank) of `count` waits, of which those not given never ended."""
     rank = min(int(part * count), count - 1)
     return waits[rank] if 0 <= rank < len(waits) else None
 
 
-def _nothing(rows: Sequence[Row]) -> Run:
+def _make_empty_run(rows: Sequence[FeedRow]) -> ModelRun:
     n = len(rows)
-    return Run([NEVER] * n, [NEVER] * n, [False] * n, [()] * n)
+    return ModelRun([NEVER] * n, [NEVER] * n, [False] * n, [()] * n)

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.formatting import table
 from antecede.spark import local_session, order
-from antecede.spark.columns import digest
+from antecede.spark.columns import hash_columns
 from antecede.tables.trace import SCHEMA
 
 pa: Any = pyarrow
@@ -56,7 +56,7 @@ def write_rows(path: str, count: int) -> None:
     pq.write_table(rows, f"{path}/rows.parquet", row_group_size=50_000)
 
 
-def counting() -> Any:
+def make_counting_function() -> Any:
     """Return an Arrow function of columns that gives back numbers."""
 
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
@@ -68,7 +68,7 @@ def counting() -> Any:
     return functions.arrow_udf(count, "long").asNondeterministic()
 
 
-def ordered(df: DataFrame) -> DataFrame:
+def order_rows(df: DataFrame) -> DataFrame:
     """Return rows in order, as a user has it."""
     made: DataFrame = order(
         df, id="id", after="parents", group="run", time="send_time", time_unit="ns"
@@ -76,17 +76,19 @@ def ordered(df: DataFrame) -> DataFrame:
     return made
 
 
-def plans() -> dict[str, Callable[[DataFrame], DataFrame]]:
+def make_plans() -> dict[str, Callable[[DataFrame], DataFrame]]:
     """Return what is compared, by name."""
-    count = counting()
+    count = make_counting_function()
     return {
         "shuffled": lambda df: df.repartition("run"),
-        "with a digest": lambda df: df.repartition("run").withColumn("x", digest(df, df.columns)),
+        "with a digest": lambda df: df.repartition("run").withColumn(
+            "x", hash_columns(df, df.columns)
+        ),
         "a function that counts": lambda df: df.repartition("run").withColumn(
             "x", count("id", "parents")
         ),
-        "order": ordered,
-        "order of four columns alone": lambda df: ordered(df.select(*COLUMNS)),
+        "order": order_rows,
+        "order of four columns alone": lambda df: order_rows(df.select(*COLUMNS)),
     }
 
 
@@ -101,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_rows(folder, given.rows)
         for _ in range(given.times):
-            for name, plan in plans().items():
+            for name, plan in make_plans().items():
                 begin = time.perf_counter()
                 plan(spark.read.parquet(folder)).write.format("noop").mode("overwrite").save()
                 took = time.perf_counter() - begin

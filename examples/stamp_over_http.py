@@ -33,7 +33,7 @@ def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def serving(stamp: ContextPropagator) -> Iterator[str]:
+def run_server(stamp: ContextPropagator) -> Iterator[str]:
     """Run a service on this machine alone; give its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler(stamp))
     thread = threading.Thread(target=server.serve_forever)
@@ -63,7 +63,7 @@ def main() -> list[Stamp]:
     shop, stock, till = (
         ContextPropagator(name, incarnation="demo") for name in ("shop", "stock", "till")
     )
-    with serving(stock) as stock_at, serving(till) as till_at, shop.beginning():
+    with run_server(stock) as stock_at, run_server(till) as till_at, shop.beginning():
         reserved = ask(shop, stock_at)
         paid = ask(shop, till_at)
         receipt = shop.sent()

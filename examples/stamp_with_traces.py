@@ -7,7 +7,7 @@ Three things that go well together:
 
 - A message's span id is a digest of its id (`span_id`), so its causes are links of its span: a
   trace backend then shows what a message followed; parents alone cannot (a span has one).
-- `outgoing` gives all three headers from the context that the instrumentation put there.
+- `make_headers` returns all three headers from the context that the instrumentation put there.
 - Services that forward baggage but know nothing of stamps still carry the id of the last stamped
   message on their way (`to_baggage`): whoever learns it (`from_baggage`) follows that message.
 """
@@ -53,7 +53,9 @@ def span_of(stamp: Stamp, traceparent: str) -> Span:
     return Span(match[1], span_id(stamp.id), match[2], tuple(map(span_id, stamp.causes)))
 
 
-def outgoing(stamp: ContextPropagator, context: Mapping[str, str]) -> tuple[dict[str, str], Span]:
+def make_headers(
+    stamp: ContextPropagator, context: Mapping[str, str]
+) -> tuple[dict[str, str], Span]:
     """Return the headers of a new message, and its span: the incoming trace goes on.
 
     `context` holds `traceparent` and perhaps `baggage`, as OpenTelemetry's propagators write them.
@@ -99,11 +101,11 @@ def main() -> list[str]:
         ContextPropagator("gateway", incarnation="demo"),
         ContextPropagator("worker", incarnation="demo"),
     )
-    headers, first = outgoing(gateway, incoming)
+    headers, first = make_headers(gateway, incoming)
     forwarded = {name: headers[name] for name in ("traceparent", "baggage")}  # by the proxy
     with worker.beginning():
         worker.join(from_baggage(forwarded["baggage"]))
-        answer, second = outgoing(worker, forwarded)
+        answer, second = make_headers(worker, forwarded)
     told = read(answer)
     assert told is not None
     return [

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from antecede.errors import AntecedeError
-from pipeline.page import lines, write_page
-from pipeline.run import Options, fresh, run
+from pipeline.page import format_summary, write_page
+from pipeline.run import Options, prepare_folder, run
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,15 +25,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, default=Path(".cache/pipeline"), help="for jars")
     given = parser.parse_args(arguments)
     try:
-        options = Options(fresh(given.out), given.seconds, given.seed, given.files, given.cache)
+        options = Options(
+            prepare_folder(given.out), given.seconds, given.seed, given.files, given.cache
+        )
         ran = run(options)
     except AntecedeError as error:
         print(f"pipeline: {error}", file=sys.stderr)
         return 2
     page = write_page(given.out / "index.html", ran, options)
-    print("\n".join(lines(ran)))
+    print("\n".join(format_summary(ran)))
     print(f"  page: {page}")
-    return 0 if ran.verdict.ok else 1
+    return 0 if ran.verdict.is_ok else 1
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def broker(jars: Path, folder: Path) -> Iterator[str]:
     use_java(environ)
     java = [str(Path(environ["JAVA_HOME"], "bin", "java")), "-Xmx384m", "-XX:+UseSerialGC"]
     java += ["-XX:TieredStopAtLevel=1", "-cp", f"{jars.resolve()}/*"]
-    port, controller = _free_ports(2)
+    port, controller = _find_free_ports(2)
     folder.mkdir()
     settings = folder / "server.properties"
     logs = (folder / "logs").resolve()
@@ -108,7 +108,7 @@ def broker(jars: Path, folder: Path) -> Iterator[str]:
             [*java, "kafka.Kafka", str(settings)], stdout=log, stderr=log, env=environ
         )
     try:
-        _wait(process, port, folder / "log")
+        _wait_for_broker(process, port, folder / "log")
         yield f"kafka:127.0.0.1:{port}"
     finally:
         process.terminate()
@@ -119,7 +119,7 @@ def broker(jars: Path, folder: Path) -> Iterator[str]:
             process.wait(15)
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_for_broker(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -128,7 +128,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise SetupError(f"the broker does not answer: {log.read_text(errors='replace')[-500:]}")
 
 
-def _free_ports(count: int) -> list[int]:
+def _find_free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         found = []
         for _ in range(count):

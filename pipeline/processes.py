@@ -17,12 +17,12 @@ from antecede.errors import SetupError
 from pipeline import spark_job
 
 ROOT = Path(__file__).resolve().parents[1]
-KILLED = "killed.jsonl"
+KILL_LOG = "killed.jsonl"
 QUIET_S = 10.0
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
-class Killed(NamedTuple):
+class Kill(NamedTuple):
     """One SIGKILL: of what, when (ms since 1970), after how many finished micro-batches."""
 
     what: str
@@ -65,9 +65,9 @@ class Processes:
                 time.sleep(0.05)
         self.check()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Kill what still runs, and what a driver of ours has left behind."""
-        for pid in spark_pids(self.folder):
+        for pid in list_spark_pids(self.folder):
             kill(pid)
         for process in self.running.values():
             if process.poll() is None:
@@ -75,27 +75,27 @@ class Processes:
             process.wait(15)
 
 
-def spark_pids(folder: Path) -> list[int]:
+def list_spark_pids(folder: Path) -> list[int]:
     """Return the process numbers of the driver's JVM and of its executors, as far as they run."""
     with contextlib.suppress(OSError, ValueError):
-        java = int((folder / spark_job.PIDS).read_text().split()[1])
-        ours = f"{spark_job.MARK}={folder.resolve()}"  # not one that has got its number meanwhile
-        if any(pid == java and ours in words for pid, _, words in all_processes()):
-            return [*executors(java), java]
+        java = int((folder / spark_job.PIDS_FILE).read_text().split()[1])
+        ours = f"{spark_job.RUN_PROPERTY}={folder.resolve()}"  # not one that has got its number meanwhile
+        if any(pid == java and ours in words for pid, _, words in list_processes()):
+            return [*list_executors(java), java]
     return []
 
 
-def executors(java: int) -> list[int]:
+def list_executors(java: int) -> list[int]:
     """Return the numbers of the executors that a driver's JVM has started, ascending.
 
     Raises SetupError where the machine does not tell (neither /proc nor ps).
     """
     return sorted(
-        pid for pid, parent, words in all_processes() if parent == java and EXECUTOR in words
+        pid for pid, parent, words in list_processes() if parent == java and EXECUTOR in words
     )
 
 
-def all_processes() -> Iterator[tuple[int, int, str]]:
+def list_processes() -> Iterator[tuple[int, int, str]]:
     """Give number, parent and command line of every process. Raises SetupError where none tells."""
     if Path("/proc/self/stat").exists():
         for entry in Path("/proc").glob("[0-9]*"):
@@ -131,9 +131,9 @@ def _is_zombie(pid: int) -> bool:
     return False
 
 
-def batches(folder: Path, what: str) -> int:
+def count_batches(folder: Path, kind: str) -> int:
     """Return the number of micro-batches that were begun ("offsets") or are done ("commits")."""
-    numbers = (path.name for path in (folder / "checkpoint" / what).glob("[0-9]*"))
+    numbers = (path.name for path in (folder / "checkpoint" / kind).glob("[0-9]*"))
     return max((int(name) + 1 for name in numbers if name.isdigit()), default=0)
 
 
@@ -150,11 +150,11 @@ class Killer:
         self.folder = processes.folder
         self.since = 0
         self.busy = time.monotonic()
-        self.killed: list[Killed] = []
+        self.kills: list[Kill] = []
 
     def start(self) -> None:
         """Start the driver, or start it again."""
-        (self.folder / spark_job.PIDS).unlink(missing_ok=True)
+        (self.folder / spark_job.PIDS_FILE).unlink(missing_ok=True)
         self.processes.start("spark", "pipeline.spark_job", *self.words)
 
     def step(self, *, over: bool) -> bool:
@@ -165,14 +165,14 @@ class Killer:
         if not self.plan:
             return True
         what, after = self.plan[0]
-        done, begun = batches(self.folder, "commits"), batches(self.folder, "offsets")
+        done, begun = count_batches(self.folder, "commits"), count_batches(self.folder, "offsets")
         if begun > done or not done or not over:
             self.busy = time.monotonic()
         due = begun > done >= self.since + after
         if not due and time.monotonic() < self.busy + QUIET_S:
             return False
-        java = int((self.folder / spark_job.PIDS).read_text().split()[1])
-        pids = executors(java)
+        java = int((self.folder / spark_job.PIDS_FILE).read_text().split()[1])
+        pids = list_executors(java)
         if not pids:
             return False  # the driver has just lost one, and starts another
         driver = self.processes.running["spark"]
@@ -180,8 +180,8 @@ class Killer:
         at_ms = time.time() * 1000
         for pid in pids:
             kill(pid)
-        within = batches(self.folder, "commits") == done < begun
-        self._note(Killed(what, pids, at_ms, done, within))
+        within = count_batches(self.folder, "commits") == done < begun
+        self._record(Kill(what, pids, at_ms, done, within))
         self.since, self.busy = done, time.monotonic()
         self.plan = self.plan[1:]
         if what == "driver":
@@ -189,7 +189,7 @@ class Killer:
             self.start()
         return not self.plan
 
-    def _note(self, killed: Killed) -> None:
-        self.killed.append(killed)
-        with (self.folder / KILLED).open("a", encoding="utf-8") as log:
+    def _record(self, killed: Kill) -> None:
+        self.kills.append(killed)
+        with (self.folder / KILL_LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(killed._asdict()) + "\n")

@@ -37,42 +37,42 @@ class Options(NamedTuple):
     cache: Path = Path(".cache/pipeline")
     master: str = MASTER
     plan: tuple[tuple[str, int], ...] = PLAN
-    a_batch: int = 0
+    max_per_batch: int = 0
     """Most records (of files: files) of a micro-batch; 0: as the job has it."""
 
 
-class Ran(NamedTuple):
+class RunResult(NamedTuple):
     """A finished run."""
 
     address: str
     sink: str
-    why_files: str
+    files_reason: str
     """Why there was no broker; empty when there was one."""
     verdict: check.Verdict
-    figures: figures.Figures
+    figures: figures.RunMetrics
 
 
-def run(options: Options) -> Ran:
+def run(options: Options) -> RunResult:
     """Run the whole pipeline in the folder `out`, which must not hold another one."""
-    jars, why = why_files(options)
+    jars, why = resolve_jars(options)
     folder = options.out
     with contextlib.ExitStack() as stack:
         if jars is None:
             address, sink = f"files:{(folder / 'topics').resolve()}", "parquet"
         else:
-            say("starting a broker")
+            print_progress("starting a broker")
             address, sink = stack.enter_context(broker.broker(jars[0], folder / "broker")), "delta"
         make_topics(address, TOPICS, courier.LAKE)
         processes = Processes(folder)
-        stack.callback(processes.end)
+        stack.callback(processes.stop)
         _drive(options, processes, address, sink, None if jars is None else jars[1])
-    say("checking")
-    rows = figures.table_of(folder)
-    verdict = check.judge(check.truth(folder, TOPICS), rows)
-    return Ran(address, sink, why, verdict, figures.figures(folder, rows, sink))
+    print_progress("checking")
+    rows = figures.read_table(folder)
+    verdict = check.check_table(check.read_history(folder, TOPICS), rows)
+    return RunResult(address, sink, why, verdict, figures.compute_metrics(folder, rows, sink))
 
 
-def why_files(options: Options) -> tuple[tuple[Path, Path] | None, str]:
+def resolve_jars(options: Options) -> tuple[tuple[Path, Path] | None, str]:
     """Return the jars of broker and Spark; or None, and why the run goes over files."""
     if options.files:
         return None, "it was asked for (--files)"
@@ -87,25 +87,27 @@ def _drive(
 ) -> None:
     folder, seconds = options.out, options.seconds
     words = ["--address", address, "--folder", str(folder.resolve()), "--sink", sink]
-    words += ["--master", options.master, "--a-batch", str(options.a_batch)]
+    words += ["--master", options.master, "--a-batch", str(options.max_per_batch)]
     words += [] if jars is None else ["--jars", str(jars.resolve())]
     killer = Killer(processes, words, list(options.plan))
     common = ["--address", address, "--folder", str(folder.resolve()), "--seed", str(options.seed)]
-    say("starting Spark")
+    print_progress("starting Spark")
     killer.start()
-    _until_there(folder / spark_job.PIDS, processes)
-    say(f"starting orders, payments, shipping and the courier; orders come for {seconds:.0f} s")
+    _wait_for_file(folder / spark_job.PIDS_FILE, processes)
+    print_progress(
+        f"starting orders, payments, shipping and the courier; orders come for {seconds:.0f} s"
+    )
     outage = ["--outage", *(str(part * seconds) for part in OUTAGE)]
     processes.start("courier", "pipeline.courier", *common, *outage)
     for name in TOPICS:
         more = ["--seconds", str(seconds), "--skew-ms", str(SKEW_MS[name])]
         processes.start(name, "pipeline.services", name, *common, *more)
-    for what in _ends(processes, killer, seconds):
-        say(what)
+    for what in _wait_for_end(processes, killer, seconds):
+        print_progress(what)
     processes.wait(["spark"], DRAIN_S)
 
 
-def _until_there(path: Path, processes: Processes) -> None:
+def _wait_for_file(path: Path, processes: Processes) -> None:
     end = time.monotonic() + DRAIN_S
     while not path.exists():
         processes.check()
@@ -114,7 +116,7 @@ def _until_there(path: Path, processes: Processes) -> None:
         time.sleep(0.05)
 
 
-def _ends(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]:
+def _wait_for_end(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]:
     """Give word of what ends, until all is killed that is to be, and all is carried."""
     folder, end = processes.folder, time.monotonic() + seconds + DRAIN_S
     told = 0
@@ -122,16 +124,16 @@ def _ends(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]
         processes.check()
         over = processes.running["courier"].poll() == 0
         planned = killer.step(over=over)
-        for killed in killer.killed[told:]:
+        for killed in killer.kills[told:]:
             told += 1
             yield (
                 f"killed {killed.what} ({counted(len(killed.pids), 'process', 'processes')}, "
                 f"SIGKILL) after {counted(killed.commits, 'micro-batch', 'micro-batches')}"
             )
         if all(processes.running[name].poll() == 0 for name in TOPICS):
-            (folder / courier.DONE).touch()
+            (folder / courier.DONE_FILE).touch()
         if planned and over:
-            (folder / spark_job.FINISH).touch()
+            (folder / spark_job.FINISH_FILE).touch()
             yield "all is carried; Spark works off the rest"
             return
         if time.monotonic() > end:
@@ -143,12 +145,12 @@ def _ends(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]
         time.sleep(0.01)
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """Say what goes on."""
     print(f"  {text}", flush=True)
 
 
-def fresh(folder: Path) -> Path:
+def prepare_folder(folder: Path) -> Path:
     """Return the folder, empty: what an earlier run left is removed, anything else is refused."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / ".pipeline").exists():

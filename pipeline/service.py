@@ -23,11 +23,11 @@ from pipeline.transport import Record, open_transport
 
 IDLE_S = 2.0
 """A service ends when no order is placed any more and for so long nothing has come."""
-PLACED = "placed"
+ORDERS_DONE_FILE = "placed"
 """File that says that no order is placed any more."""
 
 
-class Shelved(NamedTuple):
+class StoredContext(NamedTuple):
     """What must lie beside data in a store: its causes, for the stamp and for the log."""
 
     past: Past
@@ -35,7 +35,7 @@ class Shelved(NamedTuple):
     lines: int
 
 
-class Setting(NamedTuple):
+class ServiceConfig(NamedTuple):
     """What a service is told."""
 
     address: str
@@ -45,7 +45,7 @@ class Setting(NamedTuple):
     skew_ms: float
 
 
-class Control:
+class Handler:
     """One handler at work: what it sends is stamped and logged."""
 
     def __init__(self, service: Service, number: int) -> None:
@@ -55,19 +55,19 @@ class Control:
         """Send an event of this service."""
         self._service.send(self, kind, customer, orders)
 
-    def note(self, do: str, **fields: Any) -> None:
+    def log(self, do: str, **fields: Any) -> None:
         """Write a line of the log."""
         self._service.write({"control": self.number, "do": do, **fields})
         self.lines += 1
 
-    def shelve(self) -> Shelved:
+    def export_context(self) -> StoredContext:
         """Return what whoever takes the data from the store must `follow`."""
-        return Shelved(self._service.stamp.past, self.number, self.lines)
+        return StoredContext(self._service.stamp.past, self.number, self.lines)
 
-    def follow(self, shelved: Shelved) -> None:
+    def import_context(self, context: StoredContext) -> None:
         """Follow what another control had done when it shelved something."""
-        self._service.stamp.join(shelved.past)
-        self.note("follow", other=shelved.control, lines=shelved.lines)
+        self._service.stamp.join(context.past)
+        self.log("follow", other=context.control, lines=context.lines)
 
 
 class Service:
@@ -76,34 +76,34 @@ class Service:
     name = ""
     reads: tuple[str, ...] = ()
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+    def __init__(self, config: ServiceConfig) -> None:
+        self.config = config
         self.stamp = ContextPropagator(self.name)
-        self.random = random.Random(f"{setting.seed}:{self.name}")
-        self.transport = open_transport(setting.address, self.name, self.reads)
-        self._controls = itertools.count()
+        self.random = random.Random(f"{config.seed}:{self.name}")
+        self.transport = open_transport(config.address, self.name, self.reads)
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._log = (setting.folder / f"{self.name}.jsonl").open("w", encoding="utf-8")
+        self._log = (config.folder / f"{self.name}.jsonl").open("w", encoding="utf-8")
 
     @contextmanager
-    def control(self, record: Record | None = None) -> Iterator[Control]:
+    def open_handler(self, record: Record | None = None) -> Iterator[Handler]:
         """Handle a record, or begin something new."""
-        control = Control(self, next(self._controls))
+        control = Handler(self, next(self._numbers))
         if record is None:
             with self.stamp.beginning():
                 yield control
             return
         with self.stamp.handling(record.headers) as stamp:
-            control.note("handle", id=known(stamp).id)
+            control.log("handle", id=require_stamp(stamp).id)
             yield control
 
-    def send(self, control: Control, kind: str, customer: str, orders: list[str]) -> None:
+    def send(self, control: Handler, kind: str, customer: str, orders: list[str]) -> None:
         """Stamp, log and send one event."""
-        sent_ns = time.time_ns() + round(self.setting.skew_ms * 1e6)
+        sent_ns = time.time_ns() + round(self.config.skew_ms * 1e6)
         fields = {"kind": kind, "customer": customer, "orders": orders, "sent_ns": sent_ns}
         value = json.dumps({"service": self.name, **fields})
         headers = self.stamp.outgoing()
-        control.note("send", id=known(read(headers)).id, customer=customer, value=value)
+        control.log("send", id=require_stamp(read(headers)).id, customer=customer, value=value)
         self.transport.send(Record(self.name, customer, value, headers))
         self.transport.flush()
 
@@ -112,12 +112,12 @@ class Service:
         with self._lock:
             self._log.write(json.dumps(line) + "\n")
 
-    def polled(self) -> Iterator[list[Record]]:
+    def poll_records(self) -> Iterator[list[Record]]:
         """Give what comes until it is over, also when it is nothing."""
         last = time.monotonic()
         while True:
             records = self.transport.poll(0.05)
-            if records or not (self.setting.folder / PLACED).exists():
+            if records or not (self.config.folder / ORDERS_DONE_FILE).exists():
                 last = time.monotonic()
             elif time.monotonic() - last > IDLE_S:
                 return
@@ -125,7 +125,7 @@ class Service:
 
     def run(self) -> None:
         """Work until it is over."""
-        for records in self.polled():
+        for records in self.poll_records():
             for record in records:
                 self.handle(record)
 
@@ -141,7 +141,7 @@ class Service:
         self._log.close()
 
 
-def known(stamp: Stamp | None) -> Stamp:
+def require_stamp(stamp: Stamp | None) -> Stamp:
     """Return a stamp that must be there."""
     assert stamp is not None, "a record of the services bears no stamp"
     return stamp

@@ -17,13 +17,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pipeline.service import PLACED, Control, Service, Setting, Shelved
+from pipeline.service import ORDERS_DONE_FILE, Handler, Service, ServiceConfig, StoredContext
 from pipeline.transport import Record
 
 CUSTOMERS = 40
-REFUSED = 0.1
+REFUSED_FRACTION = 0.1
 """Part of all orders that are not paid."""
-PARCEL = 2
+PARCEL_ORDERS = 2
 """Orders of a customer in a parcel."""
 
 
@@ -36,21 +36,21 @@ class Orders(Service):
 
     def run(self) -> None:
         """Place orders for the given time, then go on until it is over."""
-        end = time.monotonic() + self.setting.seconds
+        end = time.monotonic() + self.config.seconds
         due, number = time.monotonic(), 0
-        for records in self.polled():
+        for records in self.poll_records():
             for record in records:
                 self.handle(record)
             while due < min(time.monotonic(), end):
-                self._place(number)
+                self._place_order(number)
                 number += 1
                 due += self.random.expovariate(self.per_second)
             if time.monotonic() >= end:
-                (self.setting.folder / PLACED).touch()
+                (self.config.folder / ORDERS_DONE_FILE).touch()
 
-    def _place(self, number: int) -> None:
+    def _place_order(self, number: int) -> None:
         customer = f"c{self.random.randrange(CUSTOMERS):02}"
-        with self.control() as control:
+        with self.open_handler() as control:
             control.send("placed", customer, [f"o{number:05}"])
             control.send("reserved", customer, [f"o{number:05}"])
 
@@ -58,7 +58,7 @@ class Orders(Service):
         """Answer payments and shipping."""
         event = json.loads(record.value)
         answers = {"taken": "confirmed", "refused": "cancelled", "sent": "closed"}
-        with self.control(record) as control:
+        with self.open_handler(record) as control:
             if event["kind"] in answers:
                 control.send(answers[event["kind"]], event["customer"], event["orders"])
 
@@ -73,7 +73,7 @@ class Payments(Service):
         """Hand every record to the pool."""
         with ThreadPoolExecutor(4) as pool:
             working: list[Future[None]] = []
-            for records in self.polled():
+            for records in self.poll_records():
                 working += [pool.submit(self.handle, record) for record in records]
                 for done in [future for future in working if future.done()]:
                     done.result()
@@ -84,11 +84,11 @@ class Payments(Service):
     def handle(self, record: Record) -> None:
         """Take the money of an order, or refuse it."""
         event = json.loads(record.value)
-        with self.control(record) as control:
+        with self.open_handler(record) as control:
             if event["kind"] == "placed":
-                chance = random.Random(f"{self.setting.seed}:{event['orders']}")
+                chance = random.Random(f"{self.config.seed}:{event['orders']}")
                 time.sleep(chance.uniform(0, 0.02))
-                kind = "refused" if chance.random() < REFUSED else "taken"
+                kind = "refused" if chance.random() < REFUSED_FRACTION else "taken"
                 control.send(kind, event["customer"], event["orders"])
 
 
@@ -98,35 +98,35 @@ class Shipping(Service):
     name = "shipping"
     reads = ("orders",)
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self._shelf: dict[str, list[tuple[str, Shelved]]] = defaultdict(list)
+    def __init__(self, config: ServiceConfig) -> None:
+        super().__init__(config)
+        self._shelf: dict[str, list[tuple[str, StoredContext]]] = defaultdict(list)
 
     def run(self) -> None:
         """Run the event loop until it is over."""
-        asyncio.run(self._loop())
+        asyncio.run(self._run_loop())
 
-    async def _loop(self) -> None:
-        polled = self.polled()
+    async def _run_loop(self) -> None:
+        polled = self.poll_records()
         async with asyncio.TaskGroup() as tasks:
             while (records := await asyncio.to_thread(next, polled, None)) is not None:
                 for record in records:
-                    tasks.create_task(self._handle(record))
+                    tasks.create_task(self._handle_record(record))
 
-    async def _handle(self, record: Record) -> None:
+    async def _handle_record(self, record: Record) -> None:
         event = json.loads(record.value)
-        with self.control(record) as control:
+        with self.open_handler(record) as control:
             if event["kind"] == "confirmed":
                 await asyncio.sleep(0.005)
-                self._confirmed(control, event)
+                self._pack_order(control, event)
 
-    def _confirmed(self, control: Control, event: dict[str, Any]) -> None:
+    def _pack_order(self, control: Handler, event: dict[str, Any]) -> None:
         customer = event["customer"]
         shelf = self._shelf[customer]
-        shelf.append((event["orders"][0], control.shelve()))
-        if len(shelf) == PARCEL:
+        shelf.append((event["orders"][0], control.export_context()))
+        if len(shelf) == PARCEL_ORDERS:
             for _, shelved in shelf:
-                control.follow(shelved)
+                control.import_context(shelved)
             orders = [order for order, _ in shelf]
             shelf.clear()
             control.send("packed", customer, orders)
@@ -147,7 +147,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--skew-ms", type=float, required=True)
     given = parser.parse_args(arguments)
-    setting = Setting(given.address, given.folder, given.seed, given.seconds, given.skew_ms)
+    setting = ServiceConfig(given.address, given.folder, given.seed, given.seconds, given.skew_ms)
     service = next(kind for kind in SERVICES if kind.name == given.name)(setting)
     try:
         service.run()

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from antecede.spark import OrderSpec, cluster_session, order_with, stamped
+from antecede.spark import OrderSpec, cluster_session, order_with, read_context
 from pipeline.courier import LAKE
 
 SPEC = OrderSpec(
@@ -32,28 +32,28 @@ SPEC = OrderSpec(
     content=("value",),
     shards=4,
 )
-FINISH = "finish"
-PIDS = "pids"
-TABLE = "table.parquet"
+FINISH_FILE = "finish"
+PIDS_FILE = "pids"
+TABLE_FILE = "table.parquet"
 """What the table holds at the end, with the file in which each row stands."""
-PROGRESS = "progress.jsonl"
+PROGRESS_FILE = "progress.jsonl"
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-MARK = "antecede.pipeline"
+RUN_PROPERTY = "antecede.pipeline"
 """Java property that tells the JVM of a run's driver from all others."""
 _JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-ROWS_A_BATCH, FILES_A_BATCH = 150, 16
+MAX_ROWS_PER_BATCH, MAX_FILES_PER_BATCH = 150, 16
 """Small, so that there are many micro-batches in a short run."""
-_VALUE = "service string, kind string, customer string, orders array<string>, sent_ns bigint"
-_LINE = (
+_VALUE_SCHEMA = "service string, kind string, customer string, orders array<string>, sent_ns bigint"
+_LINE_SCHEMA = (
     "topic string, key string, value string, "
     "headers array<struct<key: string, value: string>>, timestamp timestamp"
 )
 
 
-def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
+def start_session(folder: Path, jars: Path | None, master: str) -> SparkSession:
     """Start Spark; what its executors log lies under `folder`/spark."""
     home = folder / "spark"
     if not home.exists():
@@ -74,33 +74,33 @@ def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
         master,
         memory="640m",
         name="antecede-pipeline",
-        java_options=(f"-D{MARK}={folder.resolve()}", *_JAVA),
+        java_options=(f"-D{RUN_PROPERTY}={folder.resolve()}", *_JAVA),
         settings={**settings, "spark.executor.extraJavaOptions": " ".join(_JAVA)},
     )
 
 
-def arrivals(spark: SparkSession, address: str, a_batch: int = 0) -> DataFrame:
+def read_arrivals(spark: SparkSession, address: str, max_per_batch: int = 0) -> DataFrame:
     """Return the stream of all lake topics: headers, value, timestamp.
 
-    `a_batch`: most records (of files: files) of a micro-batch, 0 for ROWS_A_BATCH, FILES_A_BATCH.
+    `max_per_batch`: most records (of files: files) of a micro-batch, 0 for ROWS_A_BATCH, FILES_A_BATCH.
     """
     kind, _, where = address.partition(":")
     if kind == "kafka":
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", where)
         reader = reader.option("subscribe", ",".join(LAKE)).option("startingOffsets", "earliest")
         # Offsets that are gone are lost rows: fail then, never go on.
-        reader = reader.option("maxOffsetsPerTrigger", a_batch or ROWS_A_BATCH)
+        reader = reader.option("maxOffsetsPerTrigger", max_per_batch or MAX_ROWS_PER_BATCH)
         stream = reader.option("includeHeaders", "true").option("failOnDataLoss", "true").load()
         return stream.withColumn("value", F.col("value").cast("string"))
-    files = spark.readStream.schema(_LINE)
-    files = files.option("maxFilesPerTrigger", a_batch or FILES_A_BATCH)
+    files = spark.readStream.schema(_LINE_SCHEMA)
+    files = files.option("maxFilesPerTrigger", max_per_batch or MAX_FILES_PER_BATCH)
     return files.json(str(Path(where, "lake.*")))
 
 
-def ordered(stream: DataFrame) -> DataFrame:
+def order_events(stream: DataFrame) -> DataFrame:
     """Return the rows of the table: stamps and fields as columns, in causal order."""
-    fields = F.from_json("value", _VALUE)
-    rows = stamped(stream).select(
+    fields = F.from_json("value", _VALUE_SCHEMA)
+    rows = read_context(stream).select(
         "message_id", "causes", "value", F.col("timestamp").alias("arrived"), fields.alias("of")
     )
     rows = rows.select("message_id", "causes", "value", "arrived", "of.customer", "of.sent_ns")
@@ -110,22 +110,22 @@ def ordered(stream: DataFrame) -> DataFrame:
 def run(given: argparse.Namespace) -> None:
     """Run the query until FINISH is there and all is worked off."""
     folder, sink = given.folder, given.sink
-    spark = session(folder, given.jars, given.master)
+    spark = start_session(folder, given.jars, given.master)
     jvm: Any = spark.sparkContext._jvm
-    (folder / PIDS).write_text(f"{os.getpid()} {jvm.java.lang.ProcessHandle.current().pid()}")
+    (folder / PIDS_FILE).write_text(f"{os.getpid()} {jvm.java.lang.ProcessHandle.current().pid()}")
     query = (
-        ordered(arrivals(spark, given.address, given.a_batch))
+        order_events(read_arrivals(spark, given.address, given.a_batch))
         .writeStream.format(sink)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(str(folder / "table"))
     )
-    with (folder / PROGRESS).open("a", encoding="utf-8") as log:
-        _watch(query, folder / FINISH, log)
+    with (folder / PROGRESS_FILE).open("a", encoding="utf-8") as log:
+        _watch(query, folder / FINISH_FILE, log)
     query.stop()
     table = spark.read.format(sink).load(str(folder / "table"))
     rows = table.select("*", F.col("_metadata.file_name").alias("file")).toArrow()
-    pq.write_table(rows, folder / f".{TABLE}")
-    (folder / f".{TABLE}").rename(folder / TABLE)
+    pq.write_table(rows, folder / f".{TABLE_FILE}")
+    (folder / f".{TABLE_FILE}").rename(folder / TABLE_FILE)
     spark.stop()
 
 
@@ -139,7 +139,7 @@ def _watch(query: StreamingQuery, finish: Path, log: Any) -> None:
         for progress in query.recentProgress:
             if progress.batchId > logged and progress.numInputRows:
                 logged = progress.batchId
-                log.write(json.dumps(_figures(progress)) + "\n")
+                log.write(json.dumps(_format_progress(progress)) + "\n")
                 log.flush()
         if over:
             return
@@ -148,7 +148,7 @@ def _watch(query: StreamingQuery, finish: Path, log: Any) -> None:
         time.sleep(0.2)
 
 
-def _figures(progress: Any) -> dict[str, Any]:
+def _format_progress(progress: Any) -> dict[str, Any]:
     observed = progress.observedMetrics.get("antecede")
     return {
         "batch": progress.batchId,

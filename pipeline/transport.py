@@ -79,14 +79,14 @@ class FileTopics:
             name = f"{time.time_ns():020}-{self._name}-{next(self._numbers)}.json"
             folder = self._root / topic
             draft = folder / f".{name}"
-            lines = [_line(record) for record in waiting if record.topic == topic]
+            lines = [_encode_record(record) for record in waiting if record.topic == topic]
             draft.write_text("".join(lines), encoding="utf-8")
             draft.rename(folder / name)
 
     def poll(self, seconds: float) -> list[Record]:
         """Return the records of files that were not there before."""
         end = time.monotonic() + seconds
-        while not (found := self._new()) and time.monotonic() < end:
+        while not (found := self._read_new()) and time.monotonic() < end:
             time.sleep(0.02)
         return found
 
@@ -94,18 +94,18 @@ class FileTopics:
         """Write what waits."""
         self.flush()
 
-    def _new(self) -> list[Record]:
+    def _read_new(self) -> list[Record]:
         files = [path for topic in self._topics for path in (self._root / topic).glob("[0-9]*")]
         files = sorted((p for p in files if p.name not in self._seen), key=lambda p: p.name)
         found = []
         for path in files:
             self._seen.add(path.name)
             lines = path.read_text(encoding="utf-8").splitlines()
-            found += [_record(path.parent.name, json.loads(line)) for line in lines]
+            found += [_decode_record(path.parent.name, json.loads(line)) for line in lines]
         return found
 
 
-def _line(record: Record) -> str:
+def _encode_record(record: Record) -> str:
     headers = [{"key": name, "value": value.decode("ascii")} for name, value in record.headers]
     fields = {
         "topic": record.topic,
@@ -117,7 +117,7 @@ def _line(record: Record) -> str:
     return json.dumps(fields) + "\n"
 
 
-def _record(topic: str, fields: dict[str, Any]) -> Record:
+def _decode_record(topic: str, fields: dict[str, Any]) -> Record:
     headers = [(pair["key"], pair["value"].encode("ascii")) for pair in fields["headers"]]
     return Record(topic, fields["key"], fields["value"], headers)
 
@@ -126,18 +126,18 @@ class KafkaTopics:
     """Topics of a broker, by its C client: all partitions from their beginning, no group."""
 
     def __init__(self, server: str, name: str, topics: Sequence[str]) -> None:
-        kafka = _client()
+        kafka = _import_client()
         common = {"bootstrap.servers": server, "client.id": f"{name}-{os.getpid()}"}
         self._producer = kafka.Producer(
             {**common, "enable.idempotence": True, "linger.ms": 2, "acks": "all"}
         )
-        self._refused: list[str] = []
+        self._rejected: list[str] = []
         self._consumer = None
         if topics:
             self._consumer = kafka.Consumer(
                 {**common, "group.id": name, "enable.auto.commit": False}
             )
-            self._consumer.assign(_partitions(self._consumer, topics))
+            self._consumer.assign(_list_partitions(self._consumer, topics))
 
     def send(self, record: Record) -> None:
         """Give a record to the client, which sends it in the background."""
@@ -148,7 +148,7 @@ class KafkaTopics:
                     record.value.encode(),
                     record.key.encode(),
                     headers=record.headers,
-                    on_delivery=self._told,
+                    on_delivery=self._on_delivery,
                 )
             except BufferError:
                 self._producer.poll(0.1)
@@ -159,8 +159,8 @@ class KafkaTopics:
     def flush(self) -> None:
         """Wait until the broker has it all."""
         left = self._producer.flush(30)
-        if left or self._refused:
-            raise SetupError(f"{left} records were not sent; refused: {self._refused[:3]}")
+        if left or self._rejected:
+            raise SetupError(f"{left} records were not sent; refused: {self._rejected[:3]}")
 
     def poll(self, seconds: float) -> list[Record]:
         """Return what the broker has that is new."""
@@ -186,13 +186,13 @@ class KafkaTopics:
         if self._consumer is not None:
             self._consumer.close()
 
-    def _told(self, error: object, message: object) -> None:
+    def _on_delivery(self, error: object, message: object) -> None:
         if error is not None:
-            self._refused.append(str(error))
+            self._rejected.append(str(error))
 
 
-def _partitions(consumer: Any, topics: Iterable[str]) -> list[Any]:
-    kafka = _client()
+def _list_partitions(consumer: Any, topics: Iterable[str]) -> list[Any]:
+    kafka = _import_client()
     return [
         kafka.TopicPartition(topic, number, kafka.OFFSET_BEGINNING)
         for topic in topics
@@ -220,7 +220,7 @@ def make_topics(address: str, topics: Sequence[str], lake: Sequence[str]) -> Non
             raise SetupError(f"the broker makes no topic {topic}: {error}") from error
 
 
-def _client() -> Any:
+def _import_client() -> Any:
     try:
         import confluent_kafka
     except ModuleNotFoundError as error:

@@ -23,7 +23,7 @@ NEEDED = (
 """Files and folders that no import would miss until they are used."""
 
 
-def problems(wheel: Path) -> list[str]:
+def find_problems(wheel: Path) -> list[str]:
     """Return what is wrong with a wheel, in words."""
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
@@ -45,5 +45,5 @@ def problems(wheel: Path) -> list[str]:
 if __name__ == "__main__":
     wheels = sorted(Path(sys.argv[1]).glob("*.whl"))
     wrong = [] if len(wheels) == 1 else [f"{len(wheels)} wheels in {sys.argv[1]}, not one"]
-    wrong += [f"{wheel.name}: {line}" for wheel in wheels for line in problems(wheel)]
+    wrong += [f"{wheel.name}: {line}" for wheel in wheels for line in find_problems(wheel)]
     sys.exit("\n".join(wrong) or 0)

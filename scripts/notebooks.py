@@ -22,13 +22,13 @@ nbformat: Any = untyped
 Notebook = Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
-SECONDS = 300
+CELL_TIMEOUT_S = 300
 """For one cell, kernels being compiled for the first time among what it does."""
-WORDS = re.compile(r"<(?:text|title|desc)\b[^>]*>([^<]*)<")
+SVG_TEXT = re.compile(r"<(?:text|title|desc)\b[^>]*>([^<]*)<")
 """What an SVG says: labels, states, tooltips, and what it is for those who do not see it."""
 
 
-def executed(path: Path) -> Notebook:
+def execute_notebook(path: Path) -> Notebook:
     """Return a notebook with the output of every cell; raises what a cell raises."""
     notebook = nbformat.read(path, as_version=4)
     # Sockets in a folder of their own: over TCP another process may take the port that was chosen,
@@ -36,7 +36,9 @@ def executed(path: Path) -> Notebook:
     with TemporaryDirectory() as folder:
         kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{folder}/kernel")
         try:
-            client = NotebookClient(notebook, km=kernel, timeout=SECONDS, record_timing=False)
+            client = NotebookClient(
+                notebook, km=kernel, timeout=CELL_TIMEOUT_S, record_timing=False
+            )
             client.coalesce_streams = True  # a cell's text in one piece, however it came
             client.execute()
         finally:
@@ -48,23 +50,23 @@ def executed(path: Path) -> Notebook:
 def printed(notebook: Notebook) -> list[str]:
     """Return what each cell of code printed, and the words of the pictures that it showed."""
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
-    return ["".join(map(_said, cell.outputs)) for cell in cells]
+    return ["".join(map(_read_text, cell.outputs)) for cell in cells]
 
 
-def _said(output: Mapping[str, Any]) -> str:
+def _read_text(output: Mapping[str, Any]) -> str:
     """Return the words of an output.
 
     Of a picture all that is written in it counts, and not where: curves differ by a hair from one
     machine to the next, and text in the place of the picture says again what it shows.
     """
     shown = output.get("data", {})
-    words = [shown.get("text/plain", ""), *WORDS.findall(shown.get("image/svg+xml", ""))]
+    words = [shown.get("text/plain", ""), *SVG_TEXT.findall(shown.get("image/svg+xml", ""))]
     return str(output.get("text", "")) + "\n".join(filter(None, words))
 
 
-def differences(path: Path) -> list[str]:
+def find_differences(path: Path) -> list[str]:
     """Return where a notebook prints something else than what is kept in it, in words."""
-    kept, now = printed(nbformat.read(path, as_version=4)), printed(executed(path))
+    kept, now = printed(nbformat.read(path, as_version=4)), printed(execute_notebook(path))
     pairs = enumerate(zip(kept, now, strict=True), start=1)
     return [f"{path.name}, cell of code {n}: {b!r}, kept: {a!r}" for n, (a, b) in pairs if a != b]
 
@@ -76,9 +78,9 @@ def main(arguments: list[str]) -> int:
     wrong = []
     for path in sorted(folders[0].glob("*.ipynb")):
         if check:
-            wrong += differences(path)
+            wrong += find_differences(path)
         else:
-            nbformat.write(executed(path), path)
+            nbformat.write(execute_notebook(path), path)
         print(f"  {path.name}")
     print("\n".join(wrong))
     return int(bool(wrong))

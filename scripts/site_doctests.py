@@ -7,7 +7,7 @@ from typing import Any
 import griffe
 
 
-def fenced(text: str) -> str:
+def fence_examples(text: str) -> str:
     """Return a docstring with a fence around each run of `>>>` lines and what they print."""
     lines: list[str] = []
     inside = False
@@ -28,4 +28,4 @@ class Doctests(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Griffe calls this for every module, class, function and attribute."""
         if obj.docstring:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = fence_examples(obj.docstring.value)

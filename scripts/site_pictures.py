@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 IMAGE = re.compile(r'<img\b[^>]*src="data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"[^>]*>')
-OURS = re.compile(r'<svg\b[^>]*\bclass="ac(-plot)?"')
+INLINED_SVG = re.compile(r'<svg\b[^>]*\bclass="ac(-plot)?"')
 LINK = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
 LOG = logging.getLogger("mkdocs.hooks.site_pictures")
 
@@ -35,9 +35,9 @@ def on_page_content(html: str, page: Any, files: Any, **_: Any) -> str:
             return link[0]
         return f'href="{file.url_relative_to(page.file)}{link[2] or ""}"'
 
-    return LINK.sub(target, IMAGE.sub(_inside, html))
+    return LINK.sub(target, IMAGE.sub(_inline, html))
 
 
-def _inside(image: re.Match[str]) -> str:
+def _inline(image: re.Match[str]) -> str:
     svg = base64.b64decode(image[1]).decode()
-    return svg if OURS.match(svg) else image[0]
+    return svg if INLINED_SVG.match(svg) else image[0]

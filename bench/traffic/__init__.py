@@ -13,7 +13,7 @@ LATE_PLACES = 50
 LATE_NS = NS // 20
 
 
-class Stream(NamedTuple):
+class MessageStream(NamedTuple):
     """What makes observers that are warm, and what arrives at them then, in order."""
 
     make: Callable[[], Protocol]
@@ -27,19 +27,19 @@ class Arrival(NamedTuple):
     now_ns: int
 
 
-Family = Callable[[int, int], Stream]
+Family = Callable[[int, int], MessageStream]
 """The stream of a protocol, by members and number of messages."""
 
 
-def traffic(
+def make_traffic(
     family: Family, members: int, messages: int, shares: Sequence[float]
 ) -> list[tuple[Protocol, list[Any]]]:
     """Return for each share an observer, and its messages with this share of them late."""
     stream = family(members, messages)
-    return [(stream.make(), late(stream.messages, share)) for share in shares]
+    return [(stream.make(), delay_messages(stream.messages, share)) for share in shares]
 
 
-def late(messages: list[Any], share: float) -> list[Any]:
+def delay_messages(messages: list[Any], share: float) -> list[Any]:
     """Return the messages with this share of them up to LATE_PLACES places later.
 
     Where arrivals have a time, up to LATE_NS later, beyond what the bounds allow.

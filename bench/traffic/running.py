@@ -20,7 +20,7 @@ from antecede.core.protocols.clock_based.base import ClockOrdered
 from antecede.core.protocols.clock_based.messages import Gone, NullMessage
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.subscriptions import Subscriptions
-from bench.traffic import Arrival, Stream
+from bench.traffic import Arrival, MessageStream
 
 Make = Callable[[int, Iterable[int]], Protocol]
 MS = NS // 1000
@@ -29,12 +29,12 @@ PERIOD_MS = 80
 EVENTS_MS = 1000
 CLOCKS: Bounds[int] = Bounds(accuracy_s=0.010, least_s=0.050, most_s=0.250)
 TOPICS = [f"t{number}" for number in range(20)]
-MOST_TOPICS = 4
+MAX_TOPICS = 4
 WAN: Bounds[int] = Bounds(accuracy_s=0.004, least_s=0.010, most_s=0.160)
 """Nakayama 2017, section 3, WAN; it states no least delay."""
 
 
-def counting(make: Make, members: int, messages: int) -> Stream:
+def run_counting(make: Make, members: int, messages: int) -> MessageStream:
     """Return FIFO or causal broadcast, in the order in which the observer delivered it.
 
     Every member sends every N(80, 5) ms; delays are N(150, 50) ms clipped to 50 .. 250 (the
@@ -45,7 +45,7 @@ def counting(make: Make, members: int, messages: int) -> Stream:
     delays = [round(min(max(rng.gauss(150, 50), 50), 250)) * MS for _ in range(1 << 14)]
     end_ns = WARM_UP_NS + (messages // members + 2) * PERIOD_MS * MS
     delivered: list[Any] = []
-    copies = _copies(
+    copies = _generate_copies(
         members,
         PERIOD_MS,
         lambda at, now: group[at].send(None),
@@ -59,10 +59,12 @@ def counting(make: Make, members: int, messages: int) -> Stream:
         if at == 0:
             delivered += [e.message for e in effects if isinstance(e, Deliver)]
     before, after = delivered[:-messages], delivered[-messages:]
-    return Stream(lambda: _warmed(make(0, range(members)), before), after)
+    return MessageStream(lambda: _warm_observer(make(0, range(members)), before), after)
 
 
-def clocks(cls: type[ClockOrdered], delivery: str, members: int, messages: int) -> Stream:
+def run_clocks(
+    cls: type[ClockOrdered], delivery: str, members: int, messages: int
+) -> MessageStream:
     """Return messages of a group that orders by clocks (Tsuneizumi et al.), every N(80, 5) ms."""
     rng = random.Random(1)
     # No limit of what is believed: `_settle` says that nothing comes for ages.
@@ -70,7 +72,7 @@ def clocks(cls: type[ClockOrdered], delivery: str, members: int, messages: int) 
     unlimited |= {"max_ahead_s": None} if cls.carries_pt else {}
     options: dict[str, Any] = {"bounds": CLOCKS, "delivery": delivery, **unlimited}
     group = [cls(k, range(members), **options) for k in range(members)]
-    copies = _copies(
+    copies = _generate_copies(
         members,
         PERIOD_MS,
         lambda at, now: group[at].send(b"", now=now),
@@ -78,22 +80,24 @@ def clocks(cls: type[ClockOrdered], delivery: str, members: int, messages: int) 
         lambda: rng.randint(CLOCKS.least_ns, CLOCKS.most_ns),
     )
     make = partial(cls, 0, range(members), **options)
-    return _observed(copies, lambda at, m: group[at]._advance(m.lt), make, _settle, messages)
+    return _collect_arrivals(
+        copies, lambda at, m: group[at]._advance(m.lt), make, _settle, messages
+    )
 
 
-def topics(cls: type[TopicProtocol], members: int, messages: int) -> Stream:
+def run_topics(cls: type[TopicProtocol], members: int, messages: int) -> MessageStream:
     """Return events (Nakayama 2017): one a second and member, about 1 to 4 of 20 topics."""
     rng = random.Random(1)
 
     def some() -> list[str]:
-        return rng.sample(TOPICS, rng.randint(1, MOST_TOPICS))
+        return rng.sample(TOPICS, rng.randint(1, MAX_TOPICS))
 
     options: dict[str, Any] = {
         "bounds": WAN,
         "subscriptions": Subscriptions({k: some() for k in range(members)}),
     }
     group = [cls(k, range(members), **options) for k in range(members)]
-    copies = _copies(
+    copies = _generate_copies(
         members,
         EVENTS_MS,
         lambda at, now: group[at].send(b"", now=now, topics=some()),
@@ -101,7 +105,7 @@ def topics(cls: type[TopicProtocol], members: int, messages: int) -> Stream:
         lambda: rng.randint(WAN.least_ns, WAN.most_ns),
     )
     make = partial(cls, 0, range(members), **options)
-    return _observed(
+    return _collect_arrivals(
         copies,
         lambda at, message: group[at].take_over(message),
         make,
@@ -140,13 +144,13 @@ def _settle(member: ClockOrdered) -> None:
     member.tick(2 * 10**18)
 
 
-def _observed(
+def _collect_arrivals(
     copies: Iterator[tuple[int, int, Any]],
     learn: Callable[[int, Any], object],
     make: Callable[[], Protocol],
     settle: Callable[[Any], object],
     messages: int,
-) -> Stream:
+) -> MessageStream:
     """Let the others learn until so many have come at the observer after those that warm it."""
     arrivals: list[Arrival] = []
     warm = 0
@@ -158,16 +162,18 @@ def _observed(
         arrivals.append(Arrival(message, now))
         if len(arrivals) == warm + messages:
             break
-    return Stream(lambda: _warmed(Observer(make(), settle), arrivals[:warm]), arrivals[warm:])
+    return MessageStream(
+        lambda: _warm_observer(Observer(make(), settle), arrivals[:warm]), arrivals[warm:]
+    )
 
 
-def _warmed(observer: Protocol, before: list[Any]) -> Protocol:
+def _warm_observer(observer: Protocol, before: list[Any]) -> Protocol:
     for message in before:
         observer.receive(message)
     return observer
 
 
-def _copies(
+def _generate_copies(
     members: int,
     period_ms: int,
     send: Callable[[int, int], Sequence[Any]],

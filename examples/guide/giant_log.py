@@ -26,7 +26,7 @@ def log(seed: int = 1) -> list[tuple[str, dict[str, int], int]]:
     return rows
 
 
-def ordered(spark: SparkSession) -> DataFrame:
+def order_log(spark: SparkSession) -> DataFrame:
     """Return the rows with their places: one order of all, no row before what its clock names."""
     df = spark.createDataFrame(log(), "member string, clock map<string, int>, came long")
     return df.transform(order(clock="clock", member="member", time="came", time_unit="ms"))
@@ -34,7 +34,7 @@ def ordered(spark: SparkSession) -> DataFrame:
 
 def run(spark: SparkSession) -> DataFrame:
     """Return how many rows there are, how many came before a cause, and the longest wait."""
-    return ordered(spark).agg(
+    return order_log(spark).agg(
         F.count("position").alias("rows"),
         F.count_if(F.col("waited_ms") > 0).alias("waited"),
         F.max("waited_ms").alias("longest_ms"),

@@ -39,12 +39,12 @@ class Exporter(StreamingQueryListener):
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         """A query begins; one without a name goes by its id."""
         self.names[str(event.id)] = event.name or str(event.id)
-        self._heard(str(event.id), running=True)
+        self._update_running(str(event.id), running=True)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """A micro-batch is done."""
         progress = event.progress
-        query = self._heard(str(progress.id), running=True)
+        query = self._update_running(str(progress.id), running=True)
         observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
         for sample in samples(query, observed):
             self._take(sample)
@@ -53,13 +53,13 @@ class Exporter(StreamingQueryListener):
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """No row came for a while; the query is well."""
-        self._heard(str(event.id), running=True)
+        self._update_running(str(event.id), running=True)
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """The query has ended, by itself, by `stop()` or by an error."""
-        self._heard(str(event.id), running=False)
+        self._update_running(str(event.id), running=False)
 
-    def _heard(self, query_id: str, *, running: bool) -> str:
+    def _update_running(self, query_id: str, *, running: bool) -> str:
         query = self.names.get(query_id, query_id)
         self._take(Sample("antecede_last_heard_timestamp_seconds", (query,), time.time()))
         self._take(Sample("antecede_query_running", (query,), int(running)))

@@ -25,7 +25,9 @@ from bench import (
 
 @pytest.mark.parametrize("entry", receive_path.ENTRIES, ids=lambda entry: entry.name)
 def test_the_receive_path_of(
-    entry: receive_path.Entry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    entry: receive_path.ReceiveEntry,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(receive_path, "MEMBERS", (7,))
     monkeypatch.setattr(receive_path, "MESSAGES", 60)

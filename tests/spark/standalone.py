@@ -42,7 +42,7 @@ class Cluster(NamedTuple):
         return sorted(found)
 
 
-def snapshot(folder: Path) -> tuple[Path, Path]:
+def copy_package(folder: Path) -> tuple[Path, Path]:
     """Copy the package and the toy study; return the copy and a zip file of it to be shipped."""
     copy = folder / "shipped"
     ignored = shutil.ignore_patterns("__pycache__", "*.toml")
@@ -62,7 +62,7 @@ def snapshot(folder: Path) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def run_cluster(folder: Path) -> Iterator[Cluster]:
     """Start the cluster; skip where it cannot run. All its processes are gone at the end."""
     environ = _environ(folder)
     with contextlib.ExitStack() as stack:

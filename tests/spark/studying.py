@@ -17,7 +17,7 @@ from antecede.lab.reproductions.framework.study import COST, checked
 DEADLINE_S = 100
 
 
-def gate(number: int, folder: Path, cost_s: float, *, closed: bool) -> Run:
+def run_gate(number: int, folder: Path, cost_s: float, *, closed: bool) -> Run:
     """A run that leaves a mark, and then waits for the file `open` where it is closed."""
     parameters = {"folder": str(folder), "closed": closed}
     return Run(f"gate {number}", number, cost_s, "gate", parameters=parameters)
@@ -53,20 +53,20 @@ def finish(child: subprocess.Popen[bytes], folder: Path) -> str:
     return (folder / "log").read_text().splitlines()[-1]
 
 
-def executed(folder: Path) -> list[int]:
+def list_executed(folder: Path) -> list[int]:
     """Numbers of the gates that were carried out, as often as they were."""
     log = folder / "executed"
     return sorted(map(int, log.read_text().split())) if log.exists() else []
 
 
-def stored(folder: Path) -> set[str]:
+def list_stored(folder: Path) -> set[str]:
     """Keys of the runs whose figures are in a folder that is being written to."""
     parts = (folder / "study" / "results").glob("part-*.parquet")
     tables: list[Any] = [pq.read_table(path) for path in parts]
     return {key for table in tables for key in table["run"].to_pylist()}
 
 
-def figures(folder: Path) -> list[Any]:
+def read_metrics(folder: Path) -> list[Any]:
     """What a finished study wrote, but the rows about the machine."""
     table: Any = pq.read_table(folder / "study" / "results" / "results.parquet")
     names = ("run", "seed", "quantity", "value", "series", "task", "digest")

@@ -20,9 +20,9 @@ from antecede.tables.order.table import order_table
 from antecede.tables.trace.arrow import to_batch
 from tests.lab.reproductions import toy
 from tests.spark.parts import run_python
-from tests.spark.standalone import snapshot
+from tests.spark.standalone import copy_package
 from tests.spark.test_shipped import bare_python
-from tests.spark.test_stream import DECLARED, check_as_batch, history
+from tests.spark.test_stream import DECLARED, check_as_batch, make_history
 from tests.spark.test_study_runner import BAD, RUNS, figures
 from tests.tables.false_causality.runs import ALIKE, random_run
 
@@ -75,7 +75,7 @@ Path(folder, "said").write_text(json.dumps(said))
 COUNTED = """
 events = spark.read.parquet(folder + "/events")
 pq.write_table(a.audit(events).toArrow(), folder + "/audit.parquet")
-pq.write_table(a.meter(events).toArrow(), folder + "/meter.parquet")
+pq.write_table(a.measure_false_causality(events).toArrow(), folder + "/meter.parquet")
 edges = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
 chain = spark.createDataFrame(edges, "id string, after string")
 stamped = a.with_clocks(chain, id="id", after="after")
@@ -120,10 +120,10 @@ pq.write_table(made.toArrow(), folder + "/made.parquet")
 
 @pytest.mark.soak
 def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
-    table = history(60, seed=7)
+    table = make_history(60, seed=7)
     (tmp_path / "in").mkdir()
     pq.write_table(table, tmp_path / "in" / "0.parquet")
-    copy, shipped = snapshot(tmp_path)
+    copy, shipped = copy_package(tmp_path)
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environ["PYSPARK_PYTHON"] = str(bare_python(tmp_path))
     words = (tmp_path, shipped, copy, *sys.path[1:])
@@ -135,7 +135,7 @@ def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
-    table = history(90, seed=6)
+    table = make_history(90, seed=6)
     (tmp_path / "in").mkdir()
     for k in range(2):
         pq.write_table(table.slice(45 * k, 45), tmp_path / "in" / f"{k}.parquet")

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.spark.sources.data_source import STEP, register_source
+from antecede.spark.sources.data_source import FILE_ORDER_STEP, register_source
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
 from tests.spark.test_stream import finish
@@ -53,7 +53,7 @@ def read_here(paths: list[Path], format: str | None, **options: Any) -> tuple[li
     bad: list[Any] = []
     for number, path in enumerate(paths):
         trace = read([path], format, ReadOptions(**options))
-        first = number * STEP
+        first = number * FILE_ORDER_STEP
         events += [
             {**row, "file_order": row["file_order"] + first} for row in trace.events.to_pylist()
         ]
@@ -159,7 +159,9 @@ def test_a_stream_takes_each_file_once(source: SparkSession, tmp_path: Path) -> 
     def run() -> list[str]:
         stream = source.readStream.format("antecede").option("as", "shiviz").load(str(logs))
         found = finish(stream, tmp_path).sort_by("file_order").to_pylist()
-        return [f"{row['file_order'] % STEP}:{Path(row['source']).name}" for row in found]
+        return [
+            f"{row['file_order'] % FILE_ORDER_STEP}:{Path(row['source']).name}" for row in found
+        ]
 
     (logs / "b.log").write_text(SHIVIZ)
     first = [f"{k}:b.log" for k in range(3)]

@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.spark import order
-from antecede.spark.streams.processor import FIGURES
+from antecede.spark.streams.processor import METRICS
 from antecede.tables.order.spec import Status
 from tests.spark.test_stream import source
 
@@ -48,11 +48,11 @@ def expressions() -> list[str]:
 
 
 def said(**figures: int | None) -> dict[str, Any]:
-    return dict.fromkeys(FIGURES, 0) | figures
+    return dict.fromkeys(METRICS, 0) | figures
 
 
 def test_the_example_takes_every_figure_that_an_order_observes(example: ModuleType) -> None:
-    assert tuple(example.FIGURES) + tuple(map(str, Status)) == FIGURES
+    assert tuple(example.FIGURES) + tuple(map(str, Status)) == METRICS
 
 
 def test_figures_become_samples(example: ModuleType) -> None:
@@ -78,7 +78,7 @@ def test_no_wait_is_zero_and_an_unknown_one_is_no_number(example: ModuleType) ->
 
 
 def test_a_batch_without_rows_and_others_observations_say_nothing(example: ModuleType) -> None:
-    empty = dict.fromkeys(FIGURES)
+    empty = dict.fromkeys(METRICS)
     assert list(example.samples("q", {"antecede": empty, "mine": {"held": 1}})) == []
 
 

@@ -123,7 +123,7 @@ def test_many_batches_and_pieces(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table_tasks, "PIECE_BYTES", 900_000)
+    monkeypatch.setattr(table_tasks, "TASK_BYTES", 900_000)
     draw = random.Random(11)
     n = 60_000
     ids = [f"e{draw.randrange(n)}" for _ in range(n)]
@@ -136,7 +136,7 @@ def test_many_batches_and_pieces(
     pyarrow.parquet.write_table(pa.table(columns), path, row_group_size=9_000)
     works = table_tasks.work_of([path], ReadOptions())
     assert len(works) > 1
-    assert max(work.rows for work in works) > table_tasks.ROWS_AT_ONCE
+    assert max(work.rows for work in works) > table_tasks.BATCH_ROWS
     _, bad = both(tmp_path, [path], capsys)
     assert len(bad) > 1000
 

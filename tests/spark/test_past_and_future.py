@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import antecede.spark as vocabulary
 import antecede.tables.causality as local
 from antecede.errors import InputError
-from tests.spark.sampling import sampled
+from tests.spark.sampling import sample_cases
 from tests.spark.test_causality import ODD, frame_of
 from tests.spark.test_odd_values import IDS, history
 from tests.tables.causality.naive import log
@@ -21,7 +21,7 @@ from tests.tables.causality.test_labels import WAYS, table_of
 from tests.tables.causality.test_reachability import ks, numbered
 
 
-def found(frame: DataFrame) -> list[int]:
+def find_ids(frame: DataFrame) -> list[int]:
     return sorted(row[0] for row in frame.select("k").collect())
 
 
@@ -37,12 +37,12 @@ def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> Non
         given = given[first : first + count]
         events = made.take(pa.array(given))
         rows = frame.where(frame.k.isin(given))
-        assert found(vocabulary.past(frame, rows)) == ks(local.past(made, events))
-        assert found(vocabulary.future(frame, rows)) == ks(local.future(made, events))
+        assert find_ids(vocabulary.past(frame, rows)) == ks(local.past(made, events))
+        assert find_ids(vocabulary.future(frame, rows)) == ks(local.future(made, events))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(IDS, {"text", "bytes", "decimals", "flags"}))
+@pytest.mark.parametrize("case", sample_cases(IDS, {"text", "bytes", "decimals", "flags"}))
 def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
     table = numbered(history(case, seed=3))
     made = local.with_clocks(table, **ODD)
@@ -56,9 +56,9 @@ def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, c
             want = ks(getattr(local, walk)(table, [name], **ODD))
             related += len(want)
             on_spark = getattr(vocabulary, walk)
-            assert found(on_spark(stamped, [name], id="id")) == want
+            assert find_ids(on_spark(stamped, [name], id="id")) == want
             if not walked:  # a job a step: one event will do
-                assert found(on_spark(frame, [name], **ODD)) == want
+                assert find_ids(on_spark(frame, [name], **ODD)) == want
         walked = True
     assert related > 0
 
@@ -107,8 +107,8 @@ def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
 def test_a_chain_longer_than_rounds_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(k, k - 1) for k in range(9)], "id long, after long")
     with pytest.raises(InputError, match="further than rounds=4 steps"):
-        vocabulary.past(frame, [8], id="id", after="after", rounds=4)
-    made = vocabulary.past(frame, [8], id="id", after="after", rounds=9)
+        vocabulary.past(frame, [8], id="id", after="after", max_supersteps=4)
+    made = vocabulary.past(frame, [8], id="id", after="after", max_supersteps=9)
     assert sorted(row.id for row in made.collect()) == list(range(8))
 
 

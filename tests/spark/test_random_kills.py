@@ -19,11 +19,11 @@ from antecede.errors import SetupError
 from antecede.spark.streams.ordering import order_stream
 from pipeline.broker import broker, resolve
 from tests.pipeline.test_pipeline import machine
-from tests.spark.kill_data import SPEC, check, files
-from tests.spark.random_kills import ROOT, Stream, survive
+from tests.spark.kill_data import SPEC, check_rows, make_files
+from tests.spark.random_kills import ROOT, KilledStream, run_with_kills
 from tests.spark.test_stream import finish, source
 
-PARTS = files(14, seed=11)
+PARTS = make_files(14, seed=11)
 KILLS, SAMPLED = 5, 3
 SEEDS = (2, 3, 4, 5)
 """Of `make soak`: 20 kills a sink."""
@@ -37,12 +37,14 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return finish(order_stream(source(spark, folder / "in", PARTS), SPEC), folder)
 
 
-def killed_and_right(stream: Stream, seed: int, undisturbed: pa.Table, kills: int = KILLS) -> None:
-    rows, killed = survive(stream, PARTS, kills, seed)
+def check_killed_stream(
+    stream: KilledStream, seed: int, undisturbed: pa.Table, kills: int = KILLS
+) -> None:
+    rows, killed = run_with_kills(stream, PARTS, kills, seed)
     print(f"seed {seed}", *killed, sep="\n  ", file=sys.stderr)
     assert len(killed) == kills
     assert any(kill.within_a_batch and kill.commits for kill in killed), killed
-    check(rows, PARTS, undisturbed)
+    check_rows(rows, PARTS, undisturbed)
 
 
 @pytest.mark.slow
@@ -50,14 +52,14 @@ def test_the_rows_of_a_stream_that_is_killed_three_times(
     tmp_path: Path, undisturbed: pa.Table
 ) -> None:
     machine()
-    killed_and_right(Stream(tmp_path), 1, undisturbed, SAMPLED)
+    check_killed_stream(KilledStream(tmp_path), 1, undisturbed, SAMPLED)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SEEDS)
 def test_killed_over_files(tmp_path: Path, undisturbed: pa.Table, seed: int) -> None:
     machine()
-    killed_and_right(Stream(tmp_path), seed, undisturbed)
+    check_killed_stream(KilledStream(tmp_path), seed, undisturbed)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +81,8 @@ def jars() -> tuple[Path, Path]:
 def test_killed_into_a_delta_table(
     tmp_path: Path, undisturbed: pa.Table, jars: tuple[Path, Path], seed: int
 ) -> None:
-    stream = Stream(tmp_path, sink="delta", python=str(OTHER_PYTHON), jars=jars[1])
-    killed_and_right(stream, seed, undisturbed)
+    stream = KilledStream(tmp_path, sink="delta", python=str(OTHER_PYTHON), jars=jars[1])
+    check_killed_stream(stream, seed, undisturbed)
 
 
 @pytest.mark.soak
@@ -91,7 +93,7 @@ def test_killed_from_a_topic_into_a_delta_table(
     folder = tmp_path / "stream"
     folder.mkdir()
     with broker(jars[0], tmp_path / "broker") as address:
-        stream = Stream(
+        stream = KilledStream(
             folder, source=address, sink="delta", python=str(OTHER_PYTHON), jars=jars[1]
         )
-        killed_and_right(stream, seed, undisturbed)
+        check_killed_stream(stream, seed, undisturbed)

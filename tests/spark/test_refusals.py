@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark import OrderSpec, order
-from antecede.spark.workers import _asked
+from antecede.spark.workers import _try_import
 from antecede.tables.order.table import order_table
 from tests.spark.parts import run_python
 from tests.spark.test_stream import finish, source
@@ -194,4 +194,4 @@ def test_an_interpreter_without_antecede_is_named_in_one_sentence(
 
 @pytest.mark.slow
 def test_workers_that_have_it_say_nothing(spark: SparkSession) -> None:
-    assert _asked(spark.sparkContext) == ""
+    assert _try_import(spark.sparkContext) == ""

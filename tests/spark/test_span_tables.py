@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
-from antecede.spark.sources.span_tables import events_of_spans as by_spark
+from antecede.spark.sources.span_tables import spans_to_events as by_spark
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.formats.spans_table import COLUMNS
 from antecede.tables.trace.formats.spans_table import events_of_spans as by_arrow

@@ -13,7 +13,7 @@ from antecede.core.protocols.options import split_options
 from antecede.errors import AntecedeError, LocalError
 from antecede.lab.check import find_target, is_file_target
 from antecede.lab.check.harness import LIMIT_S
-from tools.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
+from tools.mutants.run import MUTANT_TIMEOUT_S, ORIGINAL_TIME_FACTOR, MutantResult, judge_mutants
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         "--limit-each",
         type=float,
         metavar="S",
-        help=f"seconds for one mutant (default {EACH_S:g}, or {TIMES_ORIGINAL:g} times as long as "
+        help=f"seconds for one mutant (default {MUTANT_TIMEOUT_S:g}, or {ORIGINAL_TIME_FACTOR:g} times as long as "
         "the original takes, if that is more)",
     )
     parser.add_argument(
@@ -60,9 +60,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(args: argparse.Namespace) -> int:
     def print_outcome(outcome: MutantResult, number: int, of: int) -> None:
-        _clear()
+        _clear_line()
         if not args.json:
-            print(outcome.line(), flush=True)
+            print(outcome.format_line(), flush=True)
         if sys.stderr.isatty():
             print(f"mutant {number:,} of {of:,}", end="", file=sys.stderr, flush=True)
 
@@ -71,14 +71,18 @@ def _run(args: argparse.Namespace) -> int:
         raise LocalError(f"mutants are made of classes: {target.name} is a function")
     print(f"mutants: the mutants of {target.name}, after the original itself", file=sys.stderr)
     score = judge_mutants(
-        target, print_outcome, each_s=args.limit_each, limit_s=args.limit, call_s=args.call_limit
+        target,
+        print_outcome,
+        timeout_per_mutant_s=args.limit_each,
+        timeout_s=args.limit,
+        call_timeout_s=args.call_limit,
     )
-    _clear()
-    print(json.dumps(score.as_dict(), indent=2) if args.json else "\n".join(score.summary()))
-    return 0 if score.ok else 1
+    _clear_line()
+    print(json.dumps(score.to_dict(), indent=2) if args.json else "\n".join(score.format_summary()))
+    return 0 if score.is_ok else 1
 
 
-def _clear() -> None:
+def _clear_line() -> None:
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 

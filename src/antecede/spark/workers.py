@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from antecede.errors import SetupError
 
-_ready: WeakSet[Any] = WeakSet()
+_checked: WeakSet[Any] = WeakSet()
 
 
-def ready_workers(session: SparkSession) -> None:
+def check_workers(session: SparkSession) -> None:
     """Make sure that Python workers find antecede; raises SetupError saying what to set.
 
     Costs one small task, once a session, where the interpreter is not the driver's own.
@@ -29,7 +29,7 @@ def ready_workers(session: SparkSession) -> None:
     from antecede.spark.session import is_local  # `python -m antecede.spark.java` comes first
 
     context: Any = getattr(session, "_sc", None)  # a remote session (Spark Connect) has none
-    if context is None or context in _ready:
+    if context is None or context in _checked:
         return
     local = is_local(str(context.master))
     settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
@@ -37,7 +37,7 @@ def ready_workers(session: SparkSession) -> None:
     if local and not named:
         context.pythonExec = sys.executable
     if not (local and context.pythonExec == sys.executable):
-        said = _asked(context)
+        said = _try_import(context)
         if said:
             raise SetupError(
                 f"Spark's Python workers run {context.pythonExec}, which lacks antecede ({said}): "
@@ -45,13 +45,13 @@ def ready_workers(session: SparkSession) -> None:
                 "session is made, to an interpreter that has antecede and its extra [spark]"
                 + (", or take antecede.spark.session.local_session()" if local else "")
             )
-    _ready.add(context)
+    _checked.add(context)
 
 
-def _asked(context: Any) -> str:
+def _try_import(context: Any) -> str:
     """Let a worker import what tasks need; return what it says, empty when all is well."""
 
-    def tried(_: Iterable[int]) -> list[str]:  # goes by value: the worker need not know us
+    def try_import(_: Iterable[int]) -> list[str]:  # goes by value: the worker need not know us
         try:
             import antecede.tables.order.table  # noqa: F401
         except Exception as error:
@@ -59,7 +59,7 @@ def _asked(context: Any) -> str:
         return [""]
 
     try:
-        return str(context.parallelize([0], 1).mapPartitions(tried).collect()[0])
+        return str(context.parallelize([0], 1).mapPartitions(try_import).collect()[0])
     except Exception as error:  # the interpreter does not start, or is of another version
         lines = [line.strip() for line in str(error).splitlines()]
         lines = [line for line in lines if line and not line.startswith("at ")]

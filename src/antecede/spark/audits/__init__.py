@@ -1,4 +1,4 @@
-"""`audit`, `meter`, `violations` and their reports over DataFrames."""
+"""`audit`, `measure_false_causality`, `violations` and their reports over DataFrames."""
 
 from typing import TYPE_CHECKING
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from antecede.spark.audits.audit import COUNTED, unordered
-from antecede.spark.audits.event_columns import KEY, PLACE, events_of
-from antecede.spark.workers import ready_workers
+from antecede.spark.audits.audit import COUNT_COLUMNS, remove_order_counts
+from antecede.spark.audits.event_columns import ROW_ORDER, RUN_KEY, select_events
+from antecede.spark.workers import check_workers
 from antecede.tables.audit import audit_events, by_causes, merge_channels, merge_violations
 from antecede.tables.trace import (
     CAUSE_COLUMNS,
@@ -37,8 +37,8 @@ from antecede.tables.trace import (
     distinct,
 )
 
-_ADDED = [name for name in COUNTED if name not in ("members", "max_parents")]
-Part = dict[str, Any]
+_SUMMED_KEYS = [name for name in COUNT_COLUMNS if name not in ("members", "max_parents")]
+ReportPart = dict[str, Any]
 
 
 def audit_report(df: DataFrame, *, format: str = "table") -> dict[str, Any]:
@@ -51,26 +51,28 @@ def audit_report(df: DataFrame, *, format: str = "table") -> dict[str, Any]:
     and clocks and adds its own details. Runs Spark jobs. Raises InputError when there is no `id` or
     a column is not of the schema's type.
     """
-    events = events_of(df)
-    ready_workers(df.sparkSession)
+    events = select_events(df)
+    check_workers(df.sparkSession)
     ordered = "file_order" in events.columns
     one_task = format != "table" or _has_clocks(events)
     by_run = not one_task and "run" in events.columns
-    placed = events.repartition(events[KEY]) if by_run else events.repartition(1)
+    placed = events.repartition(events[RUN_KEY]) if by_run else events.repartition(1)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chunks = list(batches)
         if chunks:
-            table = pa.Table.from_batches(chunks).sort_by(PLACE).drop_columns([KEY, PLACE])
-            report = unordered(audit_events(table, format).to_dict(), ordered)
+            table = (
+                pa.Table.from_batches(chunks).sort_by(ROW_ORDER).drop_columns([RUN_KEY, ROW_ORDER])
+            )
+            report = remove_order_counts(audit_events(table, format).to_dict(), ordered)
             if not one_task:  # members may be in many runs
-                report["member_names"] = _members(table, report["messages"])
+                report["member_names"] = _list_members(table, report["messages"])
             yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
 
     parts = [json.loads(row[0]) for row in placed.mapInArrow(count, "report string").collect()]
     if not parts:
-        return unordered(audit_events(SCHEMA.empty_table(), format).to_dict(), ordered)
-    return _added_up(parts)
+        return remove_order_counts(audit_events(SCHEMA.empty_table(), format).to_dict(), ordered)
+    return _add_reports(parts)
 
 
 def _has_clocks(events: DataFrame) -> bool:
@@ -79,7 +81,7 @@ def _has_clocks(events: DataFrame) -> bool:
     return not events.where(f.col("clock_members").isNotNull()).isEmpty()
 
 
-def _members(table: pa.Table, messages: int) -> list[str]:
+def _list_members(table: pa.Table, messages: int) -> list[str]:
     """Return the names of the members of the counted events."""
     table = conform(table)
     if messages != len(table):  # some rows are no events: receipts, repetitions, cycles
@@ -87,16 +89,16 @@ def _members(table: pa.Table, messages: int) -> list[str]:
     return sorted({str(name) for name in table["member"].unique().to_pylist() if name is not None})
 
 
-def _added_up(parts: list[Part]) -> Part:
+def _add_reports(parts: list[ReportPart]) -> ReportPart:
     """Return one report of the reports of disjoint sets of runs."""
     names = [part.pop("member_names", []) for part in parts]
     if len(parts) == 1:
         return parts[0]
-    total = {key: _sum(part[key] for part in parts) for key in _ADDED}
+    total = {key: _sum(part[key] for part in parts) for key in _SUMMED_KEYS}
     total["max_parents"] = max(part["max_parents"] for part in parts)
     total["members"] = len({name for some in names for name in some}) or None
-    total["inversions"] = _merged([part["inversions"] for part in parts], add)
-    total["details"] = _details([part["details"] for part in parts])
+    total["inversions"] = _merge_counts([part["inversions"] for part in parts], add)
+    total["details"] = _merge_details([part["details"] for part in parts])
     known = [part[SOURCE] for part in parts if part[SOURCE] != NONE]
     total[SOURCE] = CAUSES if CAUSES in known else known[0] if known else NONE
     if not known:
@@ -104,11 +106,11 @@ def _added_up(parts: list[Part]) -> Part:
     return parts[0] | total
 
 
-def _details(parts: list[Part]) -> Part:
+def _merge_details(parts: list[ReportPart]) -> ReportPart:
     numbers = [{k: v for k, v in part.items() if isinstance(v, int)} for part in parts]
-    details: Part = _merged(numbers, add)
+    details: ReportPart = _merge_counts(numbers, add)
     for name, join in (("max_inversions", max), ("compared_edges", add), ("quarantine", add)):
-        details[name] = _merged([part[name] for part in parts], join)
+        details[name] = _merge_counts([part[name] for part in parts], join)
     if channels := merge_channels(part.get("channels", {}) for part in parts):
         details["channels"] = channels
     if early := merge_violations(part["early"] for part in parts if "early" in part):
@@ -123,7 +125,7 @@ def _sum(values: Iterable[int | None]) -> Any:
     return sum(known) if known else None
 
 
-def _merged(parts: list[dict[str, int]], join: Callable[[int, int], int]) -> dict[str, int]:
+def _merge_counts(parts: list[dict[str, int]], join: Callable[[int, int], int]) -> dict[str, int]:
     merged: dict[str, int] = {}
     for part in parts:
         for key, value in part.items():

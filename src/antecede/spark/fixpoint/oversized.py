@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.spark.columns import exact
-from antecede.spark.fixpoint.rows import GROUP
+from antecede.spark.columns import to_binary_collation
+from antecede.spark.fixpoint.rows import GROUP_NUMBER
 from antecede.tables.order import OrderSpec
 
 SMALL_BYTES = 64 << 20
@@ -30,29 +30,33 @@ _REMOTE = (
 )
 
 
-class Giant(NamedTuple):
+class OversizedGroups(NamedTuple):
     """The rows of all giant groups, each with the number of its group."""
 
     rows: DataFrame
-    size: int
+    row_count: int
 
 
-def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
+def split_oversized(
+    df: DataFrame, spec: OrderSpec
+) -> tuple[DataFrame | None, OversizedGroups | None]:
     """Return the rows of groups that go to one task each, and those of giant ones; None: no rows.
 
     Runs a job unless `spec.giant` is "never", or is "auto" and the rows are few by estimate. Raises
     InputError where there are giant groups through Spark Connect.
     """
-    if spec.giant == "never" or (spec.giant == "auto" and _few(df)):
+    if spec.giant == "never" or (spec.giant == "auto" and _is_small(df)):
         return df, None
     remote = not hasattr(df.sparkSession, "_jsparkSession")
     if remote and spec.giant == "always":
         raise InputError(f'giant="always": {_REMOTE}')
     try:
-        small, giant = _without_group(df, spec) if spec.group is None else _by_group(df, spec)
+        small, giant = (
+            _split_ungrouped(df, spec) if spec.group is None else _split_by_group(df, spec)
+        )
         if remote and giant is not None:
             raise InputError(
-                f"{giant.size:,} rows are in groups of more than rows_a_task="
+                f"{giant.row_count:,} rows are in groups of more than rows_a_task="
                 f"{spec.rows_a_task:,}, or in none: {_REMOTE}"
             )
         return small, giant
@@ -62,7 +66,7 @@ def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | No
         raise
 
 
-def _few(df: DataFrame) -> bool:
+def _is_small(df: DataFrame) -> bool:
     """Tell whether Spark estimates all rows together to be small; a remote session does not say."""
     frame: Any = df
     try:
@@ -72,19 +76,23 @@ def _few(df: DataFrame) -> bool:
     return int(str(size)) <= SMALL_BYTES
 
 
-def _without_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
+def _split_ungrouped(
+    df: DataFrame, spec: OrderSpec
+) -> tuple[DataFrame | None, OversizedGroups | None]:
     count = df.count()
     if spec.giant == "auto" and count <= spec.rows_a_task:
         return df, None
-    return None, Giant(df.withColumn(GROUP, F.lit(0)), count)
+    return None, OversizedGroups(df.withColumn(GROUP_NUMBER, F.lit(0)), count)
 
 
-def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
-    key = exact(df, str(spec.group))
+def _split_by_group(
+    df: DataFrame, spec: OrderSpec
+) -> tuple[DataFrame | None, OversizedGroups | None]:
+    key = to_binary_collation(df, str(spec.group))
     counts = df.select(key.alias(_KEY)).groupBy(_KEY).count()
     if spec.giant == "auto":
         counts = counts.where(F.col("count") > spec.rows_a_task)
-    numbered = counts.withColumn(GROUP, F.monotonically_increasing_id())
+    numbered = counts.withColumn(GROUP_NUMBER, F.monotonically_increasing_id())
     giants = numbered.localCheckpoint()
     found = giants.agg(F.count(F.lit(1)), F.sum("count")).collect()[0]
     if not found[0]:
@@ -93,4 +101,4 @@ def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant |
     giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few: each has many rows
     rows = df.join(giants.drop("count"), same).drop(_KEY)
     small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
-    return small, Giant(rows, found[1])
+    return small, OversizedGroups(rows, found[1])

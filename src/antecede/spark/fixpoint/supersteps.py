@@ -17,67 +17,69 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.spark.fixpoint.tables import Limits, Tables, merged
+from antecede.spark.fixpoint.tables import IntermediateTables, TaskLimits, union_tables
 from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import release_of
 
-FEW = 100_000
+BROADCAST_ROWS = 100_000
 """Raised rows that go to every task as they are (16 bytes each), instead of by a shuffle."""
-RAISED = "row bigint, released bigint"
+RELEASE_SCHEMA = "row bigint, released bigint"
 
 
-def raised(edges: DataFrame, counts: tuple[int, int], tables: Tables) -> DataFrame:
+def compute_releases(
+    edges: DataFrame, counts: tuple[int, int], tables: IntermediateTables
+) -> DataFrame:
     """Return (row, released) of the rows that go later than their own time.
 
     `counts` are the numbers of rows and edges. Raises InputError when parts have told each other
-    news `Limits.exchanges` times and are not done.
+    news `Limits.max_exchanges` times and are not done.
     """
-    if max(counts) <= tables.limits.at_once:
-        return _by_parts(edges, None, counts, tables)
+    if max(counts) <= tables.limits.small_edges:
+        return _compute_by_ranges(edges, None, counts, tables)
     later = edges.where("tc > te").groupBy(F.col("e").alias("row"))
-    new = tables.cut(later.agg(F.max("tc").alias("released")))
+    new = tables.checkpoint(later.agg(F.max("tc").alias("released")))
     known, sizes = new, [new.count()]
-    while sizes[-1] and not _hopeless(sizes, tables.limits):
-        few = F.broadcast(new) if sizes[-1] <= FEW else new
+    while sizes[-1] and not _is_stalled(sizes, tables.limits):
+        few = F.broadcast(new) if sizes[-1] <= BROADCAST_ROWS else new
         got = edges.join(few, F.col("c") == F.col("row")).where("released > te")
         got = got.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))
-        new = tables.cut(_news(got, known))
+        new = tables.checkpoint(_select_raised(got, known))
         sizes.append(new.count())
         if sizes[-1]:
-            known = tables.cut(_highest([known, new]))
-    tables.notes["raised"] = sizes
-    return known if not sizes[-1] else _by_parts(edges, known, counts, tables)
+            known = tables.checkpoint(_merge_maxima([known, new]))
+    tables.stats["raised"] = sizes
+    return known if not sizes[-1] else _compute_by_ranges(edges, known, counts, tables)
 
 
-def _hopeless(sizes: list[int], limits: Limits) -> bool:
+def _is_stalled(sizes: list[int], limits: TaskLimits) -> bool:
     """Tell whether rounds have come to their bound, or no longer become smaller."""
-    stalled = len(sizes) > 3 and sizes[-1] > FEW and sizes[-1] > sizes[-2] // 2
-    return len(sizes) >= limits.rounds or stalled
+    stalled = len(sizes) > 3 and sizes[-1] > BROADCAST_ROWS and sizes[-1] > sizes[-2] // 2
+    return len(sizes) >= limits.max_supersteps or stalled
 
 
-def _highest(tables: list[DataFrame]) -> DataFrame:
-    return merged(tables).groupBy("row").agg(F.max("released").alias("released"))
+def _merge_maxima(tables: list[DataFrame]) -> DataFrame:
+    return union_tables(tables).groupBy("row").agg(F.max("released").alias("released"))
 
 
-def _news(got: DataFrame, known: DataFrame) -> DataFrame:
+def _select_raised(candidates: DataFrame, known: DataFrame) -> DataFrame:
     """Return what is greater than what is known."""
     before = known.withColumnRenamed("released", "known")
-    new = got.join(before, "row", "left")
+    new = candidates.join(before, "row", "left")
     return new.where("known IS NULL OR released > known").select("row", "released")
 
 
-def parts_of(rows: int, edges: int, limits: Limits) -> int:
+def count_ranges(rows: int, edges: int, limits: TaskLimits) -> int:
     """Return into how many ranges of rows a graph goes, each for one task."""
-    if max(rows, edges) <= limits.task:
+    if max(rows, edges) <= limits.task_edges:
         return 1
-    return max(-(-rows // limits.task), -(-3 * edges // (2 * limits.task)))
+    return max(-(-rows // limits.task_edges), -(-3 * edges // (2 * limits.task_edges)))
 
 
-def _by_parts(
-    edges: DataFrame, known: DataFrame | None, counts: tuple[int, int], tables: Tables
+def _compute_by_ranges(
+    edges: DataFrame, known: DataFrame | None, counts: tuple[int, int], tables: IntermediateTables
 ) -> DataFrame:
     rows, count = counts
-    parts = parts_of(rows, count, tables.limits)
+    parts = count_ranges(rows, count, tables.limits)
     size = -(-rows // parts)
     real = edges.where("c IS NOT NULL").select(
         "c",
@@ -90,14 +92,14 @@ def _by_parts(
     inner, border = real.where("pc = p").drop("pc"), real.where("pc <> p")
     active: DataFrame | None = None
     if parts == 1 and known is None:
-        return tables.cut(run_parts(inner, release_of, RAISED, 1))
+        return tables.checkpoint(run_ranges(inner, release_of, RELEASE_SCHEMA, 1))
     if known is None:
-        known = tables.cut(
+        known = tables.checkpoint(
             inner.select(F.col("e").alias("row"), F.col("te").alias("released")).limit(0)
         )
     news = known
-    for exchange in range(tables.limits.exchanges):
-        tables.notes["exchanges"] = exchange + 1
+    for exchange in range(tables.limits.max_exchanges):
+        tables.stats["exchanges"] = exchange + 1
         said = known.select(
             F.lit(-1).cast("bigint").alias("c"),
             F.col("row").alias("e"),
@@ -108,35 +110,37 @@ def _by_parts(
         some = inner.unionByName(said)
         if active is not None:
             some = some.join(F.broadcast(active), "p", "left_semi")
-        new = tables.cut(_news(run_parts(some, release_of, RAISED, parts), known))
-        known = tables.cut(_highest([known, new]))
+        new = tables.checkpoint(
+            _select_raised(run_ranges(some, release_of, RELEASE_SCHEMA, parts), known)
+        )
+        known = tables.checkpoint(_merge_maxima([known, new]))
         if parts == 1:
             return known
         # What came over a border last time is raised too, and may go on over the next one.
-        source = _highest([new, news])
+        source = _merge_maxima([new, news])
         told = border.join(source, F.col("c") == F.col("row"), "left" if not exchange else "inner")
         told = told.withColumn("released", F.greatest("tc", "released")).where("released > te")
         told = told.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))
-        news = tables.cut(_news(told, known))
+        news = tables.checkpoint(_select_raised(told, known))
         if not news.limit(1).count():
             return known
-        known = tables.cut(_highest([known, news]))
-        active = tables.cut(news.select(F.expr(f"row div {size}").alias("p")).distinct())
+        known = tables.checkpoint(_merge_maxima([known, news]))
+        active = tables.checkpoint(news.select(F.expr(f"row div {size}").alias("p")).distinct())
     raise InputError(
         f"{rows:,} rows with {count:,} causes are more than one task takes "
-        f"({tables.limits.task:,}), and their chains cross the {parts} ranges of time into "
-        f"which they were cut more than {tables.limits.exchanges} times: give a time column that "
+        f"({tables.limits.task_edges:,}), and their chains cross the {parts} ranges of time into "
+        f"which they were cut more than {tables.limits.max_exchanges} times: give a time column that "
         "follows causality more closely, or a group where causes never cross it"
     )
 
 
-def run_parts(edges: DataFrame, settle: Any, schema: str, parts: int) -> DataFrame:
+def run_ranges(edges: DataFrame, work: Any, schema: str, ranges: int) -> DataFrame:
     """Give the edges of each part, column `p`, to a function of record batches, in one task."""
 
     # Spark evaluates these hints: the function takes batches one after the other.
     def antecede_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield settle(batches)
+        yield work(batches)
 
-    if parts == 1:
+    if ranges == 1:
         return edges.drop("p").repartition(1).mapInArrow(antecede_parts, schema)
     return edges.groupBy("p").applyInArrow(antecede_parts, schema)

@@ -16,10 +16,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.columns import column_of, id_column
-from antecede.spark.evidence import refuse_unless_supported
-from antecede.spark.partitions import analysed, by_group, made_by_worker, slices
-from antecede.spark.relations.labels import MADE, checked
+from antecede.spark.columns import column_of, get_id_column
+from antecede.spark.evidence import require_evidence
+from antecede.spark.partitions import (
+    is_analyzed,
+    make_worker_column,
+    partition_by_group,
+    split_array,
+)
+from antecede.spark.relations.labels import RESULT, check_relation_input
 from antecede.tables.causality import (
     ADDED,
     LINE,
@@ -37,7 +42,9 @@ from antecede.tables.causality import (
 )
 from antecede.tables.order import OrderSpec
 
-_SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))
+_SIDE, _PROCESS, _POSITION, _CHECKPOINT = (
+    f"__antecede_{name}" for name in ("side", "process", "at", "mark")
+)
 
 
 def cut(
@@ -70,18 +77,18 @@ def cut(
     """
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
-    if not analysed(df):
+    if not is_analyzed(df):
         raise InputError(
             "in a declarative pipeline nothing tells the types of positions: call cut outside, on "
             "the table that the pipeline makes"
         )
-    checked(df, spec, "cut", {"status": status}, ADDED)
+    check_relation_input(df, spec, "cut", {"status": status}, ADDED)
     _check_columns(df, process, at)
-    refuse_unless_supported(df, spec)
-    sided = _sided(df, positions, process, at)
-    made = by_group(sided, spec).withColumn(MADE, _judging(df, spec, process))
+    require_evidence(df, spec)
+    sided = _add_sides(df, positions, process, at)
+    made = partition_by_group(sided, spec).withColumn(RESULT, _make_cut_column(df, spec, process))
     own = [column_of(name) for name in df.columns]
-    return made.select(*own, *(F.col(MADE)[name].alias(name) for name in (*ADDED, status)))
+    return made.select(*own, *(F.col(RESULT)[name].alias(name) for name in (*ADDED, status)))
 
 
 def cut_verdict(cut: DataFrame, *, group: str | None = None) -> DataFrame:
@@ -146,12 +153,14 @@ def recovery_line(
     spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
     keys = [process] if group is None else [group, process]
     refuse_fixed(keys, LINE, fold=True)
-    checked(df, spec, "recovery_line")
+    check_relation_input(df, spec, "recovery_line")
     _check_columns(df, process, at, checkpoints)
-    if analysed(df):
-        refuse_unless_supported(df, spec)
-    made = by_group(df, spec).withColumn(MADE, _holding(df, spec, process, at, checkpoints))
-    kept, marked = F.col(MADE), F.coalesce(column_of(checkpoints), F.lit(False))
+    if is_analyzed(df):
+        require_evidence(df, spec)
+    made = partition_by_group(df, spec).withColumn(
+        RESULT, _make_recovery_column(df, spec, process, at, checkpoints)
+    )
+    kept, marked = F.col(RESULT), F.coalesce(column_of(checkpoints), F.lit(False))
     return (
         made.where(kept.isNotNull())
         .groupBy(*map(column_of, keys))
@@ -165,7 +174,7 @@ def recovery_line(
 
 
 def _check_columns(df: DataFrame, *names: str) -> None:
-    if not analysed(df):
+    if not is_analyzed(df):
         return
     absent = [name for name in names if name not in df.columns]
     if absent:
@@ -177,14 +186,14 @@ def _check_columns(df: DataFrame, *names: str) -> None:
             raise InputError(f"column {name} must be boolean, true for checkpoints; it is {said}")
 
 
-def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
+def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
     """Add the side of each row. Raises InputError for a position of a process without rows.
 
     Runs a job over the column of processes.
     """
     check_positions(positions)
     kinds = [df.schema[name].dataType for name in (process, at)]
-    names = (_PROCESS, _AT, "said")
+    names = (_PROCESS, _POSITION, "said")
     fields = [t.StructField(name, kind) for name, kind in zip(names, kinds, strict=False)]
     rows = [(*item, str(item[0])) for item in positions.items()]
     try:
@@ -202,17 +211,17 @@ def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFr
             f"{stranger(unknown_process.said)}: its processes are the values of column {process}"
         )
     joined = df.join(
-        F.broadcast(limits.select(_PROCESS, _AT)),
+        F.broadcast(limits.select(_PROCESS, _POSITION)),
         column_of(process) == F.col(_PROCESS),
         "left",
     )
-    inside = F.coalesce(column_of(at) <= F.col(_AT), F.lit(False))
-    unknown = id_column(df, process).isNull() | column_of(at).isNull()
+    inside = F.coalesce(column_of(at) <= F.col(_POSITION), F.lit(False))
+    unknown = get_id_column(df, process).isNull() | column_of(at).isNull()
     side = F.when(unknown, UNKNOWN).when(inside, YES).otherwise(NO).cast("tinyint")
     return joined.select(*map(column_of, df.columns), side.alias(_SIDE))
 
 
-def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
+def _make_cut_column(df: DataFrame, spec: OrderSpec, process: str) -> Column:
     names = (*ADDED, spec.status)
     lists = [t.ArrayType(t.StringType())] * 3
     kinds = (t.BooleanType(), *lists, t.StringType())
@@ -222,17 +231,19 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
         codes = process_codes(table, spec, _PROCESS)
         side: Any = table.column(_SIDE).to_numpy()
         columns, _ = judged(table.select(list(spec.used)), spec, side, codes, digests)
-        yield from slices(pa.StructArray.from_arrays(columns, list(names)), sizes)
+        yield from split_array(pa.StructArray.from_arrays(columns, list(names)), sizes)
 
     more = {_SIDE: F.col(_SIDE), _PROCESS: column_of(process)}
-    return made_by_worker(df, spec, antecede_judge, t.StructType(fields), more)
+    return make_worker_column(df, spec, antecede_judge, t.StructType(fields), more)
 
 
-def _holding(df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str) -> Column:
+def _make_recovery_column(
+    df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str
+) -> Column:
     def antecede_hold(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        made, _ = held(table, spec, _PROCESS, _AT, _MARK, digests, (process, at))
-        yield from slices(made, sizes)
+        made, _ = held(table, spec, _PROCESS, _POSITION, _CHECKPOINT, digests, (process, at))
+        yield from split_array(made, sizes)
 
-    more = {_PROCESS: process, _AT: at, _MARK: checkpoints}
+    more = {_PROCESS: process, _POSITION: at, _CHECKPOINT: checkpoints}
     columns = {name: column_of(column) for name, column in more.items()}
-    return made_by_worker(df, spec, antecede_hold, t.BooleanType(), columns)
+    return make_worker_column(df, spec, antecede_hold, t.BooleanType(), columns)

@@ -20,9 +20,14 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.evidence import warn_without_causes
-from antecede.spark.order_columns import check
-from antecede.spark.partitions import analysed, by_group, made_by_worker, slices
-from antecede.spark.workers import ready_workers
+from antecede.spark.order_columns import check_input
+from antecede.spark.partitions import (
+    is_analyzed,
+    make_worker_column,
+    partition_by_group,
+    split_array,
+)
+from antecede.spark.workers import check_workers
 from antecede.tables.causality import (
     WIDEST,
     ClockSpec,
@@ -61,8 +66,8 @@ def happened_before(a: Column | str, b: Column | str) -> Column:
     >>> [(row.id, row.x) for row in told.sort("id").collect()]
     [(1, False), (2, True), (3, True)]
     """
-    x, y = _column(a), _column(b)
-    return _answered(x, y, F.lit(False), _before(x, y))
+    x, y = _to_column(a), _to_column(b)
+    return _compare(x, y, F.lit(False), _precedes(x, y))
 
 
 def concurrent(a: Column | str, b: Column | str) -> Column:
@@ -77,9 +82,9 @@ def concurrent(a: Column | str, b: Column | str) -> Column:
     >>> [row.id for row in made.crossJoin(two).where(concurrent("two", "stamp")).collect()]
     [3]
     """
-    x, y = _column(a), _column(b)
+    x, y = _to_column(a), _to_column(b)
     same = (x["chain"] == y["chain"]) & (x["position"] == y["position"])
-    return _answered(x, y, F.lit(True), ~(same | _before(x, y) | _before(y, x)))
+    return _compare(x, y, F.lit(True), ~(same | _precedes(x, y) | _precedes(y, x)))
 
 
 def past_size(stamp: Column | str) -> Column:
@@ -93,7 +98,7 @@ def past_size(stamp: Column | str) -> Column:
     >>> [row[0] for row in made.sort("id").select(past_size("stamp")).collect()]
     [0, 1, 2]
     """
-    x = _column(stamp)
+    x = _to_column(stamp)
     start = (x["position"] - F.lit(1)).cast("long")
     return F.aggregate(x["positions"], start, lambda total, one: total + one.cast("long"))
 
@@ -102,7 +107,7 @@ def register_functions(session: SparkSession) -> None:
     """Make `happened_before`, `concurrent` and `past_size` temporary SQL functions of a session.
 
     They serve SQL and `selectExpr` over stamps of `with_clocks`. For functions in a catalog take
-    `sql_functions`.
+    `list_sql_functions`.
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([(1, None), (2, 1)], "id int, after int")
@@ -113,11 +118,11 @@ def register_functions(session: SparkSession) -> None:
     >>> [tuple(row) for row in spark.sql(query).collect()]
     [(1, 2)]
     """
-    for statement in sql_functions():
+    for statement in list_sql_functions():
         session.sql(statement)
 
 
-def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
+def list_sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     """Return the statements that make the SQL functions.
 
     `prefix` comes before each name, such as "catalog.schema." with `temporary=False`. SQL functions
@@ -130,11 +135,15 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     kind = "TEMPORARY FUNCTION" if temporary else "FUNCTION"
     stamp = f"STRUCT<{', '.join(f'`{name}`: {k.simpleString()}' for name, k in _FIELDS.items())}>"
     two = f"a {stamp}, b {stamp}"
-    before, after = _BEFORE.format(a="a", b="b"), _BEFORE.format(a="b", b="a")
+    before, after = _PRECEDES_SQL.format(a="a", b="b"), _PRECEDES_SQL.format(a="b", b="a")
     unrelated = f"NOT (a.chain = b.chain AND a.position = b.position OR {before} OR {after})"
     made = {
-        f"happened_before({two}) RETURNS BOOLEAN": _ANSWERED.format(across="FALSE", within=before),
-        f"concurrent({two}) RETURNS BOOLEAN": _ANSWERED.format(across="TRUE", within=unrelated),
+        f"happened_before({two}) RETURNS BOOLEAN": _COMPARISON_SQL.format(
+            across="FALSE", within=before
+        ),
+        f"concurrent({two}) RETURNS BOOLEAN": _COMPARISON_SQL.format(
+            across="TRUE", within=unrelated
+        ),
         f"past_size(stamp {stamp}) RETURNS BIGINT": (
             "aggregate(stamp.positions, CAST(stamp.position - 1 AS BIGINT), "
             "(total, one) -> total + CAST(one AS BIGINT))"
@@ -143,23 +152,23 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     return [f"CREATE OR REPLACE {kind} {prefix}{head} RETURN {body}" for head, body in made.items()]
 
 
-_BEFORE = (
+_PRECEDES_SQL = (
     "CASE WHEN {a}.chain = {b}.chain THEN {a}.position < {b}.position ELSE coalesce(get("
     "{b}.positions, CAST(array_position({b}.chains, {a}.chain) AS INT) - 1) >= {a}.position, "
     "FALSE) END"
 )
-_ANSWERED = (
+_COMPARISON_SQL = (
     "CASE WHEN a IS NULL OR b IS NULL OR (a.`group` IS NULL) <> (b.`group` IS NULL) THEN NULL "
     "WHEN a.`group` <> b.`group` THEN {across} WHEN a.version <> b.version THEN NULL "
     "ELSE {within} END"
 )
 
 
-def _column(given: Column | str) -> Column:
-    return F.col(given) if isinstance(given, str) else given
+def _to_column(column: Column | str) -> Column:
+    return F.col(column) if isinstance(column, str) else column
 
 
-def _before(x: Column, y: Column) -> Column:
+def _precedes(x: Column, y: Column) -> Column:
     place = F.array_position(y["chains"], x["chain"]).cast("int") - 1
     known = F.get(y["positions"], place) >= x["position"]
     return F.when(x["chain"] == y["chain"], x["position"] < y["position"]).otherwise(
@@ -167,7 +176,7 @@ def _before(x: Column, y: Column) -> Column:
     )
 
 
-def _answered(x: Column, y: Column, across: Column, within: Column) -> Column:
+def _compare(x: Column, y: Column, across: Column, within: Column) -> Column:
     grouped = x["group"].isNull() != y["group"].isNull()
     nothing = F.lit(None).cast("boolean")
     return (
@@ -178,7 +187,7 @@ def _answered(x: Column, y: Column, across: Column, within: Column) -> Column:
     )
 
 
-MADE = "__antecede_made"
+RESULT = "__antecede_made"
 """Hidden column: what the worker adds, as one struct."""
 
 
@@ -238,19 +247,19 @@ def with_clocks(
         status=status,
         widest=widest,
     )
-    checked(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
-    if analysed(df):
+    check_relation_input(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
+    if is_analyzed(df):
         warn_without_causes(df, spec.order)
-    placed = by_group(df, spec.order).withColumn(MADE, _stamping(df, spec))
+    placed = partition_by_group(df, spec.order).withColumn(RESULT, _stamping(df, spec))
     # `drop` would look at the columns, which a declarative pipeline does not allow.
-    own = F.expr(f"* EXCEPT ({MADE})")
-    return placed.select(own, *(F.col(MADE)[name].alias(name) for name in spec.added))
+    own = F.expr(f"* EXCEPT ({RESULT})")
+    return placed.select(own, *(F.col(RESULT)[name].alias(name) for name in spec.added))
 
 
-def checked(
+def check_relation_input(
     df: DataFrame,
     spec: OrderSpec,
-    what: str,
+    function: str,
     added: Mapping[str, str] | None = None,
     fixed: Sequence[str] = (),
 ) -> None:
@@ -258,29 +267,29 @@ def checked(
 
     In a declarative pipeline nothing can be checked before it runs, and workers or Spark refuse.
     """
-    if not analysed(df):
+    if not is_analyzed(df):
         return
     if df.isStreaming:
         raise InputError(
-            f"{what} needs all rows of a group, and a stream never has them: call it on the table "
+            f"{function} needs all rows of a group, and a stream never has them: call it on the table "
             "that the stream writes, or in foreachBatch"
         )
     fold = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
     refuse_taken(df.columns, added or {}, fold=fold)
     refuse_fixed(df.columns, fixed, fold=fold)
-    if MADE in df.columns:
-        raise InputError(f"{MADE} is a name that antecede needs: rename the column")
-    check(df, spec)
-    ready_workers(df.sparkSession)
+    if RESULT in df.columns:
+        raise InputError(f"{RESULT} is a name that antecede needs: rename the column")
+    check_input(df, spec)
+    check_workers(df.sparkSession)
 
 
 def _stamping(df: DataFrame, spec: ClockSpec) -> Column:
     def antecede_stamp(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.StructArray]:
         stamped = Stamped(table, spec, digests)
-        statuses = slices(stamped.statuses(), sizes)
+        statuses = split_array(stamped.statuses(), sizes)
         for columns in zip(stamped.pieces(sizes), statuses, strict=True):
             yield pa.StructArray.from_arrays(list(columns), list(spec.added))
 
     kinds = (STAMP, t.StringType())
     fields = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    return made_by_worker(df, spec.order, antecede_stamp, t.StructType(fields))
+    return make_worker_column(df, spec.order, antecede_stamp, t.StructType(fields))

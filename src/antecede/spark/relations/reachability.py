@@ -18,15 +18,15 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.columns import column_of
-from antecede.spark.partitions import analysed
-from antecede.spark.relations.edge_traversal import walk, wanted_of
+from antecede.spark.partitions import is_analyzed
+from antecede.spark.relations.edge_traversal import make_event_table, walk
 from antecede.spark.relations.labels import STAMP
 from antecede.tables.causality import NO_PLACE, UNLIKE, not_there, order_spec
 
 Events = Sequence[object] | DataFrame
-_NAME = "__antecede_{}"
-_ROWS = "__antecede_rows"
-ROUNDS = 100
+_HIDDEN_NAME = "__antecede_{}"
+_ROWS_ALIAS = "__antecede_rows"
+MAX_SUPERSTEPS = 100
 """Joins along declared causes at most, unless the caller says otherwise."""
 
 
@@ -39,7 +39,7 @@ def past(
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
-    rounds: int = ROUNDS,
+    max_supersteps: int = MAX_SUPERSTEPS,
 ) -> DataFrame:
     """Return the rows that happened before any of the given events.
 
@@ -63,15 +63,20 @@ def past(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(df, events, ways, rounds, backwards=True)
-    known = _events(df, events, id, stamp).select(F.explode(_known("s")).alias("e"))
+        return _traverse_edges(df, events, ways, max_supersteps, backwards=True)
+    known = _find_labels(df, events, id, stamp).select(F.explode(_expand_label("s")).alias("e"))
     entries = known.select("e.*").groupBy("g", "chain")
-    frontier = entries.agg(F.max("position").alias("top"), *_versions())
-    frontier = _hidden(frontier, "g", "chain", "top", "oldest", "newest")
+    frontier = entries.agg(F.max("position").alias("top"), *_find_versions())
+    frontier = _hide_columns(frontier, "g", "chain", "top", "oldest", "newest")
     mine = column_of(stamp)
-    at = mine["group"].eqNullSafe(_its("g")) & (mine["chain"] == _its("chain"))
-    found = _checked(mine, mine["position"] <= _its("top"))
-    return df.alias(_ROWS).join(_lent(frontier, events), at).where(found).select(f"{_ROWS}.*")
+    at = mine["group"].eqNullSafe(_get_hidden("g")) & (mine["chain"] == _get_hidden("chain"))
+    found = _check_versions(mine, mine["position"] <= _get_hidden("top"))
+    return (
+        df.alias(_ROWS_ALIAS)
+        .join(_broadcast_small(frontier, events), at)
+        .where(found)
+        .select(f"{_ROWS_ALIAS}.*")
+    )
 
 
 def future(
@@ -83,7 +88,7 @@ def future(
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
-    rounds: int = ROUNDS,
+    max_supersteps: int = MAX_SUPERSTEPS,
 ) -> DataFrame:
     """Return the rows that happened after any of the given events; all else as for `past`.
 
@@ -95,43 +100,48 @@ def future(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(df, events, ways, rounds, backwards=False)
-    given = _events(df, events, id, stamp).select(
+        return _traverse_edges(df, events, ways, max_supersteps, backwards=False)
+    given = _find_labels(df, events, id, stamp).select(
         F.col("s.group").alias("g"), "s.version", "s.chain", "s.position"
     )
-    lowest = given.groupBy("g", "chain").agg(F.min("position").alias("low"), *_versions())
+    lowest = given.groupBy("g", "chain").agg(F.min("position").alias("low"), *_find_versions())
     entry = F.struct("chain", "low").alias("entry")
     starts = lowest.groupBy("g").agg(
         F.collect_list(entry).alias("starts"),
         F.min("oldest").alias("oldest"),
         F.max("newest").alias("newest"),
     )
-    starts = _hidden(starts, "g", "starts", "oldest", "newest")
+    starts = _hide_columns(starts, "g", "starts", "oldest", "newest")
     mine = column_of(stamp)
 
-    def reached(start: Column) -> Column:
+    def is_reachable(start: Column) -> Column:
         place = F.array_position(mine["chains"], start["chain"]).cast("int") - 1
         known = F.coalesce(F.get(mine["positions"], place) >= start["low"], F.lit(False))
         same = mine["chain"] == start["chain"]
         return F.when(same, mine["position"] > start["low"]).otherwise(known)
 
-    found = _checked(mine, F.exists(_its("starts"), reached))
-    at = mine["group"].eqNullSafe(_its("g")) & mine.isNotNull()
-    return df.alias(_ROWS).join(_lent(starts, events), at).where(found).select(f"{_ROWS}.*")
+    found = _check_versions(mine, F.exists(_get_hidden("starts"), is_reachable))
+    at = mine["group"].eqNullSafe(_get_hidden("g")) & mine.isNotNull()
+    return (
+        df.alias(_ROWS_ALIAS)
+        .join(_broadcast_small(starts, events), at)
+        .where(found)
+        .select(f"{_ROWS_ALIAS}.*")
+    )
 
 
-def _along_edges(
-    df: DataFrame, events: Events, ways: dict[str, Any], rounds: int, *, backwards: bool
+def _traverse_edges(
+    df: DataFrame, events: Events, columns: dict[str, Any], max_supersteps: int, *, backwards: bool
 ) -> DataFrame:
     if isinstance(events, DataFrame):
         raise InputError("with after=, events are ids: give the values of the column id")
-    return walk(df, events, order_spec(**ways), rounds, backwards=backwards)
+    return walk(df, events, order_spec(**columns), max_supersteps, backwards=backwards)
 
 
 # -- stamps -----------------------------------------------------------------------------------
 
 
-def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFrame:
+def _find_labels(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFrame:
     """Return the stamps of the events in a column `s`; a row without one fails when it runs."""
     _check_stamp(df, stamp)
     if isinstance(events, DataFrame):
@@ -141,14 +151,14 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
         return given.select(F.coalesce("s", F.raise_error(wrong).cast(STAMP)).alias("s"))
     if id is None:
         raise InputError("events given by their ids: id= names the column")
-    if not analysed(df):
+    if not is_analyzed(df):
         raise InputError(
             "in a declarative pipeline ids cannot be looked up before it runs: give the events as "
             "a DataFrame of rows with stamps, such as df.where(...)"
         )
     if id not in df.columns:
         raise InputError(f"no column {id}; there are {', '.join(df.columns)}")
-    wanted = wanted_of(df, events, id)
+    wanted = make_event_table(df, events, id)
     rows = df.select(column_of(id).alias("k"), column_of(stamp).alias("s"))
     # The ids came from the driver, so they fit anywhere; without the hint Spark would sort `df`.
     some = rows.join(
@@ -170,7 +180,7 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
 
 
 def _check_stamp(df: DataFrame, stamp: str) -> None:
-    if not analysed(df):
+    if not is_analyzed(df):
         return
     if stamp not in df.columns:
         raise InputError(
@@ -181,7 +191,7 @@ def _check_stamp(df: DataFrame, stamp: str) -> None:
         raise InputError(f"column {stamp} is no stamp of with_clocks: {kind}")
 
 
-def _known(stamp: str) -> Column:
+def _expand_label(stamp: str) -> Column:
     """Return what an event knows: an entry a chain, and one of chain 0, which every group has."""
     s = F.col(stamp)
 
@@ -199,25 +209,25 @@ def _known(stamp: str) -> Column:
     return F.concat(F.array(own, entry(F.lit(0), F.lit(0))), others)
 
 
-def _versions() -> tuple[Column, Column]:
+def _find_versions() -> tuple[Column, Column]:
     return F.min("version").alias("oldest"), F.max("version").alias("newest")
 
 
-def _hidden(frontier: DataFrame, *names: str) -> DataFrame:
+def _hide_columns(frontier: DataFrame, *names: str) -> DataFrame:
     """Give the columns names that no row has."""
-    return frontier.select(*(F.col(name).alias(_NAME.format(name)) for name in names))
+    return frontier.select(*(F.col(name).alias(_HIDDEN_NAME.format(name)) for name in names))
 
 
-def _lent(frontier: DataFrame, events: Events) -> DataFrame:
+def _broadcast_small(frontier: DataFrame, events: Events) -> DataFrame:
     """Send what some listed ids make to every task; of a DataFrame Spark must judge the size."""
     return frontier if isinstance(events, DataFrame) else F.broadcast(frontier)
 
 
-def _its(name: str) -> Column:
-    return F.col(_NAME.format(name))
+def _get_hidden(name: str) -> Column:
+    return F.col(_HIDDEN_NAME.format(name))
 
 
-def _checked(mine: Column, found: Column) -> Column:
+def _check_versions(mine: Column, found: Column) -> Column:
     """Return `found`, or fail where row and events were not stamped together."""
-    unlike = (mine["version"] != _its("oldest")) | (mine["version"] != _its("newest"))
+    unlike = (mine["version"] != _get_hidden("oldest")) | (mine["version"] != _get_hidden("newest"))
     return F.when(unlike, F.raise_error(F.lit(UNLIKE)).cast("boolean")).otherwise(found)

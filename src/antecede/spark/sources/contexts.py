@@ -11,7 +11,7 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of
 
 
-def stamped(
+def read_context(
     df: DataFrame,
     *,
     headers: str = "headers",
@@ -27,7 +27,7 @@ def stamped(
     InputError for columns that are absent, taken, or of another type.
 
         events = spark.readStream.format("kafka").option("includeHeaders", "true")...load()
-        ordered = stamped(events).transform(
+        ordered = read_context(events).transform(
             order(id="message_id", after="causes", group="key", time="timestamp")
         )
     """
@@ -36,7 +36,7 @@ def stamped(
     taken = [name for name in (id, causes) if name in df.columns]
     if taken or id == causes:
         raise InputError(f"column {', '.join(taken) or id} is taken: choose another name")
-    given, names = _values(df, headers, ID), _values(df, headers, CAUSES)
+    given, names = _find_values(df, headers, ID), _find_values(df, headers, CAUSES)
     own, text = F.get(given, F.lit(0)), F.get(names, F.lit(0))
     nothing = F.array().cast("array<string>")
     listed = F.when(text == "", nothing).otherwise(F.array_distinct(F.split(text, ",", -1)))
@@ -54,7 +54,7 @@ def _is_id(column: Column) -> Column:
     return column.rlike(rf"\A{TOKEN}\z")
 
 
-def _values(df: DataFrame, headers: str, name: str) -> Column:
+def _find_values(df: DataFrame, headers: str, name: str) -> Column:
     """Return the distinct values of one header, as an array of strings."""
     kind = df.schema[headers].dataType
     column = column_of(headers)

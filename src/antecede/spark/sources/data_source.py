@@ -36,8 +36,8 @@ from pyspark.sql.datasource import (
 from antecede.errors import InputError
 from antecede.spark.columns import spark_schema
 from antecede.spark.relations.labels import register_functions
-from antecede.spark.sources.table_tasks import Work, batches_of, work_of
-from antecede.spark.workers import ready_workers
+from antecede.spark.sources.table_tasks import TableTask, read_task, work_of
+from antecede.spark.workers import check_workers
 from antecede.tables.trace import (
     QUARANTINE_SCHEMA,
     SCHEMA,
@@ -55,10 +55,10 @@ pa: Any = pyarrow  # its stubs know too few of the types that meet here
 NAME = "antecede"
 REFUSE, INCLUDE, EXCLUDE, ONLY = "refuse", "include", "exclude", "only"
 EVENTS, DETAILS = "events", "details"
-STEP = 1 << 40
+FILE_ORDER_STEP = 1 << 40
 """`file_order` of each input begins at a multiple of this."""
-ROWS_AT_ONCE = 16_384
-MAX_TAKEN = 200_000
+BATCH_ROWS = 16_384
+MAX_STREAM_FILES = 200_000
 """Most files of a folder that a stream reads."""
 COLUMN_OPTIONS = {
     "id": "id",
@@ -72,8 +72,8 @@ COLUMN_OPTIONS = {
     "run": "run",
 }
 """Options that name a user's column, as on the command line; several with commas between."""
-_TEXTS = ("regex", "delimiter", "separator")
-_OTHERS = ("as", "path", "quarantine", "rows", "timeunit", "maxfilespertrigger")
+_TEXT_OPTIONS = ("regex", "delimiter", "separator")
+_OTHER_OPTIONS = ("as", "path", "quarantine", "rows", "timeunit", "maxfilespertrigger")
 
 
 def register(session: SparkSession) -> None:
@@ -110,7 +110,7 @@ def register_source(spark: SparkSession) -> None:
         events = spark.read.format("antecede").option("as", "shiviz").load("logs/*.log")
         bad = spark.read.format("antecede").option("quarantine", "only").load("logs/*.log")
     """
-    ready_workers(spark)
+    check_workers(spark)
     spark.dataSource.register(AntecedeSource)
 
 
@@ -119,7 +119,7 @@ class AntecedeSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options: Any = options
-        self.plan = Plan({key.lower(): value for key, value in options.items()})
+        self.plan = ReadPlan({key.lower(): value for key, value in options.items()})
 
     @classmethod
     def name(cls) -> str:
@@ -132,18 +132,18 @@ class AntecedeSource(DataSource):
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
         """Return what reads a batch."""
-        return _Reader(self.plan)
+        return _BatchReader(self.plan)
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return what reads a stream."""
         return _StreamReader(self.plan)
 
 
-class Plan:
+class ReadPlan:
     """Options of a read. Raises InputError for unknown and meaningless ones."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        known = {*COLUMN_OPTIONS, *_TEXTS, *_OTHERS}
+        known = {*COLUMN_OPTIONS, *_TEXT_OPTIONS, *_OTHER_OPTIONS}
         if unknown := sorted(set(given) - known):
             raise InputError(
                 f"no option is called {unknown[0]!r}; known are {', '.join(sorted(known))}"
@@ -154,15 +154,15 @@ class Plan:
         if "://" in self.path or self.path.startswith(("hdfs:", "s3:", "s3a:", "dbfs:")):
             raise InputError("is no path of files that executors can open", path=self.path)
         self.format = given.get("as")
-        self.quarantine = _one_of(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
-        self.rows = _one_of(given, "rows", (EVENTS, DETAILS))
-        self.most = _count(given.get("maxfilespertrigger"))
-        texts: dict[str, Any] = {name: given[name] for name in _TEXTS if name in given}
+        self.quarantine = _read_choice(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
+        self.rows = _read_choice(given, "rows", (EVENTS, DETAILS))
+        self.max_files = _read_count(given.get("maxfilespertrigger"))
+        texts: dict[str, Any] = {name: given[name] for name in _TEXT_OPTIONS if name in given}
         self.options = ReadOptions(
             **texts,
-            time_unit=_unit(given.get("timeunit")),
+            time_unit=_read_unit(given.get("timeunit")),
             columns={
-                field: _columns_in(given[name])
+                field: _split_columns(given[name])
                 for name, field in COLUMN_OPTIONS.items()
                 if name in given
             },
@@ -174,17 +174,17 @@ class Plan:
     def schema(self) -> t.StructType:
         """Return the columns of the rows."""
         if self.rows == DETAILS:
-            return _texts("source", "name", "value")
+            return _make_text_schema("source", "name", "value")
         if self.quarantine == ONLY:
             return spark_schema(QUARANTINE_SCHEMA)
-        more = _texts("reason", "raw").fields if self.quarantine == INCLUDE else []
+        more = _make_text_schema("reason", "raw").fields if self.quarantine == INCLUDE else []
         return t.StructType([*spark_schema(), *more])
 
     def inputs(self) -> list[Path]:
         """Return what is one input each, in order of names."""
-        return _once(inputs(self.path, self.format), self.format)
+        return _drop_same_traces(inputs(self.path, self.format), self.format)
 
-    def pieces(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
+    def plan_partitions(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
         """Return the work on inputs numbered from `first`: a file each, of Parquet row groups."""
         found = []
         together: dict[str, Reader] = {}
@@ -194,9 +194,9 @@ class Plan:
             among = getattr(reader.by_name(name), "among", None)
             if among is not None and len(inputs) > 1 and name not in together:
                 together[name] = among(inputs)
-            one = Work(str(path), str(path), reader=together.get(name))
+            one = TableTask(str(path), str(path), reader=together.get(name))
             works = work_of([path], self.options) if table else [one]
-            order = number * STEP
+            order = number * FILE_ORDER_STEP
             for work in works:
                 found.append(InputPartition((order, work)))
                 order += work.rows
@@ -216,13 +216,13 @@ class Plan:
             arrays = [pa.array(column, pa.string()) for column in columns]
             yield pa.RecordBatch.from_arrays(arrays, ["source", "name", "value"])
 
-    def _batches(self, work: Work) -> Iterator[Batch]:
+    def _batches(self, work: TableTask) -> Iterator[Batch]:
         if work.columns is not None:
-            return batches_of(work, self.options)
+            return read_task(work, self.options)
         if work.reader is not None:
             chosen = [(Path(work.path), work.reader)]
-            return arrow.batches_of(chosen, self.options, ROWS_AT_ONCE)
-        return arrow.read_batches([work.path], self.format, self.options, ROWS_AT_ONCE)
+            return arrow.batches_of(chosen, self.options, BATCH_ROWS)
+        return arrow.read_batches([work.path], self.format, self.options, BATCH_ROWS)
 
     def _rows(self, batch: Batch, first: int) -> Iterator[pyarrow.RecordBatch]:
         bad: Any = batch.quarantine
@@ -234,34 +234,36 @@ class Plan:
             )
             raise InputError(message, path=row["source"], line=row["line"], record_id=row["id"])
         if self.quarantine == ONLY:
-            yield _bare(bad, QUARANTINE_SCHEMA)
+            yield _drop_metadata(bad, QUARANTINE_SCHEMA)
             return
         events: Any = batch.events
         order = pa.array(np.arange(first, first + events.num_rows))
         at = events.schema.get_field_index("file_order")
-        events = _bare(events.set_column(at, "file_order", order), SCHEMA)
+        events = _drop_metadata(events.set_column(at, "file_order", order), SCHEMA)
         if self.quarantine != INCLUDE:
             yield events
             return
-        parts = [pa.Table.from_batches([one]) for one in (events, _bare(bad, QUARANTINE_SCHEMA))]
+        parts = [
+            pa.Table.from_batches([one]) for one in (events, _drop_metadata(bad, QUARANTINE_SCHEMA))
+        ]
         both = pa.concat_tables(parts, promote_options="default")  # null where a part has no value
         yield from both.select([*SCHEMA.names, "reason", "raw"]).to_batches()
 
 
-def _columns_in(text: str) -> tuple[str, ...]:
+def _split_columns(text: str) -> tuple[str, ...]:
     """Return names of columns between commas, or one expression, which may have commas."""
     if is_expression(text):
         return (text,)
     return tuple(part.strip() for part in text.split(","))
 
 
-def _bare(batch: Any, schema: Any) -> Any:
+def _drop_metadata(batch: Any, schema: Any) -> Any:
     """Return a batch without the meanings that its columns carry: Spark compares schemas."""
     plain = pa.schema([pa.field(field.name, field.type) for field in schema])
     return pa.RecordBatch.from_arrays(batch.columns, schema=plain)
 
 
-def _once(inputs: list[Path], format: str | None) -> list[Path]:
+def _drop_same_traces(inputs: list[Path], format: str | None) -> list[Path]:
     """Leave out a path that stands for the same trace as an earlier one (a log, its annotation)."""
     kept: dict[Any, Path] = {}
     for number, path in enumerate(inputs):
@@ -271,35 +273,35 @@ def _once(inputs: list[Path], format: str | None) -> list[Path]:
     return list(kept.values())
 
 
-def _texts(*names: str) -> t.StructType:
+def _make_text_schema(*names: str) -> t.StructType:
     return t.StructType([t.StructField(name, t.StringType()) for name in names])
 
 
-def _one_of(given: Mapping[str, str], name: str, words: Sequence[str]) -> str:
-    found = given.get(name, words[0]).lower()
-    if found not in words:
-        raise InputError(f"option {name} is one of {', '.join(words)}, not {found!r}")
+def _read_choice(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    found = options.get(name, choices[0]).lower()
+    if found not in choices:
+        raise InputError(f"option {name} is one of {', '.join(choices)}, not {found!r}")
     return found
 
 
-def _unit(given: str | None) -> str | None:
-    if given not in (None, "s", "ms", "us", "ns"):
-        raise InputError(f"option timeUnit is s, ms, us or ns, not {given!r}")
-    return given
+def _read_unit(text: str | None) -> str | None:
+    if text not in (None, "s", "ms", "us", "ns"):
+        raise InputError(f"option timeUnit is s, ms, us or ns, not {text!r}")
+    return text
 
 
-def _count(given: str | None) -> int | None:
-    if given is not None and not (given.isdecimal() and int(given)):
-        raise InputError(f"option maxFilesPerTrigger is a number of files, not {given!r}")
-    return None if given is None else int(given)
+def _read_count(text: str | None) -> int | None:
+    if text is not None and not (text.isdecimal() and int(text)):
+        raise InputError(f"option maxFilesPerTrigger is a number of files, not {text!r}")
+    return None if text is None else int(text)
 
 
-class _Reader(DataSourceReader):
-    def __init__(self, plan: Plan) -> None:
+class _BatchReader(DataSourceReader):
+    def __init__(self, plan: ReadPlan) -> None:
         self.plan = plan
 
     def partitions(self) -> Sequence[InputPartition]:
-        return self.plan.pieces(self.plan.inputs())
+        return self.plan.plan_partitions(self.plan.inputs())
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         return self.plan.read(partition)
@@ -308,28 +310,30 @@ class _Reader(DataSourceReader):
 class _StreamReader(DataSourceStreamReader):
     """Offsets: `taken`, the number of each file that is taken and still there; `next`, the next."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ReadPlan) -> None:
         self.plan = plan
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {"next": 0, "taken": {}}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-        there = self._there()
+        there = self._list_inputs()
         taken = start["taken"]
-        new = sorted((path for path in there if path not in taken), key=_came)
+        new = sorted((path for path in there if path not in taken), key=_get_arrival)
         if not new:
             return start
-        if len(there) > MAX_TAKEN:
-            message = f"more than {MAX_TAKEN:,} files: move away those that the stream has taken"
+        if len(there) > MAX_STREAM_FILES:
+            message = (
+                f"more than {MAX_STREAM_FILES:,} files: move away those that the stream has taken"
+            )
             raise InputError(message, path=self.plan.path)
-        new = new[: self.plan.most]
+        new = new[: self.plan.max_files]
         first = start["next"]
         kept = {path: number for path, number in taken.items() if path in there}
         kept.update({path: first + number for number, path in enumerate(new)})
         return {"next": first + len(new), "taken": kept}
 
-    def _there(self) -> set[str]:
+    def _list_inputs(self) -> set[str]:
         try:
             return {str(path) for path in self.plan.inputs()}
         except InputError:
@@ -343,14 +347,14 @@ class _StreamReader(DataSourceStreamReader):
         for number, path in sorted(new.items()):
             if not Path(path).exists():
                 raise InputError("was to be read by the stream and is gone", path=path)
-            found += self.plan.pieces([Path(path)], number)
+            found += self.plan.plan_partitions([Path(path)], number)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         return self.plan.read(partition)
 
 
-def _came(path: str) -> tuple[int, str]:
+def _get_arrival(path: str) -> tuple[int, str]:
     try:
         return Path(path).stat().st_ctime_ns, path
     except OSError:

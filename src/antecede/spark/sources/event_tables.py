@@ -21,39 +21,39 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede import errors
 from antecede.errors import AntecedeError
-from antecede.spark.sources.order_tables import Survey, placed_events, survey, write_refused
-from antecede.spark.sources.table_tasks import Work
+from antecede.spark.sources.order_tables import Survey, read_numbered_events, survey, write_rejected
+from antecede.spark.sources.table_tasks import TableTask
 from antecede.tables.trace import ReadOptions
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
-_OURS = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)
+_ERROR_LINE = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 @contextmanager
 def events_of_tables(
     spark: SparkSession,
-    works: Sequence[Work],
+    tasks: Sequence[TableTask],
     options: ReadOptions,
-    aside: Path | None,
+    quarantine: Path | None,
     format: str,
 ) -> Iterator[tuple[DataFrame, Survey]]:
     """Give the events of tables, on the disks of executors, and what the first pass told.
 
     `aside`: a folder that takes the rows that cannot be read, in `format`. Raises as `survey`.
     """
-    found = survey(spark, works, options, aside, format)
-    plain = replace(found, own=pa.schema([]))
-    events = placed_events(spark, works, options, plain).persist(StorageLevel.DISK_ONLY)
+    found = survey(spark, tasks, options, quarantine, format)
+    plain = replace(found, user_schema=pa.schema([]))
+    events = read_numbered_events(spark, tasks, options, plain).persist(StorageLevel.DISK_ONLY)
     try:
         yield events, found
     finally:
         events.unpersist()
 
 
-def write_bad(bad: DataFrame, aside: Path, format: str) -> None:
+def write_bad(bad: DataFrame, quarantine: Path, format: str) -> None:
     """Write rows of `quarantined` (a `reason` and the `row`) as parts of a quarantine."""
     flat = bad.select("row.*", F.col("reason").alias("__reason"))
-    write_refused(flat, "__reason", str, aside / "counted", format)
+    write_rejected(flat, "__reason", str, quarantine / "counted", format)
 
 
 @contextmanager
@@ -62,14 +62,14 @@ def typed_failures() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        if mine := typed(str(error)):
+        if mine := parse_worker_error(str(error)):
             raise mine from None
         raise
 
 
-def typed(text: str) -> AntecedeError | None:
+def parse_worker_error(text: str) -> AntecedeError | None:
     """Return the error of ours that a text of Spark's tells of, None where it tells of none."""
-    for name, message in reversed(_OURS.findall(text)):
+    for name, message in reversed(_ERROR_LINE.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, AntecedeError):
             try:

@@ -36,18 +36,18 @@ from antecede.tables.trace.user_tables import (
     pieces,
 )
 
-PIECE_BYTES = 64 << 20
+TASK_BYTES = 64 << 20
 """About so much of a Parquet file, uncompressed, is one task."""
-ROWS_AT_ONCE = 16_384
+BATCH_ROWS = 16_384
 
 
-class Work(NamedTuple):
+class TableTask(NamedTuple):
     """The part of a table that one task reads."""
 
     path: str
     """As the user named it."""
     file: str
-    groups: tuple[int, ...] | None = None
+    row_groups: tuple[int, ...] | None = None
     columns: Columns | None = None
     """Columns by the first rows of the table; None: the task looks for itself."""
     rows: int = 0
@@ -74,15 +74,15 @@ def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOpti
     return found
 
 
-def work_of(tables: Sequence[Path], options: ReadOptions) -> list[Work]:
+def work_of(tables: Sequence[Path], options: ReadOptions) -> list[TableTask]:
     """Return the pieces of tables in their order. Raises as reading does."""
-    return [work for path in tables for work in _work_of(path, options)]
+    return [work for path in tables for work in _plan_table(path, options)]
 
 
-def _work_of(path: Path, options: ReadOptions) -> Iterator[Work]:
+def _plan_table(path: Path, options: ReadOptions) -> Iterator[TableTask]:
     parquet, _ = kind_of(path)
     if parquet is None:
-        yield Work(str(path), str(path))
+        yield TableTask(str(path), str(path))
         return
     coming = itertools.chain.from_iterable(map(blocks.parquet, parquet))
     _, sample = first_blocks(coming)
@@ -90,11 +90,11 @@ def _work_of(path: Path, options: ReadOptions) -> Iterator[Work]:
         return
     columns = Columns(sample, options, str(path))
     for part in parquet:
-        for groups, rows in _groups(part):
-            yield Work(str(path), str(part), groups, columns, rows)
+        for groups, rows in _group_row_groups(part):
+            yield TableTask(str(path), str(part), groups, columns, rows)
 
 
-def _groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
+def _group_row_groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield row groups of a file that go together, and their rows."""
     file: Any = pyarrow.parquet.ParquetFile(str(path))
     with file:
@@ -103,7 +103,7 @@ def _groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
     together: list[int] = []
     size = rows = 0
     for number, (more, count) in enumerate(sizes):
-        if together and size + more > PIECE_BYTES:
+        if together and size + more > TASK_BYTES:
             yield tuple(together), rows
             together, size, rows = [], 0, 0
         together.append(number)
@@ -113,25 +113,25 @@ def _groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
         yield tuple(together), rows
 
 
-def batches_of(work: Work, options: ReadOptions) -> Iterator[Batch]:
+def read_task(task: TableTask, options: ReadOptions) -> Iterator[Batch]:
     """Read a piece; `file_order` counts from 0 within it. Raises as reading does."""
-    waiting = Waiting(ROWS_AT_ONCE)
-    for item in _items(work, options):
+    waiting = Waiting(BATCH_ROWS)
+    for item in _read_items(task, options):
         yield from waiting.take(item)
     yield waiting.batch()
 
 
-def _items(work: Work, options: ReadOptions) -> Iterator[Piece | Detail]:
-    if work.columns is None:
-        yield from TableReader().read_by_columns(Path(work.file), options, True)
+def _read_items(task: TableTask, options: ReadOptions) -> Iterator[Piece | Detail]:
+    if task.columns is None:
+        yield from TableReader().read_by_columns(Path(task.file), options, True)
         return
-    columns = work.columns
-    for block in blocks.parquet(Path(work.file), work.groups):
+    columns = task.columns
+    for block in blocks.parquet(Path(task.file), task.row_groups):
         if not columns.known.keys() >= {*block.batch.schema.names}:
             more = sorted({*block.batch.schema.names} - columns.known.keys())
-            message = f"{work.file} has a column {more[0]} that the first rows lack"
+            message = f"{task.file} has a column {more[0]} that the first rows lack"
             raise FormatError(
-                f"{message}; say --engine local, or name it by itself", path=work.path
+                f"{message}; say --engine local, or name it by itself", path=task.path
             )
         yield from pieces(block, columns, True)
     yield from details_of(columns, 0)

@@ -35,7 +35,7 @@ from antecede.tables.order.stream import (
 )
 
 pa: Any = pyarrow
-_ARROW = pa.schema(
+_HELD_SCHEMA = pa.schema(
     [
         ("group", pa.string()),
         ("id", pa.string()),
@@ -51,19 +51,19 @@ _ARROW = pa.schema(
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-class Kept(NamedTuple):
+class StreamIdentity(NamedTuple):
     """Identity of the ordered stream in a checkpoint, a JSON object, and its columns.
 
     "" and None: nothing is committed there, or an earlier version wrote it.
     """
 
-    about: str = ""
+    json_text: str = ""
     columns: pyarrow.Schema | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
         """Return the object as a dict."""
-        found: dict[str, Any] = json.loads(self.about or "{}")
+        found: dict[str, Any] = json.loads(self.json_text or "{}")
         return found
 
 
@@ -82,17 +82,17 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     >>> held("/data/checkpoint").orderBy("since").show()  # doctest: +SKIP
     """
     session = SparkSession.active()
-    number = _operator(session, checkpoint, operator)
-    kept = _kept_by(session, checkpoint, number)
+    number = _choose_operator(session, checkpoint, operator)
+    kept = _read_identity(session, checkpoint, number)
     if kept is None:
         raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again")
-    parts = _parts(session, checkpoint, number)
+    parts = _read_parts(session, checkpoint, number)
     rows = parts.where(F.col("name").rlike("^(head$|[px][0-9])")).repartition("shard")
-    return rows.mapInArrow(_Reader(kept.facts), spark_schema(_ARROW))
+    return rows.mapInArrow(_HeldRowReader(kept.facts), spark_schema(_HELD_SCHEMA))
 
 
 def check_checkpoint(
-    session: SparkSession, checkpoint: str, about: str, columns: pyarrow.Schema
+    session: SparkSession, checkpoint: str, identity: str, columns: pyarrow.Schema
 ) -> None:
     """Compare a checkpoint with the stream that is to go on from it, before it does.
 
@@ -101,14 +101,14 @@ def check_checkpoint(
     """
     if Path(checkpoint.removeprefix("file:")).is_file():
         raise InputError(f"checkpoint {checkpoint} is a file: give the folder of the checkpoint")
-    found = _operators(session, checkpoint)
+    found = _list_operator_ids(session, checkpoint)
     if not found:
         return
     refused = []
     for number in found:
-        kept = _kept_by(session, checkpoint, number) or Kept()
+        kept = _read_identity(session, checkpoint, number) or StreamIdentity()
         try:
-            check_same_stream(kept.about, about)
+            check_same_stream(kept.json_text, identity)
         except InputError as error:
             refused.append(error)
             continue
@@ -122,24 +122,24 @@ def check_checkpoint(
     raise refused[0]
 
 
-def kept_like(
-    session: SparkSession, checkpoint: str, about_of: Callable[[dict[str, Any]], str]
-) -> Kept:
+def find_identity(
+    session: SparkSession, checkpoint: str, describe: Callable[[dict[str, Any]], str]
+) -> StreamIdentity:
     """Return what the stream in a checkpoint belongs to; empty: nothing is committed there.
 
     `about_of` describes the stream that goes on from such a one. Where a query puts in order more
     than once, the operator of that stream counts, else the first.
     """
-    kept = [one for one in _kept(session, checkpoint) if "shards" in one.facts]
-    same = [one for one in kept if json.loads(about_of(one.facts)) == one.facts]
-    return next(iter(same + kept), Kept())
+    kept = [one for one in _read_identities(session, checkpoint) if "shards" in one.facts]
+    same = [one for one in kept if json.loads(describe(one.facts)) == one.facts]
+    return next(iter(same + kept), StreamIdentity())
 
 
-class _Reader:
+class _HeldRowReader:
     """For mapInArrow: the parts of some shards -> a row for each row held."""
 
-    def __init__(self, about: dict[str, Any]) -> None:
-        self.unit = _unit(about)
+    def __init__(self, identity: dict[str, Any]) -> None:
+        self.unit = _get_clock_unit(identity)
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         shards: dict[int, Memory] = {}
@@ -148,7 +148,7 @@ class _Reader:
                 shards.setdefault(shard.as_py(), Memory())[name.as_py()] = data.as_py()
         for shard, parts in shards.items():
             rows = [self._row(waiting, shard) for waiting in held_by(parts)]
-            yield from pa.Table.from_pylist(rows, _ARROW).to_batches()
+            yield from pa.Table.from_pylist(rows, _HELD_SCHEMA).to_batches()
 
     def _row(self, waiting: WaitingRow, shard: int) -> dict[str, Any]:
         since = None
@@ -168,17 +168,17 @@ class _Reader:
         }
 
 
-def _unit(about: dict[str, Any]) -> str:
+def _get_clock_unit(identity: dict[str, Any]) -> str:
     """Return the unit of the stream's clock."""
-    if about.get("time_unit"):
-        return str(about["time_unit"])
-    time = about.get("time") or ""
+    if identity.get("time_unit"):
+        return str(identity["time_unit"])
+    time = identity.get("time") or ""
     if time.endswith(("(timestamp)", "(timestamp_ntz)")):
         return "us"
     return "ms"
 
 
-def operators_of(session: SparkSession, checkpoint: str) -> list[Row]:
+def list_operators(session: SparkSession, checkpoint: str) -> list[Row]:
     """Return what Spark says of the operators in a checkpoint that put rows in order."""
     try:
         found = session.read.format("state-metadata").load(checkpoint).collect()
@@ -192,34 +192,37 @@ def operators_of(session: SparkSession, checkpoint: str) -> list[Row]:
     return ours
 
 
-def shards_of(session: SparkSession, checkpoint: str) -> list[int]:
+def list_shard_counts(session: SparkSession, checkpoint: str) -> list[int]:
     """Return the number of shards of each ordered stream in a checkpoint, each number once.
 
     Raises InputError where there is none, or none committed.
     """
-    _operator(session, checkpoint, None, any_of=True)
-    facts = [kept.facts for kept in _kept(session, checkpoint)]
+    _choose_operator(session, checkpoint, None, any_of=True)
+    facts = [kept.facts for kept in _read_identities(session, checkpoint)]
     found = {kept["shards"] for kept in facts if "shards" in kept}
     if not found:
         raise InputError(f"no micro-batch of the stream in {checkpoint} is committed yet")
     return sorted(found)
 
 
-def _kept(session: SparkSession, checkpoint: str) -> list[Kept]:
+def _read_identities(session: SparkSession, checkpoint: str) -> list[StreamIdentity]:
     """Return what each ordered stream of a checkpoint belongs to."""
-    found = (_kept_by(session, checkpoint, number) for number in _operators(session, checkpoint))
-    return [kept for kept in found if kept is not None and kept.about]
+    found = (
+        _read_identity(session, checkpoint, number)
+        for number in _list_operator_ids(session, checkpoint)
+    )
+    return [kept for kept in found if kept is not None and kept.json_text]
 
 
-def _operators(session: SparkSession, checkpoint: str) -> list[int]:
+def _list_operator_ids(session: SparkSession, checkpoint: str) -> list[int]:
     """Return the numbers of the operators in a checkpoint that put rows in order."""
-    return sorted({int(row.operatorId) for row in operators_of(session, checkpoint)})
+    return sorted({int(row.operatorId) for row in list_operators(session, checkpoint)})
 
 
-def _operator(
+def _choose_operator(
     session: SparkSession, checkpoint: str, number: int | None, *, any_of: bool = False
 ) -> int:
-    found = _operators(session, checkpoint)
+    found = _list_operator_ids(session, checkpoint)
     if not found:
         raise InputError(
             f"{checkpoint} is no checkpoint of a stream that was put in order by antecede, or no "
@@ -238,20 +241,20 @@ def _operator(
     return found[0] if number is None else number
 
 
-def _parts(session: SparkSession, checkpoint: str, operator: int) -> DataFrame:
+def _read_parts(session: SparkSession, checkpoint: str, operator: int) -> DataFrame:
     reader = session.read.format("statestore").option("stateVarName", STATE)
     state = reader.option("operatorId", operator).load(checkpoint)
     return state.selectExpr("key.shard shard", "user_map_key.name name", "user_map_value.data data")
 
 
-def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept | None:
+def _read_identity(session: SparkSession, checkpoint: str, operator: int) -> StreamIdentity | None:
     """Return what a checkpoint belongs to; empty in states of before that was kept.
 
     None: Spark has begun the checkpoint, and no micro-batch of it is whole.
     """
     try:
         found = (
-            _parts(session, checkpoint, operator)
+            _read_parts(session, checkpoint, operator)
             .where((F.col("shard") == GUARD) & F.col("name").isin("head", PART))
             .collect()
         )
@@ -266,9 +269,9 @@ def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept | No
         ) from error
     blobs = Memory({row.name: bytes(row.data) for row in found})
     if "head" not in blobs:
-        return Kept()
+        return StreamIdentity()
     head = opened(bytearray(blobs["head"]))
     columns = None
     if PART in head:
         columns = unpacked(ShardParts(blobs).open(PART, head[PART].tobytes()))[0]
-    return Kept(head["about"].tobytes().decode(), columns)
+    return StreamIdentity(head["about"].tobytes().decode(), columns)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from antecede.errors import InputError, SetupError
-from antecede.spark.streams.state import operators_of, shards_of
+from antecede.spark.streams.state import list_operators, list_shard_counts
 
 
 def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None) -> None:
@@ -30,19 +30,19 @@ def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None
     >>> repartition_stream("/data/checkpoint", 8)  # doctest: +SKIP
     """
     session = SparkSession.active()
-    manager: Any = _manager(session)
+    manager: Any = _get_manager(session)
     if isinstance(tasks, bool) or not isinstance(tasks, int):
         raise InputError(f"tasks={tasks!r} is no whole number")
-    shards = shards_of(session, checkpoint)
+    shards = list_shard_counts(session, checkpoint)
     if tasks < 1 or any(number % tasks for number in shards):
         allowed = [n for n in range(1, min(shards) + 1) if not any(s % n for s in shards)]
         raise InputError(
             f"the stream of {checkpoint} has {', '.join(map(str, shards))} shards: its tasks may "
             f"be {', '.join(map(str, allowed))}, not {tasks}"
         )
-    if {row.numPartitions for row in operators_of(session, checkpoint)} == {tasks}:
+    if {row.numPartitions for row in list_operators(session, checkpoint)} == {tasks}:
         raise InputError(f"the stream of {checkpoint} has {tasks} tasks already")
-    log = None if output is None else _log(session, output)
+    log = None if output is None else _open_sink_log(session, output)
     try:
         manager.repartition(checkpoint, tasks)
     except PySparkException as error:
@@ -50,11 +50,11 @@ def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None
     if log is not None:
         context: Any = session.sparkContext  # the entry is empty; Spark compacts the log when due
         status = context._jvm.org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus
-        batch = max(row.maxBatchId for row in operators_of(session, checkpoint))
+        batch = max(row.maxBatchId for row in list_operators(session, checkpoint))
         log.add(batch, context._gateway.new_array(status, 0))
 
 
-def _manager(session: SparkSession) -> Any:
+def _get_manager(session: SparkSession) -> Any:
     if not hasattr(session, "_jsparkSession"):
         raise SetupError(
             "through Spark Connect the tasks of a stream cannot be changed; do it in a session of "
@@ -65,7 +65,7 @@ def _manager(session: SparkSession) -> Any:
     return session._streamingCheckpointManager
 
 
-def _log(session: SparkSession, output: str) -> Any:
+def _open_sink_log(session: SparkSession, output: str) -> Any:
     """Return the log of a file sink, as Spark has it. Raises InputError where there is none."""
     context: Any = session.sparkContext
     jvm = context._jvm
