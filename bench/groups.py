@@ -26,7 +26,7 @@ from antecede.core.protocols import Deliver, Idr, Protocol, Transmit
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.core.protocols.vector.bss import Bss
 from bench import large_groups
-from bench.traffic import Family, made, running
+from bench.traffic import Family, simulated, synthetic
 
 MEMBERS = (10, 100, 300)
 MESSAGES = 3000
@@ -68,9 +68,9 @@ def make_clocked_traffic(members: int) -> Messages:
 
 
 ENTRIES: dict[str, Callable[[int], Messages]] = {
-    "bss": partial(make_counted_traffic, partial(running.run_counting, Bss)),
-    "idr": partial(make_counted_traffic, partial(running.run_counting, Idr)),
-    "sb": partial(make_counted_traffic, made.make_replies),
+    "bss": partial(make_counted_traffic, partial(simulated.run_counting, Bss)),
+    "idr": partial(make_counted_traffic, partial(simulated.run_counting, Idr)),
+    "sb": partial(make_counted_traffic, synthetic.make_replies),
     "linear-physical": make_clocked_traffic,
 }
 

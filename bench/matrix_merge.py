@@ -21,7 +21,7 @@ import numpy as np
 from antecede.core.clocks import guards, merge, pack
 from antecede.core.protocols.multicast.rst import Rst
 from antecede.core.protocols.multicast.rst_messages import MatrixBytes
-from bench.traffic import made
+from bench.traffic import synthetic
 
 MEMBERS = (10, 30, 100, 300)
 REPEATS = 51
@@ -68,7 +68,7 @@ def _measure_numpy_us(members: int) -> list[float]:
 
 def _measure_arrival_us(members: int, *, anew: bool = False) -> tuple[float, float]:
     """Return what decoding and receiving take; anew: where no row is the same as before."""
-    stream = made.make_rst(members, 100)
+    stream = synthetic.make_rst(members, 100)
     observer = stream.make()
     assert isinstance(observer, Rst)
     controls = iter([observer.encode(message) for message in stream.messages])

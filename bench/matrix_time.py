@@ -15,7 +15,7 @@ import numpy as np
 from antecede.core.clocks import joined
 from antecede.core.protocols.matrix.matrix import Matrix
 from bench.receive_path import measure_receive_us
-from bench.traffic import made
+from bench.traffic import synthetic
 from examples.clocks.matrix import MatrixClock
 
 SIDES = (10, 100, 300)
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _format_row(side: int) -> str:
-    stream = made.make_matrix(side, MESSAGES)
+    stream = synthetic.make_matrix(side, MESSAGES)
     observer, last = stream.make(), stream.messages[-1]
     assert isinstance(observer, Matrix)
     one, other = (MatrixClock(joined(m, side), side) for m in (observer.matrix, last.rows))

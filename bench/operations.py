@@ -28,8 +28,8 @@ from antecede.tables.false_causality.measure import measure
 from antecede.tables.order import order_table
 from antecede.tables.order.replay import deliver_table
 from antecede.tables.trace import read
-from bench import deliver_rate, engines, groups, live_rate, simulators, stream_rate
-from bench import meter as meter_traces
+from bench import engines, groups, live_rate, replay_rate, simulators, stream_rate
+from bench import false_causality as false_causality_traces
 from bench.ledger import Comparison, Work, measure_cpu
 
 pa: Any = pyarrow
@@ -68,7 +68,7 @@ def compare_tables() -> Iterator[Comparison]:
         _measure_rows(lambda: _find_past(few), len(few)),
         _measure_rows(lambda: few.sort_by("send_time"), len(few)),
     )
-    threads = meter_traces.make_threads("replies", ROWS // 10)
+    threads = false_causality_traces.make_threads("replies", ROWS // 10)
     yield Comparison(
         "measure linear, timestamp / pyarrow sort by time",
         _measure_rows(lambda: measure(threads, ["linear", "timestamp"]), len(threads)),
@@ -83,8 +83,8 @@ def compare_tables() -> Iterator[Comparison]:
             _measure_rows(lambda: read(path), len(some)),
             _measure_rows(lambda: pa.json.read_json(path), len(some)),
         )
-    spec = deliver_rate.make_spec("bss")
-    frames = deliver_rate.make_logs(spec)
+    spec = replay_rate.make_spec("bss")
+    frames = replay_rate.make_logs(spec)
     yield Comparison(
         "deliver_table bss / rows to Python, sorted",
         _measure_rows(lambda: deliver_table(frames, spec), len(frames)),

@@ -25,7 +25,7 @@ from antecede.core.protocols.clock_based.physical import Physical
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.vector.bss import Bss
 from antecede.core.protocols.vector.ds import Ds
-from bench.traffic import Family, made, make_traffic, running
+from bench.traffic import Family, make_traffic, simulated, synthetic
 
 MEMBERS = (100, 300)
 MESSAGES = 3000
@@ -41,29 +41,29 @@ class ReceiveEntry(NamedTuple):
 
 
 ENTRIES = [
-    ReceiveEntry("unordered", partial(running.run_counting, Unordered)),
-    ReceiveEntry("fifo", partial(running.run_counting, Fifo)),
-    ReceiveEntry("bss", partial(running.run_counting, Bss)),
+    ReceiveEntry("unordered", partial(simulated.run_counting, Unordered)),
+    ReceiveEntry("fifo", partial(simulated.run_counting, Fifo)),
+    ReceiveEntry("bss", partial(simulated.run_counting, Bss)),
     ReceiveEntry(
-        "bss by differences", partial(running.run_counting, partial(Bss, differences=True))
+        "bss by differences", partial(simulated.run_counting, partial(Bss, differences=True))
     ),
-    ReceiveEntry("idr", partial(running.run_counting, Idr)),
-    ReceiveEntry("ds", partial(running.run_counting, Ds)),
-    ReceiveEntry("matrix", made.make_matrix),
-    ReceiveEntry("hierarchical internal", made.make_downward),
-    ReceiveEntry("sb", made.make_replies),
-    ReceiveEntry("linear", partial(running.run_clocks, Linear, "null")),
-    ReceiveEntry("linear, bound", partial(running.run_clocks, Linear, "bound")),
-    ReceiveEntry("physical", partial(running.run_clocks, Physical, "null")),
-    ReceiveEntry("physical, bound", partial(running.run_clocks, Physical, "bound")),
-    ReceiveEntry("linear-physical", partial(running.run_clocks, LinearPhysical, "null")),
-    ReceiveEntry("ses", made.make_ses),
-    ReceiveEntry("sent", made.make_rst),
-    ReceiveEntry("tv", partial(running.run_topics, Tv)),
-    ReceiveEntry("tv-lt", partial(running.run_topics, TvLt)),
-    ReceiveEntry("tv-pt", partial(running.run_topics, TvPt)),
-    ReceiveEntry("htbc", partial(running.run_topics, Htbc)),
-    ReceiveEntry("tv-vt", partial(running.run_topics, TvVt)),
+    ReceiveEntry("idr", partial(simulated.run_counting, Idr)),
+    ReceiveEntry("ds", partial(simulated.run_counting, Ds)),
+    ReceiveEntry("matrix", synthetic.make_matrix),
+    ReceiveEntry("hierarchical internal", synthetic.make_downward),
+    ReceiveEntry("sb", synthetic.make_replies),
+    ReceiveEntry("linear", partial(simulated.run_clocks, Linear, "null")),
+    ReceiveEntry("linear, bound", partial(simulated.run_clocks, Linear, "bound")),
+    ReceiveEntry("physical", partial(simulated.run_clocks, Physical, "null")),
+    ReceiveEntry("physical, bound", partial(simulated.run_clocks, Physical, "bound")),
+    ReceiveEntry("linear-physical", partial(simulated.run_clocks, LinearPhysical, "null")),
+    ReceiveEntry("ses", synthetic.make_ses),
+    ReceiveEntry("sent", synthetic.make_rst),
+    ReceiveEntry("tv", partial(simulated.run_topics, Tv)),
+    ReceiveEntry("tv-lt", partial(simulated.run_topics, TvLt)),
+    ReceiveEntry("tv-pt", partial(simulated.run_topics, TvPt)),
+    ReceiveEntry("htbc", partial(simulated.run_topics, Htbc)),
+    ReceiveEntry("tv-vt", partial(simulated.run_topics, TvVt)),
 ]
 
 

@@ -7,7 +7,7 @@ turns; the better run counts. The rate leaves the first micro-batch of each quer
 told beside it, and what making the query took before (kernels compiled or loaded: `--cold` into
 an empty cache). "pass-through" is the same stream without the operator, "Arrow and back" sends
 every row through Python without ordering, "stateful, nothing kept" is the plan of `order` with an
-operator that does nothing (`bench.nothing_kept`), "buffer and sort" is `bench.buffer_and_sort`
+operator that does nothing (`bench.pass_through`), "buffer and sort" is `bench.buffer_and_sort`
 behind a watermark that is long enough to lose nothing here. What has not come out of that by the
 end of the files waits for the watermark; `lost` is what Spark dropped.
 """
@@ -32,7 +32,7 @@ from antecede.spark import local_session
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order import OrderSpec
 from bench.buffer_and_sort import buffer_and_sort
-from bench.nothing_kept import pass_through
+from bench.pass_through import pass_through
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 DECLARED = OrderSpec(id="id", after=("after",), group="group", time="at")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as bench
-from bench import deliver_rate, ledger, operations
+from bench import ledger, operations, replay_rate
 from bench.ledger import Comparison, LedgerEntry, Work
 
 ENTRY = LedgerEntry("a / b", 2.0, 1.9, 2.1, "c0ffee", "2026-11-28", 2, "a model", 0.1, "3.11.7")
@@ -97,7 +97,7 @@ def test_the_command_chooses_operations(
 @pytest.mark.slow
 def test_the_operations_of_tables_and_groups_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "ROWS", 600)
-    monkeypatch.setattr(deliver_rate, "GROUPS", 1)
+    monkeypatch.setattr(replay_rate, "GROUPS", 1)
     monkeypatch.setattr(operations, "MEASURED_S", 0.01)
     names = []
     for comparison in operations.compare_tables():

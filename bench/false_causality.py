@@ -1,6 +1,6 @@
 """Seconds a rule to count the pairs of four observers who each received 100,000 messages.
 
-    python -m bench.meter [--messages N] [--spark]
+    python -m bench.false_causality [--messages N] [--spark]
 
 Six peers in two subgroups publish to all as in Nakayama 2017 (LAN and WAN, clocks off by up to 4
 units, one to three of ten topics a message); four more only listen and are the observers. Half of

@@ -1,6 +1,6 @@
 """Rows a second of `deliver` against passing the same rows through, local and on Spark.
 
-    python -m bench.deliver_rate
+    python -m bench.replay_rate
 
 Groups of four talk; every member's log is a part of the table. On Spark the yardstick is the
 same shuffle and the same way through Arrow and Python, without the protocol.
