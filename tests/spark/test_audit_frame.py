@@ -130,10 +130,10 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
     rows = [Event(run="big", id=str(k), parents=(str(k - 1), str(k - 2))) for k in range(20)]
     df = spark.createDataFrame(pa.Table.from_batches([to_batch(rows)]))
     refused: dict[str, dict[str, Any]] = {
-        "takes 5 edges at most": {"by": "causes", "max_graph_edges": 5},
+        "limited to 5 edges": {"by": "causes", "max_graph_edges": 5},
         "pairs=False": {"by": "causes", "pair_steps": 5},
-        "takes 9 bytes": {"by": "clocks", "max_run_bytes": 9, "giant": "never"},
-        "one task a run, and takes 9 bytes": {"format": "shiviz", "max_run_bytes": 9},
+        "limited to 9 bytes": {"by": "clocks", "max_run_bytes": 9, "giant": "never"},
+        "one task per run, limited to 9 bytes": {"format": "shiviz", "max_run_bytes": 9},
     }
     for said, options in refused.items():
         with pytest.raises(FAILED, match=f"run 'big'.*{said}"):
@@ -147,15 +147,20 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
 def test_wrong_arguments(spark: SparkSession) -> None:
     declared = spark.createDataFrame([("a", ["b"])], "id string, parents array<string>")
     wrong: dict[str, dict[str, Any]] = {
-        "none of auto, causes, clocks": {"by": "guess"},
-        "none of auto, always, never": {"giant": "big"},
-        "and these are declared causes: leave it out": {"giant": "always"},
-        "and these are of format shiviz: leave it out": {"format": "shiviz", "giant": "never"},
+        "choose from auto, causes, clocks": {"by": "guess"},
+        "choose from auto, always, never": {"giant": "big"},
+        "this audit is by declared causes: remove the argument": {"giant": "always"},
+        "this audit is of format shiviz: remove the argument": {
+            "format": "shiviz",
+            "giant": "never",
+        },
     }
     for said, options in wrong.items():
         with pytest.raises(InputError, match=said):
             audit(declared, **options)
-    with pytest.raises(InputError, match="column id must be string; it is boolean: cast it"):
+    with pytest.raises(
+        InputError, match="column id must be string; it is boolean: cast the column"
+    ):
         audit(spark.createDataFrame([(True,)], "id boolean"))
 
 

@@ -52,8 +52,8 @@ def test_refusals(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, other, said in (
-        ({"x": 1, "y": 1}, {}, "y has a position and no row in the table: its proc"),
-        ({"x": "one"}, {}, "positions go from p, string, to n, int"),
+        ({"x": 1, "y": 1}, {}, "y has a position and no row in the table: proc"),
+        ({"x": "one"}, {}, r"positions must map p \(string\) to n \(int\)"),
         ({}, {"at": "m"}, "no column m"),
         ({}, {"process": None}, "process= names the column"),
     ):

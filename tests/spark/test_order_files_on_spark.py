@@ -268,4 +268,4 @@ def test_a_trace_that_is_no_table_is_refused_by_name(
     path = tmp_path / "log.txt"
     path.write_text('a {"a": 1}\nhello\nb {"b": 1, "a": 1}\nthere\n')
     assert main(["order", str(path), "-o", str(tmp_path / "o.csv"), "--engine", "spark"]) == 2
-    assert "is shiviz, which one process reads" in capsys.readouterr().err
+    assert "the format shiviz cannot be split" in capsys.readouterr().err

@@ -79,12 +79,14 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
             walk(frame, ["a", event], **edges)
         with pytest.raises(Exception, match=said):  # Spark's, or Py4J's where it was broadcasting
             walk(stamped, ["a", event], id="id").collect()
-    with pytest.raises(PySparkException, match="one of the events: an event without a stamp"):
+    with pytest.raises(
+        PySparkException, match="one of the events: an event without a causal label"
+    ):
         walk(stamped, stamped.where("id = 'b'")).collect()
     for rows, events, ways, said in (
-        (stamped, [1], {"id": "id"}, "events are no ids of column id, string"),
-        (stamped, [None], {"id": "id"}, "null is no id"),
-        (stamped, ["a"], {}, "id= names the column"),
+        (stamped, [1], {"id": "id"}, "events do not match column id of type string"),
+        (stamped, [None], {"id": "id"}, "null, which is not an id"),
+        (stamped, ["a"], {}, "give id=, the column of ids"),
         (frame, ["a"], {"id": "id"}, r"no column stamp.*after="),
         (stamped, ["a"], {"id": "id", "stamp": "id"}, "column id is no stamp"),
     ):
@@ -106,7 +108,7 @@ def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
 @pytest.mark.slow
 def test_a_chain_longer_than_rounds_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(k, k - 1) for k in range(9)], "id long, after long")
-    with pytest.raises(InputError, match="further than rounds=4 steps"):
+    with pytest.raises(InputError, match="exceed max_supersteps=4"):
         vocabulary.past(frame, [8], id="id", after="after", max_supersteps=4)
     made = vocabulary.past(frame, [8], id="id", after="after", max_supersteps=9)
     assert sorted(row.id for row in made.collect()) == list(range(8))

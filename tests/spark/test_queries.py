@@ -193,7 +193,7 @@ def test_the_command(
     assert main(["ask", path, "future", "b", *on_spark]) == 0
     said = capsys.readouterr().out
     assert "1 event happened after b" in said
-    assert "was not looked for (--engine local does)" in said
+    assert "were not checked (use --engine local)" in said
     assert main(["ask", path, "concurrent", "b", *on_spark]) == 2
     assert "--engine local" in capsys.readouterr().err
     assert main(["ask", path, "past", "x", *on_spark]) == 2
@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_told(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"id": str(k), "parents": [str(k - 1)] if k else []} for k in range(12)]
     table = conform(pa.Table.from_pylist(rows))
     frame, whole = frame_of(spark, table, tmp_path), describe_whole(table, CAUSES)
-    with pytest.raises(InputError, match="may be 12 rows, and at most 5 fit"):
+    with pytest.raises(InputError, match="may have 12 rows; the memory limit is 5"):
         part(frame, ["11"], CAUSES, whole, backwards=True, most=5)
-    with pytest.raises(InputError, match="further than rounds=3 steps"):
+    with pytest.raises(InputError, match="exceed max_supersteps=3"):
         part(frame, ["11"], CAUSES, whole, backwards=True, max_supersteps=3)

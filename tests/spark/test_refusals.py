@@ -53,9 +53,9 @@ def test_names_that_spark_takes_for_one(spark: SparkSession) -> None:
     twice = spark.createDataFrame([("a", "b", "c")], "id string, after string, x string")
     for name, said in (
         ("id", "two columns are called id"),
-        ("ID", "the names ID, id differ in case alone|id, ID"),
-        ("Position", "the names Position, position differ in case alone"),
-        ("__antecede_shard", "__antecede_shard is a name that antecede needs"),
+        ("ID", "columns ID, id differ in case only|id, ID"),
+        ("Position", "columns Position, position differ in case only"),
+        ("__antecede_shard", "__antecede_shard: reserved column name"),
     ):
         with pytest.raises(InputError, match=said):
             twice.toDF("id", "after", name).transform(made)
@@ -97,7 +97,7 @@ def test_patience_over_plain_numbers_without_a_unit(rocks: SparkSession, tmp_pat
         {"remember": "1 hour"},
     )
     for options in choices:
-        with pytest.raises(InputError, match="column at holds plain numbers: give time_unit="):
+        with pytest.raises(InputError, match="column at has no unit: give time_unit="):
             df.transform(order(id="id", after="after", time="at", **options))
     with pytest.warns(UserWarning, match="give time_unit="):
         assert df.transform(order(id="id", after="after", time="at")).isStreaming

@@ -84,8 +84,8 @@ def test_columns_that_cannot_serve_are_refused(spark: SparkSession) -> None:
     for said, names in (
         ("no column other", {"headers": "other"}),
         ("must be an array", {"headers": "n"}),
-        ("column n is taken", {"id": "n"}),
-        ("column causes is taken", {"id": "causes"}),
+        ("column n exists already", {"id": "n"}),
+        ("column causes exists already", {"id": "causes"}),
     ):
         with pytest.raises(InputError, match=said):
             read_context(df, **names)

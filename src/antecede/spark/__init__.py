@@ -1,9 +1,8 @@
-"""Causal order and a vocabulary of causality as functions of DataFrames.
+"""Causal order and causality queries as functions of Spark DataFrames.
 
-All work with any session that the caller has; nothing here creates one except
-`antecede.spark.session.local_session`. `register` makes SQL functions and
-`spark.read.format("antecede")` known in a session. Importing this package without pyspark raises
-MissingExtraError.
+All functions work with any session of the caller. Only `antecede.spark.session` creates sessions.
+`register` adds the SQL functions and `spark.read.format("antecede")` to a session. Importing this
+package without pyspark raises MissingExtraError.
 """
 
 from __future__ import annotations

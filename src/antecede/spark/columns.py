@@ -1,6 +1,6 @@
-"""Column expressions by exact names: digests, ids, causes and blanks.
+"""Column expressions for ids, causes, blanks and row hashes.
 
-Ids, causes and blanks follow `antecede.tables.trace.identities`; tests hold both to each other.
+They follow `antecede.tables.trace.identities`; tests compare both.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from antecede.tables.trace import BLANKS, MAX_EXACT, ROUNDED, SCHEMA, UNREADABLE
 
 
 def spark_schema(fields: Iterable[Any] = SCHEMA) -> t.StructType:
-    """Return the Spark schema of Arrow fields (default: the event schema); all may be null."""
+    """Return the Spark schema of Arrow fields, all nullable (default: the event schema)."""
     return t.StructType([t.StructField(f.name, from_arrow_type(f.type)) for f in fields])
 
 
 def is_blank(name: Column) -> Column:
-    """Return whether text names nothing: null, empty, or white space alone."""
+    """Return whether text is null, empty, or white space only."""
     return F.coalesce(F.btrim(name, F.lit(BLANKS)) == "", F.lit(True))
 
 
 def to_id(column: Column, kind: t.DataType) -> Column:
-    """Return an id as text, null where a value names nothing or is no id."""
+    """Return an id as text; null if it is blank or not an id."""
     if isinstance(kind, t.FloatType | t.DoubleType):
         return F.when(is_exact(column), column.cast("bigint").cast("string"))
     text = _to_text(column, kind)
@@ -35,7 +35,7 @@ def to_id(column: Column, kind: t.DataType) -> Column:
 
 
 def to_cause(column: Column, kind: t.DataType) -> Column:
-    """Return a cause as text, null where it names nothing; what is no id has a name of its own."""
+    """Return a cause as text; null if it is blank. Unreadable numbers get a distinct id."""
     if not isinstance(kind, t.FloatType | t.DoubleType):
         return to_id(column, kind)
     finite = F.abs(column) < float("inf")
@@ -46,12 +46,12 @@ def to_cause(column: Column, kind: t.DataType) -> Column:
 
 
 def get_id_column(df: DataFrame, name: str) -> Column:
-    """Return the ids in a column as text, null where there is none."""
+    """Return the ids in a column as text; null where there is none."""
     return to_id(column_of(name), df.schema[name].dataType)
 
 
 def is_exact(column: Column) -> Column:
-    """Return whether a floating-point number is whole and was not rounded."""
+    """Return whether a floating-point number is an integer that was not rounded."""
     whole = (F.abs(column) < float(MAX_EXACT)) & (F.floor(column) == column)
     return F.coalesce(whole & ~F.isnan(column), F.lit(False))
 
@@ -66,12 +66,12 @@ _BLANKS = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 
 
 def column_of(name: str) -> Column:
-    """Return the column of exactly that name, dots and backticks included."""
+    """Return the column with exactly this name, including dots and backticks."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def hash_columns(df: DataFrame, names: Sequence[str]) -> Column:
-    """Return a 64-bit digest of some columns of each row, as `tables.order.row_hash` does."""
+    """Return a 64-bit hash of some columns of each row, as `tables.order.row_hash` does."""
     kinds = {name: df.schema[name].dataType for name in names}
     return F.xxhash64(
         *(
@@ -82,13 +82,13 @@ def hash_columns(df: DataFrame, names: Sequence[str]) -> Column:
 
 
 def is_hashable(kind: t.DataType) -> bool:
-    """Return whether Spark hashes a type: not where maps or variants are in it."""
+    """Return whether Spark can hash a type: it contains no map and no variant."""
     text = kind.simpleString()
     return "map<" not in text and "variant" not in text
 
 
 def hash_content(df: DataFrame, names: Sequence[str]) -> Column:
-    """Return a digest that also tells what is null (`tables.order.row_hash.content_digests`)."""
+    """Return a hash that includes nulls (`tables.order.row_hash.content_digests`)."""
     values: list[Column] = []
     nulls: list[Column] = []
     for name in names:
@@ -99,7 +99,7 @@ def hash_content(df: DataFrame, names: Sequence[str]) -> Column:
 
 
 def convert_maps(column: Column, kind: t.DataType) -> tuple[Column, t.DataType]:
-    """Return a value and its type, maps as lists of entries, variants as text."""
+    """Convert maps to lists of entries and variants to text; return value and type."""
     if is_hashable(kind):
         return column, kind
     if isinstance(kind, t.MapType):
@@ -118,7 +118,7 @@ def convert_maps(column: Column, kind: t.DataType) -> tuple[Column, t.DataType]:
 
 
 def mark_nulls(column: Column, kind: t.DataType) -> list[Column]:
-    """Return columns without nulls that say which parts of a value are null."""
+    """Return non-null columns that mark which parts of a value are null."""
     made = [column.isNull()]
     if isinstance(kind, t.StructType):
         for field in kind:
@@ -130,12 +130,12 @@ def mark_nulls(column: Column, kind: t.DataType) -> list[Column]:
 
 
 def to_binary_collation(df: DataFrame, name: str) -> Column:
-    """Return a column that is equal where it is equal to `order`: text by its bytes."""
+    """Return a column that Spark compares by bytes, as `order` does."""
     kind = df.schema[name].dataType
     plain = not isinstance(kind, t.StringType) or kind == t.StringType()
     return column_of(name) if plain else F.collate(column_of(name), "UTF8_BINARY")
 
 
 def strip_blanks(column: Column) -> Column:
-    """Return text without the blanks around it that Python strips."""
+    """Strip the blanks that Python strips."""
     return F.regexp_replace(column, rf"\A{_BLANKS}+|{_BLANKS}+\z", "")

@@ -1,8 +1,7 @@
-"""Evidence of causality in a DataFrame: the rule of `antecede.tables.trace.evidence`, by Spark
-jobs.
+"""Checks whether a DataFrame contains evidence of causality, by Spark jobs.
 
-A job looks for the first causes among the ids, and ends at the first match. Only if it finds none
-does a join of all causes decide.
+The rule is that of `antecede.tables.trace.evidence`. A first job looks up a sample of the causes
+among the ids and ends at the first match. Only without a match are all causes joined.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from antecede.tables.trace import (
 
 
 def select_keys(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:
-    """Return a row's group and id as `g` and `k`, in the form in which causes are looked for."""
+    """Return a row's group and id as `g` and `k`, in the form that causes are compared with."""
     group = F.lit(0) if spec.group is None else column_of(spec.group)
     own = column_of(str(spec.id))
     key = get_id_column(df, str(spec.id)) if _compares_as_text(df, spec) else own
@@ -49,7 +48,7 @@ def select_keys(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:
 
 
 def explode_causes(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
-    """Return the declared causes, as (g, step from, step to), as often as they are named."""
+    """Return the declared causes as (g, start, end), with repeats."""
     as_text = _compares_as_text(df, spec)
     kind = "string" if as_text else df.schema[str(spec.id)].dataType
     ends = ("k", "cause") if backwards else ("cause", "k")
@@ -57,7 +56,7 @@ def explode_causes(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFr
     def of(name: str) -> DataFrame:
         column = column_of(name)
         several = isinstance(df.schema[name].dataType, t.ArrayType)
-        # A cause that is no value of the ids' type means none; the engine decides.
+        # A cause that is not a value of the ids' type becomes null, as in the engine.
         cause = (F.explode(column) if several else column).alias("cause")
         one = df.select(*select_keys(df, spec), cause)
         cause = F.col("cause")
@@ -70,21 +69,21 @@ def explode_causes(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFr
 
 
 def _compares_as_text(df: DataFrame, spec: OrderSpec) -> bool:
-    """Tell whether ids and causes meet as text: text, or floats (see `key_types`)."""
+    """Return whether ids and causes are compared as text: text or floats (see `key_types`)."""
     kinds = [df.schema[name].dataType for name in (str(spec.id), *spec.after)]
     plain = [kind.elementType if isinstance(kind, t.ArrayType) else kind for kind in kinds]
     return any(isinstance(kind, t.StringType | t.FloatType | t.DoubleType) for kind in plain)
 
 
 FIRST_CAUSES: Final = 1000
-"""Causes that are looked for before all are."""
+"""Number of causes that are looked up first."""
 _RUN: Final = "__antecede_evidence_run"
 
 
 def has_evidence(df: DataFrame, spec: OrderSpec) -> bool:
-    """Return whether a cell tells what came before what, by the columns of a spec.
+    """Return whether the columns of a spec contain evidence of causality.
 
-    Runs one or two jobs. Returns True where no job may run (Declarative Pipelines).
+    Runs one or two jobs. Returns True in Declarative Pipelines, where no job may run.
     """
     return _check_unless_pipeline(df, spec, _has_matching_cause)
 
@@ -101,17 +100,17 @@ def _check_unless_pipeline(
 
 
 def warn_without_causes(df: DataFrame, spec: OrderSpec) -> None:
-    """Warn with `NoEvidenceWarning` where rows are there and none has a cause, clock or number.
+    """Issue `NoEvidenceWarning` if there are rows and none has a cause, clock or number.
 
-    Serves functions whose result marks causes that are nowhere. Runs a job that ends at the first
-    such row, and none in Declarative Pipelines.
+    For functions whose result marks missing causes. Runs a job that ends at the first such row;
+    none in Declarative Pipelines.
     """
     if not (_check_unless_pipeline(df, spec, _has_any_cause) or df.isEmpty()):
         warn_none(spec.ways)
 
 
 def require_evidence(df: DataFrame, spec: OrderSpec) -> None:
-    """Raise InputError where rows are there and no cell supports an answer."""
+    """Raise InputError if there are rows and no evidence of causality."""
     if not (has_evidence(df, spec) or df.isEmpty()):
         raise InputError(unsupported(spec.ways, df.columns))
 
@@ -126,7 +125,7 @@ def _has_any_cause(df: DataFrame, spec: OrderSpec) -> bool:
 
 
 def _select_causes(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Return the causes that are no blanks and not the row itself: group `g` and id `k`."""
+    """Return group `g` and id `k` of the causes that are not blank and not the row itself."""
     causes = explode_causes(df, spec, backwards=True)
     blank = F.trim(F.col("end").cast("string")) == ""
     causes = causes.where((F.col("start") != F.col("end")) & ~blank)
@@ -145,7 +144,7 @@ def _has_matching_cause(df: DataFrame, spec: OrderSpec) -> bool:
 
 
 def _has_own_entry(df: DataFrame, spec: OrderSpec) -> Any:
-    """Return the condition that a row's clock counts its own member; of arrays, any member."""
+    """Return whether a row's clock counts its own member; of arrays, any member."""
     clock, member = column_of(str(spec.clock)), column_of(str(spec.member))
     kind = df.schema[str(spec.clock)].dataType
     if isinstance(kind, t.MapType):
@@ -157,13 +156,13 @@ def _has_own_entry(df: DataFrame, spec: OrderSpec) -> Any:
     return member.isNotNull() & F.exists(clock, lambda count: count > 0)
 
 
-# -- tables in the schema ------------------------------------------------------------------------
+# -- event schema --------------------------------------------------------------------------------
 
 
 def source_in(events: DataFrame) -> str:
-    """Return the first source that the cells of a table in the schema support.
+    """Return the first causality source that a table in the event schema contains.
 
-    Columns may be absent but for `id`. Runs jobs for each source.
+    All columns but `id` are optional. Runs jobs for each source.
     """
     if has_receipts(events):
         return RECEIPTS
@@ -171,7 +170,7 @@ def source_in(events: DataFrame) -> str:
 
 
 def supports_way(events: DataFrame, source: str) -> bool:
-    """Return whether cells of a table in the schema support causes, clocks, or else receipts."""
+    """Return whether an event table contains causes, clocks, or else receipts."""
     there = set(events.columns)
     if source == CLOCKS:
         pair = F.struct(F.col("clock_members"), F.col("clock_counts"))
@@ -197,19 +196,19 @@ def has_receipts(events: DataFrame) -> bool:
 
 
 def require_source(events: DataFrame) -> None:
-    """Raise InputError for a table in the schema that has rows and no evidence."""
+    """Raise InputError for a non-empty event table without a causality source."""
     if source_in(events) == NONE and not events.isEmpty():
         columns = {CAUSE_COLUMNS: ", ".join(events.columns)[:300]}
         raise InputError(describe_none(events, columns))
 
 
 def describe_none(events: DataFrame, details: Mapping[str, Any]) -> str:
-    """Return why nothing tells what came before what."""
+    """Return why the table contains no causality source."""
     return describe_cells(read_cells(events), details)
 
 
 def read_cells(events: DataFrame) -> Cells:
-    """Return the content of the columns that could be evidence; of causes the first rows alone."""
+    """Collect samples of the columns that could be evidence; of causes the first rows only."""
     names = [name for name in NAMES if name in events.columns]
     rows = events.select(*names)
     parts = [rows.limit(1)]

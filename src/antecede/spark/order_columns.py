@@ -1,4 +1,4 @@
-"""Control columns, schema and checks of an ordered DataFrame."""
+"""Hidden columns, output schema and input checks of an ordered DataFrame."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from antecede.tables.order import OrderSpec, added, keys_of, kind_of, times_of
 
 SHARD = "__antecede_shard"
 ROW_HASH = "__antecede_digest"
-"""Hidden columns of a stream: the row's shard, and a 64-bit digest of its content."""
+"""Hidden columns of a stream: the row's shard, and a 64-bit hash of its content."""
 
 
 def make_output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
-    """Return the schema of the ordered frame: the input's, then the added columns."""
+    """Return the fields of the input, then those of the added columns."""
     return t.StructType([*df.schema.fields, *make_added_fields(df, spec)])
 
 
@@ -31,30 +31,26 @@ def make_added_fields(df: DataFrame, spec: OrderSpec) -> t.StructType:
 
 
 def check_input(df: DataFrame, spec: OrderSpec) -> None:
-    """Refuse on the driver what could not work, or would go wrong without a word, in a worker.
-
-    Raises InputError.
-    """
+    """Check columns and types on the driver. Raises InputError."""
     spec.check_columns(df.columns)
     _check_names(df, spec)
     _check_types(df, spec)
-    table = make_empty_table(df, spec)  # types that fail in a worker fail here, and say why
+    table = make_empty_table(df, spec)  # unsupported types fail here instead of in a worker
     keys_of(table, spec)
     times_of(table, spec)
 
 
 def _check_names(df: DataFrame, spec: OrderSpec) -> None:
-    """Spark takes names for equal that differ in case alone, unless it is told not to."""
     hidden = [name for name in df.columns if name.lower().startswith("__antecede_")]
     if hidden:
-        raise InputError(f"{', '.join(hidden)} is a name that antecede needs: rename the column")
+        raise InputError(f"{', '.join(hidden)}: reserved column name; rename the column")
     if str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true":
         return
     names = Counter(name.lower() for name in (*df.columns, *spec.added))
     alike = [name for name in (*df.columns, *spec.added) if names[name.lower()] > 1]
     if alike:
         raise InputError(
-            f"the names {', '.join(alike)} differ in case alone, and Spark takes them for one: "
+            f"columns {', '.join(alike)} differ in case only, and Spark ignores case: "
             "rename a column (the added ones with position=, waited_for=, missing_causes=, "
             "waited_ms=, released_at=, status=), "
             "or set spark.sql.caseSensitive"
@@ -62,13 +58,13 @@ def _check_names(df: DataFrame, spec: OrderSpec) -> None:
 
 
 def make_empty_table(df: DataFrame, spec: OrderSpec) -> pa.Table:
-    """Return a table without rows of the columns that a spec reads. Raises InputError."""
+    """Return an empty Arrow table of the columns that a spec reads. Raises InputError."""
     kinds = [(name, get_arrow_type(name, df.schema[name].dataType)) for name in spec.used]
     return pa.schema(kinds).empty_table()
 
 
 def get_arrow_type(name: str, kind: t.DataType) -> Any:
-    """Return the type of a column in Python. Raises InputError where it has none."""
+    """Return the Arrow type of a column. Raises InputError if it has none."""
     said = kind.simpleString()
     try:
         return to_arrow_type(kind, timezone="UTC")
@@ -76,12 +72,11 @@ def get_arrow_type(name: str, kind: t.DataType) -> Any:
         typed = f"; cast it, as with cast('{said.replace('void', 'string')}')"
         hint = typed if "void" in said else ""
         raise InputError(
-            f"column {name} of type {said} cannot pass to Python: {error}{hint}"
+            f"column {name}: type {said} has no Arrow equivalent: {error}{hint}"
         ) from error
 
 
 def _check_types(df: DataFrame, spec: OrderSpec) -> None:
-    """Refuse on the driver what would fail in a worker with a long trace."""
     whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
     plain = (*whole, t.StringType)
     keys: tuple[Any, ...] = (t.ArrayType, t.MapType, t.StructType, t.NullType)

@@ -1,17 +1,13 @@
 """Causal order of a DataFrame.
 
-Theory of operation
--------------------
-Batch: the rows of a group meet in one partition (`partitions`). A worker sees the columns that
-the spec reads and two digests of each row; `antecede.tables.order.table.order_rows`, which also
-orders local tables, makes the added columns. All other columns stay in the JVM, in a queue that
-spills to disk. So a worker's memory follows the control columns alone, and payloads may be of
-any type. The result depends neither on the number of partitions nor on the order of rows.
+Batch: the rows of a group form one partition (`partitions`). A worker receives the columns of the
+spec and two hashes of each row; `antecede.tables.order.table.order_rows` computes the added
+columns. All other columns stay in the JVM, in a queue that spills to disk. So the memory of a
+worker depends only on the columns of the spec, and payloads may have any type. Oversized groups,
+and all rows without a group, are ordered by a fixpoint over joins instead (`fixpoint`), with the
+same result.
 
-Groups of more rows than fit a worker (`oversized` counts them) go to a fixpoint over joins instead
-(`fixpoint`), with the same result; so do all rows without a group.
-
-Stream: `antecede.spark.streams.ordering.order_stream`, same spec, same columns.
+Stream: `antecede.spark.streams.ordering.order_stream`, with the same spec and columns.
 """
 
 from __future__ import annotations
@@ -48,7 +44,7 @@ from antecede.tables.order import (
 
 _LOOKALIKES = str.maketrans({".": "\u2024", "`": "\u02cb"})
 ADDED = "__antecede_added"
-"""Hidden column of a batch: all that is added, as one struct."""
+"""Hidden column of a batch: all added columns as one struct."""
 
 
 def order(
@@ -82,7 +78,7 @@ def order(
     released_at: str = "released_at",
     status: str = "antecede_status",
 ) -> Any:  # a DataFrame, or a function from one to another
-    """Add causal order to a DataFrame, batch or stream; without one, return the function that does.
+    """Add causal order to a batch or stream; without a DataFrame, return the function that does.
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([("b", "a"), ("a", None)], "id string, after string")
@@ -91,29 +87,29 @@ def order(
     [(0, 'a'), (1, 'b')]
 
     `df.transform(order(id="id", after="after"))` is the same. The result has every input row once,
-    in no particular order, and these columns:
+    in undefined order, and these columns:
 
-    - `position` (long): place within the group, from 0; null for a row set aside.
-    - `waited_for` (array of strings): causes that came out later than the row came.
-    - `missing` (array of strings): causes that never came.
-    - `waited_ms` (double): milliseconds until the causes had come out; null without times.
-    - `released_at` (type of `time`): when they had; null without times. In a stream it is never
+    - `position` (long): index within the group, from 0; null for an excluded row.
+    - `waited_for` (array of strings): causes that were released after the row arrived.
+    - `missing` (array of strings): causes that are missing.
+    - `waited_ms` (double): milliseconds until the causes were released; null without times.
+    - `released_at` (type of `time`): the time of that; null without times. In a stream it is never
       before rows of earlier micro-batches, so a watermark on it drops nothing.
     - `antecede_status`: see `antecede.tables.order.spec.Status`.
 
-    The other arguments are those of `OrderSpec`. Columns are named by text, not by `Column`; names
-    with dots are whole names.
+    The other arguments are those of `OrderSpec`. Columns are given as text, not as `Column`; a name
+    with dots is one column.
 
-    A group of a batch goes to one task up to `rows_a_task` rows, above to a fixpoint over joins.
-    `transform` therefore counts the rows of each group (a job), unless Spark estimates all rows at
-    64 MiB or less. It also runs the rounds of the fixpoint. `giant="never"` runs nothing before the
-    result is used; "always" takes the fixpoint for all groups. "auto" is "never" in Declarative
-    Pipelines, which allow no job there. A batch without any cause, clock or number gets a
-    `NoEvidenceWarning`, found by a job that ends at the first such row.
+    A group of a batch with up to `rows_a_task` rows is one task; a larger one is ordered by a
+    fixpoint over joins. `transform` therefore counts the rows of each group (a job), unless Spark
+    estimates all rows at 64 MiB or less, and runs the supersteps of the fixpoint. `giant="never"`
+    runs nothing before the result is used; "always" uses the fixpoint for all groups. "auto" is
+    "never" in Declarative Pipelines, which allow no jobs. A batch without any cause, clock or
+    sequence number gets a `NoEvidenceWarning`, after a job that ends at the first such row.
 
-    Raises InputError here when the columns do not make up one way to tell causes. In `transform` it
-    raises InputError for columns that are absent, there twice, or of types that cannot serve, and
-    SetupError when Spark's Python workers lack antecede.
+    Raises InputError here if the columns do not form one causality source. In `transform` it raises
+    InputError for columns that are missing, duplicate or unsupported, and SetupError if Spark's
+    Python workers lack antecede.
     """
     spec = OrderSpec(
         id=id,
@@ -159,17 +155,17 @@ def _warn_of_plain_numbers(df: DataFrame, spec: OrderSpec) -> None:
     kind = df.schema[spec.time].dataType
     if isinstance(kind, t.IntegralType):
         warnings.warn(
-            f"column {spec.time} ({kind.simpleString()}) holds plain numbers, so "
+            f"column {spec.time} ({kind.simpleString()}) has no unit, so "
             f"{spec.waited_ms} and {spec.released_at} are null: give time_unit= (s, ms, us or ns) "
-            "if they are times",
+            "if it holds times",
             stacklevel=3,
         )
 
 
 def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
-    """Return the function for `DataFrame.transform` that orders by a ready spec.
+    """Return the function for `DataFrame.transform` that orders by a given spec.
 
-    `warn`: warn where a batch has no evidence of causality.
+    `warn`: warn if a batch has no evidence of causality.
     """
 
     def transform(df: DataFrame) -> DataFrame:
@@ -188,9 +184,9 @@ def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], D
 
 
 def _order_renamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order under other names: mapInArrow takes dots for fields.
+    """Order with renamed columns, because mapInArrow reads dots as field access.
 
-    A column has the same name at every start, as the state knows its rows by it.
+    A column gets the same name at every start, because the state stores rows by name.
     """
     plain = {name: name.translate(_LOOKALIKES) for name in df.columns}
     single = ("id", "group", "clock", "member", "sender", "seq", "time")
@@ -207,7 +203,7 @@ def _order_renamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order a batch DataFrame; see `order`. Runs jobs where groups are counted, or are giant."""
+    """Order a batch DataFrame; see `order`. Runs jobs if groups are counted or oversized."""
     spec.check_batch()
     small, giant = split_oversized(df, spec)
     orders = [order_by_group(small, spec)] if small is not None else []
@@ -217,8 +213,8 @@ def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def order_by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order the rows of each group in one task; without `group` all rows."""
-    told = replace(spec, content=None)  # the digest tells, and the columns stay in the JVM
+    """Order each group in one task; without `group` all rows."""
+    told = replace(spec, content=None)  # the hashes replace these columns
 
     def antecede_order_a_group_a_task(
         table: pa.Table, digests: Any, sizes: list[int]

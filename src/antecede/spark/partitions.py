@@ -1,4 +1,4 @@
-"""Columns that a Python worker makes of a whole partition, in which the rows of a group meet."""
+"""Columns computed by a Python worker from a whole partition that holds complete groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PartitionFunction = Callable[[pa.Table, Any, list[int]], Iterable[Any]]
 
 
 def partition_by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Bring the rows of each group into one partition; without `group` all rows."""
+    """Repartition so that each group is in one partition; without `group` all rows are."""
     if spec.group is None:
         return df.repartition(1)
     if spec.shards is None:
@@ -36,13 +36,11 @@ def make_worker_column(
     kind: t.DataType,
     extra_columns: Mapping[str, Column] | None = None,
 ) -> Column:
-    """Return the column of type `kind` that `work` makes of a whole partition of `partition_by_group`.
+    """Return the column of type `kind` that `work` computes from a whole partition.
 
-    `work` takes the columns that the spec reads and those of `more`, the digests of content and of
-    these columns, shape (rows, 2), and the sizes of the batches; it gives an array for each size.
-    Its name is shown in the plan. Each row depends on all others of the partition, which Spark
-    expects of no column function. `asNondeterministic` keeps it from pushing filters below this
-    one, and from calling it twice.
+    `work` receives the columns of the spec and `extra_columns`, two hashes of each row, shape
+    (rows, 2), and the batch sizes. It yields one array for each size. `asNondeterministic` keeps
+    Spark from pushing filters below the column and from computing it twice.
     """
     extra = dict(extra_columns or {})
     columns = [*spec.used, *extra]
@@ -60,42 +58,41 @@ def make_worker_column(
         yield from work(table.select(columns), digests, sizes)
 
     run.__name__ = work.__name__
-    functions: Any = F  # the stubs do not know arrow_udf
+    functions: Any = F  # the stubs lack arrow_udf
     given = [*map(column_of, spec.used), *extra.values(), *_hash_rows(df, spec)]
     column: Column = functions.arrow_udf(run, kind).asNondeterministic()(*given)
     return column
 
 
 def split_array(array: Any, sizes: list[int]) -> Iterator[Any]:
-    """Yield the pieces of an array that have these sizes."""
+    """Yield consecutive slices of an array with these sizes."""
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         yield array.slice(end - size, size)
 
 
 def _hash_rows(df: DataFrame, spec: OrderSpec) -> list[Column]:
-    """Return the digests of the content of each row, and of the columns that the spec reads."""
     if is_analyzed(df):
         return [hash_content(df, spec.content_of(df.columns)), hash_content(df, spec.used)]
     if spec.content is not None:
         content = _hash_unresolved(spec.content)
-    elif spec.time is None:  # JSON tells what is null, which the hash passes over
+    elif spec.time is None:  # JSON includes nulls, which the hash ignores
         content = F.xxhash64("*", F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
     else:
         raise InputError(
-            "in a declarative pipeline nothing tells the columns beside time: content= names those "
-            "that tell a repeated row from a conflicting one"
+            "in a declarative pipeline the columns are unknown: give content=, the columns that "
+            "distinguish duplicates from conflicts"
         )
     return [content, _hash_unresolved(spec.used)]
 
 
 def _hash_unresolved(names: Sequence[str]) -> Column:
-    """Return a digest of columns whose types are not known yet, and of which of them are null."""
+    """Return a hash of columns of unknown types that includes which of them are null."""
     columns = [column_of(name) for name in names]
     return F.xxhash64(*columns, *(column.isNull() for column in columns))
 
 
 def is_analyzed(df: DataFrame) -> bool:
-    """Return whether Spark can name the columns of a frame: not in a declarative pipeline."""
+    """Return whether Spark can list the columns: not in a declarative pipeline."""
     try:
         df.columns  # noqa: B018
         return True

@@ -1,6 +1,7 @@
-"""Pieces of a trace for `antecede view`, cut by Spark; their form is `antecede.tables.view.tiles`.
+"""Spark job that writes the tiles served by `antecede view`, for traces larger than one machine.
 
-The driver holds a row a member, never a row an event.
+The format is `antecede.tables.view.tiles`. The driver holds one row for each member, none for an
+event.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from antecede.tables.trace import COLUMNS, DELIVER, EVENT, RECEIVE
 from antecede.tables.view import ABOUT, OF_ARRIVALS, OF_OTHERS, OWN, about, check_new
 
 NO_AUDIT = (
-    "cut on Spark: repeated rows are shown; inversions, clocks, waits and lost messages of the "
-    "whole were not looked for (`antecede audit --engine spark` does)"
+    "tiles written by Spark: duplicates are shown; inversions, clocks, waits and lost messages "
+    "were not checked (use `antecede audit --engine spark`)"
 )
 
 
 def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = False) -> int:
-    """Cut a table in the event schema into pieces; returns how many rows these have.
+    """Write a table in the event schema as tiles; return their number of rows.
 
-    `df`: columns may be absent but for `id`. `folder` is one that executors and this process
-    share. Raises InputError for a table that is none, and where the folder is taken.
+    `df`: all columns but `id` are optional. `folder` must be shared by executors and driver. Raises
+    InputError for a table without events, and if the folder exists (see `force`).
     """
     folder = Path(folder)
     check_new(folder, force)
@@ -64,7 +65,7 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
 
 
 def _add_positions(df: DataFrame) -> tuple[DataFrame, bool]:
-    """Return the columns of the schema and `at`, and whether that is a time."""
+    """Return the schema's columns and `at`, and whether `at` is a time (else the file order)."""
     if "id" not in df.columns:
         raise InputError("the table has no column id")
     columns = []
@@ -82,7 +83,7 @@ def _add_positions(df: DataFrame) -> tuple[DataFrame, bool]:
         else:
             found = f.array().cast(kind)
         columns.append(found.alias(column.name))
-    # A field of bytes has no text that people read; `antecede view` writes it as hexadecimal too.
+    # Bytes are shown as hexadecimal, as in local `antecede view`.
     further = [
         (
             f.lower(f.hex(column_of(name))) if kind == "binary" else column_of(name).cast("string")
@@ -99,7 +100,6 @@ def _add_positions(df: DataFrame) -> tuple[DataFrame, bool]:
 
 
 def _list_extra_columns(df: DataFrame) -> list[tuple[str, str]]:
-    """Return names and types of the columns that are none of the schema's."""
     known = {column.name for column in COLUMNS}
     return [(name, kind) for name, kind in df.dtypes if name not in known]
 
@@ -115,7 +115,7 @@ def _find_ends(events: DataFrame) -> tuple[int, int, int, int]:
 
 
 def _list_members(placed: DataFrame) -> pa.Table:
-    """Return member, rows and first place, by that; who has no member is last."""
+    """Return member, row count and first position, by that; rows without a member come last."""
     grouped = placed.groupBy("member").agg(
         f.count(f.lit(1)).alias("rows"), f.min("at").alias("first")
     )

@@ -1,9 +1,8 @@
 """Check that Spark's Python workers can import antecede.
 
-Workers run the interpreter that PYSPARK_PYTHON (or `spark.pyspark.python`) named when the session
-was made, else whatever `python3` is. That is seldom the driver's, and then every task fails with
-ModuleNotFoundError. On a master of this machine the driver's own interpreter serves, so a session
-without a named one gets it. In all other cases a task asks once a session.
+Workers run PYSPARK_PYTHON (or `spark.pyspark.python`), else `python3`. On a local master without a
+configured interpreter, they get the driver's. In all other cases one task per session checks the
+import, because every task would fail with ModuleNotFoundError.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ _checked: WeakSet[Any] = WeakSet()
 
 
 def check_workers(session: SparkSession) -> None:
-    """Make sure that Python workers find antecede; raises SetupError saying what to set.
+    """Ensure that Python workers can import antecede. Raises SetupError with the setting to change.
 
-    Costs one small task, once a session, where the interpreter is not the driver's own.
+    Costs one small task per session if the interpreter is not the driver's own.
     """
-    from antecede.spark.session import is_local  # `python -m antecede.spark.java` comes first
+    from antecede.spark.session import is_local  # see `python -m antecede.spark.java`
 
     context: Any = getattr(session, "_sc", None)  # a remote session (Spark Connect) has none
     if context is None or context in _checked:
@@ -49,9 +48,7 @@ def check_workers(session: SparkSession) -> None:
 
 
 def _try_import(context: Any) -> str:
-    """Let a worker import what tasks need; return what it says, empty when all is well."""
-
-    def try_import(_: Iterable[int]) -> list[str]:  # goes by value: the worker need not know us
+    def try_import(_: Iterable[int]) -> list[str]:  # pickled by value
         try:
             import antecede.tables.order.table  # noqa: F401
         except Exception as error:
@@ -60,7 +57,7 @@ def _try_import(context: Any) -> str:
 
     try:
         return str(context.parallelize([0], 1).mapPartitions(try_import).collect()[0])
-    except Exception as error:  # the interpreter does not start, or is of another version
+    except Exception as error:  # the interpreter does not start or has another version
         lines = [line.strip() for line in str(error).splitlines()]
         lines = [line for line in lines if line and not line.startswith("at ")]
         begin = [k + 1 for k, line in enumerate(lines) if "from python worker" in line]

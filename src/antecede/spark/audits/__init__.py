@@ -1,4 +1,4 @@
-"""`audit`, `measure_false_causality`, `violations` and their reports over DataFrames."""
+"""Audit and false-causality reports over DataFrames."""
 
 from typing import TYPE_CHECKING
 

@@ -1,14 +1,11 @@
 """The counts of `antecede audit` over a DataFrame of events.
 
-Theory of operation
--------------------
-By declared causes everything is joins and aggregations over run and id (`audits.causes`), also
-within one run. Two things are ONE TASK A RUN: the graph of causes, in numbers (`run_graph`), and
-the rows of runs with receipts or deliveries, whose channels and early deliveries go by the order
-of each member's rows. Vector clocks need no graph: prefix counts, windows over one member of a
-run and joins (`clock_tables`, `audits.clocks`). Formats with details of their own are one task a
-run, counted by the local engine. Each such task holds one run at a time, sorted by Spark, and
-refuses one beyond a stated size.
+Audits by declared causes are joins and aggregations over run and id (`audits.causes`). Audits by
+vector clocks are prefix counts, windows over one member of a run, and joins (`clock_tables`,
+`audits.clocks`). ONE TASK PER RUN is needed for the graph of causes (`run_graph`), for rows of runs
+with receipts or deliveries, whose analysis needs each member's row order, and for formats with
+their own details. Such a task holds one run at a time, sorted by Spark, and rejects runs above a
+limit.
 """
 
 from __future__ import annotations
@@ -130,43 +127,36 @@ def audit(
     pair_ranks: int = RANKS,
     giant: LargeRunPolicy = "auto",
 ) -> DataFrame:
-    """Return one row a run, what `antecede audit --json` says of its rows.
+    """Return one row per run with the counts of `antecede audit --json`.
 
-    Columns of `df` are those of `antecede.tables.trace.schema`; all but `id` may be absent, others
-    are left alone, and timestamps serve as times. Columns of the result:
+    `df` has the columns of `antecede.tables.trace.schema`; all but `id` are optional, others are
+    ignored, and timestamps are accepted as times. Columns of the result are `run` (null: none), the
+    counts (null where they do not apply), and
 
-    - `run`; null: rows without one.
-    - The counts (long), null where they do not apply.
-    - `inversions`, `compared_edges` (edges of which both ends tell), `max_inversions` by order and
+    - `inversions`, `compared_edges` (edges with both values), `max_inversions` by order, and
       `quarantine` by reason (maps).
-    - `causality_source`: causes, clocks, receipts (only early deliveries were judged) or none.
-    - `details`: JSON of the rest: `channels`, `early`, `clock_defects`, a format's own. Other
-      details that name events (worst inversions, missing ids) are of whole traces read from files.
+    - `causality_source`: causes, clocks, receipts (only causal violations were checked) or none.
+    - `details`: JSON with `channels`, `early`, `clock_defects` and details of a format. Details
+      that name events are only in audits of whole trace files.
 
-    `by`: causes are declared, or told by vector clocks; "auto" chooses for the whole table as the
-    local engine does, by a job where there are clocks. `format` names the origin of the events and
-    adds its own details. Otherwise nothing runs before the result is asked for.
+    `by`: "causes" or "clocks"; "auto" decides for the whole table as the local engine does, with
+    one job if there are clocks. `format` names the origin of the events and adds its details.
 
-    `pairs`: exact (True), none (False: ordered, concurrent and implied ones are null), or exact up
-    to `pair_steps` and estimated beyond ("estimate"). Runs with estimates have null in the exact
-    columns, and `ordered_pairs_estimated`, `ordered_pairs_low`, `ordered_pairs_high`, the same of
-    concurrent ones, and `pairs_confidence` (0.95). The interval holds with that confidence or more
-    over the draw of `pair_ranks` ranks an event (1,024: some 7.6 % on both sides; 4,096: 3.7 %).
-    Implied edges are not estimated.
+    `pairs`: True (exact), False (pairs and redundant edges are null), or "estimate" (exact up to
+    `pair_steps`, else null with estimates). Estimates are `ordered_pairs_estimated`,
+    `ordered_pairs_low`, `ordered_pairs_high`, the same of concurrent pairs, and `pairs_confidence`
+    (0.95) over the draw of `pair_ranks` ranks per event (1,024: about 7.6 % on both sides; 4,096:
+    3.7 %).
 
-    One task a run are: the graph of declared causes, at most `max_graph_edges` (some 100 bytes of
-    memory each), and `pair_steps` (edges times events / 64) where events have several causes and
-    pairs are exact; rows of runs with receipts or deliveries, and formats other than "table", at
-    most `run_bytes` of Arrow data. Beyond them the task fails with InputError naming the run.
+    Limits of a run's task, beyond which it fails with InputError naming the run: `max_graph_edges`
+    declared causes (about 100 bytes of memory each), `pair_steps` (edges times events / 64) for
+    exact pairs of events with several causes, and `max_run_bytes` of Arrow data for all other
+    tasks. With vector clocks, runs above half of `max_run_bytes` are counted by joins, at a much
+    higher cost per event. `giant="auto"` runs a job to find them; "never" and "always" run none.
 
-    With vector clocks `pairs` are always exact. Runs of less than half of `run_bytes` are a task
-    each, counted by the local engine. Larger ones are counted by joins and windows, at many times
-    the cost an event. `giant="auto"` runs a job that adds up the bytes of each run; with "never"
-    none is large, with "always" all are, and no job runs.
-
-    Without `file_order` the first of repeated rows is that of the least 64-bit digest (`xxhash64`
-    of its columns), and what goes by the order of rows is not counted. Raises InputError here when
-    there is no `id` or a column's type cannot serve.
+    Without `file_order`, the first of repeated rows is the one with the least `xxhash64`, and
+    counts that depend on the row order are null. Raises InputError without `id` and for unsupported
+    column types.
 
     >>> from antecede.spark import audit
     >>> rows = [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)]
@@ -180,12 +170,12 @@ def audit(
     choice = chosen(pairs, pair_steps, pair_ranks)
     clocks = is_clocked(events, format, by)
     if giant not in ("auto", "always", "never"):
-        raise InputError(f"giant={giant!r} is none of auto, always, never")
+        raise InputError(f"unknown giant={giant!r}; choose from auto, always, never")
     if giant != "auto" and not (clocks and format == "table"):
         raise InputError(
-            f"giant={giant!r} says how runs of vector clocks are counted, and these are "
-            + (f"of format {format}" if clocks else "declared causes")
-            + ": leave it out"
+            f"giant={giant!r} applies to audits by vector clocks only; this audit is "
+            + (f"of format {format}" if clocks else "by declared causes")
+            + ": remove the argument"
         )
     if clocks and format == "table":
         return _audit_by_clocks(events, choice, max_run_bytes, giant)
@@ -196,9 +186,11 @@ def audit(
 
 
 def is_clocked(events: DataFrame, format: str, by: By) -> bool:
-    """Tell how a table is counted, as the local engine tells it of a whole trace; may run a job."""
+    """Return whether a table is audited by vector clocks, as the local engine decides; may run a
+    job.
+    """
     if by not in ("auto", "causes", "clocks"):
-        raise InputError(f"by={by!r} is none of auto, causes, clocks")
+        raise InputError(f"unknown by={by!r}; choose from auto, causes, clocks")
     if format == "shiviz" or by != "auto":
         return format == "shiviz" or by == "clocks"
     if "clock_members" not in events.columns:
@@ -213,7 +205,6 @@ def is_clocked(events: DataFrame, format: str, by: By) -> bool:
 def _audit_runs_locally(
     events: DataFrame, format: str, clocks: bool, choice: PairChoice, max_run_bytes: int
 ) -> DataFrame:
-    """Let the local engine count, a run at a time."""
     refused = describe_run_limit("an audit of clocks or of this format", max_run_bytes)
 
     def count(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -229,7 +220,7 @@ def _audit_runs_locally(
 def _audit_by_clocks(
     events: DataFrame, choice: PairChoice, max_run_bytes: int, large_groups: LargeRunPolicy
 ) -> DataFrame:
-    """Count large runs by columns, all others a run a task, which costs much less for each."""
+    """Count large runs by joins, and all others with one task per run, which is much cheaper."""
     if large_groups == "always":
         return _audit_clock_columns(events, choice, max_run_bytes)
     large = find_large_runs(events, max_run_bytes) if large_groups == "auto" else []
@@ -297,13 +288,13 @@ def _find_received_runs(events: DataFrame) -> list[DataFrame]:
 
 
 def _summarize_deliveries(events: DataFrame, max_run_bytes: int) -> list[DataFrame]:
-    """Return, where rows have an order, the details of runs with receipts or deliveries."""
+    """Return the details of runs with receipts or deliveries, if rows have an order."""
     if "kind" not in events.columns or "file_order" not in events.columns:
         return []
     named = F.length("id") > 0
     talking = events.where(F.col("kind").isin(RECEIVE, DELIVER) & named).select(RUN_KEY).distinct()
     of_runs = partition_by_run(events.join(talking, RUN_KEY, "left_semi").select(events.columns))
-    refused = describe_run_limit("what receipts and deliveries tell", max_run_bytes)
+    refused = describe_run_limit("the analysis of receipts and deliveries", max_run_bytes)
 
     def tell(batches: Batches) -> Iterator[pa.RecordBatch]:
         for key, rows in read_runs(batches, max_run_bytes, refused):
@@ -317,7 +308,6 @@ def _summarize_deliveries(events: DataFrame, max_run_bytes: int) -> list[DataFra
 
 
 def _build_report_row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
-    """Return the columns of a report from the counts of a run side by side."""
     count = causes.count_or_zero
     made = {
         name: count(name) for name in (*COUNT_COLUMNS, *DETAIL_COLUMNS) if name in total.columns
@@ -354,7 +344,7 @@ def _build_report_row(total: DataFrame, orders: list[str], pairs: bool) -> DataF
 
 
 def remove_order_counts(report: dict[str, Any], is_ordered: bool) -> dict[str, Any]:
-    """Take out of a report what goes by the order of rows, where they have none."""
+    """Remove from a report the counts that depend on the row order, if rows have none."""
     if not is_ordered:
         report["inversions"].pop("file_order", None)
         for by_order in ("max_inversions", "compared_edges"):
@@ -373,7 +363,7 @@ def _report_to_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
     for name in MAP_COLUMNS:
         counts = report[name] if name in report else details.pop(name)
         row[name] = list(counts.items())
-    for name in (WHY, READ_COLUMNS):  # of a whole trace: a run alone may have none
+    for name in (WHY, READ_COLUMNS):  # apply to whole traces only
         details.pop(name, None)
     if report["clock_defects"] is not None:
         details["clock_defects"] = report["clock_defects"]

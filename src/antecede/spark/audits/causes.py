@@ -1,8 +1,9 @@
-"""Counts of an audit by declared causes, as joins and aggregations: no task needs a run.
+"""Counts of an audit by declared causes, as joins and aggregations.
 
-The rule is that of `tables.trace.rows` and `tables.audit.counts`; tests hold both to each other.
-Rows meet by run and id (events, repeats, conflicts), causes by run and id (inversions, absent
-causes). Only the graph (`run_graph`) and runs with receipts or deliveries need a run in one task.
+The rules are those of `tables.trace.rows` and `tables.audit.counts`; tests compare both. Rows are
+grouped by run and id (events, duplicates, conflicts), and causes are joined by run and id
+(inversions, missing causes). Only the graph (`run_graph`) and runs with receipts or deliveries need
+a whole run in one task.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ MAX_LONG = (1 << 63) - 1
 
 
 class AuditLimits(NamedTuple):
-    """Bounds of the task of one run; beyond them the query fails."""
+    """Limits of the task of one run; beyond them the query fails."""
 
     pairs: PairChoice
     max_graph_edges: int
 
 
 def mark_events(events: DataFrame) -> DataFrame:
-    """Return rows with `first`, `again` and `reason`: is it the event, a later row of one, bad.
+    """Add `first` (the row is the event), `again` (a later row of one) and `reason` (invalid).
 
     Rows of receipts and deliveries are neither, unless one stands in for the event.
     """
     events = events.withColumn("__named", ~is_blank(F.col("id")))
     second = F.coalesce(_get_kind(events).isin(RECEIVE, DELIVER), F.lit(False))
     events = events.withColumn("__second", second)
-    # Rows without an id are spread, not sorted in one task; they are no events anyhow.
+    # Rows without an id are no events: spread them instead of sorting them in one task.
     spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(ROW_ORDER))
     own = Window.partitionBy(RUN_KEY, "id", spread).orderBy("__second", ROW_ORDER)
     content = [name for name in CONTENT if name in events.columns]
@@ -68,7 +69,9 @@ def mark_events(events: DataFrame) -> DataFrame:
 
 
 def select_distinct_events(rows: DataFrame) -> DataFrame:
-    """Return the events of `judged` rows: causes cleaned in `NAMES`, `node` and `check` digests."""
+    """Return the events with valid, distinct causes in `CAUSE_IDS` and the hashes `node` and
+    `check`.
+    """
     events = rows.where("first")
     given = F.col("parents") if "parents" in rows.columns else F.array().cast("array<string>")
     given = F.coalesce(given, F.array().cast("array<string>"))
@@ -87,7 +90,7 @@ def select_distinct_events(rows: DataFrame) -> DataFrame:
 
 
 def join_causes(effects: DataFrame, causes: DataFrame) -> DataFrame:
-    """Return a row for each declared cause: columns of the effect, `name`, of the cause or null."""
+    """Return a row per declared cause: columns of the effect, and of the cause (null: missing)."""
     orders = [name for name in ORDERS if name in effects.columns]
     member = ["member"] if "member" in effects.columns else []
     child = effects.select(
@@ -109,7 +112,7 @@ def join_causes(effects: DataFrame, causes: DataFrame) -> DataFrame:
 
 
 def find_cycles(events: DataFrame, limits: AuditLimits) -> tuple[DataFrame, DataFrame]:
-    """Return the graph's counts, a row a run, and the digests of events on cycles."""
+    """Return the graph's counts, one row per run, and the hashes of events on cycles."""
     present = join_causes(events, events).where(F.col("parent").isNotNull())
     found = count_graphs(present, limits.pairs, limits.max_graph_edges)
     return found.where("node IS NULL").drop("node"), found.where("node IS NOT NULL").select(
@@ -133,7 +136,7 @@ def count_rows(rows: DataFrame) -> DataFrame:
 
 
 def count_declared_causes(events: DataFrame) -> DataFrame:
-    """Count what events declare beside causes, events on cycles among them."""
+    """Count self-causes, repeated and blank causes, including those of events on cycles."""
     return events.groupBy(RUN_KEY).agg(
         F.count_if("__selfish").alias("self_parents"),
         F.sum("__repeated").alias("repeated_causes"),
@@ -177,12 +180,12 @@ def count_edges(edges: DataFrame) -> DataFrame:
 
 
 def count_or_zero(name: str) -> Column:
-    """Return a count of a run, 0 where no row told of any."""
+    """Return a count of a run, 0 if no row contributed."""
     return F.coalesce(F.col(name), F.lit(0)).cast("long")
 
 
 def count_all_pairs(events: Column) -> Column:
-    """Return n (n - 1) / 2 without passing 64 bits on the way."""
+    """Return n (n - 1) / 2 without overflow of 64 bits."""
     return F.shiftright(events, 1) * (events - 1).bitwiseOR(F.lit(1))
 
 
@@ -192,13 +195,13 @@ def make_empty_counts() -> Column:
 
 
 def collect_reasons(counted: DataFrame) -> DataFrame:
-    """Return the map of reasons to counts of each run, `__reasons`."""
+    """Return the reason counts of each run as a map, `__reasons`."""
     pairs = F.collect_list(F.struct("reason", "count"))
     return counted.groupBy(RUN_KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
 
 
 def build_order_maps(orders: Sequence[str]) -> dict[str, Column]:
-    """Return the maps of a report out of the columns of `count_edges` and of events by order."""
+    """Return the maps of a report from the columns of `count_edges` and `count_events`."""
 
     def map_of(value: Callable[[str], Column]) -> Column:
         pairs = [part for name in orders for part in (F.lit(name), value(name))]
@@ -216,12 +219,12 @@ def build_order_maps(orders: Sequence[str]) -> dict[str, Column]:
 
 
 def has_both_ends(order: str) -> Column:
-    """Return whether both ends of an edge tell their place in an order."""
+    """Return whether both ends of an edge have a value in an order."""
     return F.col(f"cause_{order}").isNotNull() & F.col(f"effect_{order}").isNotNull()
 
 
 def measure_step_back(order: str) -> Column:
-    """Return by how much an edge goes backward; null where it does not, or is unknown."""
+    """Return how far an edge goes backward; null if it does not, or is unknown."""
     cause, effect = F.col(f"cause_{order}"), F.col(f"effect_{order}")
     exact = F.coalesce(F.try_subtract(cause, effect), F.lit(MAX_LONG))
     return F.when(cause > effect, exact)

@@ -1,15 +1,13 @@
-"""Counts of an audit by vector clocks, as joins, windows and aggregations over a run's members.
+"""Counts of an audit by vector clocks, as joins, windows and aggregations per member.
 
-The rule is that of `tables.kernels.vector_clocks` and `tables.audit.counts`; tests hold both to
-each other. The event (g, n) is in the past of e when V(e)[g] >= n (Mattern 1989). So the number of
-events of g that an entry covers is a prefix count: events and entries of one member of a run are
-sorted together by their number, and counted in passing. That sort is of the rows of one member, in
-the JVM, which spills; no task needs a run or Python.
+The rules are those of `tables.kernels.vector_clocks` and `tables.audit.counts`; tests compare both.
+The event (g, n) is in the past of e if V(e)[g] >= n (Mattern 1989). So the number of events of g
+that an entry covers is a prefix count: the JVM sorts events and entries of one member of a run by
+number and counts in one pass.
 
-Clocks that contradict themselves are looked for at the entries that changed. Where a member's
-clocks never fall, an unchanged entry can be wrong only if it was wrong at the event before. So a
-member without a fall, and without a contradiction at a changed entry, has none. All entries are
-compared only at the members that are left.
+If a member's clocks never decrease, an unchanged entry is wrong only if it was wrong at the
+previous event. So all entries are compared only for members with a decrease, or with a
+contradiction at a changed entry.
 """
 
 from __future__ import annotations
@@ -26,22 +24,23 @@ from antecede.tables.trace import BAD_CLOCK, DELIVER, NO_CLOCK, NO_ID, ORDERS, R
 
 TEXT_COLUMNS = ("run", "member", "text", "source")
 NO_OWN_REASON = "__no_own"
-"""Stands for the reason that names a member, until a task of Python has written it."""
+"""Placeholder for the reason that names a member; a Python task replaces it."""
 
 
 class ClockRows(NamedTuple):
-    """The rows of clock logs, and what is made of them."""
+    """Rows and events of clock logs."""
 
     rows: DataFrame
-    """All rows, with `reason` where they are set aside, `first` and `again`."""
+    """All rows, with `first`, `again` and `reason` (why quarantined)."""
     valid: DataFrame
-    """Those that have a clock of their own, in the columns of the schema that there are."""
+    """Rows with a valid clock and own entry, in the schema's columns."""
     events: DataFrame
-    """Distinct events in their members' order (`at`), each beside the one before (`then`)."""
+    """Distinct events in their members' order (`at`), with values of the previous one (`*_then`).
+    """
 
 
 def read_clock_rows(events: DataFrame) -> ClockRows:
-    """Return the rows and events of clock logs; columns as of `event_columns.events_of`."""
+    """Return the rows and events of clock logs; columns as of `event_columns.select_events`."""
     given = [name for name in events.columns if name != "seq"]
     rows = _mark_events(_add_clocks(events))
     good = rows.where(~F.col("__refused")).select(*given, F.col("__own").alias("seq"))
@@ -49,7 +48,7 @@ def read_clock_rows(events: DataFrame) -> ClockRows:
 
 
 def _add_clocks(events: DataFrame) -> DataFrame:
-    """Add `__clock`, a map, `__own`, the event's own entry, and `reason`."""
+    """Add `__clock` (map), `__own` (the event's own entry) and `reason`."""
     absent = {
         name: F.lit(None).cast("string") for name in TEXT_COLUMNS if name not in events.columns
     }
@@ -79,11 +78,11 @@ def _add_clocks(events: DataFrame) -> DataFrame:
 
 
 def _mark_events(rows: DataFrame) -> DataFrame:
-    """Add `first`: is it the event, and `again`: is it a later row of one."""
+    """Add `first` (the row is the event) and `again` (a later row of one)."""
     named = ~F.col("__refused") & ~is_blank(F.col("id"))
     second = F.coalesce(F.col("kind").isin(RECEIVE, DELIVER), F.lit(False))
     rows = rows.withColumns({"__named": named, "__second": second})
-    # Rows that are no events are spread, not sorted in one task.
+    # Spread rows that are no events instead of sorting them in one task.
     spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(ROW_ORDER))
     same = Window.partitionBy(RUN_KEY, "id", spread, "clock_members", "clock_counts", "text")
     rows = rows.withColumn("__number", F.row_number().over(same.orderBy("__second", ROW_ORDER)))
@@ -98,7 +97,7 @@ def _mark_events(rows: DataFrame) -> DataFrame:
 
 
 def _order_events(chosen: DataFrame) -> DataFrame:
-    """Return events with `at`, from 1, and of the event before `own_then` and `clock_then`."""
+    """Return events with `at` (from 1) and the previous event's `own_then` and `clock_then`."""
     orders = [name for name in ORDERS if name in chosen.columns]
     events = chosen.select(
         *(RUN_KEY, "id", "run", "member", "source", "line"),
@@ -110,7 +109,7 @@ def _order_events(chosen: DataFrame) -> DataFrame:
     member = Window.partitionBy(RUN_KEY, "member")
     again = F.col("own") == F.lag("own").over(member.orderBy("own", "place"))
     events = events.withColumn("__again", F.coalesce(again, F.lit(False)))
-    # Where a member repeats a number its events go by their rows.
+    # Events of a member that repeats a number are ordered by their rows.
     own = F.when(F.max("__again").over(member), F.lit(0)).otherwise(F.col("own"))
     events = events.withColumns({"__by": own, "begins": F.min("place").over(member)})
     before = member.orderBy("__by", "place")
@@ -126,7 +125,6 @@ def _order_events(chosen: DataFrame) -> DataFrame:
 
 
 def _is_behind(before: Column, after: Column) -> Column:
-    """Tell whether clock `two` is behind `one` in any entry."""
     less = F.map_zip_with(
         before, after, lambda _, a, b: F.coalesce(b, F.lit(0)) < F.coalesce(a, F.lit(0))
     )
@@ -134,11 +132,13 @@ def _is_behind(before: Column, after: Column) -> Column:
 
 
 def explode_entries(events: DataFrame) -> DataFrame:
-    """Return a row for each entry of a clock, with what the log has of it.
+    """Return a row for each entry of a clock, with the logged events that it covers.
 
-    `other`, `count` and `nth`: the entry and its place; `prefix`: how many events it covers;
-    `known_at`, `known_own`: the last of them (null: none); `changed`: of another member, and not
-    what this member knew before; `fresh`: an event that is logged, higher than ever known here.
+    - `other`, `count`, `nth`: member and value of the entry, and its index.
+    - `prefix`: number of events that it covers.
+    - `known_at`, `known_own`: the last of these events (null: none).
+    - `changed`: of another member, and different from the previous event's.
+    - `fresh`: a logged event, later than any known here before.
     """
     own = F.struct(F.lit(-1).alias("nth"), F.col("member").alias("other"), F.col("own").alias("n"))
     asked = F.transform(
@@ -147,7 +147,7 @@ def explode_entries(events: DataFrame) -> DataFrame:
             nth.alias("nth"), entry["key"].alias("other"), entry["value"].alias("n")
         ),
     )
-    # One row for the event itself, and one for each entry: events are worked out once.
+    # One row for the event itself and one for each entry, so events are computed once.
     both = events.select(
         *(RUN_KEY, "member", "at", "own", "own_then", "place"),
         F.explode(F.concat(F.array(own), asked)).alias("one"),
@@ -180,7 +180,7 @@ def explode_entries(events: DataFrame) -> DataFrame:
 def join_known_clocks(entries: DataFrame, events: DataFrame) -> DataFrame:
     """Add to entries of other members `circle`, `ignorant`, the sender's clock, and both `orders`.
 
-    A circle: the last event that an entry covers knows this one. Ignorant: it knows more.
+    Circle: the last event that the entry covers knows this event. Ignorant: it knows more.
     """
     mine = events.select(RUN_KEY, "member", "at", "clock", F.col("orders").alias("effect"))
     theirs = events.select(
@@ -201,7 +201,7 @@ def join_known_clocks(entries: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def count_contradictions(entries: DataFrame, events: DataFrame, changed: DataFrame) -> DataFrame:
-    """Count the events that are before themselves, and those that know too little."""
+    """Count the events that precede themselves, and those that know too little."""
     wrong = changed.where("circle OR ignorant").select(RUN_KEY, "member")
     doubtful = wrong.unionByName(events.where("lowered").select(RUN_KEY, "member")).distinct()
     looked_at = entries.where("known_at IS NOT NULL AND other != member")
@@ -215,9 +215,10 @@ def count_contradictions(entries: DataFrame, events: DataFrame, changed: DataFra
 
 
 def find_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame, DataFrame]:
-    """Return the message edges, with what `audits.causes.of_edges` needs, and implied steps a run.
+    """Return the message edges in the form of `audits.causes.count_edges`, and redundant steps per
+    run.
 
-    An edge leads from a fresh event that no other fresh event knows.
+    An edge comes from each fresh event that no other fresh event knows.
     """
     told = F.struct("other", "known_own", "known_clock", "cause")
     fresh = (
@@ -257,6 +258,6 @@ def find_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame
 
 
 def _knows(event: Column, member: Column, own: Column) -> Column:
-    """Tell whether a fresh event knows number `own` of a member; not where that is null."""
+    """Return whether a fresh event knows event number `own` of a member; False if it is null."""
     known = F.coalesce(F.try_element_at(event["known_clock"], member), F.lit(0)) >= own
     return F.coalesce(known, F.lit(False))

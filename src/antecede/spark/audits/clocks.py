@@ -1,7 +1,7 @@
-"""Audit by vector clocks, a row a run: the counts of `clock_tables` and their details as JSON.
+"""Audit by vector clocks, one row per run: the counts of `clock_tables`, and details as JSON.
 
-Lists among the details (`clock_defects`, `unlogged_hosts`) are put together on the JVM, in the
-order of the local engine.
+The JVM builds the lists among the details (`clock_defects`, `unlogged_hosts`), in the order of the
+local engine.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from antecede.tables.audit import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
 from antecede.tables.trace import ORDERS, no_own_entry
 
 VALUE_BYTES = 8
-"""Bytes of a number, a text or an element of a list in Arrow, beside its letters; about."""
+"""Approximate Arrow overhead of a number, a text or a list element, bytes."""
 JSON_OPTIONS = {"ignoreNullFields": "false"}
 
 
 def count_by_clocks(events: DataFrame, rows: clock_tables.ClockRows, pairs: bool) -> DataFrame:
-    """Return a row a run: columns of `audit` without `details`, and `__details`, parts of JSON."""
+    """Return a row per run: the columns of `audit` without `details`, and JSON parts in
+    `__details`.
+    """
     orders = [name for name in ORDERS if name in events.columns]
     logged = rows.events
     entries = clock_tables.explode_entries(logged)
@@ -54,7 +56,7 @@ def count_by_clocks(events: DataFrame, rows: clock_tables.ClockRows, pairs: bool
 
 
 def find_large_runs(events: DataFrame, max_run_bytes: int) -> list[str]:
-    """Return the keys of runs whose rows take more than half of `run_bytes`, about; a job."""
+    """Return the keys of runs with more than about half of `max_run_bytes`; runs a job."""
     size: Column = F.lit(0)
     for field in events.schema:
         column = F.col(field.name)
@@ -81,7 +83,7 @@ def _count_events(events: DataFrame, orders: list[str]) -> DataFrame:
 
 
 def _count_reasons(rows: DataFrame) -> DataFrame:
-    """Count rows that were set aside, by reason: what stands before the first colon of each."""
+    """Count quarantined rows by the part of the reason before its first colon."""
     bad = rows.where(F.col("reason").isNotNull())
     member = F.when(F.col("reason") == clock_tables.NO_OWN_REASON, F.col("member"))
     counted = bad.groupBy(RUN_KEY, "reason", member.alias("member")).count()
@@ -105,7 +107,7 @@ def _format_reasons(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 def _collect_defects(events: DataFrame) -> DataFrame:
-    """Return JSON of the events whose clock loses something, member after member."""
+    """Return JSON of the events whose clock decreases in an entry, ordered by member."""
     none = F.lit(0).cast("long")
     lost = F.map_zip_with(
         "clock_then",
@@ -122,7 +124,7 @@ def _collect_defects(events: DataFrame) -> DataFrame:
 
 
 def _count_phantom_entries(entries: DataFrame, events: DataFrame) -> DataFrame:
-    """Count entries beyond a host's last number in the log; JSON of each host's first one."""
+    """Count entries above a host's last logged number; JSON of each host's first one."""
     hosts = events.groupBy(RUN_KEY, F.col("member").alias("other")).agg(
         F.max("own").alias("logged"), F.min("begins").alias("begins")
     )
@@ -146,7 +148,7 @@ def _count_phantom_entries(entries: DataFrame, events: DataFrame) -> DataFrame:
     )
     where = ("member", "run", "id", "source", "line")
     told = F.struct(F.col("other").alias("host"), "count", "logged", *where)
-    # Within a row, as the local engine numbers hosts: members by their first row, then the others.
+    # Number hosts as the local engine does: members by their first row, then the others.
     absent = F.col("begins").isNull()
     one = F.struct(
         "place", absent.alias("absent"), "begins", "named", F.to_json(told, JSON_OPTIONS)
@@ -162,7 +164,6 @@ def _count_phantom_entries(entries: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _collect_json(found: DataFrame, name: str) -> DataFrame:
-    """Return the JSON of each run as one list, by the other fields of `one`."""
     ordered = F.transform(F.sort_array(F.collect_list("one")), lambda one: one["json"])
     return found.groupBy(RUN_KEY).agg(
         F.concat(F.lit("["), F.array_join(ordered, ", "), F.lit("]")).alias(name)
@@ -170,7 +171,6 @@ def _collect_json(found: DataFrame, name: str) -> DataFrame:
 
 
 def _build_count_row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
-    """Return the counts of a run under their names; null where they do not apply to clocks."""
     nothing = F.lit(None).cast("long")
     messages, members, edges = (
         count_or_zero("messages"),
@@ -213,5 +213,4 @@ def _build_count_row(total: DataFrame, orders: list[str], pairs: bool) -> DataFr
 
 
 def _format_pair(name: str, text: Column) -> Column:
-    """Return a key of JSON with its value; null where that is null."""
     return F.concat(F.lit(f'"{name}": '), text)

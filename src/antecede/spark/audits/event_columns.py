@@ -1,13 +1,9 @@
-"""A DataFrame's columns in the event schema, and the rows of one run after another in a task.
+"""Columns of the event schema in a DataFrame, and tasks that read one run after another.
 
-`events_of` casts on the JVM and adds hidden columns: the run as a key (rows without one are a run
-together, with those of an empty name), and the order of rows. That is `file_order`, else the 64-bit
-digest of the row's columns of the schema. The digest is the same on every machine and has no
-meaning: content alone decides which of repeated rows stands for the event, and what goes by the
-order of rows is not counted.
-
-`read_runs` serves tasks that need a whole run. Spark sorts rows by run, on disk if needed, so that a
-task holds one run at a time; it refuses one that is too large.
+Hidden columns are the run as a key (null and empty names are one run), and the row order. The row
+order is `file_order`, else a 64-bit hash of the row's schema columns: content alone decides which
+of repeated rows is the event, and counts that depend on the row order are not made. Spark sorts
+rows by run, on disk if needed; a task holds one run at a time.
 """
 
 from __future__ import annotations
@@ -25,32 +21,34 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of, to_cause, to_id
 from antecede.tables.trace import SCHEMA, schema
 
-pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute  # its stubs lack array types
 
 RUN_KEY, ROW_ORDER, ROW = "__antecede_run", "__antecede_place", "__antecede_row"
-"""Hidden columns: the run as a key, the order of rows, the row as it came."""
+"""Hidden columns: run key, row order, and the original row."""
 MAX_RUN_BYTES = 1 << 30
-"""Bytes of Arrow data of one run that one task takes, unless told otherwise; it needs some four
-times as much to count them."""
+"""Default limit of one run's Arrow data in one task, bytes; counting needs about four times as much
+memory.
+"""
 TIME_COLUMNS = tuple(name for name in schema.NAMES if name.endswith("_time") or name == "arrival")
 
 
 def select_events(df: DataFrame, *, with_row: bool = False) -> DataFrame:
-    """Return the columns of the schema that there are, with `KEY` and `PLACE`; `rows`: and `ROW`.
+    """Return the schema's columns, `RUN_KEY` and `ROW_ORDER`, and with `rows` the original row as
+    `ROW`.
 
-    Timestamps become nanoseconds, null where 64 bits do not hold them. Raises InputError when
-    there is no `id` or a column is not of the schema's type.
+    Timestamps become nanoseconds; null if they exceed 64 bits. Raises InputError without `id` and
+    for unsupported column types.
     """
     if df.isStreaming:
         raise InputError(
-            "this needs all rows of a run, and a stream never has them: call it on the table that "
-            "the stream writes, or in foreachBatch"
+            "this function needs all rows of a run, so it does not support streams: call it on "
+            "the stream's output table, or in foreachBatch"
         )
     if "id" not in df.columns:
         raise InputError(f"no column id; there are {', '.join(df.columns)}")
     names = [name for name in schema.NAMES if name in df.columns]
     chosen = [_cast_column(df, name).alias(name) for name in names]
-    # A struct of all columns by name: a name with dots is that column, whole.
+    # `column_of`: a name with dots is one column.
     row = [F.struct(*map(column_of, df.columns)).alias(ROW)] if with_row else []
     events = df.select(*chosen, *row)
     key = F.coalesce(F.col("run"), F.lit("")) if "run" in names else F.lit("")
@@ -59,7 +57,6 @@ def select_events(df: DataFrame, *, with_row: bool = False) -> DataFrame:
 
 
 def _cast_column(df: DataFrame, name: str) -> Column:
-    """Return a column in the schema's type. Raises InputError."""
     kind, wanted = df.schema[name].dataType, str(SCHEMA.field(name).type)
     if ("list" in wanted) != isinstance(kind, t.ArrayType):
         raise InputError(f"column {name} must be {wanted}; it is {kind.simpleString()}")
@@ -73,7 +70,7 @@ def _cast_column(df: DataFrame, name: str) -> Column:
         good = (*good, t.FloatType, t.DoubleType)
     if not isinstance(inner, good):
         raise InputError(
-            f"column {name} must be {wanted}; it is {kind.simpleString()}: cast it as you mean it"
+            f"column {name} must be {wanted}; it is {kind.simpleString()}: cast the column"
         )
     if name in ("id", "member", "run"):
         return to_id(F.col(name), kind)
@@ -84,15 +81,16 @@ def _cast_column(df: DataFrame, name: str) -> Column:
 
 
 def partition_by_run(events: DataFrame) -> DataFrame:
-    """Bring each run into one partition, its rows together and in their order."""
+    """Repartition by run and sort each partition by run and row order."""
     return events.repartition(F.col(RUN_KEY)).sortWithinPartitions(RUN_KEY, ROW_ORDER)
 
 
 def describe_run_limit(what: str, max_bytes: int) -> str:
-    """Say why a run of more than `most` bytes is refused."""
+    """Return the error text for a run of more than `max_bytes`."""
     return (
-        f"{what} is one task a run, and takes {max_bytes:,} bytes of rows at most (run_bytes=); this "
-        "run has more. Raise it if the workers have four times as much memory, or split the run"
+        f"{what} is one task per run, limited to {max_bytes:,} bytes of rows (max_run_bytes=); "
+        "this run has more: raise the limit if workers have four times as much memory, or split "
+        "the run"
     )
 
 
@@ -102,9 +100,9 @@ def read_runs(
     error_text: str,
     measure_size: Callable[[pa.RecordBatch], int] = lambda piece: piece.nbytes,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the key and the rows of each run of a partition of `partition_by_run`.
+    """Yield key and rows of each run in a partition of `partition_by_run`.
 
-    Raises InputError, naming the run, as soon as its rows measure more than `most`.
+    Raises InputError naming the run as soon as its rows exceed `max_size`.
     """
     name, parts, size = "", list[pa.RecordBatch](), 0
     for batch in batches:
@@ -122,7 +120,7 @@ def read_runs(
 
 
 def describe_run(key: str) -> str:
-    """Return the words for a run by its key."""
+    """Return the text for a run by its key."""
     return f"run {key!r}" if key else "the rows without a run"
 
 
@@ -133,7 +131,6 @@ def _join_batches(parts: list[pa.RecordBatch]) -> pa.Table:
 
 
 def _split_by_run(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Cut a batch, sorted by run, where a run ends."""
     if not batch.num_rows:
         return
     runs: Any = pc.run_end_encode(batch.column(RUN_KEY))

@@ -1,14 +1,9 @@
-"""The unnecessary-order meter over a DataFrame in the event schema.
+"""False-causality analysis of a DataFrame in the event schema.
 
-Theory of operation
--------------------
-Clocks run over all rows of a run. So each run goes to one task, which hands on one packed row an
-observer: the stamps of what it received, as bytes. These rows are spread evenly, and the local
-kernels count each of them. No pair of messages ever is a row, and nothing is joined with itself.
-The task of a run holds one run at a time, up to a bound; that of an observer, what it received.
-
-Early deliveries come out of the first step alone. Receipts mean nothing without an order of rows:
-`file_order` is required.
+Clocks depend on all rows of a run. So each run is one task, which emits one packed row per
+observer: the timestamps of the messages it received. These rows are distributed evenly, and the
+local kernels count each of them, without a self-join. Causal violations are found in the first
+step. Receipts need an order of rows, so `file_order` is required.
 """
 
 from __future__ import annotations
@@ -50,7 +45,7 @@ from antecede.tables.false_causality import find_violations as local_violations
 Batches = Iterable[pa.RecordBatch]
 _PACKED_SCHEMA = "place long, number long, told binary"
 _RUN_PART = -1
-"""The number of a run's own part; its observers count from 0. `place`: of the run's first row."""
+"""Number of a run's own part; observers count from 0. `place` is the run's first row."""
 
 
 def measure_false_causality(
@@ -64,16 +59,12 @@ def measure_false_causality(
     truth: str | None = None,
     max_run_bytes: int = MAX_RUN_BYTES,
 ) -> DataFrame:
-    """Return what `tables.false_causality.measure.measure` returns of the same events, in any
-    order.
+    """Count the pairs that rules order wrongly, as `tables.false_causality.measure.measure`.
 
-    An observer that received nothing has no rows. Raises InputError for an unknown rule, for
-    columns that are missing or of another type, and for rows without evidence of causality
-    (`antecede.spark.evidence`: jobs that end at the first match). A rule that cannot be measured
-    ends the job with InputError in a worker.
-
-    Clocks of a run are made in ONE TASK A RUN, of at most `run_bytes` of Arrow data, beyond which
-    it fails with InputError naming the run; observers are then counted each in a task.
+    The order of rows is undefined. An observer that received nothing has no rows. Raises InputError
+    for an unknown rule, missing or unsupported columns, and rows without evidence of causality. A
+    rule that cannot be measured fails the job with InputError in a worker. A run is ONE TASK of at
+    most `max_run_bytes` of Arrow data; each observer is one task afterwards.
 
     >>> from antecede.spark import measure_false_causality
     >>> rows = [("a", [], 0), ("b", ["a"], 1), ("c", [], 2)]
@@ -107,11 +98,11 @@ def meter_report(
     broadcast: bool = False,
     max_run_bytes: int = MAX_RUN_BYTES,
 ) -> Summary:
-    """Return what `tables.false_causality.summary.summarize` returns of the same events.
+    """Return the summary that `tables.false_causality.summary.summarize` returns.
 
-    Runs a Spark job like that of `measure_false_causality`: the task of a run hands on a part of the summary beside
-    its observers. Parts and counts alone come to the driver. Raises as `measure_false_causality`; what only the rows
-    tell comes out of a worker.
+    Runs a job like that of `measure_false_causality`; each run's task also emits a part of the
+    summary. Only parts and counts reach the driver. Raises as `measure_false_causality`; errors
+    that depend on the rows are raised in a worker.
     """
     wanted = _parse_rules(rules)
     options = (observers, bounds, subscriptions)
@@ -144,10 +135,9 @@ def meter_report(
 def find_violations(
     df: DataFrame, *, relation: str | None = None, max_run_bytes: int = MAX_RUN_BYTES
 ) -> DataFrame:
-    """Return what `tables.false_causality.find_violations` returns of the same events, in any
-    order.
+    """Return the causal violations, as `tables.false_causality.find_violations`, in any order.
 
-    One task a run, bounded as in `measure_false_causality`. Raises as `measure_false_causality`.
+    One task per run, limited as in `measure_false_causality`. Raises as `measure_false_causality`.
 
     >>> from antecede.spark import find_violations
     >>> rows = [("send", "a", "P", [], 0), ("deliver", "a", "Q", [], 1)]
@@ -167,7 +157,6 @@ def find_violations(
 
 
 def _partition_by_run(df: DataFrame) -> DataFrame:
-    """Return the events with every run in one partition."""
     if "file_order" not in df.columns:
         raise InputError(f"no column file_order; there are {', '.join(df.columns)}")
     check_workers(df.sparkSession)
@@ -187,9 +176,9 @@ def _pack_observers(
     summary: bool = False,
     broadcast: bool = False,
 ) -> DataFrame:
-    """Return a row for each observer of each run, spread evenly, in the columns `_PACKED_SCHEMA`.
+    """Return a row per observer of each run, evenly distributed, in the columns `_PACKED_SCHEMA`.
 
-    `summary`: also a row for each run, its part of the summary.
+    `summary`: also a row per run with its part of the summary.
     """
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -215,14 +204,12 @@ def _pack_row(place: int, number: int, value: Any) -> pa.RecordBatch:
 
 
 def _read_run_tables(batches: Batches, max_run_bytes: int) -> Iterator[pa.Table]:
-    """Yield the rows of each run of a partition, in the order of the file."""
     for _, table in read_runs(
-        batches, max_run_bytes, describe_run_limit("the meter", max_run_bytes)
+        batches, max_run_bytes, describe_run_limit("false-causality analysis", max_run_bytes)
     ):
         yield table
 
 
 def _make_nullable(schema: pa.Schema) -> pa.Schema:
-    """Return a schema as Spark declares it: everything may be null."""
     fields: list[Any] = [pa.field(field.name, field.type) for field in schema]
     return pa.schema(fields)

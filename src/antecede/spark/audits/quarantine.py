@@ -1,4 +1,4 @@
-"""`quarantined`: the rows that an audit by declared causes sets aside, with their reasons."""
+"""Rows that an audit by declared causes quarantines, with reasons."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ def quarantined(
     max_graph_edges: int = MAX_GRAPH_EDGES,
     max_run_bytes: int = MAX_RUN_BYTES,
 ) -> DataFrame:
-    """Return the rows that an audit by declared causes sets aside: `reason`, and the `row`.
+    """Return the rows that an audit by declared causes quarantines: `reason`, and the `row`.
 
     `row` is a struct of all columns of `df`. Reasons are those that `audit` counts in `quarantine`:
-    no id, a row that contradicts an earlier one of its id, an event on a cycle of causes (the
-    reason names the cycle after a colon). Arguments as for `audit`; the events on cycles of a run
-    are one task. Raises InputError as `audit`, and for logs with vector clocks, whose rows
-    `antecede audit` hands out.
+    no id, a conflict with an earlier row of the id, or a cycle of causes (named after a colon).
+    Arguments are those of `audit`; events on cycles of a run are one task. Raises InputError as
+    `audit`, and for vector-clock logs (use `antecede audit --quarantine`).
 
     >>> from antecede.spark import quarantined
     >>> rows = [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])]
@@ -53,9 +52,9 @@ def quarantined(
     check_workers(df.sparkSession)
     if is_clocked(events, "table", by):
         raise InputError(
-            "quarantined goes by declared causes, and this is a log of vector clocks: see the "
-            "counts of audit, and for the rows antecede audit --quarantine; by='causes' leaves "
-            "the clocks alone"
+            "quarantined needs declared causes, and this is a log of vector clocks: use the counts "
+            "of audit, antecede audit --quarantine for the rows, or by='causes' to ignore the "
+            "clocks"
         )
     rows = causes.mark_events(events)
     bad = rows.where(F.col("reason").isNotNull()).select("reason", F.col(ROW).alias("row"))

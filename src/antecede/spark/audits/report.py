@@ -1,14 +1,8 @@
 """Exact counts of `antecede audit` over a DataFrame in the event schema, by the local engine.
 
-Theory of operation
--------------------
-`antecede.tables.audit.engine.audit_events` counts inside Python workers. Causes never cross from
-one `run` to another. So with declared parents each partition of runs is counted by itself and
-the reports are added up; members are united.
-
-ONE task counts what does not split: a single run, vector-clock logs (all rows decide how they are
-counted), and formats with details of their own. That task's worker must hold the trace.
-`event_columns` says what is done without `file_order`.
+Causes never cross runs. So with declared causes each partition of runs is counted in a worker, the
+reports are added, and the members are united. ONE task counts a trace that cannot be split: a
+single run, vector-clock logs, and formats with their own details.
 """
 
 from __future__ import annotations
@@ -42,14 +36,11 @@ ReportPart = dict[str, Any]
 
 
 def audit_report(df: DataFrame, *, format: str = "table") -> dict[str, Any]:
-    """Count over a DataFrame of events and return the keys of `antecede audit --json`.
+    """Audit a DataFrame of events and return the keys of `antecede audit --json`.
 
-    Details that name events (`worst_inversions`, `missing`, and the skew of clocks by times of
-    sending) are of whole traces read from files. Columns are those of
-    `antecede.tables.trace.schema`; all but `id` may be absent, others are left alone, and
-    timestamps serve as times. `format` names the origin of the events: it chooses between parents
-    and clocks and adds its own details. Runs Spark jobs. Raises InputError when there is no `id` or
-    a column is not of the schema's type.
+    Details that name events are only in audits of whole trace files. Columns of `df` as for
+    `audit`. `format` chooses between causes and clocks and adds its details. Runs Spark jobs.
+    Raises InputError without `id` and for unsupported column types.
     """
     events = select_events(df)
     check_workers(df.sparkSession)
@@ -65,7 +56,7 @@ def audit_report(df: DataFrame, *, format: str = "table") -> dict[str, Any]:
                 pa.Table.from_batches(chunks).sort_by(ROW_ORDER).drop_columns([RUN_KEY, ROW_ORDER])
             )
             report = remove_order_counts(audit_events(table, format).to_dict(), ordered)
-            if not one_task:  # members may be in many runs
+            if not one_task:  # a member may be in several runs
                 report["member_names"] = _list_members(table, report["messages"])
             yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
 
@@ -82,15 +73,13 @@ def _has_clocks(events: DataFrame) -> bool:
 
 
 def _list_members(table: pa.Table, messages: int) -> list[str]:
-    """Return the names of the members of the counted events."""
     table = conform(table)
-    if messages != len(table):  # some rows are no events: receipts, repetitions, cycles
+    if messages != len(table):  # exclude receipts, duplicates, cycles
         table = by_causes(distinct(table, by_clock=False).events).events
     return sorted({str(name) for name in table["member"].unique().to_pylist() if name is not None})
 
 
 def _add_reports(parts: list[ReportPart]) -> ReportPart:
-    """Return one report of the reports of disjoint sets of runs."""
     names = [part.pop("member_names", []) for part in parts]
     if len(parts) == 1:
         return parts[0]

@@ -1,10 +1,9 @@
-"""The graph of a run's declared causes in one task: cycles, ordered pairs, implied edges.
+"""Graph of a run's declared causes in one task: cycles, ordered pairs, redundant edges.
 
-Only this part of an audit needs a run in one place. It takes 24 bytes an edge, a 64-bit digest of
-each end with a 32-bit one of another kind beside it. Two ids of one digest are refused, unless the
-other digests agree as well (one pair in 2^96). Cycles and a forest's pairs are linear (depths).
-Where events have several causes, pasts are counted exactly by blocks of bits, in edges times events
-/ 64 steps. Beyond `pair_steps` that is refused, or estimated (`tables.audit.pairs`).
+An edge takes 24 bytes: a 64-bit and a 32-bit hash of each end. Two ids with one 64-bit hash are
+rejected, unless the 32-bit hashes are equal too (one pair in 2^96). Cycles, and the pairs of a
+forest, take linear time. Otherwise pasts are counted exactly by blocks of bits, in edges times
+events / 64 steps; beyond `pair_steps` this is rejected, or estimated (`tables.audit.pairs`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from antecede.tables.audit import PairChoice, PairsFound, find_pairs
 from antecede.tables.kernels import Ints, graph, steps_needed
 
 MAX_GRAPH_EDGES = 40_000_000
-"""Edges of one run that its task takes: about 4 GiB of memory while they are numbered."""
+"""Limit of one run's edges in its task: about 4 GiB of memory while they are numbered."""
 END_COLUMNS = ("child", "child_check", "parent", "parent_check")
 _ESTIMATE_COLUMNS = ("estimated", "low", "high")
 _RESULT_SCHEMA = (
@@ -40,15 +39,16 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def count_graphs(edges: DataFrame, choice: PairChoice, max_edges: int) -> DataFrame:
-    """Return a row a run (`node` null), and a row for each event on a cycle (`node` its digest).
+    """Return a row per run (`node` null), and a row for each event on a cycle (`node`: its hash).
 
-    `edges` has `KEY` and `END_COLUMNS`. Counts are of what is left without the events on cycles. A run
-    without edges has no row. The task of a run fails with InputError beyond `most` edges, and,
-    where exact pairs are asked for, beyond `choice.steps`.
+    `edges` has `RUN_KEY` and `END_COLUMNS`. Counts exclude the events on cycles. A run without
+    edges has no row. The task of a run fails with InputError beyond `max_edges`, and beyond
+    `choice.steps` for exact pairs.
     """
     refused = (
-        f"the graph of a run's causes is one task and takes {max_edges:,} edges at most (graph_edges=); "
-        "this run has more. Raise it if the workers have 100 bytes of memory an edge, or split it"
+        f"the graph of a run's causes is one task, limited to {max_edges:,} edges "
+        "(max_graph_edges=); this run has more: raise the limit if workers have 100 bytes of "
+        "memory per edge, or split the run"
     )
 
     def count(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -89,25 +89,24 @@ def _count_graph(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatc
 
 
 def _number_nodes(key: str, table: pa.Table) -> tuple[Ints, Ints, Ints]:
-    """Return the digests of the nodes, and the edges in numbers of nodes."""
+    """Return the hashes of the nodes, and the edges as node numbers."""
     ends = np.concatenate([table["child"].to_numpy(), table["parent"].to_numpy()])
     check = np.concatenate([table["child_check"].to_numpy(), table["parent_check"].to_numpy()])
     nodes, first, number = np.unique(ends, return_index=True, return_inverse=True)
     if (check[first][number] != check).any():
-        raise InputError(f"{describe_run(key)}: two ids have one 64-bit digest; rename one of them")
+        raise InputError(f"{describe_run(key)}: two ids have one 64-bit hash; rename one of them")
     return nodes, number[: len(table)], number[len(table) :]
 
 
 def _count_pairs(
     key: str, graph_of_run: graph.Graph, nodes: Ints, choice: PairChoice
 ) -> PairsFound:
-    """Return what is asked for; nodes are digests of ids. Raises InputError beyond the steps."""
     needed = steps_needed(graph_of_run)
     if choice.pairs is True and needed > choice.steps:
         raise InputError(
-            f"{describe_run(key)}: to count the pairs of {graph_of_run.nodes:,} events with {len(graph_of_run.parent):,} "
-            f"edges, some events with several causes, takes {needed:,} steps; the most is "
-            f"{choice.steps:,} (pair_steps=): raise it, have them estimated (pairs='estimate'), or "
-            "leave pairs out (pairs=False)"
+            f"{describe_run(key)}: counting the pairs of {graph_of_run.nodes:,} events with "
+            f"{len(graph_of_run.parent):,} edges takes {needed:,} steps; the limit is "
+            f"{choice.steps:,} (pair_steps=): raise it, estimate the pairs (pairs='estimate'), or "
+            "omit them (pairs=False)"
         )
     return find_pairs(graph_of_run, lambda: nodes, choice)

@@ -1,7 +1,7 @@
-"""The report of `antecede audit` on a whole trace, out of the rows that `audit` gives a run.
+"""Report of `antecede audit` on a whole trace, from the rows that `audit` returns per run.
 
-Counts add up, since causes never cross from one run to another; members are united. Where vector
-clocks tell of causes the local engine counts all rows in ONE TASK, of at most `MAX_RUN_BYTES`.
+Counts are added, since causes never cross runs; members are united. Vector clocks are counted by
+the local engine in ONE TASK of at most `MAX_RUN_BYTES`.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ from antecede.tables.trace import (
     without_columns,
 )
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack types
 TABLE = "table"
 REQUIRED_DETAILS = ("rows", "quarantined", "missing_ids", "repeated_causes", "blank_causes")
-"""Details that a report has even where they are 0."""
+"""Details that a report contains even if they are 0."""
 
 
 def total_by_causes(events: DataFrame, *, pairs: bool = True) -> AuditReport:
-    """Return the report of events by declared causes; rows that could not be read are not in it.
+    """Return the report of events by declared causes, without unreadable rows.
 
-    `pairs=False`: ordered and concurrent pairs and implied edges are null.
-    Without other details that name events: `missing`, `separator_hint`, `clock_skew`.
+    `pairs=False`: ordered and concurrent pairs and redundant edges are null. The details `missing`,
+    `separator_hint` and `clock_skew` are absent.
     """
     runs = audit(events, by="causes", pairs=pairs).persist(StorageLevel.DISK_ONLY)
     try:
@@ -110,7 +110,6 @@ def _add_runs(runs: DataFrame, events: DataFrame) -> AuditReport:
 
 
 def _select_acyclic_events(events: DataFrame, has_cycles: bool) -> DataFrame:
-    """Return the events that are on no cycle."""
     chosen = tables.select_distinct_events(tables.mark_events(select_events(events)))
     if not has_cycles:
         return chosen
@@ -120,7 +119,7 @@ def _select_acyclic_events(events: DataFrame, has_cycles: bool) -> DataFrame:
 
 
 def _find_worst_inversions(kept: DataFrame, orders: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return, by order, the edge with the largest step back; of equal ones the first listed."""
+    """Return, by order, the edge with the largest step back; the first listed of equal ones."""
     columns = list(dict.fromkeys([*orders, "file_order"]))
     effect = kept.select(
         RUN_KEY,
@@ -135,7 +134,7 @@ def _find_worst_inversions(kept: DataFrame, orders: Iterable[str]) -> dict[str, 
     )
     edges = effect.join(cause, [RUN_KEY, "cause"])
     first = (-F.col("effect_file_order"), -F.col("cause_file_order"))
-    # Null steps come last by max_by, as they are the least in a struct.
+    # max_by ranks null steps last: null is the least value in a struct.
     place = {name: F.struct(tables.measure_step_back(name), *first) for name in orders}
     pair = F.struct("cause", "effect")
     row: Any = edges.agg(*(F.max_by(pair, at).alias(name) for name, at in place.items())).first()
@@ -143,7 +142,7 @@ def _find_worst_inversions(kept: DataFrame, orders: Iterable[str]) -> dict[str, 
 
 
 def _merge_maps(runs: DataFrame, name: str) -> dict[str, int]:
-    """Return one map of all runs: the largest of largest steps, the sums of counts."""
+    """Merge the maps of all runs: maxima of largest steps, sums of counts."""
     each = runs.select(F.explode(name).alias("key", "value")).groupBy("key")
     found = each.agg((F.max if name == "max_inversions" else F.sum)("value").alias("value"))
     values = {row["key"]: row["value"] for row in found.collect()}
@@ -152,7 +151,6 @@ def _merge_maps(runs: DataFrame, name: str) -> dict[str, int]:
 
 
 def _summarize_deliveries(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
-    """Return what receipts and deliveries tell, a run a task."""
     rows = runs.where("details IS NOT NULL").select("details").orderBy("run").collect()
     models = merge_channels(json.loads(row.details).get("channels", {}) for row in rows)
     keyed = select_events(events)
@@ -167,9 +165,9 @@ def _summarize_deliveries(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
 
 def _pack_violations(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     for _, rows in read_runs(
-        batches, MAX_RUN_BYTES, describe_run_limit("early deliveries", MAX_RUN_BYTES)
+        batches, MAX_RUN_BYTES, describe_run_limit("causal violations", MAX_RUN_BYTES)
     ):
-        for run in told(conform(rows)):  # rows without a run and with an empty one are two
+        for run in told(conform(rows)):  # separates null from empty run names
             place: Any = run["file_order"][0].as_py()
             part = pa.array([pickle.dumps(part_of(run))], pa.binary())
             yield pa.RecordBatch.from_arrays([pa.array([place]), part], ["place", "part"])
@@ -180,8 +178,8 @@ def total_by_clocks(
 ) -> AuditReport:
     """Return the report of vector clocks, counted by the local engine in one task.
 
-    `pairs=False` as in `total_by_causes`. `aside`: a folder that takes the rows that are set
-    aside. Raises InputError in the worker where the rows are more than `MAX_RUN_BYTES` of Arrow data.
+    `pairs=False` as in `total_by_causes`. `quarantine`: folder for the quarantined rows. Raises
+    InputError in the worker for more than `MAX_RUN_BYTES` of Arrow data.
     """
 
     def count(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -191,9 +189,9 @@ def total_by_clocks(
             size += batch.nbytes
             if size > MAX_RUN_BYTES:
                 raise InputError(
-                    f"an audit of vector clocks is one task, of at most {MAX_RUN_BYTES:,} bytes of "
-                    "rows; this trace has more: audit the runs by themselves, as Spark's audit() "
-                    "does"
+                    f"an audit of vector clocks is one task, limited to {MAX_RUN_BYTES:,} bytes of "
+                    "rows; this trace has more: audit each run separately with "
+                    "antecede.spark.audit()"
                 )
         if not parts:
             return
@@ -214,7 +212,7 @@ def total_by_clocks(
 def with_read(
     report: AuditReport, details: Mapping[str, Any], bad_rows: int, reasons: Mapping[str, int]
 ) -> AuditReport:
-    """Return a report with what reading found: details, and how many rows for which reasons."""
+    """Return a report with the details of reading, and the rejected rows by reason."""
     found = {**without_columns(details), **without_columns(report.details)}
     if report.causality_source == NONE:
         found[CAUSE_COLUMNS] = details.get(CAUSE_COLUMNS, "")

@@ -1,9 +1,9 @@
-"""d: the longest chain of causes of one release; and cycles, where it never settles.
+"""Depths of rows that are released at the same time, and cycles.
 
-Only edges between rows of the same r matter. Up to `Limits.task_edges` of them go to the compiled kernel
-in one task. More are cut into ranges of rows, which settle what they can and exchange it; rows that
-never settle are on a cycle or after one. The same from the other end leaves cycles and what lies
-between them, and that goes to the kernel.
+The depth d is the longest chain of causes within one release. Up to `TaskLimits.task_edges` edges
+are one task of the compiled kernel. Larger graphs are split into ranges of rows, which compute
+depths and exchange them. Rows without a depth are on a cycle or behind one; the same procedure from
+the other end leaves the cycles and the rows between them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _DEPTH_SCHEMA = "row bigint, depth bigint, cycle boolean"
 def compute_depths(
     tied: DataFrame, rows: int, tables: IntermediateTables
 ) -> tuple[DataFrame, DataFrame | None]:
-    """Return (row, depth) where the depth is not 0, and the rows on cycles, or None.
+    """Return (row, depth) for depths other than 0, and the rows on cycles, or None.
 
-    `tied` has `c` and `e`, the edges whose two rows go at the same time. Raises InputError when
-    they fit no task and do not settle in `Limits.max_exchanges` rounds, or their cycles fit no task.
+    `tied` holds `c` and `e`, the edges between rows of the same release. Raises InputError if they
+    exceed one task and do not settle within the exchanges, or if their cycles exceed one task.
     """
     tied, count = tables.persist(tied)
     tables.stats["tied"] = count
@@ -57,15 +57,15 @@ def _compute_by_ranges(
     core, count = tables.persist(core)
     if count > tables.limits.task_edges:
         raise InputError(
-            f"{count:,} causes lie on cycles or between them, and one task takes "
-            f"{tables.limits.task_edges:,}: these are no causes; look at the columns that name them"
+            f"{count:,} causes are on cycles or between them; one task is limited to "
+            f"{tables.limits.task_edges:,}: check the columns in after=, which cannot all be causes"
         )
     said = tables.checkpoint(_compute_in_one_task(core))
     return settled.where("depth > 0"), said.where("cycle").select("row")
 
 
 def _settle(tied: DataFrame, rows: int, count: int, tables: IntermediateTables) -> DataFrame:
-    """Return (row, depth) of all rows that no cycle holds back; depth 0 only where it is asked."""
+    """Return (row, depth) of all rows that no cycle holds back; depth 0 only where needed."""
     parts = max(2, count_ranges(rows, 2 * count, tables.limits))
     size = -(-rows // parts)
     placed = tied.withColumns({"pc": F.expr(f"c div {size}"), "p": F.expr(f"e div {size}")})
@@ -95,8 +95,8 @@ def _settle(tied: DataFrame, rows: int, count: int, tables: IntermediateTables) 
         if not active.count():
             return settled
     raise InputError(
-        f"{count:,} causes go at the same time as their effects, more than one task takes "
-        f"({tables.limits.task_edges:,}), and their chains cross the {parts} ranges into which they were "
-        f"cut more than {tables.limits.max_exchanges} times: give a time column, or a group where "
-        "causes never cross it"
+        f"{count:,} causes have the release time of their effects; one task is limited to "
+        f"{tables.limits.task_edges:,}, and their chains cross the {parts} ranges of rows more "
+        f"than {tables.limits.max_exchanges} times: give a time column, or a group that no cause "
+        "crosses"
     )

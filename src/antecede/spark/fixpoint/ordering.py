@@ -1,22 +1,19 @@
-"""Causal order of groups that fit no task: a fixpoint over joins, nothing of it in one process.
+"""Causal order of oversized groups: a fixpoint over joins, distributed over all tasks.
 
-Theory of operation
--------------------
-1. `rows`: every row's identity and causes as values, repeats set aside, the others numbered by
-   (group, time, identity).
-2. `edges`: causes are looked up by a join, and are numbers from there on. A hash finds where to
-   look, the identity itself decides. With clocks and numbers an absent cause still orders: the row
-   stands after the greatest count of that member below it. Ranges of (member, count) find it, so
-   that a member with any number of rows is spread too.
-3. `supersteps`: r.
-4. `depths`: d, and cycles. Rows on cycles are set aside, and 3 and 4 start again.
-5. Rows are sorted in ranges of (group, r, d, number); a position is the count of the ranges before
-   plus the place within.
-6. The answer meets the rows again by all that `order` reads of them.
+1. `rows`: read identities and causes, mark duplicates, and number the other rows by (group, time,
+   identity).
+2. `find_edges`: look up causes by a join. With clocks and sequence numbers a missing cause still
+   orders: the row follows the greatest smaller count of that member, found by ranges of (member,
+   count).
+3. `supersteps`: compute the release times r.
+4. `depths`: compute the depths d and cycles. Rows on cycles are excluded, and 3 and 4 start again.
+5. Sort rows in ranges of (group, r, d, number). The position is the count of the ranges before plus
+   the index within.
+6. Join the answer with the rows on everything that `order` reads.
 
-The definition is that of `tables.order.table`, and so is the answer, row for row. All steps but the
-last run when `transform` is called, because the number of rounds is seen on the way; only counts
-come to the driver. The rows are read twice: an input that changes in between raises an error.
+The results equal those of `tables.order.table` row for row. All steps but the last run when
+`transform` is called; only counts reach the driver. The input is read twice, and a change in
+between raises an error.
 """
 
 from __future__ import annotations
@@ -48,14 +45,15 @@ from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import STATUSES, OrderSpec, Status, code, control_type, times_of
 
 EDGE = ("c", "e", "k", "tc", "te", "timed", "lacks")
-"""An edge: rows of cause and effect (`c` null: nowhere), the place of the cause among those of the
-effect, the times of both, whether the effect has one, and whether the cause is nowhere."""
+"""Columns of an edge: cause row `c` (null: missing), effect row `e`, index `k` among the effect's
+causes, times of both, whether the effect has a time, and whether the cause is missing.
+"""
 
 
 def find_edges(
     rows: DataFrame, spec: OrderSpec, tables: IntermediateTables
 ) -> tuple[DataFrame, int]:
-    """Return the edges of the ranked rows, and how many there are."""
+    """Return the edges of the ranked rows, and their number."""
     identity = ["h", "g", "a", "n"]
     parts = tables.limits.count_partitions(tables.rows)
     rows = rows.where("NOT aside")
@@ -82,7 +80,7 @@ def find_edges(
 def _add_earlier_causes(
     found: DataFrame, known: DataFrame, tables: IntermediateTables
 ) -> tuple[DataFrame, int]:
-    """Let an edge whose cause is nowhere go to the greatest earlier count of its member."""
+    """Connect an edge with a missing cause to the greatest smaller count of its member."""
     found, count = tables.persist(found)
     exact = found.where("c IS NOT NULL").withColumn("lacks", F.lit(False)).select(*EDGE)
     without = found.where("c IS NULL").drop("c", "tc")
@@ -97,7 +95,6 @@ def _add_earlier_causes(
 
 
 def _find_earlier(unmatched: DataFrame, known: DataFrame, tables: IntermediateTables) -> DataFrame:
-    """Add `c` and `tc` of the row with the greatest count below the one asked for, or null."""
     member = ["hm", "g", "a"]
     rows = known.select("g", "a", "n", F.struct("c", "tc").alias("row"))
     both = unmatched.drop("h").unionByName(rows, allowMissingColumns=True)
@@ -108,7 +105,7 @@ def _find_earlier(unmatched: DataFrame, known: DataFrame, tables: IntermediateTa
     spread, _ = tables.persist(spread.withColumn("p", F.spark_partition_id()))
     here = Window.partitionBy("p", *member).orderBy("n", "asks")
     local = spread.withColumn("near", F.last("row", ignorenulls=True).over(here)).where("asks")
-    # The last row of each member in each partition but those where it is the only one: few.
+    # The last row of each partition: few rows.
     ends = spread.where("NOT asks").groupBy("p").agg(F.max(F.struct(*by, "row")).alias("end"))
     ends = ends.select(F.col("p").alias("before"), "end.hm", "end.g", "end.a", "end.row")
     local, _ = tables.persist(local.drop("row"))
@@ -136,7 +133,7 @@ def _find_earlier(unmatched: DataFrame, known: DataFrame, tables: IntermediateTa
 
 LIMITS = TaskLimits()
 LOGGER = logging.getLogger("antecede.spark.fixpoint.ordering")
-"""Says at level INFO what each fixpoint took: rows, rows raised a round, exchanges, equal edges."""
+"""Logger of fixpoint statistics at level INFO: rows, raised rows, exchanges, equal edges."""
 ANSWER = "__antecede_fixpoint"
 _ID_LIST = "array<string>"
 
@@ -144,11 +141,9 @@ _ID_LIST = "array<string>"
 def order_oversized(
     df: DataFrame, spec: OrderSpec, rows: int, limits: TaskLimits | None = None
 ) -> DataFrame:
-    """Order the rows of giant groups, numbered by the column `fixpoint.rows.GROUP`; `rows`: their
-    count.
+    """Order the `rows` rows of oversized groups, numbered by `fixpoint.rows.GROUP_NUMBER`.
 
-    Returns the columns of `df`, then those of `spec.added`. Raises InputError when a bound of
-    `limits` is passed.
+    Returns the columns of `df`, then those of `spec.added`. Raises InputError beyond `limits`.
     """
     tables = IntermediateTables(limits or LIMITS, max(rows, 1))
     try:
@@ -156,8 +151,9 @@ def order_oversized(
     finally:
         tables.free()
     LOGGER.info(
-        "%(rows)d rows of giant groups; raised a round: %(raised)s; exchanges between parts: "
-        "%(exchanges)d for times, %(depth_exchanges)d for depths; %(tied)d edges of equal times",
+        "%(rows)d rows of oversized groups; raised per superstep: %(raised)s; exchanges between "
+        "ranges: %(exchanges)d for times, %(depth_exchanges)d for depths; %(tied)d edges of equal "
+        "times",
         {"rows": rows, **tables.stats},
     )
     return _join_answer(df, spec, answer, repeated)
@@ -166,7 +162,7 @@ def order_oversized(
 def compute_answer(
     df: DataFrame, spec: OrderSpec, tables: IntermediateTables
 ) -> tuple[DataFrame, bool]:
-    """Return what becomes of the rows of each signature, and whether any has several rows."""
+    """Return the outcome of each signature, and whether any signature has several rows."""
     kind = control_type(make_empty_table(df, spec), spec)
     lines, repeated = deduplicate(df, spec, tables)
     rows, count = rank_rows(lines, spec, kind, tables)
@@ -179,9 +175,9 @@ def compute_answer(
 def _solve(
     links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: IntermediateTables
 ) -> DataFrame:
-    """Return, of each row that has any: released, depth, cycle, causes waited for and missing.
+    """Return release, depth, cycle, and late and missing causes of the rows that have any.
 
-    The causes are their places among those that the row names.
+    Causes are indexes into the causes of the row.
     """
     lacks = F.col("lacks")
     circle: DataFrame | None = None
@@ -213,7 +209,6 @@ def _solve(
 
 
 def _collect_by_row(facts: DataFrame, has_cycles: bool, has_times: bool) -> DataFrame:
-    """Gather what is said of each row."""
     absent = [
         ("cycle", "boolean", has_cycles),
         ("released", "bigint", has_times),
@@ -234,14 +229,13 @@ def _collect_by_row(facts: DataFrame, has_cycles: bool, has_times: bool) -> Data
 def _select_waiting_edges(
     links: DataFrame, releases: DataFrame, tables: IntermediateTables
 ) -> DataFrame:
-    """Return the edges whose cause does not go before the effect came, with `rc`, its release."""
+    """Return the edges whose cause is released at or after the effect's time, with release `rc`."""
     of_cause = releases.select(F.col("row").alias("c"), F.col("released").alias("rc"))
     found = links.where("c IS NOT NULL").join(of_cause, "c", "left")
     return tables.checkpoint(found.withColumn("rc", F.coalesce("rc", "tc")).where("rc >= te"))
 
 
 def _select_tied_edges(waiting: DataFrame, releases: DataFrame | None) -> DataFrame:
-    """Return the edges whose two rows go at the same time."""
     if releases is None:
         return waiting.select("c", "e")
     of_effect = releases.select(F.col("row").alias("e"), "released")
@@ -252,7 +246,6 @@ def _select_tied_edges(waiting: DataFrame, releases: DataFrame | None) -> DataFr
 def _assign_positions(
     rows: DataFrame, facts: DataFrame, spec: OrderSpec, tables: IntermediateTables
 ) -> DataFrame:
-    """Return the rows that have a position, with it and with the names of their causes."""
     rows = rows.where("NOT aside").join(facts, "row", "left")
     rows = rows.withColumns(
         {
@@ -270,7 +263,7 @@ def _assign_positions(
     spread, _ = tables.persist(spread.withColumn("place", F.monotonically_increasing_id()))
     numbered = spread.withColumn("position", number_rows(spread, "place")).drop("place")
     before = spread.groupBy("g").count()
-    # One partition of counts: a condition that Spark cannot know to be constant spares a warning.
+    # One window partition; a condition that is not a literal avoids Spark's warning.
     all_groups = F.col("count") > 0
     earlier = Window.partitionBy(all_groups).orderBy("g").rowsBetween(Window.unboundedPreceding, -1)
     starts = before.select("g", F.coalesce(F.sum("count").over(earlier), F.lit(0)).alias("start"))
@@ -280,8 +273,6 @@ def _assign_positions(
 
 
 def _look_up_ids(indexes: Column, spec: OrderSpec) -> Column:
-    """Return the names of the causes at some places."""
-
     def name(place: Column) -> Column:
         cause = F.get("causes", place)
         return cause["a"] if spec.id is not None else F.concat_ws(":", cause["a"], cause["n"])
@@ -292,7 +283,7 @@ def _look_up_ids(indexes: Column, spec: OrderSpec) -> Column:
 def _build_answer(
     positioned: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec
 ) -> DataFrame:
-    """Return the answer for each signature: its first row's, and the status of its others."""
+    """Return the outcome of each signature: that of its first row, and the status of the others."""
     lacks = F.size("missing") > 0
     status = F.when(F.col("cycle"), int(code(Status.CYCLE)))
     status = status.when(lacks, int(code(Status.MISSING_CAUSE))).otherwise(F.col("first"))
@@ -316,7 +307,7 @@ def _build_answer(
 
 
 def _compute_wait(per_ms: float | None) -> Column:
-    """Return r - time in ms; as numbers with a point where the difference passes 63 bits."""
+    """Return r - time in ms; as floating point if the difference exceeds 63 bits."""
     if per_ms is None:
         return F.lit(None).cast("double")
     r, t = F.col("r"), F.col("t")
@@ -325,7 +316,6 @@ def _compute_wait(per_ms: float | None) -> Column:
 
 
 def _compute_released_at(df: DataFrame, spec: OrderSpec) -> Column:
-    """Return r as a value of the type of the times."""
     kind = None if spec.time is None else df.schema[spec.time].dataType
     if kind is None:
         return F.lit(None).cast("timestamp")
@@ -340,7 +330,7 @@ def _compute_released_at(df: DataFrame, spec: OrderSpec) -> Column:
 
 
 def _join_answer(df: DataFrame, spec: OrderSpec, answer: DataFrame, has_repeats: bool) -> DataFrame:
-    """Give each row its answer: of rows that are equal in all that `order` reads, the first one."""
+    """Join each row with its outcome; of rows that `order` cannot distinguish, one is the first."""
     names = list_signature_names(spec)
     keys = [f"{ANSWER}_{name}" for name in names]
     given = add_signature(df, spec)
@@ -355,21 +345,19 @@ def _join_answer(df: DataFrame, spec: OrderSpec, answer: DataFrame, has_repeats:
     rows = rows.withColumn(f"{ANSWER}_first", first)
     answer = answer.withColumnsRenamed({name: f"{ANSWER}__{name}" for name in answer.columns})
     meets = [F.col(f"{ANSWER}_{name}").eqNullSafe(F.col(f"{ANSWER}__{name}")) for name in names]
-    # Spark does not know how large what is cut off is: it must not send it to every task.
+    # Spark does not know the size of a checkpoint and must not broadcast it.
     return rows.join(answer.hint("merge"), reduce(and_, meets), "left").select(
         *own, *_select_added(spec)
     )
 
 
 def _select_added(spec: OrderSpec) -> list[Column]:
-    """Return the added columns of a row that has met its answer."""
     first = F.col(f"{ANSWER}_first")
     which = F.when(first, F.col(f"{ANSWER}__first")).otherwise(F.col(f"{ANSWER}__rest"))
     texts = F.array(*(F.lit(str(status)) for status in STATUSES))
     lost = F.raise_error(
         F.lit(
-            "antecede: a row was not there, or another one, when the data were read a second time: "
-            "order what does not change (write it, or checkpoint it, first)"
+            "antecede: the input changed between two reads: write or checkpoint it before ordering"
         )
     )
     status = F.coalesce(F.get(texts, which.cast("int")), lost.cast("string"))

@@ -1,11 +1,9 @@
-"""Groups that are too large for one task.
+"""Detection of groups that are too large for one task, by row count.
 
-A group goes to one task, to the kernel in Python, up to `rows_a_task` rows; a larger one goes to
-the fixpoint over joins. Both come out as one frame. The plan of the former has
-`antecede_order_a_group_a_task`, that of the latter `__antecede_fixpoint` columns.
-
-Counting is a job over the group column when `transform` is called. It is not run where Spark
-estimates few bytes, where `giant` is "never", for a stream, or in Declarative Pipelines.
+A group of at most `rows_a_task` rows is one task for the kernel in Python
+(`antecede_order_a_group_a_task` in the plan). A larger one is ordered by the fixpoint over joins
+(`__antecede_fixpoint` in the plan). Counting is a job when `transform` is called, skipped if Spark
+estimates few bytes, if `giant` is "never", and in Declarative Pipelines.
 """
 
 from __future__ import annotations
@@ -22,16 +20,16 @@ from antecede.spark.fixpoint.rows import GROUP_NUMBER
 from antecede.tables.order import OrderSpec
 
 SMALL_BYTES = 64 << 20
-"""Of so few bytes, by Spark's estimate, no group is giant: they are not counted."""
+"""Size estimate up to which groups are not counted."""
 _KEY = "__antecede_giant"
 _REMOTE = (
-    "such groups go to a fixpoint over joins, whose plan is nested deeper than Spark Connect can "
-    'carry; use a session without Connect, or giant="never" (a group a task, some 0.5 KB a row)'
+    "the fixpoint over joins is nested too deeply for Spark Connect; use a session without "
+    'Connect, or giant="never" (one task per group, about 0.5 KB per row)'
 )
 
 
 class OversizedGroups(NamedTuple):
-    """The rows of all giant groups, each with the number of its group."""
+    """Rows of all oversized groups, each with its group number."""
 
     rows: DataFrame
     row_count: int
@@ -40,10 +38,10 @@ class OversizedGroups(NamedTuple):
 def split_oversized(
     df: DataFrame, spec: OrderSpec
 ) -> tuple[DataFrame | None, OversizedGroups | None]:
-    """Return the rows of groups that go to one task each, and those of giant ones; None: no rows.
+    """Split the rows into groups of one task each and oversized groups; None: no rows.
 
-    Runs a job unless `spec.giant` is "never", or is "auto" and the rows are few by estimate. Raises
-    InputError where there are giant groups through Spark Connect.
+    Runs a job unless `spec.giant` is "never", or "auto" and the rows are few by estimate. Raises
+    InputError for oversized groups through Spark Connect.
     """
     if spec.giant == "never" or (spec.giant == "auto" and _is_small(df)):
         return df, None
@@ -57,7 +55,7 @@ def split_oversized(
         if remote and giant is not None:
             raise InputError(
                 f"{giant.row_count:,} rows are in groups of more than rows_a_task="
-                f"{spec.rows_a_task:,}, or in none: {_REMOTE}"
+                f"{spec.rows_a_task:,}, or have no group: {_REMOTE}"
             )
         return small, giant
     except AnalysisException as error:
@@ -67,7 +65,7 @@ def split_oversized(
 
 
 def _is_small(df: DataFrame) -> bool:
-    """Tell whether Spark estimates all rows together to be small; a remote session does not say."""
+    """Return whether Spark estimates the rows to be small; False for remote sessions."""
     frame: Any = df
     try:
         size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
@@ -98,7 +96,7 @@ def _split_by_group(
     if not found[0]:
         return df, None
     same = key.eqNullSafe(F.col(_KEY))
-    giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few: each has many rows
+    giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few, as each is large
     rows = df.join(giants.drop("count"), same).drop(_KEY)
     small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
     return small, OversizedGroups(rows, found[1])

@@ -1,7 +1,7 @@
-"""First steps of a fixpoint: control columns, repeats set aside, rows numbered by rank.
+"""First steps of a fixpoint: control columns, duplicates, and numbering of rows by rank.
 
-`deduplicate` has one line for all rows that are equal in everything the order reads. `rank_rows` numbers
-those that take part by (group, time, identity); from there on everything is numbers.
+`deduplicate` returns one line for all rows that `order` cannot distinguish. `rank_rows` numbers the
+lines that are ordered by (group, time, identity). All later steps use these numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import OrderSpec, Status, code, control, control_type, tie_names
 
 GROUP_NUMBER = "__antecede_fixpoint_group"
-"""Hidden column: the number of a giant group. Its name says in the plan what is going on."""
+"""Hidden column with the number of an oversized group; visible in the plan."""
 DIGEST_NAMES = ("w", "x", "y")
 _DIGESTS = tuple(f"__antecede_{name}" for name in DIGEST_NAMES)
 _KEPT, _DUPLICATE, _CONFLICT = (
@@ -31,7 +31,7 @@ _KEPT, _DUPLICATE, _CONFLICT = (
 
 
 def add_signature(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Add the hidden columns by which rows that are equal to `order` are known."""
+    """Add the hidden columns that identify rows which `order` cannot distinguish."""
     used = [*spec.used]
     hashed = [name for name in used if is_hashable(df.schema[name].dataType)]
     made = (
@@ -43,7 +43,7 @@ def add_signature(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def select_signature(df: DataFrame, spec: OrderSpec) -> list[Column]:
-    """Return the columns in which rows that are equal to `order` are equal, as they are."""
+    """Return the columns that are equal exactly for rows which `order` cannot distinguish."""
     names = [n for n in (spec.id, spec.member, spec.sender, spec.seq) if n is not None]
     own = [to_binary_collation(df, name).alias(f"own{k}") for k, name in enumerate(names)]
     digests = [F.col(name).alias(short) for name, short in zip(_DIGESTS, DIGEST_NAMES, strict=True)]
@@ -59,10 +59,10 @@ def list_signature_names(spec: OrderSpec) -> list[str]:
 def deduplicate(
     df: DataFrame, spec: OrderSpec, tables: IntermediateTables
 ) -> tuple[DataFrame, bool]:
-    """Return the lines of all rows and whether any line stands for several.
+    """Return the distinct lines of all rows, and whether any line stands for several rows.
 
-    Columns: the signature, the fields of `control`, `h` (a hash of the identity, never trusted
-    alone), `first` and `rest`: what becomes of the first row of a line and of the others.
+    Columns: the signature, the fields of `control`, `h` (a hash of the identity, always verified),
+    and the statuses `first` of a line's first row and `rest` of its other rows.
     """
     kind = control_type(make_empty_table(df, spec), spec)
     given = add_signature(df, spec)
@@ -103,9 +103,9 @@ def deduplicate(
 def rank_rows(
     lines: DataFrame, spec: OrderSpec, kind: Any, tables: IntermediateTables
 ) -> tuple[DataFrame, int]:
-    """Number the lines that take part, `row` from 0 by (group, time, identity); return how many.
+    """Number the lines to be ordered by (group, time, identity), `row` from 0; return their count.
 
-    The others follow them. `t` becomes BEFORE_ALL where it is unknown, and `u` says so.
+    The other lines follow. Unknown times `t` become BEFORE_ALL and set `u`.
     """
     aside = F.col("first") != _KEPT
     lines = lines.withColumns({"aside": aside, "causes": F.when(~aside, F.col("causes"))})
@@ -120,7 +120,7 @@ def rank_rows(
 
 
 def number_rows(df: DataFrame, order: str) -> Column:
-    """Return the number of each row from 0, of rows that stand in order in ordered partitions."""
+    """Return the number of each row from 0, for rows sorted within range partitions."""
     part = F.shiftright(order, 33)
     counts = {r[0]: r[1] for r in df.groupBy(part.alias("p")).count().collect()}
     before, total = [], 0
@@ -133,13 +133,11 @@ def number_rows(df: DataFrame, order: str) -> Column:
 
 
 def _make_reader(spec: OrderSpec, kind: Any) -> Any:
-    """Return the function of columns that reads identities and causes, row by row."""
-
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
     def antecede_control(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         for columns in batches:
             yield control(pa.table(dict(zip(spec.used, columns, strict=True))), spec)
 
-    functions: Any = F  # the stubs do not know arrow_udf
+    functions: Any = F  # the stubs lack arrow_udf
     result: t.DataType = from_arrow_type(kind)
     return functions.arrow_udf(antecede_control, result).asNondeterministic()

@@ -1,10 +1,9 @@
-"""r = max(time, r of the causes), first by rounds of joins, then by whole parts at once.
+"""Release times r = max(time, r of the causes), by supersteps of joins, then by ranges of rows.
 
-Only an edge whose cause is later than its effect starts work. A round joins the edges with the rows
-that the round before raised: real logs settle in 1 to 10 rounds. A long chain raises rows in every
-round. So when rounds do not shrink or pass a bound, all edges go as packed arrays to the compiled
-kernel: in one task if they fit, else in ranges of rows that exchange news of their borders until
-there is none.
+A superstep joins the edges with the rows that the previous one raised; real logs settle in 1 to 10.
+If supersteps do not shrink or reach their limit, all edges are passed as packed arrays to the
+compiled kernel. That is one task if they fit, else ranges of rows that exchange releases across
+their borders until nothing changes.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import release_of
 
 BROADCAST_ROWS = 100_000
-"""Raised rows that go to every task as they are (16 bytes each), instead of by a shuffle."""
+"""Limit of raised rows that are broadcast (16 bytes each) instead of shuffled."""
 RELEASE_SCHEMA = "row bigint, released bigint"
 
 
 def compute_releases(
     edges: DataFrame, counts: tuple[int, int], tables: IntermediateTables
 ) -> DataFrame:
-    """Return (row, released) of the rows that go later than their own time.
+    """Return (row, released) of the rows that are released after their own time.
 
-    `counts` are the numbers of rows and edges. Raises InputError when parts have told each other
-    news `Limits.max_exchanges` times and are not done.
+    `counts` are the numbers of rows and edges. Raises InputError if ranges do not settle within
+    `TaskLimits.max_exchanges` exchanges.
     """
     if max(counts) <= tables.limits.small_edges:
         return _compute_by_ranges(edges, None, counts, tables)
@@ -52,7 +51,6 @@ def compute_releases(
 
 
 def _is_stalled(sizes: list[int], limits: TaskLimits) -> bool:
-    """Tell whether rounds have come to their bound, or no longer become smaller."""
     stalled = len(sizes) > 3 and sizes[-1] > BROADCAST_ROWS and sizes[-1] > sizes[-2] // 2
     return len(sizes) >= limits.max_supersteps or stalled
 
@@ -62,14 +60,13 @@ def _merge_maxima(tables: list[DataFrame]) -> DataFrame:
 
 
 def _select_raised(candidates: DataFrame, known: DataFrame) -> DataFrame:
-    """Return what is greater than what is known."""
     before = known.withColumnRenamed("released", "known")
     new = candidates.join(before, "row", "left")
     return new.where("known IS NULL OR released > known").select("row", "released")
 
 
 def count_ranges(rows: int, edges: int, limits: TaskLimits) -> int:
-    """Return into how many ranges of rows a graph goes, each for one task."""
+    """Return the number of ranges of rows for a graph, one task each."""
     if max(rows, edges) <= limits.task_edges:
         return 1
     return max(-(-rows // limits.task_edges), -(-3 * edges // (2 * limits.task_edges)))
@@ -116,7 +113,7 @@ def _compute_by_ranges(
         known = tables.checkpoint(_merge_maxima([known, new]))
         if parts == 1:
             return known
-        # What came over a border last time is raised too, and may go on over the next one.
+        # Rows raised across a border may raise rows across the next border.
         source = _merge_maxima([new, news])
         told = border.join(source, F.col("c") == F.col("row"), "left" if not exchange else "inner")
         told = told.withColumn("released", F.greatest("tc", "released")).where("released > te")
@@ -127,17 +124,17 @@ def _compute_by_ranges(
         known = tables.checkpoint(_merge_maxima([known, news]))
         active = tables.checkpoint(news.select(F.expr(f"row div {size}").alias("p")).distinct())
     raise InputError(
-        f"{rows:,} rows with {count:,} causes are more than one task takes "
-        f"({tables.limits.task_edges:,}), and their chains cross the {parts} ranges of time into "
-        f"which they were cut more than {tables.limits.max_exchanges} times: give a time column that "
-        "follows causality more closely, or a group where causes never cross it"
+        f"{rows:,} rows with {count:,} causes exceed the limit of one task "
+        f"({tables.limits.task_edges:,}), and their chains cross the {parts} ranges of time more "
+        f"than {tables.limits.max_exchanges} times: give a time column that follows causality more "
+        "closely, or a group that no cause crosses"
     )
 
 
 def run_ranges(edges: DataFrame, work: Any, schema: str, ranges: int) -> DataFrame:
-    """Give the edges of each part, column `p`, to a function of record batches, in one task."""
+    """Apply a function of record batches to the edges of each range (column `p`), one task each."""
 
-    # Spark evaluates these hints: the function takes batches one after the other.
+    # Spark evaluates these hints to choose the kind of function.
     def antecede_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield work(batches)
 

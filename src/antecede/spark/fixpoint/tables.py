@@ -1,8 +1,8 @@
-"""Intermediate tables of the fixpoint: kept, cut off from their plans, and freed.
+"""Intermediate tables of the fixpoint: persisted, checkpointed, and freed.
 
-A table that is only a plan would be made anew by every later step, and its plan would grow without
-end. So it is cut off (a local checkpoint, or a reliable one where the session has a checkpoint
-folder), counted, and freed at the end.
+Every later step would recompute a lazy table, and plans would grow without limit. So a table is
+checkpointed (locally, or reliably if the session has a checkpoint folder), counted, and freed at
+the end.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ from pyspark.storagelevel import StorageLevel
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """Bounds of a task, and of work that does not come to an end."""
+    """Limits of a task and of iterations."""
 
     partition_rows: int = 250_000
-    """Rows of a partition, by plan."""
+    """Planned rows of a partition."""
     task_edges: int = 24_000_000
-    """Edges (and rows) that one task of the compiled kernel takes: about 70 bytes each."""
+    """Edges or rows of one task of the compiled kernel, about 70 bytes each."""
     small_edges: int = 2_000_000
-    """Edges (64 MiB) that go to one task without any rounds."""
+    """Edges (64 MiB) that are one task without supersteps."""
     max_supersteps: int = 12
-    """Rounds of joins, before whole parts are settled at once."""
+    """Supersteps of joins before ranges of rows are solved in tasks."""
     max_exchanges: int = 200
-    """Rounds in which parts tell each other what they found, before the work is refused."""
+    """Exchanges between ranges before the work is rejected."""
 
     def count_partitions(self, rows: int) -> int:
-        """Return into how many partitions a table of so many rows goes."""
+        """Return the number of partitions for a number of rows."""
         return max(1, math.ceil(rows / self.partition_rows))
 
 
 @dataclass
 class IntermediateTables:
-    """The tables of one run; `free` gives back all but those that were handed out."""
+    """Intermediate tables of one fixpoint; `free` releases all but the results."""
 
     limits: TaskLimits
     rows: int
-    """Rows that take part; the number of partitions follows them."""
+    """Number of rows to order; partitions are sized by it."""
     stats: dict[str, Any] = field(
         default_factory=lambda: {"raised": [], "exchanges": 0, "depth_exchanges": 0, "tied": 0}
     )
-    """Numbers of rounds, raised rows and edges."""
+    """Numbers of supersteps, raised rows and edges, for the log."""
     _persisted: list[DataFrame] = field(default_factory=list)
     _checkpoints: list[Any] = field(default_factory=list)
 
     def persist(self, df: DataFrame) -> tuple[DataFrame, int]:
-        """Persist a table that has a short plan; return it and its number of rows."""
+        """Persist a table with a short plan; return it and its row count."""
         kept = df.persist(StorageLevel.MEMORY_AND_DISK)
         self._persisted.append(kept)
         return kept, kept.count()
 
     def checkpoint(self, df: DataFrame, *, is_result: bool = False) -> DataFrame:
-        """Make a table and forget its plan; a `result` is not freed."""
+        """Checkpoint a table, which truncates its plan; a `result` is not freed."""
         context: Any = getattr(df.sparkSession, "_sc", None)
         if context is not None and context.getCheckpointDir():
             return df.checkpoint()
@@ -67,19 +67,19 @@ class IntermediateTables:
         return made
 
     def free(self) -> None:
-        """Give back memory and disk. A remote session gives back what is cut by itself."""
+        """Release memory and disk. A remote session releases checkpoints itself."""
         for kept in self._persisted:
             kept.unpersist()
         for made in self._checkpoints:
             rdd = made._jdf.queryExecution().analyzed().rdd()
-            # What Spark's own cleaner calls; `rdd.unpersist` warns of every one.
+            # Spark's cleaner calls this; `rdd.unpersist` logs a warning each time.
             made.sparkSession.sparkContext._jsc.sc().unpersistRDD(rdd.id(), False)
         self._persisted.clear()
         self._checkpoints.clear()
 
 
 def union_tables(tables: list[DataFrame]) -> DataFrame:
-    """Return the union of tables with the same columns; a column that one lacks is null there."""
+    """Return the union of tables; a missing column is null."""
     whole = tables[0]
     for table in tables[1:]:
         whole = whole.unionByName(table, allowMissingColumns=True)
@@ -87,7 +87,7 @@ def union_tables(tables: list[DataFrame]) -> DataFrame:
 
 
 def remove_rows(edges: DataFrame, rows: DataFrame) -> DataFrame:
-    """Return the edges that neither come from nor lead to some rows."""
+    """Return the edges that neither start nor end at some rows."""
     for end in ("c", "e"):
         edges = edges.join(rows.select("row"), F.col(end) == F.col("row"), "left_anti")
     return edges

@@ -1,7 +1,7 @@
-"""Cuts and recovery lines of DataFrames, as `antecede.tables.causality.cuts` defines them.
+"""Cuts and recovery lines over DataFrames; semantics in `antecede.tables.causality.cuts`.
 
-The rows of a group meet in one partition; a worker sees the columns that tell causes, a row's
-process, and its side. Positions are compared in the JVM.
+The rows of a group form one partition. A worker receives the columns of the spec, a row's process,
+and its side. Positions are compared in the JVM.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def cut(
     time: str | None = None,
     status: str = "antecede_status",
 ) -> DataFrame:
-    """Return the rows, each with its side of a cut and with what contradicts the cut there.
+    """Return the rows with their side of a cut and the causes that contradict the cut.
 
-    `positions`: process -> the last value of the column `at` inside (a number, a time: the order of
-    a process's events), in every group. A process without a position has nothing inside. Added
-    columns, arguments and errors: `antecede.tables.causality.cut`. A job finds positions of
-    processes without rows when this is called. A group is one task, without `group` everything is.
+    `positions`: process -> last value of the column `at` inside the cut (a number or time that
+    orders the events of a process), for every group. A process without a position has no event
+    inside. Added columns, arguments and errors: `antecede.tables.causality.cut`. A job at the call
+    finds positions of unknown processes. A group is one task; without `group` all rows are.
 
     >>> from antecede.spark import cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]
@@ -79,8 +79,8 @@ def cut(
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
     if not is_analyzed(df):
         raise InputError(
-            "in a declarative pipeline nothing tells the types of positions: call cut outside, on "
-            "the table that the pipeline makes"
+            "in a declarative pipeline the types of positions are unknown: call cut on the output "
+            "table of the pipeline"
         )
     check_relation_input(df, spec, "cut", {"status": status}, ADDED)
     _check_columns(df, process, at)
@@ -92,7 +92,7 @@ def cut(
 
 
 def cut_verdict(cut: DataFrame, *, group: str | None = None) -> DataFrame:
-    """Return what the rows of `cut` say together: one row, or one a group.
+    """Summarize the rows of `cut` in one row, or one per group.
 
     Columns: `antecede.tables.causality.cut_verdict`.
 
@@ -134,12 +134,12 @@ def recovery_line(
     group: str | None = None,
     time: str | None = None,
 ) -> DataFrame:
-    """Return the latest consistent set of checkpoints: where each process can go on from.
+    """Return the latest consistent set of checkpoints from which each process can restart.
 
-    `checkpoints`: the boolean column that marks them. One row a process (and group): `line`,
-    `kept`, `undone`, `discarded`. Their meaning, arguments and errors:
-    `antecede.tables.causality.recovery_line`; an event without process or `at` fails when the
-    result is asked for. A group is one task, without `group` everything is.
+    `checkpoints`: boolean column that marks them. One row per process (and group): `line`, `kept`,
+    `undone`, `discarded`. Meaning, arguments and errors: `antecede.tables.causality.recovery_line`.
+    An event without process or `at` fails when the result is used. A group is one task; without
+    `group` all rows are.
 
     >>> from antecede.spark import recovery_line
     >>> rows = [("p", None, "a", 1, True), ("s", "p", "a", 2, False), ("r", "s", "b", 1, True)]
@@ -178,7 +178,7 @@ def _check_columns(df: DataFrame, *names: str) -> None:
         return
     absent = [name for name in names if name not in df.columns]
     if absent:
-        raise InputError(f"no column {', '.join(absent)}; there are {', '.join(df.columns)}")
+        raise InputError(f"no column {', '.join(absent)}; columns are {', '.join(df.columns)}")
     for name in names[2:]:
         kind = df.schema[name].dataType
         if not isinstance(kind, t.BooleanType):
@@ -187,7 +187,7 @@ def _check_columns(df: DataFrame, *names: str) -> None:
 
 
 def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
-    """Add the side of each row. Raises InputError for a position of a process without rows.
+    """Add the side of each row. Raises InputError for a position of an unknown process.
 
     Runs a job over the column of processes.
     """
@@ -202,13 +202,13 @@ def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> Da
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
         said = [kind.simpleString() for kind in kinds]
         raise InputError(
-            f"positions go from {process}, {said[0]}, to {at}, {said[1]}: {error}"
+            f"positions must map {process} ({said[0]}) to {at} ({said[1]}): {error}"
         ) from error
     known = df.select(column_of(process).alias("known")).distinct()
     unknown_process = limits.join(known, F.col(_PROCESS) == F.col("known"), "anti").first()
     if unknown_process is not None:
         raise InputError(
-            f"{stranger(unknown_process.said)}: its processes are the values of column {process}"
+            f"{stranger(unknown_process.said)}: processes are the values of column {process}"
         )
     joined = df.join(
         F.broadcast(limits.select(_PROCESS, _POSITION)),

@@ -1,4 +1,7 @@
-"""Declared causes followed outwards from some events, a join a step; then one engine decides."""
+"""Traversal of declared causes from some events, one join per superstep.
+
+The engine of local tables then decides on the rows that were reached.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ from antecede.tables.causality import NO_PLACE, marked, not_there
 from antecede.tables.order import OrderSpec, graph_of
 
 IS_EVENT = "__antecede_event"
-"""Hidden column: whether a row is one of the given events."""
+"""Hidden column: the row is one of the given events."""
 _BROADCAST_ROWS = 1_000_000
-"""Rows of one step that are sent to every task: else Spark would sort all edges at each."""
+"""Limit of rows that are broadcast; otherwise Spark would sort all edges in each superstep."""
 HIDDEN = ("__antecede_g", "__antecede_k")
 
 
@@ -34,16 +37,17 @@ def walk(
     *,
     backwards: bool,
 ) -> DataFrame:
-    """Return the rows before (else after) the events; see `reaching.past`.
+    """Return the rows before (else after) the events; see `reachability.past`.
 
-    Runs a job a step. Raises InputError for events without an answer and after `rounds` steps.
+    Runs a job per superstep. Raises InputError for unknown or unordered events, and after
+    `max_supersteps`.
     """
     if (
         isinstance(max_supersteps, bool)
         or not isinstance(max_supersteps, int)
         or max_supersteps < 1
     ):
-        raise InputError(f"rounds must be a whole number of at least 1, not {max_supersteps!r}")
+        raise InputError(f"max_supersteps={max_supersteps!r}: expected an integer of at least 1")
     name = str(spec.id)
     check_relation_input(df, spec, "following causes")
     require_evidence(df, spec)
@@ -77,12 +81,12 @@ def _raise_for_first(bad_events: DataFrame, message: str) -> None:
 
 
 def find_edges(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
-    """Return the declared causes, as (g, step from, step to); each once."""
+    """Return the distinct declared causes as (g, start, end)."""
     return explode_causes(df, spec, backwards=backwards).distinct()
 
 
 def find_reachable(edges: DataFrame, seeds: DataFrame, max_supersteps: int) -> DataFrame:
-    """Return (g, k, event): the events and all that steps lead to. Raises InputError."""
+    """Return (g, k, event): the events and all that edges lead to. Raises InputError."""
     found, front = seeds, seeds.select("g", "k")
     small = front.count() <= _BROADCAST_ROWS
     for done in range(max_supersteps + 1):
@@ -94,16 +98,15 @@ def find_reachable(edges: DataFrame, seeds: DataFrame, max_supersteps: int) -> D
             return found
         small = size <= _BROADCAST_ROWS
         found = found.unionAll(front.withColumn(IS_EVENT, F.lit(False)))
-        if done % 16 == 15:  # plans that grow for ever are slow to make
+        if done % 16 == 15:  # truncate the growing plan
             found = found.localCheckpoint()
     raise InputError(
-        f"causes lead further than rounds={max_supersteps} steps: raise it (a Spark job a step), or stamp "
-        "the table by with_clocks and ask without after=, which takes none"
+        f"chains of causes exceed max_supersteps={max_supersteps}: raise it (one Spark job each), "
+        "or add causal labels by with_clocks and omit after=, which needs no jobs"
     )
 
 
 def _decide(df: DataFrame, reached: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
-    """Return the rows reached, and what the engine says of them in the column MADE."""
     group, key = select_keys(df, spec)
     reached = reached.toDF(*HIDDEN, IS_EVENT)
     rows = df.join(reached, (group == F.col(HIDDEN[0])) & (key == F.col(HIDDEN[1])))
@@ -126,13 +129,13 @@ def _make_decision_column(df: DataFrame, spec: OrderSpec, *, backwards: bool) ->
 
 
 def make_event_table(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
-    """Return the ids in a column `wanted` of the type of the column, and as text in `said`."""
+    """Return the ids as a table: `wanted` in the type of the id column, `said` as text."""
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
         raise InputError(
             f"events must be a list of ids or a DataFrame, not {type(events).__name__}"
         )
     if any(event is None for event in events):
-        raise InputError("an event without an id: null is no id")
+        raise InputError("events contain null, which is not an id")
     kind = df.schema[id].dataType
     schema = t.StructType([t.StructField("wanted", kind), t.StructField("said", t.StringType())])
     if isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType):
@@ -140,9 +143,9 @@ def make_event_table(df: DataFrame, events: Sequence[object], id: str) -> DataFr
     try:
         rows = [(event, str(event)) for event in dict.fromkeys(events)]
         if isinstance(kind, t.StringType) and not all(isinstance(one, str) for one in events):
-            raise TypeError("not text")  # Spark would make text of anything
+            raise TypeError("not text")  # Spark would convert any value
         return df.sparkSession.createDataFrame(rows, schema)
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"the events are no ids of column {id}, {kind.simpleString()}: {error}"
+            f"events do not match column {id} of type {kind.simpleString()}: {error}"
         ) from error

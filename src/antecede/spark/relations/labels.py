@@ -1,11 +1,9 @@
-"""Stamps of events in a DataFrame, and relations between two stamps.
+"""Causal labels of events in a DataFrame, and relations between two labels.
 
-`with_clocks` makes the stamps of `antecede.tables.causality` a partition at a time; payload stays
-in the JVM. Stamps go back a batch at a time: until then what rows have in common is held once.
-
-`happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a stamp, as Column
-expressions and as SQL functions; no Python runs in the plan. `antecede.tables.causality.relations`
-says when they are null.
+`with_clocks` computes the labels of `antecede.tables.causality`, one partition at a time; payload
+stays in the JVM. `happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a
+label, as Column expressions and as SQL functions, without Python.
+`antecede.tables.causality.relations` defines when they are null.
 """
 
 from __future__ import annotations
@@ -48,15 +46,15 @@ _FIELDS = {
     "complete": t.BooleanType(),
 }
 STAMP = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.items()])
-"""The type of a stamp in Spark."""
+"""Spark type of a causal label."""
 
 
 def happened_before(a: Column | str, b: Column | str) -> Column:
-    """Return whether event a is among the causes, direct or indirect, of event b.
+    """Return whether event a is a direct or indirect cause of event b.
 
-    `a` and `b` are stamps of one call of `with_clocks`, as columns or names. Boolean; null where a
-    stamp is null or the two were not made together. For pairs in a join give Spark an equality too,
-    so that it need not compare all with all: `a.stamp.group <=> b.stamp.group`.
+    `a` and `b` are causal labels from one call of `with_clocks`, as columns or names. Boolean; null
+    if a label is null or the labels are from different calls. Add an equality on groups to joins,
+    so that Spark does not compare all pairs.
 
     >>> from antecede.spark import happened_before, with_clocks
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
@@ -73,7 +71,7 @@ def happened_before(a: Column | str, b: Column | str) -> Column:
 def concurrent(a: Column | str, b: Column | str) -> Column:
     """Return whether neither of two distinct events happened before the other.
 
-    Arguments and null as for `happened_before`; an event is not concurrent with itself.
+    Arguments and nulls as for `happened_before`. An event is not concurrent with itself.
 
     >>> from antecede.spark import concurrent, with_clocks
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 1)], "id int, after int")
@@ -88,9 +86,9 @@ def concurrent(a: Column | str, b: Column | str) -> Column:
 
 
 def past_size(stamp: Column | str) -> Column:
-    """Return how many events happened before this one (long); null for a null stamp.
+    """Return the number of events that happened before this one (long); null for a null label.
 
-    The sum over all events is the number of ordered pairs, without making pairs.
+    The sum over all events is the number of ordered pairs.
 
     >>> from antecede.spark import past_size, with_clocks
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
@@ -104,10 +102,10 @@ def past_size(stamp: Column | str) -> Column:
 
 
 def register_functions(session: SparkSession) -> None:
-    """Make `happened_before`, `concurrent` and `past_size` temporary SQL functions of a session.
+    """Create `happened_before`, `concurrent` and `past_size` as temporary SQL functions of a
+    session.
 
-    They serve SQL and `selectExpr` over stamps of `with_clocks`. For functions in a catalog take
-    `list_sql_functions`.
+    They serve SQL and `selectExpr`. For functions in a catalog use `list_sql_functions`.
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([(1, None), (2, 1)], "id int, after int")
@@ -123,10 +121,10 @@ def register_functions(session: SparkSession) -> None:
 
 
 def list_sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
-    """Return the statements that make the SQL functions.
+    """Return the statements that create the SQL functions.
 
-    `prefix` comes before each name, such as "catalog.schema." with `temporary=False`. SQL functions
-    came with Spark 4.0.
+    `prefix` is put before each name, for example "catalog.schema." with `temporary=False`. Needs
+    Spark 4.0.
 
     >>> from antecede.spark.relations.labels import sql_functions
     >>> sql_functions()[0].split("(")[0]
@@ -188,7 +186,7 @@ def _compare(x: Column, y: Column, across: Column, within: Column) -> Column:
 
 
 RESULT = "__antecede_made"
-"""Hidden column: what the worker adds, as one struct."""
+"""Hidden column: the columns added by the worker as one struct."""
 
 
 def with_clocks(
@@ -209,18 +207,14 @@ def with_clocks(
     status: str = "antecede_status",
     widest: int = WIDEST,
 ) -> DataFrame:
-    """Return the rows with a stamp and a status each; rows come in no particular order.
+    """Add a causal label and a status to each row; the order of rows is undefined.
 
-    The stamp answers `happened_before` and `concurrent` exactly and by itself: keep it in a table
-    and ask in SQL. Causes are told as in `order`; `time` decides only which of repeated rows takes
-    part. The status is that of `order`; a row without a place there (a repeat, on a cycle, without
-    a key) has a null stamp. Stamps compare only with those of the same call; across calls that made
-    different stamps the answer is null. `widest`: entries of a stamp at most; `partitions`: of the
-    shuffle (None: the session's). A group is one task, and without `group` everything is: see
-    docs/design/causality.md for what that holds.
-
-    Raises InputError on the driver as `order` does; a task fails, naming the event, when its past
-    meets more chains than `widest`.
+    Labels answer `happened_before` and `concurrent` exactly: store them in a table and query them
+    by SQL. Causes and status are those of `order`; `time` only decides which of duplicate rows
+    counts. A row without a position in `order` has a null label. Labels of different calls are not
+    comparable: the answer is null. `widest`: limit of a label's entries; a task fails, naming the
+    event, beyond it. `partitions`: of the shuffle (None: the session's). A group is one task;
+    without `group` all rows are. Raises InputError on the driver as `order` does.
 
     >>> from antecede.spark import happened_before, with_clocks
     >>> rows = [("a", None), ("b", "a"), ("c", "a")]
@@ -251,7 +245,7 @@ def with_clocks(
     if is_analyzed(df):
         warn_without_causes(df, spec.order)
     placed = partition_by_group(df, spec.order).withColumn(RESULT, _stamping(df, spec))
-    # `drop` would look at the columns, which a declarative pipeline does not allow.
+    # `drop` needs the columns, which a declarative pipeline does not provide.
     own = F.expr(f"* EXCEPT ({RESULT})")
     return placed.select(own, *(F.col(RESULT)[name].alias(name) for name in spec.added))
 
@@ -263,22 +257,22 @@ def check_relation_input(
     added: Mapping[str, str] | None = None,
     fixed: Sequence[str] = (),
 ) -> None:
-    """Refuse on the driver what cannot work, and see to the workers' Python. Raises InputError.
+    """Check input on the driver, and the workers' Python. Raises InputError.
 
-    In a declarative pipeline nothing can be checked before it runs, and workers or Spark refuse.
+    In a declarative pipeline nothing is checked before it runs.
     """
     if not is_analyzed(df):
         return
     if df.isStreaming:
         raise InputError(
-            f"{function} needs all rows of a group, and a stream never has them: call it on the table "
-            "that the stream writes, or in foreachBatch"
+            f"{function} needs all rows of a group, so it does not support streams: call it on the "
+            "stream's output table, or in foreachBatch"
         )
     fold = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
     refuse_taken(df.columns, added or {}, fold=fold)
     refuse_fixed(df.columns, fixed, fold=fold)
     if RESULT in df.columns:
-        raise InputError(f"{RESULT} is a name that antecede needs: rename the column")
+        raise InputError(f"{RESULT}: reserved column name; rename the column")
     check_input(df, spec)
     check_workers(df.sparkSession)
 

@@ -1,14 +1,12 @@
-"""The part of a large trace that answers a question about some events, brought to the driver.
+"""Part of a large trace that answers a query about some events, collected to the driver.
 
-`antecede.tables.causality.Causality` decides every question exactly and holds the whole trace in
-memory. Here Spark finds the events and all that led to them (or followed), and that part alone goes
-through `Causality`. A superset of the steps finds it, so it is closed: duplicates, cycles and first
-rows are decided as in the whole.
+Spark finds the events and everything before (or after) them, and only that part goes through
+`antecede.tables.causality.Causality`. The part is closed, so duplicates, cycles and first rows are
+decided as in the whole trace.
 
-- causes: declared causes, a join a step (`edge_traversal`).
-- events, clocks: the rows of a member stand in a line, so a part is one place a member. A round
-  raises places along all messages at once, and a path that raises one need pass no member twice.
-  Rounds are at most as many as members, mostly a few.
+- causes: declared causes, one join per superstep (`edge_traversal`).
+- events, clocks: the rows of a member are a sequence, so a part is one position per member. A
+  superstep raises positions along all messages at once, at most as many supersteps as members.
 """
 
 from __future__ import annotations
@@ -39,20 +37,21 @@ from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 RUN: Final = "__antecede_run"
 _MEMBER_KEY: Final = (RUN, "m")
-_CAUSES_NOT_CHECKED: Final = (
-    "whether causes of these events lack in the trace was not looked for (--engine local does)"
-)
+_CAUSES_NOT_CHECKED: Final = "missing causes of these events were not checked (use --engine local)"
 
 
 class Part(NamedTuple):
-    """The part of a trace that an answer depends on, and the events that were named."""
+    """Part of a trace that a query depends on, and the named events."""
 
     asked: Causality
     events: list[Event]
 
 
 def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
-    """Return what tells what came before what in a table in the schema; raises as `Causality`."""
+    """Return the causality source of an event table: events, clocks, or causes.
+
+    Raises InputError as `Causality`.
+    """
     kinds = {row[0] for row in df.select("kind").distinct().collect()}
     arrivals = SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
     if by == EVENTS and not arrivals:
@@ -76,12 +75,12 @@ def part(
     most: int | None = None,
     max_supersteps: int = MAX_SUPERSTEPS,
 ) -> Part:
-    """Return the part of a trace that answers what led to some events, or what they led to.
+    """Return the part of a trace before some events, or after them.
 
-    `df`: rows in the schema, every one with its `file_order`. `names`: ids, or ID@MEMBER for the
-    arrival of a message, in the run `run` or any. `way`: one of `WAYS`, as `way_of` tells; `whole`:
-    what is known of the trace. Runs some jobs. Raises InputError for events that are nowhere, after
-    `rounds` rounds, and for a part of more than `most` rows; asking `Causality` raises the rest.
+    `df`: rows in the event schema with `file_order`. `names`: ids, or ID@MEMBER for the arrival of
+    a message, in `run` or any run. `source`: from `way_of`. `whole`: facts about the
+    whole trace. Runs some jobs. Raises InputError for unknown events, after `max_supersteps`,
+    and for more than `most` rows; `Causality` raises the rest.
     """
     df = df.withColumn(RUN, F.coalesce("run", F.lit("")))
     events, seeds = _find_events(df, names, source, run)
@@ -93,29 +92,27 @@ def part(
     try:
         size = rows.count()
         if most is not None and size > most:
-            what = "led to" if backwards else "follows"
+            what = "past" if backwards else "future"
             raise InputError(
-                f"what {what} these events may be {size:,} rows, and at most {most:,} fit into "
-                "memory here: ask about an event nearer to the "
-                + ("beginning" if backwards else "end")
+                f"the {what} of these events may have {size:,} rows; the memory limit is "
+                f"{most:,}: query an event nearer to the " + ("beginning" if backwards else "end")
             )
         table: Any = rows.toArrow()
     finally:
         rows.unpersist()
     asked = Causality(table.sort_by("file_order"), by=source, whole=whole)
     if not backwards:
-        # Causes outside of the part are not missing, and those inside would be told as if all.
+        # Causes outside the part are not missing.
         asked.notes = [_CAUSES_NOT_CHECKED] if source != EVENTS else []
     return Part(asked, events)
 
 
-# -- the events that are named -----------------------------------------------------------------
+# -- named events --------------------------------------------------------------------------------
 
 
 def _find_events(
     df: DataFrame, names: Sequence[str], source: str, run: str | None
 ) -> tuple[list[Event], DataFrame]:
-    """Return the events as `Causality` takes them, and their rows."""
     ids = {name for text in names for name in (text, text.rpartition("@")[0]) if name}
     found = df.where(F.col("id").isin(sorted(ids)))
     there: Any = found.select("id", "member", "kind", "run", "file_order").toArrow()
@@ -140,7 +137,6 @@ def _find_events(
 
 
 def _match_rows(rows: list[dict[str, Any]], event: Event, source: str) -> list[dict[str, Any]]:
-    """Return the rows that a name can mean, as `Causality.row` chooses."""
     if event.member is not None:
         return [row for row in rows if row["member"] == event.member]
     if source != EVENTS:
@@ -172,7 +168,7 @@ def _traverse_causes(
     return df.join(keys, [RUN, "id"], "left_semi")
 
 
-# -- by places in the lines of members -----------------------------------------------------------
+# -- by positions in members' sequences ----------------------------------------------------------
 
 
 def _traverse_members(
@@ -186,12 +182,12 @@ def _traverse_members(
         places = _find_bounds(begin, steps, max_supersteps, backwards=backwards)
         inside = F.col("pos") <= F.col("at") if backwards else F.col("pos") >= F.col("at")
         found = nodes.join(F.broadcast(places), list(_MEMBER_KEY)).where(inside)
-        # The first sending of a message counts, and the first row of an event with a clock,
-        # whoever's it says that it is: so all of them are looked at.
+        # The first send of a message counts, and the first row of an event with a clock,
+        # of any member: so include all of them.
         named = found.select(RUN, "id").distinct()
         alike = nodes.where(F.col("kind") == SEND) if source == EVENTS else df
         alike = alike.join(named, [RUN, "id"], "left_semi")
-        # A row without a clock of its own stands in no line, and may have been asked for.
+        # A named row without a clock is in no member's sequence.
         every = found.select("file_order").union(alike.select("file_order"))
         every = every.union(seeds.select("file_order")).distinct().localCheckpoint()
     finally:
@@ -201,9 +197,9 @@ def _traverse_members(
 
 
 def _number_member_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return rows with their places (RUN, m, pos), and steps: an arrival there needs `of` at `to`.
+    """Return rows with their positions (RUN, m, pos), and steps from an arrival to its send.
 
-    A row without a member is a line of its own.
+    A row without a member is a sequence of its own.
     """
     alone = F.concat(F.lit("row "), F.col("file_order").cast("string"))
     line = F.coalesce(F.concat(F.lit("member "), F.col("member")), alone)
@@ -216,7 +212,7 @@ def _number_member_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _number_clock_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return the same of vector clocks: a place is the member's own entry."""
+    """Return positions and steps of vector clocks; the position is the member's own entry."""
     entries = F.arrays_zip("clock_members", "clock_counts")
     rows = df.where("member IS NOT NULL AND clock_members IS NOT NULL").select(
         RUN, "id", "kind", "file_order", F.col("member").alias("m"), entries.alias("entries")
@@ -238,7 +234,7 @@ def _number_clock_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
 def _find_bounds(
     begin: DataFrame, steps: DataFrame, max_supersteps: int, *, backwards: bool
 ) -> DataFrame:
-    """Return of every member how far the part goes: (RUN, m, at), the last place or the first."""
+    """Return the last (else first) position of every member in the part: (RUN, m, at)."""
     furthest = F.max if backwards else F.min
     all_of = begin.groupBy(*_MEMBER_KEY).agg(furthest("pos").alias("at")).localCheckpoint()
     front = all_of
@@ -257,4 +253,6 @@ def _find_bounds(
             return merged
         all_of = merged
     over = counted(max_supersteps, "member")
-    raise InputError(f"messages lead over more than {over}: raise rounds= (some Spark jobs each)")
+    raise InputError(
+        f"message chains cross more than {over}: raise max_supersteps= (some jobs each)"
+    )

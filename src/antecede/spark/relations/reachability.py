@@ -1,11 +1,9 @@
-"""Past and future of events in a table of any size: by stamps alone, or along its edges.
+"""Causal past and future of events in a table of any size: by causal labels, or along edges.
 
-By stamps nothing runs in Python, and nothing before the result is asked for. The events' stamps are
-brought to one row a chain (or a group), and joined to the rows. Without stamps declared causes are
-followed outwards, each round joining only the finds of the round before (semi-naive evaluation:
-Bancilhon and Ramakrishnan 1986). Repeats and cycles still take part, so the finds are a superset,
-and that small part goes through the engine of local tables. Both ways agree with
-`antecede.tables.causality.reachability`.
+With labels nothing runs in Python: the events' labels are reduced to one row per chain (or group)
+and joined with the rows. Without labels declared causes are followed, each superstep joining only
+the finds of the previous one (semi-naive evaluation: Bancilhon and Ramakrishnan 1986). The finds, a
+small superset, then go through the engine of local tables.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ Events = Sequence[object] | DataFrame
 _HIDDEN_NAME = "__antecede_{}"
 _ROWS_ALIAS = "__antecede_rows"
 MAX_SUPERSTEPS = 100
-"""Joins along declared causes at most, unless the caller says otherwise."""
+"""Default limit of joins along declared causes."""
 
 
 def past(
@@ -43,14 +41,14 @@ def past(
 ) -> DataFrame:
     """Return the rows that happened before any of the given events.
 
-    `events`: their ids, as values of the column `id` (in any group), or a DataFrame of rows with
-    the column `stamp`. `df` needs the column `stamp` of `with_clocks`, best read from where it was
-    written. Nothing runs until the result is asked for, which then fails for events that are
-    nowhere, have no place in the order, or were stamped in another call.
+    `events`: values of the column `id` (in any group), or a DataFrame of rows with a causal label.
+    `df` needs the label column of `with_clocks`, best read from a stored table. Nothing runs until
+    the result is used. It then fails for events that are unknown, unordered, or labelled in another
+    call.
 
-    With `after` no stamps are needed: declared causes are followed from the events outwards (`id`,
-    `after`, `group`, `time` as for `with_clocks`), a Spark job a step, at once. Raises InputError
-    for events that are nowhere or have no place, and when `rounds` steps do not suffice.
+    With `after` no labels are needed: declared causes are followed from the events at once, one
+    Spark job per superstep (`id`, `after`, `group`, `time` as for `with_clocks`). Raises InputError
+    for unknown or unordered events, and if `max_supersteps` do not suffice.
 
     >>> from antecede.spark import past, with_clocks
     >>> rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "c")]
@@ -90,7 +88,7 @@ def future(
     time: str | None = None,
     max_supersteps: int = MAX_SUPERSTEPS,
 ) -> DataFrame:
-    """Return the rows that happened after any of the given events; all else as for `past`.
+    """Return the rows that happened after any of the given events; otherwise as `past`.
 
     >>> from antecede.spark import future
     >>> rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "c")]
@@ -134,33 +132,32 @@ def _traverse_edges(
     df: DataFrame, events: Events, columns: dict[str, Any], max_supersteps: int, *, backwards: bool
 ) -> DataFrame:
     if isinstance(events, DataFrame):
-        raise InputError("with after=, events are ids: give the values of the column id")
+        raise InputError("with after=, events must be ids: give values of the column id=")
     return walk(df, events, order_spec(**columns), max_supersteps, backwards=backwards)
 
 
-# -- stamps -----------------------------------------------------------------------------------
+# -- causal labels -------------------------------------------------------------------------------
 
 
 def _find_labels(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFrame:
-    """Return the stamps of the events in a column `s`; a row without one fails when it runs."""
     _check_stamp(df, stamp)
     if isinstance(events, DataFrame):
         _check_stamp(events, stamp)
         given = events.select(column_of(stamp).alias("s"))
-        wrong = F.lit(f"one of the events: an event without a stamp {NO_PLACE}")
+        wrong = F.lit(f"one of the events: an event without a causal label {NO_PLACE}")
         return given.select(F.coalesce("s", F.raise_error(wrong).cast(STAMP)).alias("s"))
     if id is None:
-        raise InputError("events given by their ids: id= names the column")
+        raise InputError("events are ids: give id=, the column of ids")
     if not is_analyzed(df):
         raise InputError(
             "in a declarative pipeline ids cannot be looked up before it runs: give the events as "
-            "a DataFrame of rows with stamps, such as df.where(...)"
+            "a DataFrame of rows with causal labels, such as df.where(...)"
         )
     if id not in df.columns:
-        raise InputError(f"no column {id}; there are {', '.join(df.columns)}")
+        raise InputError(f"no column {id}; columns are {', '.join(df.columns)}")
     wanted = make_event_table(df, events, id)
     rows = df.select(column_of(id).alias("k"), column_of(stamp).alias("s"))
-    # The ids came from the driver, so they fit anywhere; without the hint Spark would sort `df`.
+    # The ids are few; without the hint Spark would sort `df`.
     some = rows.join(
         F.broadcast(wanted.select(F.col("wanted").alias("w"))), F.col("k") == F.col("w")
     )
@@ -184,15 +181,15 @@ def _check_stamp(df: DataFrame, stamp: str) -> None:
         return
     if stamp not in df.columns:
         raise InputError(
-            f"no column {stamp}: make it by with_clocks, or give after= to do without stamps"
+            f"no column {stamp}: add it by with_clocks, or give after= to query without labels"
         )
     kind = df.schema[stamp].dataType.simpleString()
     if kind != STAMP.simpleString():
-        raise InputError(f"column {stamp} is no stamp of with_clocks: {kind}")
+        raise InputError(f"column {stamp} has type {kind}, expected a label of with_clocks")
 
 
 def _expand_label(stamp: str) -> Column:
-    """Return what an event knows: an entry a chain, and one of chain 0, which every group has."""
+    """Return the chains that an event knows, and chain 0, which every group has."""
     s = F.col(stamp)
 
     def entry(chain: Column, position: Column) -> Column:
@@ -214,12 +211,11 @@ def _find_versions() -> tuple[Column, Column]:
 
 
 def _hide_columns(frontier: DataFrame, *names: str) -> DataFrame:
-    """Give the columns names that no row has."""
     return frontier.select(*(F.col(name).alias(_HIDDEN_NAME.format(name)) for name in names))
 
 
 def _broadcast_small(frontier: DataFrame, events: Events) -> DataFrame:
-    """Send what some listed ids make to every task; of a DataFrame Spark must judge the size."""
+    """Broadcast the result of listed ids; for a DataFrame Spark decides by size."""
     return frontier if isinstance(events, DataFrame) else F.broadcast(frontier)
 
 
@@ -228,6 +224,5 @@ def _get_hidden(name: str) -> Column:
 
 
 def _check_versions(mine: Column, found: Column) -> Column:
-    """Return `found`, or fail where row and events were not stamped together."""
     unlike = (mine["version"] != _get_hidden("oldest")) | (mine["version"] != _get_hidden("newest"))
     return F.when(unlike, F.raise_error(F.lit(UNLIKE)).cast("boolean")).otherwise(found)

@@ -1,19 +1,12 @@
-"""Every trace format as a DataFrame in the event schema: `spark.read.format("antecede")`.
+"""Data source for every trace format: `spark.read.format("antecede")`, in the event schema.
 
-Theory of operation
--------------------
-A Python data source over the readers of `antecede.tables.trace`: a task a file (of Parquet:
-about 64 MiB of row groups), folders and patterns. A git repository, or a chat log with its
-annotation, stays whole. Executors open the files by their paths, which must lead to the same
-files there.
+A file is one task (Parquet: about 64 MiB of row groups); paths may be folders and patterns. A git
+repository, or a chat log with its annotation, is not split. Executors open files by path. By
+default the first bad record fails the query; `quarantine` changes this. `file_order` follows the
+input (files by name), with gaps: each file starts at a multiple of 2**40.
 
-By default the first bad record ends the query with its file, line and reason; `quarantine` chooses
-otherwise. `file_order` is unique and follows the input (files by name), but has gaps: each file
-begins at a multiple of 2**40.
-
-A stream takes each file once, when it first sees it; files must come whole (by a rename). Its
-offset names the taken files that are still there. So it is as durable as the query's checkpoint,
-and moving old files away keeps it small.
+A stream reads each file once. Files must appear complete, by a rename. The offset lists the files
+that were read and still exist, so moving old files away keeps it small.
 """
 
 from __future__ import annotations
@@ -51,15 +44,15 @@ from antecede.tables.trace import (
 )
 from antecede.tables.trace.user_tables import TableReader
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack types
 NAME = "antecede"
 REFUSE, INCLUDE, EXCLUDE, ONLY = "refuse", "include", "exclude", "only"
 EVENTS, DETAILS = "events", "details"
 FILE_ORDER_STEP = 1 << 40
-"""`file_order` of each input begins at a multiple of this."""
+"""Each input's `file_order` starts at a multiple of this."""
 BATCH_ROWS = 16_384
 MAX_STREAM_FILES = 200_000
-"""Most files of a folder that a stream reads."""
+"""Limit of files in a folder that a stream reads."""
 COLUMN_OPTIONS = {
     "id": "id",
     "after": "parents",
@@ -71,17 +64,18 @@ COLUMN_OPTIONS = {
     "topic": "topics",
     "run": "run",
 }
-"""Options that name a user's column, as on the command line; several with commas between."""
+"""Options that name a user's column, as on the command line; several are separated by commas."""
 _TEXT_OPTIONS = ("regex", "delimiter", "separator")
 _OTHER_OPTIONS = ("as", "path", "quarantine", "rows", "timeunit", "maxfilespertrigger")
 
 
 def register(session: SparkSession) -> None:
-    """Make the SQL functions and the data source of antecede known in a session.
+    """Register the SQL functions and the data source of antecede in a session.
 
-    The functions `happened_before`, `concurrent` and `past_size`
-    (`antecede.spark.relations.labels.register_functions`), and `spark.read.format("antecede")`
-    (`register_source`). Raises SetupError where Python workers lack antecede.
+    The functions are `happened_before`, `concurrent` and `past_size`
+    (`antecede.spark.relations.labels.register_functions`); the data source is
+    `spark.read.format("antecede")` (`register_source`). Raises SetupError if Python workers lack
+    antecede.
 
     >>> import antecede.spark
     >>> antecede.spark.register(spark)
@@ -93,29 +87,28 @@ def register(session: SparkSession) -> None:
 
 
 def register_source(spark: SparkSession) -> None:
-    """Make `spark.read.format("antecede")` and `spark.readStream.format("antecede")` known.
+    """Register `spark.read.format("antecede")` and `spark.readStream.format("antecede")`.
 
-    Options: `as` (a format of `antecede.tables.trace`; default: found by looking); `regex`,
-    `delimiter`, `separator`, `timeUnit` and `id`, `after`, `member`, `seq`, `time`, `arrival`,
-    `clock`, `topic`, `run` as on the command line. `quarantine` chooses the fate of bad records:
-    `refuse` (default: the query ends and names the first), `include` (rows with `reason` and `raw`,
-    which are null for events), `exclude`, or `only` (nothing else, in the schema of the
-    quarantine). `rows=details` gives the findings of reading in each file (`source`, `name`,
-    `value`): unreadable times, a guessed unit, ... A stream needs PySpark 4.2 and takes
-    `maxFilesPerTrigger`.
+    - `as`: a format of `antecede.tables.trace` (default: auto-detected).
+    - `regex`, `delimiter`, `separator`, `timeUnit` and the columns `id`, `after`, `member`, `seq`,
+      `time`, `arrival`, `clock`, `topic`, `run`: as on the command line.
+    - `quarantine`: `refuse` (default: the first bad record fails the query), `include` (bad records
+      are rows with `reason` and `raw`), `exclude`, or `only` (bad records in the quarantine
+      schema).
+    - `rows=details`: the findings of reading each file (`source`, `name`, `value`).
+    - `maxFilesPerTrigger`: for streams, which need PySpark 4.2.
 
-    Raises SetupError where Python workers lack antecede.
+    Raises SetupError if Python workers lack antecede.
 
         register_source(spark)
         events = spark.read.format("antecede").option("as", "shiviz").load("logs/*.log")
-        bad = spark.read.format("antecede").option("quarantine", "only").load("logs/*.log")
     """
     check_workers(spark)
     spark.dataSource.register(AntecedeSource)
 
 
 class AntecedeSource(DataSource):
-    """The data source; see the module."""
+    """Data source of all trace formats."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options: Any = options
@@ -123,36 +116,36 @@ class AntecedeSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name under which Spark knows it."""
+        """Return the name of the format in Spark."""
         return NAME
 
     def schema(self) -> t.StructType:
-        """Return the columns of what was asked for."""
+        """Return the schema of the requested rows."""
         return self.plan.schema()
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
-        """Return what reads a batch."""
+        """Return the batch reader."""
         return _BatchReader(self.plan)
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return what reads a stream."""
+        """Return the stream reader."""
         return _StreamReader(self.plan)
 
 
 class ReadPlan:
-    """Options of a read. Raises InputError for unknown and meaningless ones."""
+    """Parsed options of a read. Raises InputError for unknown and contradictory ones."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         known = {*COLUMN_OPTIONS, *_TEXT_OPTIONS, *_OTHER_OPTIONS}
         if unknown := sorted(set(given) - known):
             raise InputError(
-                f"no option is called {unknown[0]!r}; known are {', '.join(sorted(known))}"
+                f"unknown option {unknown[0]!r}; choose from {', '.join(sorted(known))}"
             )
         if not given.get("path"):
-            raise InputError("no path: say .load(PATH); a pattern names several files")
+            raise InputError("no path: call .load(PATH); a pattern may match several files")
         self.path = given["path"].removeprefix("file://")
         if "://" in self.path or self.path.startswith(("hdfs:", "s3:", "s3a:", "dbfs:")):
-            raise InputError("is no path of files that executors can open", path=self.path)
+            raise InputError("executors cannot open this path: use a path of files", path=self.path)
         self.format = given.get("as")
         self.quarantine = _read_choice(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
         self.rows = _read_choice(given, "rows", (EVENTS, DETAILS))
@@ -172,7 +165,7 @@ class ReadPlan:
             reader.by_name(self.format)
 
     def schema(self) -> t.StructType:
-        """Return the columns of the rows."""
+        """Return the schema of the rows."""
         if self.rows == DETAILS:
             return _make_text_schema("source", "name", "value")
         if self.quarantine == ONLY:
@@ -181,11 +174,11 @@ class ReadPlan:
         return t.StructType([*spark_schema(), *more])
 
     def inputs(self) -> list[Path]:
-        """Return what is one input each, in order of names."""
+        """Return the inputs, sorted by name."""
         return _drop_same_traces(inputs(self.path, self.format), self.format)
 
     def plan_partitions(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
-        """Return the work on inputs numbered from `first`: a file each, of Parquet row groups."""
+        """Return the partitions of inputs, numbered from `first`: a file, or Parquet row groups."""
         found = []
         together: dict[str, Reader] = {}
         for number, path in enumerate(inputs, first):
@@ -203,7 +196,7 @@ class ReadPlan:
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the rows of one piece."""
+        """Yield the rows of one partition."""
         first, work = partition.value
         last: Batch | None = None
         for last in self._batches(work):
@@ -229,8 +222,8 @@ class ReadPlan:
         if bad.num_rows and self.quarantine == REFUSE:
             row = bad.slice(0, 1).to_pylist()[0]
             message = (
-                f"{row['reason']}; option quarantine: include gives such records as rows with a "
-                "reason, exclude leaves them out, only gives nothing else"
+                f"{row['reason']}; set option quarantine to include (rows with a reason), exclude "
+                "or only"
             )
             raise InputError(message, path=row["source"], line=row["line"], record_id=row["id"])
         if self.quarantine == ONLY:
@@ -246,25 +239,25 @@ class ReadPlan:
         parts = [
             pa.Table.from_batches([one]) for one in (events, _drop_metadata(bad, QUARANTINE_SCHEMA))
         ]
-        both = pa.concat_tables(parts, promote_options="default")  # null where a part has no value
+        both = pa.concat_tables(parts, promote_options="default")  # missing columns are null
         yield from both.select([*SCHEMA.names, "reason", "raw"]).to_batches()
 
 
 def _split_columns(text: str) -> tuple[str, ...]:
-    """Return names of columns between commas, or one expression, which may have commas."""
+    """Return comma-separated column names, or one expression, which may contain commas."""
     if is_expression(text):
         return (text,)
     return tuple(part.strip() for part in text.split(","))
 
 
 def _drop_metadata(batch: Any, schema: Any) -> Any:
-    """Return a batch without the meanings that its columns carry: Spark compares schemas."""
+    """Return a batch without the metadata of its columns, because Spark compares schemas."""
     plain = pa.schema([pa.field(field.name, field.type) for field in schema])
     return pa.RecordBatch.from_arrays(batch.columns, schema=plain)
 
 
 def _drop_same_traces(inputs: list[Path], format: str | None) -> list[Path]:
-    """Leave out a path that stands for the same trace as an earlier one (a log, its annotation)."""
+    """Drop a path that stands for the same trace as an earlier one (a log, its annotation)."""
     kept: dict[Any, Path] = {}
     for number, path in enumerate(inputs):
         one = reader.by_name(format) if format is not None else reader.choose(path)
@@ -280,19 +273,21 @@ def _make_text_schema(*names: str) -> t.StructType:
 def _read_choice(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
     found = options.get(name, choices[0]).lower()
     if found not in choices:
-        raise InputError(f"option {name} is one of {', '.join(choices)}, not {found!r}")
+        raise InputError(
+            f"option {name}: unknown value {found!r}; choose from {', '.join(choices)}"
+        )
     return found
 
 
 def _read_unit(text: str | None) -> str | None:
     if text not in (None, "s", "ms", "us", "ns"):
-        raise InputError(f"option timeUnit is s, ms, us or ns, not {text!r}")
+        raise InputError(f"option timeUnit: unknown unit {text!r}; choose from s, ms, us, ns")
     return text
 
 
 def _read_count(text: str | None) -> int | None:
     if text is not None and not (text.isdecimal() and int(text)):
-        raise InputError(f"option maxFilesPerTrigger is a number of files, not {text!r}")
+        raise InputError(f"option maxFilesPerTrigger: expected a number of files, got {text!r}")
     return None if text is None else int(text)
 
 
@@ -308,7 +303,7 @@ class _BatchReader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Offsets: `taken`, the number of each file that is taken and still there; `next`, the next."""
+    """Stream reader; offsets hold `taken` (existing files already read -> number) and `next`."""
 
     def __init__(self, plan: ReadPlan) -> None:
         self.plan = plan
@@ -323,9 +318,7 @@ class _StreamReader(DataSourceStreamReader):
         if not new:
             return start
         if len(there) > MAX_STREAM_FILES:
-            message = (
-                f"more than {MAX_STREAM_FILES:,} files: move away those that the stream has taken"
-            )
+            message = f"more than {MAX_STREAM_FILES:,} files: move away the files already read"
             raise InputError(message, path=self.plan.path)
         new = new[: self.plan.max_files]
         first = start["next"]
@@ -337,16 +330,16 @@ class _StreamReader(DataSourceStreamReader):
         try:
             return {str(path) for path in self.plan.inputs()}
         except InputError:
-            return set()  # no file has come yet
+            return set()  # no file yet
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         new = {n: path for path, n in end["taken"].items() if n >= start["next"]}
         if len(new) < end["next"] - start["next"]:
-            raise InputError("a file of the batch to be read again is gone", path=self.plan.path)
+            raise InputError("a file of the batch to re-read is missing", path=self.plan.path)
         found = []
         for number, path in sorted(new.items()):
             if not Path(path).exists():
-                raise InputError("was to be read by the stream and is gone", path=path)
+                raise InputError("a file of the stream is missing", path=path)
             found += self.plan.plan_partitions([Path(path)], number)
         return found
 

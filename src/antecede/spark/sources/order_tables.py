@@ -1,15 +1,11 @@
-"""Tables in causal order, read, ordered and written by executors: `antecede order --engine spark`.
+"""Ordering of files by executors: `antecede order --engine spark`.
 
-Theory of operation
--------------------
-Two passes over the files, both by the readers of the local engine. The first only counts: events
-of each piece (for their places in the input), columns that hold anything (ties, groups and
-clocks are chosen as locally), columns of the user. The second makes the events, each with its
-user's row beside it. Rows of one identity meet in one partition, where
-`tables.trace.rows.distinct` does the same as locally; then `spark.order` orders. The result is
-sorted by range. Every task writes its part with the local engine's writer, into a folder that
-gets its name when all parts are there. Bad rows are written by the task that meets them. The
-driver sees counts, schemas and the first rows of each table.
+Two passes over the files, both by the readers of the local engine. The first counts the events of
+each task, which numbers the rows, and the columns with values, which decide on ties, groups and
+clocks. The second reads the events, each with its user row. Rows of one identity form one
+partition, where `tables.trace.rows.distinct` works as locally; then `spark.order` orders, and the
+result is range-sorted. Every task writes a part into a folder that is renamed when complete. Bad
+rows are written by the task that reads them.
 """
 
 from __future__ import annotations
@@ -80,22 +76,22 @@ from antecede.tables.trace.user_tables import (
     unmarked,
 )
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack types
 pc: Any = pyarrow.compute
 Batches = Iterable[pyarrow.RecordBatch]
 TOPIC_COLUMN = "order_topic"
 SHUFFLE_BYTES = 32 << 20
-"""About so much of the input is one task after a shuffle."""
+"""Approximate input of one task after a shuffle, bytes."""
 
 
 @dataclass
 class Survey:
-    """Findings of the first pass, or of one piece of it."""
+    """Findings of the first pass over all parts or one part."""
 
     events: list[int]
-    """Events of each piece."""
+    """Number of events in each part."""
     known: Counter[str]
-    """Rows that hold a value, by column of the schema."""
+    """Number of rows with a value, by column of the schema."""
     parents: int = 0
     multi_topic_events: int = 0
     bad: int = 0
@@ -103,12 +99,12 @@ class Survey:
     first_bad: str = ""
     details: dict[str, Any] = field(default_factory=dict)
     user_schema: Any = None
-    """Schema of the user's columns; of one piece None where it has none."""
+    """Schema of the user's columns; None for a part without any."""
 
 
 @dataclass
 class Done:
-    """Counts of what was written."""
+    """Counts of the written output."""
 
     spec: OrderSpec
     rows: int
@@ -123,9 +119,9 @@ class Done:
     renamed: dict[str, str]
     topics: int
     source: str
-    """Source of causality of the order: a constant of `antecede.tables.trace.evidence`."""
+    """Causality source of the order: a constant of `antecede.tables.trace.evidence`."""
     cells: Cells | None = None
-    """Contents of the columns that could be evidence, where the source is none."""
+    """Samples of columns that could be evidence, if the source is none."""
 
 
 def survey(
@@ -135,9 +131,9 @@ def survey(
     quarantine: Path | None,
     format: str,
 ) -> Survey:
-    """Count what is in the pieces, and write their bad rows as parts of the folder `aside`, if any.
+    """Count all parts, and write their bad rows to the folder `quarantine`, if any.
 
-    Raises what reading raises, and FormatError where there is no event at all.
+    Raises as reading does, and FormatError if there is no event.
     """
     check_workers(spark)
 
@@ -213,7 +209,6 @@ def _count_reasons(bad_rows: Any) -> Counter[str]:
 
 
 def _number_tasks(spark: SparkSession, count: int) -> DataFrame:
-    """Return the numbers of the pieces, each in a partition of its own."""
     return spark.range(0, count, 1, max(count, 1))
 
 
@@ -223,7 +218,7 @@ def _get_partition_id() -> int:
 
 
 def write_part(table: Any, path: Path, format: str) -> None:
-    """Write a part whole, unless it has no rows."""
+    """Write a part completely, unless it has no rows."""
     if table.num_rows:
         with _open_part(path, format, table.schema) as write:
             write(table)
@@ -231,7 +226,7 @@ def write_part(table: Any, path: Path, format: str) -> None:
 
 @contextmanager
 def _open_part(path: Path, format: str, schema: Any) -> Iterator[Callable[[Any], None]]:
-    """Give what writes tables to a part: a task that runs again writes the same name once more."""
+    """Yield a function that writes tables to a part; a repeated task writes the same name again."""
     ending = "jsonl" if format == JSON_LINES else format
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     kept = unmarked(schema) if format == PARQUET else schema
@@ -243,7 +238,7 @@ def _open_part(path: Path, format: str, schema: Any) -> Iterator[Callable[[Any],
 def write_rejected(
     rows: DataFrame, column: str, reason_of: Callable[[str], str], part: Path, format: str
 ) -> None:
-    """Write rows as parts of a quarantine, with the reasons of what the column `said` holds."""
+    """Write rows as parts of a quarantine, with reasons from the text in `column`."""
 
     def write(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
         parts = list(batches)
@@ -257,7 +252,7 @@ def write_rejected(
     rows.mapInArrow(write, "rows long").collect()
 
 
-# --- events, distinct and in order ---------------------------------------------------------
+# -- ordering --------------------------------------------------------------------------------------
 
 
 def order_files(
@@ -272,15 +267,15 @@ def order_files(
     by: str | None = None,
     within_topics: bool = False,
 ) -> Done:
-    """Write the events in causal order as parts of the folder `out`, and bad rows to `aside`.
+    """Write the events in causal order as parts of the folder `out`, and bad rows to `quarantine`.
 
-    Both folders are there and empty but for what `survey` wrote. Raises InputError for columns that
-    cannot pass through Spark or that `format` cannot hold, and as `order_trace` does.
+    Both folders must exist and contain only the output of `survey`. Raises InputError for columns
+    that Spark or `format` cannot represent, and as `order_trace` does.
     """
     if within_topics and found.multi_topic_events:
         raise InputError(
-            f"{found.multi_topic_events:,} events have several topics, so no one position within a "
-            "topic; leave out --topic, or name the one column that tells an event's topic"
+            f"{found.multi_topic_events:,} events have several topics, so no position within a "
+            "topic: remove --topic, or name the column that holds an event's only topic"
         )
     _check_user_columns(found.user_schema, format)
     clocked = bool(found.known["clock_members"]) and not found.parents and by != SEQ
@@ -324,13 +319,12 @@ def _check_user_columns(user_schema: Any, format: str) -> None:
         to_spark_type(column.name, column.type)
         if is_json(column) and format != JSON_LINES:
             raise InputError(
-                f"column {column.name} holds values of several types, which one column of {format} "
-                "cannot: write .jsonl, or say --engine local, which tells what it changes"
+                f"column {column.name} holds values of several types, which {format} does not "
+                "support: write .jsonl, or use --engine local, which reports its conversions"
             )
 
 
 def _name_user_column(number: int) -> str:
-    """Name of a user's column on its way: theirs may be any text."""
     return f"own_{number}"
 
 
@@ -343,7 +337,6 @@ def _make_spark_schema(user_schema: Any) -> t.StructType:
 
 
 def _make_wire_schema(user_schema: Any) -> Any:
-    """Return the Arrow schema of events with the user's columns on their way."""
     mine = [
         pa.field(_name_user_column(k), to_wire_type(column.type))
         for k, column in enumerate(user_schema)
@@ -354,7 +347,7 @@ def _make_wire_schema(user_schema: Any) -> Any:
 def read_numbered_events(
     spark: SparkSession, tasks: Sequence[TableTask], options: ReadOptions, found: Survey
 ) -> DataFrame:
-    """Return the events with their place in the input, and the user's rows."""
+    """Return the events numbered in input order, with the user's rows."""
     first = np.concatenate([[0], np.cumsum(found.events)])
     own = found.user_schema
 
@@ -372,7 +365,7 @@ def read_numbered_events(
 
 
 def _encode_events(events: Any, user_rows: Any, user_schema: Any, first: int) -> Any:
-    """Return events, numbered from `first`, with the user's columns as they pass through Spark."""
+    """Return events, numbered from `first`, with the user's columns in transport types."""
     columns = dict(zip(events.schema.names, events.columns, strict=True))
     columns["file_order"] = pa.array(np.arange(first, first + events.num_rows))
     for k, column in enumerate(user_schema):
@@ -381,7 +374,6 @@ def _encode_events(events: Any, user_rows: Any, user_schema: Any, first: int) ->
 
 
 def _fit_column(user_rows: Any, user_field: Any) -> Any:
-    """Return a column of a user's rows as the whole table has it."""
     if user_field.name not in user_rows.column_names:
         return pa.nulls(user_rows.num_rows, user_field.type)
     at = user_rows.column_names.index(user_field.name)
@@ -396,7 +388,7 @@ def _fit_column(user_rows: Any, user_field: Any) -> Any:
 def _select_distinct(
     events: DataFrame, user_schema: Any, by_clock: bool, quarantine: Path, format: str
 ) -> DataFrame:
-    """Return each event once, by `tables.trace.rows`, and a row of counts a partition."""
+    """Return each event once, by `tables.trace.rows`, and a row of counts per partition."""
 
     def choose(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
         parts = list(batches)
@@ -435,7 +427,6 @@ def _select_distinct(
 
 
 def _add_order_columns(rows: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Add the columns that are made for ordering."""
     if spec.group:
         rows = rows.withColumn(RUN, F.coalesce(F.col("run"), F.lit("")))
     if spec.clock:
@@ -508,7 +499,6 @@ def _write_parts(
     summary: Done,
     within_topics: bool,
 ) -> None:
-    """Write the rows that have a position, in order over all parts."""
     names = free_names(user_schema.names, spec)
     summary.renamed = {name: written for name, written in names.items() if name != written}
     rows = ordered.where(_has_position(spec))
@@ -538,7 +528,6 @@ def _write_parts(
 
 
 def _write_batches(batches: Batches, schema: Any, path: Path, format: str) -> int:
-    """Write the rows of a partition as the user's columns and the added ones."""
     count = 0
     with _open_part(path, format, schema) as write:
         for batch in batches:

@@ -1,7 +1,7 @@
 """Normal form of trace and span ids as column expressions.
 
-The rule, and its patterns, are those of `antecede.tables.trace.formats.spans_ids`. It is a row of
-steps, each a projection of its own: one expression would repeat its input hundreds of times.
+The rules and patterns are those of `antecede.tables.trace.formats.spans_ids`. Each step is a
+projection, because one expression would repeat its input hundreds of times.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ FLOAT_TYPES = (t.FloatType, t.DoubleType)
 _HALF = 1 << 64
 """One more than the largest number of 16 hexadecimal digits."""
 _NUMBER_MARK = "#"
-"""Before the digits of a number, between two steps."""
+"""Prefix of the digits of a number between two steps."""
 
 NormalizationStep = Callable[[Column], Column]
 
 
 class IdColumn(NamedTuple):
-    """A column of ids of some bytes."""
+    """A column of ids of a fixed size."""
 
     name: str
     size_bytes: int
 
 
 def add_ids(df: DataFrame, id_columns: Mapping[str, IdColumn]) -> DataFrame:
-    """Return a table with further columns: ids in their normal form, null for none and zero.
+    """Add columns of ids in normal form; null for missing ids and zero.
 
-    Raises InputError for columns of types that hold no ids.
+    Raises InputError for column types that hold no ids.
     """
     found = {
         new: make_steps(one.name, df.schema[one.name].dataType, one.size_bytes)
@@ -50,14 +50,14 @@ def add_ids(df: DataFrame, id_columns: Mapping[str, IdColumn]) -> DataFrame:
 
 
 def normalize_ids(array: Column, name: str, kind: t.DataType, size_bytes: int) -> Column:
-    """Return a list of ids in their normal form; `name`: of the column, for errors."""
+    """Return a list of ids in normal form; `name` is the column, for errors."""
     for step in make_steps(name, kind, size_bytes):
         array = F.transform(array, step)
     return array
 
 
 def make_steps(name: str, kind: t.DataType, size_bytes: int) -> list[NormalizationStep]:
-    """Return the functions that make the normal form one after the other."""
+    """Return the functions that compute the normal form, to be applied in order."""
     known = (t.StringType, t.BinaryType, t.NullType, *FLOAT_TYPES)
     if not (is_integer(kind) or isinstance(kind, known)):
         raise InputError(
@@ -113,19 +113,19 @@ def make_steps(name: str, kind: t.DataType, size_bytes: int) -> list[Normalizati
 
 
 def is_integer(kind: t.DataType) -> bool:
-    """Return whether a column holds whole numbers."""
+    """Return whether a type holds integers."""
     return isinstance(kind, INTEGER_TYPES) or (isinstance(kind, t.DecimalType) and kind.scale == 0)
 
 
 def is_unreadable(column: Column, kind: t.DataType) -> Column:
-    """Return whether a value is no id although it is neither null nor not-a-number."""
+    """Return whether a value is not an id, although it is neither null nor not-a-number."""
     if not isinstance(kind, FLOAT_TYPES):
         return F.lit(False)
     return column.isNotNull() & ~F.isnan(column) & ~is_exact(column)
 
 
 def _decimal_to_hex(value: Column) -> Column:
-    """Return a decimal without fraction in hexadecimal; negative ones are of 64 bits."""
+    """Convert a decimal without fraction to hexadecimal; negative numbers have 64 bits."""
     value = value.cast("decimal(38,0)")
     half = F.lit(str(_HALF)).cast("decimal(38,0)")
     low = F.conv(F.pmod(value, half).cast("string"), 10, 16)
@@ -134,7 +134,7 @@ def _decimal_to_hex(value: Column) -> Column:
 
 
 def strip_or_null(column: Column) -> Column:
-    """Return text without blanks around it, null for blanks alone."""
+    """Return text without surrounding blanks, null for blank text."""
     stripped = strip_blanks(column)
     return F.when(stripped != "", stripped)
 
@@ -144,7 +144,6 @@ def _anchor(pattern: str) -> str:
 
 
 def _decode_base64(text: Column) -> Column:
-    """Return what base64 holds, null if it is none."""
     plain = F.translate(F.regexp_replace(text, "=", ""), "-_", "+/")
     padded = F.concat(plain, F.repeat(F.lit("="), F.pmod(-F.length(plain), F.lit(4))))
     return F.try_to_binary(padded, F.lit("base64"))

@@ -1,10 +1,10 @@
-"""Spans in a DataFrame to events.
+"""Conversion of span tables to events.
 
-OpenTelemetry's, Jaeger's and the like by column expressions, with the rules of
-`antecede.tables.trace.formats`: `spans_otlp`, `spans_jaeger`, `spans_ids`, `spans_times`;
-`spans_table` finds the columns. Zipkin's trace by trace (`zipkin_table`): Spark sorts the rows by
-trace, so that a task holds one trace at a time; rows without ids are spread. Tests hold all ways to
-each other.
+OpenTelemetry, Jaeger and similar tables are converted by column expressions, with the rules of
+`antecede.tables.trace.formats`: `spans_otlp`, `spans_jaeger`, `spans_ids`, `spans_times`.
+`spans_table` finds the columns. Zipkin needs all rows of a trace (`zipkin_table`): Spark sorts the
+rows by trace, and a task holds one trace at a time. Rows without ids are distributed. Tests compare
+all engines.
 """
 
 from __future__ import annotations
@@ -70,21 +70,21 @@ _SPREAD_KEYS = 1000
 
 
 def zipkin_to_events(df: DataFrame) -> DataFrame:
-    """Return the events of Zipkin's spans, for `events_of_spans`.
+    """Return the events of Zipkin spans, for `spans_to_events`.
 
-    Raises InputError for a stream, for columns that cannot serve, and in the worker for a trace of
+    Raises InputError for a stream and for unsupported columns, and in the worker for a trace of
     more than 1 GiB.
     """
     if df.isStreaming:
         raise InputError(
-            "Zipkin's spans are events only with all rows of their trace, and a stream never has "
-            "them: call this on the table that the stream writes, or in foreachBatch"
+            "Zipkin's spans need all rows of their trace, so streams are not supported: call this "
+            "on the stream's output table, or in foreachBatch"
         )
     of = used(df.columns)
     for name in (of[what] for what in ("traceId", "id", "parentId") if what in of):
         make_steps(name, df.schema[name].dataType, SPAN_BYTES)  # raises for types that hold no ids
     check_workers(df.sparkSession)
-    # A trace may have an id of 128 bits in some rows, and the right half of it in others.
+    # Some rows of a trace may have a 128-bit id and others only its right half.
     key = F.right(column_of(RUN_KEY), F.lit(DIGITS))
     spread = F.concat(
         F.lit(_NO_TRACE), (F.monotonically_increasing_id() % _SPREAD_KEYS).cast("string")
@@ -94,7 +94,7 @@ def zipkin_to_events(df: DataFrame) -> DataFrame:
         F.coalesce(key, spread).alias(RUN_KEY),
         F.lit(0).alias(ROW_ORDER),
     )
-    refusal = f"the rows of a trace are one task, of {MAX_RUN_BYTES:,} bytes at most"
+    refusal = f"the rows of a trace are one task, limited to {MAX_RUN_BYTES:,} bytes"
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, rows in read_runs(batches, MAX_RUN_BYTES, refusal):
@@ -109,31 +109,25 @@ _TRACE, _SPAN, _PARENT, _START, _END, _UNIT, _END_UNIT = (
     f"antecede {name}"
     for name in ("trace", "span", "parent", "start", "end", "unit", "unit of end")
 )
-"""Columns between two steps, under names that tables hardly have."""
+"""Columns between two steps, with names that tables hardly use."""
 
 
 def spans_to_events(df: DataFrame) -> DataFrame:
-    """Return the events of spans, a row for each row.
+    """Return the events of spans, one row for each row (Zipkin: one row for each event).
 
-    The columns are `antecede.tables.trace.formats.spans_table.COLUMNS`: those of the event schema
-    that spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`,
-    `time_unit` (the unit in which times were read, if it is not the declared one) and
-    `unreadable_causes` (parents and links that name no span).
+    Columns are `antecede.tables.trace.formats.spans_table.COLUMNS`: those of the event schema that
+    spans contain, `reason` (why a row is not an event; its `id` is null), `unreadable_times`,
+    `time_unit` (if not the declared one) and `unreadable_causes` (parents and links without ids).
 
-    Tables may be flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`, ...),
-    ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`, `ResourceAttributes`),
-    Jaeger's (`traceID`, `spanID`, `references`, `process`; microseconds), Elastic APM's
-    (`trace.id`, `timestamp.us`) or Datadog's (ids as integers); names count without dots,
-    underscores and case. Native expressions alone: also for streams. Spark keeps microseconds of
-    timestamps. A trace id of 64 bits and one of 128 bits are two traces here.
+    Tables may be flat OTLP (`traceId`, `startTimeUnixNano`, ...), ClickHouse (`TraceId`,
+    `Timestamp`, `Links.TraceId`, ...), Jaeger (`traceID`, `references`, `process`; microseconds),
+    Elastic APM (`trace.id`, `timestamp.us`), Datadog (ids as integers) or Zipkin (`traceId`,
+    `localEndpoint`, ...). Names ignore dots, underscores and case. Spark keeps microseconds of
+    timestamps. A 64-bit and a 128-bit trace id are two traces here. All but Zipkin are native
+    expressions, also for streams. In Zipkin tables processes may share a span, so the rows of a
+    trace are one task of at most 1 GiB.
 
-    Zipkin's tables (`traceId`, `id`, `parentId`, `kind`, `timestamp`, `duration`, `localEndpoint`,
-    ...; microseconds; version 1: `annotations`) give a row for each event, as processes may share a
-    span or report it in pieces. So the rows of a trace go to one task, of at most 1 GiB, and
-    streams are refused.
-
-    Raises InputError where the columns are not there, none of them tells causes, or types cannot
-    serve.
+    Raises InputError for missing columns, if no column holds causes, and for unsupported types.
 
         events = spark.table("otel_traces").transform(spans_to_events)
         antecede.spark.audit(events.where("reason is null"))
@@ -180,7 +174,7 @@ def spans_to_events(df: DataFrame) -> DataFrame:
 
 
 def _join_column_pairs(df: DataFrame) -> DataFrame:
-    """Return a table whose columns of spans hold those of transactions where they are blank."""
+    """Fill blank span columns from the columns of transactions."""
     joined = {}
     for name, other in pairs_in(df.columns):
         kind = df.schema[name].dataType
@@ -197,7 +191,6 @@ def _join_column_pairs(df: DataFrame) -> DataFrame:
 
 
 def _read_links(df: DataFrame, columns: Found) -> Column:
-    """Return the names of linked spans, null for links that name none."""
     none = F.array().cast("array<string>")
     if columns.link_traces is not None and columns.link_spans is not None:
         names = (columns.link_traces, columns.link_spans)
@@ -215,7 +208,7 @@ def _read_links(df: DataFrame, columns: Found) -> Column:
 
 
 def _split_links(df: DataFrame, name: str) -> list[tuple[Column, str, t.DataType]]:
-    """Return the lists of trace ids and of span ids in a list of structs; for `ids_in`."""
+    """Return the lists of trace ids and span ids in a list of structs, for `normalize_ids`."""
     kind = _get_element_type(df, name)
     if not isinstance(kind, t.StructType):
         raise InputError(f"column {name} must be an array of structs with traceId and spanId")
@@ -238,8 +231,6 @@ def _get_element_type(df: DataFrame, name: str) -> t.DataType:
 
 
 class _Times(NamedTuple):
-    """Times of a span as columns, and how they were read."""
-
     start: Column
     end: Column
     unreadable: Column
@@ -247,7 +238,7 @@ class _Times(NamedTuple):
 
 
 def _add_times(df: DataFrame, columns: Found) -> tuple[DataFrame, _Times]:
-    """Return a table with further columns, and the times of its spans as functions of these.
+    """Add intermediate columns to a table, and return the times of its spans based on them.
 
     The rule is `antecede.tables.trace.formats.spans_times.read_times`.
     """
@@ -289,7 +280,6 @@ def _add_times(df: DataFrame, columns: Found) -> tuple[DataFrame, _Times]:
 
 
 def _infer_unit(number: Column, declared: Column) -> Column:
-    """Return the unit in whose range a number is, else the declared one."""
     found = declared
     for unit, (low, high) in RANGES.items():
         found = F.when((number >= low) & (number < high), F.lit(unit)).otherwise(found)
@@ -297,14 +287,13 @@ def _infer_unit(number: Column, declared: Column) -> Column:
 
 
 class _TimeNumber(NamedTuple):
-    """A column of times: its number (decimal; null: none, or unreadable), and if there is one."""
+    """A time as a decimal number (null: missing or unreadable), and whether it has a value."""
 
     value: Column
     is_there: Column
 
 
 def _read_number(df: DataFrame, name: str | None, unit: str) -> _TimeNumber:
-    """Return the number of a time, timestamps in the unit of the table."""
     if name is None:
         return _TimeNumber(F.lit(None).cast(_DECIMAL), F.lit(False))
     kind, column = df.schema[name].dataType, column_of(name)
@@ -325,7 +314,7 @@ def _read_number(df: DataFrame, name: str | None, unit: str) -> _TimeNumber:
 
 
 def _to_nanoseconds(number: Column, unit: Column) -> Column:
-    """Return a number of a unit as ns; null for zero and beyond 64 bits."""
+    """Convert a number to ns; null for zero and beyond 64 bits."""
     factor = F.create_map(*(F.lit(one) for pair in FACTORS.items() for one in pair))[unit]
     return F.try_multiply(number, factor.cast("decimal(10,0)")).try_cast("long")
 

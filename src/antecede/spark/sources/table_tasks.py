@@ -1,8 +1,7 @@
-"""Tables cut into pieces of work that executors read: a file, or row groups of one.
+"""Tables split into tasks for executors: a file, or row groups of one.
 
-The first rows of a table tell its columns. Of Parquet, where a table is many pieces, the driver
-looks at them once and hands on the finds. A file of CSV or JSON lines is one piece, looked at by
-its task. Executors open the files by their paths: these must lead to the same files there.
+The first rows of a table determine its columns. For Parquet tables of many tasks, the driver reads
+them once; a CSV or JSON-lines file is one task, which reads them itself.
 """
 
 from __future__ import annotations
@@ -37,29 +36,29 @@ from antecede.tables.trace.user_tables import (
 )
 
 TASK_BYTES = 64 << 20
-"""About so much of a Parquet file, uncompressed, is one task."""
+"""Approximate uncompressed size of a Parquet task, bytes."""
 BATCH_ROWS = 16_384
 
 
 class TableTask(NamedTuple):
-    """The part of a table that one task reads."""
+    """Part of a table that one task reads."""
 
     path: str
-    """As the user named it."""
+    """Path as given by the user."""
     file: str
     row_groups: tuple[int, ...] | None = None
     columns: Columns | None = None
-    """Columns by the first rows of the table; None: the task looks for itself."""
+    """Columns by the first rows of the table; None: the task determines them."""
     rows: int = 0
-    """Rows of Parquet."""
+    """Number of rows, Parquet only."""
     reader: Reader | None = None
-    """Reader that knows the other files of the trace, where a format has one."""
+    """Reader that knows the other files of the trace, if a format has one."""
 
 
 def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOptions) -> list[Path]:
-    """Return the tables that paths, folders of files and patterns name, in their order.
+    """Return the tables of paths, folders and patterns, in order.
 
-    Raises InputError for what is not there, FormatError for a trace that is no table.
+    Raises InputError for missing files, and FormatError for a trace that is not a table.
     """
     name = format or implied_format(options)
     found = all_inputs(paths, name)
@@ -67,15 +66,15 @@ def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOpti
         chosen = reader.by_name(name) if name is not None else reader.choose(path, options)
         if chosen.name != TableReader.name:
             message = (
-                f"is {chosen.name}, which one process reads: say --engine local, or make a table "
-                "of it first with antecede convert --to parquet"
+                f"the format {chosen.name} cannot be split: use --engine local, or convert it to a "
+                "table with antecede convert --to parquet"
             )
             raise FormatError(message, path=str(path))
     return found
 
 
 def work_of(tables: Sequence[Path], options: ReadOptions) -> list[TableTask]:
-    """Return the pieces of tables in their order. Raises as reading does."""
+    """Return the tasks of tables, in order. Raises as reading does."""
     return [work for path in tables for work in _plan_table(path, options)]
 
 
@@ -95,7 +94,6 @@ def _plan_table(path: Path, options: ReadOptions) -> Iterator[TableTask]:
 
 
 def _group_row_groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield row groups of a file that go together, and their rows."""
     file: Any = pyarrow.parquet.ParquetFile(str(path))
     with file:
         groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
@@ -114,7 +112,7 @@ def _group_row_groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
 
 
 def read_task(task: TableTask, options: ReadOptions) -> Iterator[Batch]:
-    """Read a piece; `file_order` counts from 0 within it. Raises as reading does."""
+    """Read the events of a task; `file_order` counts from 0 in it. Raises as reading does."""
     waiting = Waiting(BATCH_ROWS)
     for item in _read_items(task, options):
         yield from waiting.take(item)
@@ -131,7 +129,7 @@ def _read_items(task: TableTask, options: ReadOptions) -> Iterator[Piece | Detai
             more = sorted({*block.batch.schema.names} - columns.known.keys())
             message = f"{task.file} has a column {more[0]} that the first rows lack"
             raise FormatError(
-                f"{message}; say --engine local, or name it by itself", path=task.path
+                f"{message}; use --engine local, or order this file separately", path=task.path
             )
         yield from pieces(block, columns, True)
     yield from details_of(columns, 0)

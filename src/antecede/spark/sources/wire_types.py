@@ -1,8 +1,7 @@
-"""Columns of any Arrow type on their way through Spark, and back as they were.
+"""Transport of Arrow columns of any type through Spark and back.
 
-Spark has no nanoseconds, unsigned numbers or times of day. A column that is only written again need
-not be understood: fixed-width values go as whole numbers, texts of any layout as text, and come
-back with their own type.
+Spark lacks nanoseconds, unsigned integers and times of day. Columns that are only copied are sent
+as integers of the same width or as text, and get their own type back.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from antecede.errors import InputError
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack types
 _BY_WIDTH = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def to_wire_type(kind: Any) -> Any:
-    """Return the Arrow type as which a column of a type passes through Spark."""
+    """Return the Arrow type that represents a type in Spark."""
     types = pa.types
     if types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
@@ -35,23 +34,22 @@ def to_wire_type(kind: Any) -> Any:
 
 
 def to_spark_type(name: str, kind: Any) -> t.DataType:
-    """Return Spark's type of the carried column; InputError where it has none."""
+    """Return Spark's type for a column. Raises InputError if there is none."""
     try:
         found = from_arrow_type(to_wire_type(kind))
-    except Exception as error:  # PySparkTypeError, or what Arrow says of odd types
+    except Exception as error:  # PySparkTypeError or an Arrow error
         raise InputError(
-            f"column {name} of type {kind} cannot pass through Spark; say --engine local"
+            f"column {name}: Spark does not support type {kind}; use --engine local"
         ) from error
     if pa.types.is_nested(kind) and not _is_preserved(kind):
         raise InputError(
-            f"column {name} of type {kind} would not come out of Spark as it went in; say "
-            "--engine local, or select its parts first"
+            f"column {name}: Spark does not preserve type {kind}; use --engine local, or select "
+            "its fields first"
         )
     return found
 
 
 def _is_preserved(kind: Any) -> bool:
-    """Tell whether Spark keeps a nested type as it is."""
     types = pa.types
     if types.is_list(kind):
         return _is_preserved(kind.value_type)
@@ -64,7 +62,7 @@ def _is_preserved(kind: Any) -> bool:
 
 
 def to_wire(column: Any) -> Any:
-    """Return an array as it passes through Spark."""
+    """Convert an array to its transport type."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return to_wire(column.cast(kind.value_type))
@@ -76,7 +74,7 @@ def to_wire(column: Any) -> Any:
 
 
 def from_wire(column: Any, kind: Any) -> Any:
-    """Return what `to_wire` made of an array of a type as it was."""
+    """Convert an array back to the type it had before `to_wire`."""
     if pa.types.is_null(kind):
         return pa.nulls(len(column))
     if pa.types.is_dictionary(kind):

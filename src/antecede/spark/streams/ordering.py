@@ -1,7 +1,7 @@
-"""Causal order of a streaming DataFrame: the plan around the operator in `streams.processor`.
+"""Causal order of a streaming DataFrame: the query plan around `streams.processor`.
 
-The shape, mapInArrow -> transformWithState over one binary row a shard -> mapInArrow, and
-what it costs: `docs/design/streaming.md`.
+The plan is mapInArrow, then transformWithState over one binary row per shard, then mapInArrow.
+Reasons and costs: `docs/design/streaming.md`.
 """
 
 from __future__ import annotations
@@ -47,18 +47,15 @@ _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
 
 
 def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Return the rows of a streaming DataFrame in causal order within each group.
+    """Order a streaming DataFrame causally within each group.
 
-    Every input row comes out once, with the columns of `spec.added`, as soon as its causes have
-    come out; positions in a group follow the causes and never repeat. The kernels are compiled
-    before this returns, unless this machine has them. A query that is started again from a
-    checkpoint with another spec fails in its first micro-batch and names the difference (`about`).
-    Without a timestamp as `time`, the policies `release` and `drop` and `remember` run on
-    processing time; such a query does not end by itself under `availableNow`, because Spark then
-    waits for timers.
+    Every input row is returned once, with the columns of `spec.added`, as soon as its causes have
+    been returned. Kernels are compiled before this function returns. A query restarted from a
+    checkpoint with another spec fails in its first micro-batch and names the difference. Without a
+    timestamp as `time`, timeouts and the state TTL use processing time; such a query does not end
+    under `availableNow`, because Spark waits for timers.
 
-    Raises InputError for columns that cannot serve, SetupError when the session's state store is
-    not RocksDB.
+    Raises InputError for unsupported columns, and SetupError if the state store is not RocksDB.
     """
     check_input(df, spec)
     check_store(df)
@@ -92,13 +89,13 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def plan_worker(df: DataFrame, spec: OrderSpec) -> WorkerPlan:
-    """Work out what the workers need. Raises InputError for durations that do not parse."""
+    """Compute the parameters of the workers. Raises InputError for invalid durations."""
     waits = spec.missing != "hold" or spec.remember is not None
     per_ms = _get_units_per_ms(df, spec)
     if waits and spec.time is not None and per_ms is None:
         raise InputError(
-            f"column {spec.time} holds plain numbers: give time_unit= (s, ms, us or ns), so that "
-            f"patience and remember can be measured by it, or leave time= out to go by the clock"
+            f"column {spec.time} has no unit: give time_unit= (s, ms, us or ns) for timeouts by "
+            f"event time, or omit time= for timeouts by processing time"
         )
     scale = 1.0 if per_ms is None else per_ms
     remember = -1 if spec.remember is None else _to_units(spec.remember, scale)
@@ -133,7 +130,7 @@ def plan_worker(df: DataFrame, spec: OrderSpec) -> WorkerPlan:
 
 
 def _read_identity(df: DataFrame, spec: OrderSpec) -> StreamIdentity:
-    """Return what the checkpoint belongs to, empty if none is given or nothing is committed."""
+    """Return the identity stored in the checkpoint; empty if nothing is committed."""
     if spec.checkpoint is None:
         return StreamIdentity()
 
@@ -144,14 +141,14 @@ def _read_identity(df: DataFrame, spec: OrderSpec) -> StreamIdentity:
 
 
 def _has_null_marks(identity: dict[str, Any]) -> bool:
-    """Tell whether digests tell what is null: in new streams, and where they did before."""
+    """Return whether row hashes include nulls: in new streams, and if the stored ones do."""
     return not identity or "digests" in identity
 
 
 def to_arrow_schema(schema: t.StructType) -> pyarrow.Schema:
-    """Return the columns of a DataFrame as they come to Python, in one time zone.
+    """Return the Arrow schema of a DataFrame's columns, in one time zone.
 
-    Raises InputError for a type that cannot come there.
+    Raises InputError for a type without an Arrow equivalent.
     """
     fields = [pa.field(f.name, get_arrow_type(f.name, f.dataType), f.nullable) for f in schema]
     made: pyarrow.Schema = pa.schema(fields)
@@ -159,10 +156,10 @@ def to_arrow_schema(schema: t.StructType) -> pyarrow.Schema:
 
 
 def make_nullable(schema: t.StructType, stored: pyarrow.Schema | None) -> t.StructType:
-    """Return columns of which those may be null that have changed since a stream began.
+    """Make the columns nullable that have changed since a stream started.
 
-    `kept`: the columns in its checkpoint (None: unknown). Rows held from before may have null in
-    added columns, also where new rows never do.
+    `stored`: the columns in its checkpoint (None: unknown). Rows held from before may have null in
+    added columns.
     """
     if stored is None:
         return schema
@@ -176,7 +173,6 @@ def make_nullable(schema: t.StructType, stored: pyarrow.Schema | None) -> t.Stru
 
 
 def _choose_shard_count(df: DataFrame, spec: OrderSpec, identity: dict[str, Any]) -> int:
-    """Return the number of shards that the checkpoint has, of a new stream one to grow into."""
     if identity:
         return int(identity["shards"])
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
@@ -184,9 +180,9 @@ def _choose_shard_count(df: DataFrame, spec: OrderSpec, identity: dict[str, Any]
 
 
 def describe_stream(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) -> str:
-    """Return, as JSON, what a checkpoint belongs to: columns with types, policy, shards.
+    """Return the identity of a stream as JSON: columns with types, policy, shards.
 
-    `patience`, `remember` and the names of the added columns may change from start to start.
+    Timeouts, the state TTL and the names of added columns may change between starts.
     """
 
     def kind(name: str | None) -> str | None:
@@ -196,9 +192,9 @@ def describe_stream(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool 
     what: dict[str, Any] = {field: kind(getattr(spec, field)) for field in single}
     what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
     what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
-    what["keys"] = "spread"  # how shards are keyed: see `shards`
+    what["keys"] = "spread"  # format of shard keys, see `shards`
     if nulls:
-        what["digests"] = "nulls"  # what is null tells contents apart: see `tables.order.row_hash`
+        what["digests"] = "nulls"  # row hashes include nulls, see `tables.order.row_hash`
     what["content"] = None if spec.content is None else sorted(spec.content)
     return json.dumps(what, sort_keys=True)
 
@@ -208,7 +204,7 @@ def _to_units(duration: Any, per_ms: float) -> int:
 
 
 def _get_units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
-    """Return the units of `time` in a millisecond as Arrow will have them; None: no clock."""
+    """Return the units of `time` in a millisecond after conversion to Arrow; None: no clock."""
     if spec.time is None:
         return None
     kind = df.schema[spec.time].dataType
@@ -222,7 +218,7 @@ def _get_units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
 
 
 def check_store(df: DataFrame) -> None:
-    """Raise SetupError when the session keeps the state of streams in anything but RocksDB."""
+    """Raise SetupError if the session's state store is not RocksDB."""
     provider: Any = df.sparkSession.conf.get(_PROVIDER, "")
     if not str(provider).endswith("RocksDBStateStoreProvider"):
         raise SetupError(

@@ -1,18 +1,15 @@
-"""Spark's Python workers of an ordered stream: pack rows by shard, release them, unpack them.
+"""Python workers of an ordered stream: pack rows by shard, release them, unpack them.
 
-Theory of operation
--------------------
-- `ShardPacker`: Arrow batches of the user's rows -> one binary row a shard and some ten thousand rows.
-- `Processor`: new rows of a shard through `tables.order.stream.shard`; its parts in Spark's state.
+- `ShardPacker`: Arrow batches of the user's rows -> one binary row per shard and some ten thousand
+  rows.
+- `Processor`: new rows of a shard through `tables.order.stream.shard`; blobs in Spark's state.
 - `unpack`: binary rows -> the user's rows with the added columns.
 
-With a `time` column the clock is the greatest time in the stream. Each partition tells it to every
-shard, so that patience ends in quiet shards too, and `released_at` never goes back. Without one the
-clock is the batch's timestamp, which Spark keeps in its offset log: a batch run again after a crash
-sees the same clock.
-
-Every shard is visited in every micro-batch that has rows, and reports its load (`FIGURES`). Every
-shard, and GUARD, keeps what its checkpoint belongs to (`ShardPlan.about`) and refuses another.
+With a `time` column the clock is the greatest time in the stream, sent by each partition to every
+shard, so timeouts also work in idle shards. Without one it is the batch timestamp in Spark's offset
+log, the same after a crash. Every shard is visited in every micro-batch that has rows, and reports
+its load (`METRICS`). Every shard, and GUARD, stores the identity of its stream (`ShardPlan.about`)
+and rejects another.
 """
 
 from __future__ import annotations
@@ -42,25 +39,24 @@ from antecede.tables.order.stream import (
 pa: Any = pyarrow
 
 GUARD = -1
-"""A shard of no rows, visited in every micro-batch: a changed spec is refused before any other
-shard of that batch is kept, also where those have no state yet."""
+"""Shard without rows, visited in every micro-batch: rejects a changed spec before any other shard
+of that batch is stored.
+"""
 PACKED_SCHEMA = "shard int, clock long, payload binary"
 METRICS = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
-"""Figures of a shard in a micro-batch, one row of RELEASED without payload."""
+"""Metrics of a shard in a micro-batch: one row of RELEASED_SCHEMA without payload."""
 RELEASED_SCHEMA = "payload binary, " + ", ".join(f"`{name}` long" for name in METRICS)
 STATE = "parts"
-"""Name of the state variable, a map from names of parts to their bytes.
-
-Parts are those of `tables.order.stream.storage.blobs`.
+"""Name of the state variable, a map from blob names to bytes (`tables.order.stream.storage.blobs`).
 """
 PIECE_ROWS = 50_000
 _NO_METRICS = dict.fromkeys(METRICS)
 
 
 class WorkerPlan(NamedTuple):
-    """Parameters of a worker: the user's spec, the kernel's plan, time units a ms.
+    """Parameters of a worker.
 
-    `columns` are those of the user's rows as they leave.
+    `spec` is the user's, `plan` the kernel's, and `columns` are those of the released user rows.
     """
 
     spec: OrderSpec
@@ -71,10 +67,10 @@ class WorkerPlan(NamedTuple):
 
 
 class ShardPacker:
-    """For mapInArrow: the user's rows with SHARD -> PACKED.
+    """Function for mapInArrow: the user's rows with SHARD -> PACKED_SCHEMA.
 
-    `latest` returns the greatest time of a table, None without any; at the end of a partition it
-    is told to every shard. `always`: they are told of its end without a time too.
+    `find_latest` returns the greatest time of a table or None; it is sent to every shard at the end
+    of a partition. `always`: notify shards even without a time.
     """
 
     def __init__(
@@ -108,7 +104,7 @@ class ShardPacker:
 
 
 def _gather_tables(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-    """Gather batches to tables of at least `PIECE_ROWS` rows, but for the last."""
+    """Combine batches to tables of at least `PIECE_ROWS` rows, except the last."""
     waiting: list[pyarrow.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -134,7 +130,7 @@ def _make_packed_batch(
 
 
 def unpack_rows(rows: Iterator[Row]) -> tuple[int | None, pyarrow.Table | None]:
-    """Return the greatest clock in the packed rows of a shard, and the rows in them, if any."""
+    """Return the greatest clock in the packed rows of a shard, and their rows, if any."""
     clock: int | None = None
     parts = []
     for row in rows:
@@ -146,7 +142,7 @@ def unpack_rows(rows: Iterator[Row]) -> tuple[int | None, pyarrow.Table | None]:
 
 
 def find_latest_time(plan: WorkerPlan, table: pyarrow.Table) -> int | None:
-    """Return the greatest time of some rows; None without a clock by time."""
+    """Return the greatest time of some rows; None without an event-time clock."""
     if not plan.plan.timed:
         return None
     time, timed, _ = times_of(table, plan.spec)
@@ -154,7 +150,7 @@ def find_latest_time(plan: WorkerPlan, table: pyarrow.Table) -> int | None:
 
 
 def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """For mapInArrow: RELEASED -> the user's rows with the added columns."""
+    """Unpack RELEASED_SCHEMA to the user's rows with the added columns, for mapInArrow."""
     for batch in batches:
         for payload in batch.column(0):
             if payload.is_valid:
@@ -162,40 +158,40 @@ def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
 
 
 class StateParts:
-    """The parts of a shard in Spark's state store (`order.stream.blobs.Blobs`)."""
+    """Blobs of a shard in Spark's state store (`order.stream.blobs.Blobs`)."""
 
     def __init__(self, state: Any) -> None:
         self.state = state
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes of that name, None when there are none."""
+        """Return the bytes of a name, None if there are none."""
         value = self.state.getValue((name,))
         return None if value is None else bytes(value[0])
 
     def put(self, name: str, data: bytes) -> None:
-        """Keep bytes under a name."""
+        """Store bytes under a name."""
         self.state.updateValue((name,), (data,))
 
     def remove(self, name: str) -> None:
-        """Forget a name."""
+        """Delete a name."""
         self.state.removeKey((name,))
 
 
 class Processor(StatefulProcessor):
-    """The stateful operator; one grouping key is one shard."""
+    """Stateful operator; one grouping key is one shard."""
 
     def __init__(self, job: WorkerPlan) -> None:
         self.job = job
 
     def init(self, handle: Any) -> None:
-        """Open the map of parts; compile, the first."""
+        """Open the map of blobs and compile the kernels."""
         warm_up_once(self.job.plan.counted)
         self.handle = handle
         self.parts = StateParts(handle.getMapState(STATE, "name string", "data binary"))
 
-    # The camelCase names of arguments are Spark's: it passes them by keyword.
+    # Spark passes these arguments by keyword, so the names are fixed.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Take in the packed rows of a shard and release what can go."""
+        """Receive the packed rows of a shard and release the deliverable ones."""
         if key[0] == GUARD:
             self._store_identity()
             return
@@ -208,14 +204,13 @@ class Processor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
         expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[Row]:
-        """Patience is over for some row."""
+        """Apply the timeout of held rows."""
         yield from self._step(None, self._now(NO_TIME, timerValues))
 
     def close(self) -> None:
-        """Nothing to close: the state belongs to Spark."""
+        """Do nothing; Spark owns the state."""
 
     def _store_identity(self) -> None:
-        """Keep what the checkpoint belongs to; raises InputError when that has changed."""
         shard = Shard(self.job.plan, self.parts)
         if self.parts.get("head") is None or shard.columns.has_changed:
             shard.keep()
@@ -247,7 +242,6 @@ class Processor(StatefulProcessor):
         yield Row(payload=None, **_NO_METRICS | self._collect_metrics(shard, out))
 
     def _collect_metrics(self, shard: Shard, out: ShardOutput | None) -> dict[str, int | None]:
-        """Return what a shard says of itself after a micro-batch."""
         wait = shard.oldest_wait()
         figures: dict[str, int | None] = {
             "held": shard.held_rows,

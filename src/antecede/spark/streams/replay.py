@@ -1,24 +1,19 @@
-"""Deliveries of a streaming DataFrame: one packed row a shard, in it one `ReplayedMember` each.
+"""Replay of logged messages in a streaming DataFrame, with one `ReplayedMember` per observer.
 
-Theory of operation
--------------------
 As in `antecede.spark.streams.ordering`, mapInArrow packs rows by shard, a stateful operator
-keyed by shard does the work, mapInArrow unpacks. The shard is `hash(group, observer) % shards`.
+processes them, and mapInArrow unpacks. The shard is `hash(group, observer) % shards`. Its state:
 
-State of a shard, three maps keyed by (group, observer) as JSON text, and one value:
+- `states`: (group, observer) as JSON -> the `ReplayedMember` as bytes: the snapshot of its `Group`,
+  its clock, its held arrival numbers.
+- `held`: the same key -> held rows as an Arrow IPC stream, by arrival number.
+- `waiting`: the same key, only for held rows -> the time before which ticks change nothing.
+- `about`: the identity of the stream, and all columns of the rows, which may grow between starts
+  (`tables.order.stream.columns`).
 
-- `states`: the `ReplayedMember` as bytes: the snapshot of its `Group`, its clock, its held tickets.
-- `held`: the held rows as an Arrow IPC stream, in the order of their tickets.
-- `waiting`: only where rows are held: a time before which the passing of time changes nothing.
-- `about`: what the checkpoint belongs to (protocol, members, columns with types, shards), and all
-  columns of the rows, which may grow from start to start (`tables.order.stream.columns`).
-
-A micro-batch reads and writes only observers that get rows, or whose time has come.
-
-**Time.** Every partition tells every shard the greatest time of its rows. Time goes on to `late_s`
-before it for all observers, so that time-outs act in quiet logs too. Spark's own watermark would
-drop the rows behind it; here such a row is taken in, at the observer's clock. All times are data: a
-batch that runs again after a crash sees the same.
+Only observers that receive rows or whose time has come are read and written. The greatest time of a
+partition is sent to every shard, and the time of all observers advances to `late_s` before it, so
+timeouts also work in idle logs. Late rows are processed at the observer's clock. All times are
+data, so a batch repeated after a crash has the same times.
 """
 
 from __future__ import annotations
@@ -73,12 +68,12 @@ from antecede.tables.order.stream import (
 pa: Any = pyarrow
 _COLUMNS = "columns"
 _OTHER_STREAM = (
-    "the checkpoint is of another spec or stream: bring that back, or start from a new one"
+    "the checkpoint belongs to another spec or stream: restore that spec, or use a new checkpoint"
 )
 
 
 def replay_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
-    """Return the rows of a streaming DataFrame with what became of them; see `deliver`."""
+    """Return the rows of a streaming DataFrame with their outcomes; see `replay_log`."""
     check_store(df)
     conf = df.sparkSession.conf
     shards = spec.shards or int(str(conf.get("spark.sql.shuffle.partitions")))
@@ -95,9 +90,9 @@ def replay_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
 
 
 def describe_stream(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
-    """Return, as JSON, what a checkpoint belongs to: protocol, members, columns, tick, shards.
+    """Return the identity of a stream as JSON: protocol, members, columns, tick, shards.
 
-    `late_s`, `patience_s` and the prefix of the added columns may change from start to start.
+    `late_s`, `patience_s` and the prefix of the added columns may change between starts.
     """
     columns = ("observer", "wire", "time", "group", "tiebreak", "sent", "to", "topics")
     named = {field: getattr(spec, field) for field in columns}
@@ -113,25 +108,24 @@ def describe_stream(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
 
 
 def _find_latest_time(spec: DeliverSpec, table: pyarrow.Table) -> int | None:
-    """Return the greatest time of some rows, ns; None where `spec` goes by no times."""
     if not spec.told_time:
         return None
     return max((time for time in times_of_rows(table, spec) if time is not None), default=None)
 
 
 class ObserverState(NamedTuple):
-    """An observer that was read from the state, and its held rows in the pool of a step."""
+    """An observer read from the state, and its held rows in the pool of a micro-batch."""
 
     name: str
     observer: ReplayedMember
     rows: dict[int, int]
-    """Ticket -> row of the pool."""
+    """Arrival number -> row of the pool."""
     held: frozenset[int]
-    """Tickets that were held when it was read."""
+    """Arrival numbers that were held when the observer was read."""
 
 
 class ReplayProcessor(StatefulProcessor):
-    """The stateful operator; one grouping key is one shard."""
+    """Stateful operator; one grouping key is one shard."""
 
     def __init__(self, spec: DeliverSpec, identity: str, columns: StreamColumns) -> None:
         self.spec = spec
@@ -145,9 +139,9 @@ class ReplayProcessor(StatefulProcessor):
         self.held = handle.getMapState("held", "name string", "rows binary")
         self.waiting = handle.getMapState("waiting", "name string", "due long")
 
-    # The camelCase names of arguments are Spark's: it passes them by keyword.
+    # Spark passes these arguments by keyword, so the names are fixed.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Take in the packed rows of a shard, let time pass, give out what leaves."""
+        """Receive the packed rows of a shard, advance time, and yield the released rows."""
         self._check_checkpoint()
         if key[0] == GUARD:
             return
@@ -159,7 +153,6 @@ class ReplayProcessor(StatefulProcessor):
         yield from step.release()
 
     def _check_checkpoint(self) -> None:
-        """Keep what this shard belongs to; raises InputError when that has changed."""
         rows: Any = self.columns.rows
         text = base64.b64encode(rows.serialize()).decode()
         belongs_to = json.dumps(json.loads(self.identity) | {_COLUMNS: text}, sort_keys=True)
@@ -176,7 +169,7 @@ class ReplayProcessor(StatefulProcessor):
             self.about.update((belongs_to,))
 
     def close(self) -> None:
-        """Nothing to close: the state belongs to Spark."""
+        """Do nothing; Spark owns the state."""
 
 
 class MicroBatch:
@@ -188,10 +181,10 @@ class MicroBatch:
         self.size = 0 if table is None else table.num_rows
         self.members: dict[str, ObserverState] = {}
         self.outcomes: list[RowOutcome] = []
-        """Rows that leave; their tickets are rows of the pool."""
+        """Outcomes of released rows; their tickets are rows of the pool."""
 
     def receive_rows(self) -> None:
-        """Give every observer its new rows."""
+        """Pass the new rows to their observers."""
         if self.table is None:
             return
         log = read_log(self.table, self.spec)
@@ -210,7 +203,7 @@ class MicroBatch:
             self._add_outcomes(member, take_all(observer, numbered))
 
     def advance_time(self, greatest_ns: int) -> None:
-        """Let time go on to `late_s` before the greatest time of the stream, for all."""
+        """Advance all observers to `late_s` before the greatest time of the stream."""
         until = greatest_ns - up_ns(self.spec.late_s, "late_s")
         known = list(self.processor.waiting.iterator())
         due = [name for (name,), (when,) in known if when <= until and name not in self.members]
@@ -222,7 +215,7 @@ class MicroBatch:
                 self._add_outcomes(member, observer.advance(until))
 
     def release(self) -> Iterator[Row]:
-        """Store the members that were touched and return the rows that leave, packed."""
+        """Store the changed members and yield the released rows, packed."""
         if not self.pool:
             return
         pool: Any = joined(self.pool, self.processor.columns)
@@ -235,7 +228,6 @@ class MicroBatch:
             yield Row(payload=to_bytes(with_outcomes(rows, numbered, self.spec)))
 
     def _get_member(self, key: Key) -> ObserverState:
-        """Return an observer from the state, or a new one. Raises LocalError."""
         name = json.dumps(key)
         if name not in self.members:
             self.members[name] = self._load_member(name, key)

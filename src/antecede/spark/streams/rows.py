@@ -1,8 +1,7 @@
-"""Control columns of Arrow tables for the release kernel, and added columns out of it.
+"""Conversion between Arrow tables and the inputs and outputs of the release kernel.
 
-Rows travel, and wait in the state, as Arrow IPC streams. Identities and causes are read by the code
-of batches (`antecede.tables.order.keys`), and are compared as text, which stays the same over
-restarts.
+Rows are transported, and stored in the state, as Arrow IPC streams. Identities and causes are read
+as in batches (`antecede.tables.order.keys`) and compared as text, which is stable over restarts.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _INVALID = {Status.NULL_KEY: NULL, Status.BAD_CLOCK: BAD}
 
 
 def read_batch(table: pyarrow.Table, spec: OrderSpec) -> Batch:
-    """Read the control columns of new rows. Raises InputError for types that cannot serve."""
+    """Read the control columns of new rows. Raises InputError for unsupported types."""
     if table.num_rows == 0:
         return nothing_new()
     keys = keys_of(table, spec)
@@ -95,9 +94,9 @@ def to_text(array: Any) -> Text:
 def append_added(
     rows: pyarrow.Table, out: ShardOutput, spec: OrderSpec, units_per_ms: float
 ) -> pyarrow.Table:
-    """Append the columns of `spec.added` to the rows that leave.
+    """Append the columns of `spec.added` to the released rows.
 
-    `per_ms` is the number of time units in a millisecond.
+    `units_per_ms` is the number of time units in a millisecond.
     """
     aside = out.position < 0
     unknown = out.waited_units < 0
@@ -138,9 +137,9 @@ def to_bytes(table: pyarrow.Table) -> bytes:
 
 
 def from_bytes(parts: list[bytes]) -> pyarrow.Table:
-    """Return the tables of some Arrow IPC streams as one; at least one part.
+    """Return the tables of one or more Arrow IPC streams as one table.
 
-    All have the same columns.
+    All must have the same columns.
     """
     tables = [pa.ipc.open_stream(part).read_all() for part in parts]
     whole: pyarrow.Table = pa.concat_tables(tables)

@@ -1,8 +1,8 @@
-"""Grouping keys of shards that Spark spreads evenly over its tasks.
+"""Grouping keys of shards that Spark distributes evenly over its tasks.
 
-Spark puts a key into the task `pmod(murmur3(key), tasks)`. Of the keys 0 .. n-1 two may fall into
-one task, and 200 fall into 128. The keys below are the least numbers that fall one into each of n
-tasks, and so evenly into every number of tasks that divides n.
+Spark assigns a key to the task `pmod(murmur3(key), tasks)`. Of the keys 0 .. n-1 two may get one
+task, and 200 keys use only 128. The keys below are the least numbers that use each of n tasks once,
+and so every divisor of n evenly.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 _BATCH = 1 << 16
 MIN_SHARDS = 32
-"""Least number of shards by default: visiting them costs a small micro-batch nothing measurable
-(`docs/design/streaming.md`), and tasks may grow to as many."""
+"""Default minimum of shards. More shards do not measurably slow a small micro-batch
+(`docs/design/streaming.md`), and tasks may grow to as many.
+"""
 
 
 def choose_shard_count(tasks: int) -> int:
-    """Return how many shards a new stream gets: the tasks doubled until they are LEAST or more."""
+    """Return the shards of a new stream: the tasks, doubled until they reach MIN_SHARDS."""
     shards = tasks
     while shards < MIN_SHARDS:
         shards *= 2
@@ -28,7 +29,7 @@ def choose_shard_count(tasks: int) -> int:
 
 @lru_cache(maxsize=8)
 def find_shard_keys(shards: int) -> NDArray[np.int32]:
-    """Return the grouping key of each shard, shape (shards,): the k-th falls into task k of n."""
+    """Return the grouping key of each shard, shape (shards,): the k-th is in task k of n."""
     keys = np.full(shards, -1, np.int64)
     start, lacking = 0, shards
     while lacking:

@@ -1,6 +1,6 @@
-"""State of an ordered stream, read from its checkpoint: what it belongs to, what it holds.
+"""State of an ordered stream, read from its checkpoint: identity and held rows.
 
-Spark's readers of state do the work (`state-metadata`, `statestore`), while the query runs, after
+Uses Spark's state readers (`state-metadata`, `statestore`). They work while the query runs, after
 it has stopped, and over Spark Connect. They see the last committed micro-batch.
 """
 
@@ -54,7 +54,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 class StreamIdentity(NamedTuple):
     """Identity of the ordered stream in a checkpoint, a JSON object, and its columns.
 
-    "" and None: nothing is committed there, or an earlier version wrote it.
+    "" and None: nothing is committed, or an earlier version wrote it.
     """
 
     json_text: str = ""
@@ -62,22 +62,28 @@ class StreamIdentity(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return the object as a dict."""
+        """Return the JSON object as a dict."""
         found: dict[str, Any] = json.loads(self.json_text or "{}")
         return found
 
 
 def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
-    """Return the rows that an ordered stream holds back, by its checkpoint, one row each.
+    """Return the rows that an ordered stream holds back, read from its checkpoint.
 
-    Columns: `group` and `id` (member:number with clocks and numbers) as text; `since`, the
-    timestamp from which patience runs (null without a clock); `waits_for`, the causes that it waits
-    for itself; `missing`, the absent or set-aside causes at the root of that (20 at most,
-    `more_missing` tells whether there are more); `behind`, how many held rows wait for this one,
-    directly or not (null in shards that hold more than 50,000 rows); `row`, the row as JSON;
-    `shard`. `operator` is Spark's number of the operator, where a query puts in order more than
-    once. The active session reads. Raises InputError without an ordered stream with a committed
-    micro-batch in that folder.
+    Columns:
+
+    - `group` and `id` as text (member:number with clocks and sequence numbers).
+    - `since`: start of the timeout; null without a clock.
+    - `waits_for`: the row's own unreleased causes.
+    - `missing`: the missing or excluded causes at the root, at most 20; `more_missing`: there are
+      more.
+    - `behind`: number of held rows that depend on this one, directly or indirectly; null in shards
+      with more than 50,000 held rows.
+    - `row`: the row as JSON.
+    - `shard`.
+
+    `operator`: Spark's number of the operator, if a query orders several times. Uses the active
+    session. Raises InputError without an ordered stream and a committed micro-batch in the folder.
 
     >>> held("/data/checkpoint").orderBy("since").show()  # doctest: +SKIP
     """
@@ -85,7 +91,7 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     number = _choose_operator(session, checkpoint, operator)
     kept = _read_identity(session, checkpoint, number)
     if kept is None:
-        raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again")
+        raise InputError(f"checkpoint {checkpoint} has no committed micro-batch yet: retry later")
     parts = _read_parts(session, checkpoint, number)
     rows = parts.where(F.col("name").rlike("^(head$|[px][0-9])")).repartition("shard")
     return rows.mapInArrow(_HeldRowReader(kept.facts), spark_schema(_HELD_SCHEMA))
@@ -94,13 +100,13 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
 def check_checkpoint(
     session: SparkSession, checkpoint: str, identity: str, columns: pyarrow.Schema
 ) -> None:
-    """Compare a checkpoint with the stream that is to go on from it, before it does.
+    """Check that a stream may continue from a checkpoint, before it starts.
 
-    A folder with nothing committed in it is taken. Raises InputError that names what differs:
-    of the query, or of the columns of its rows.
+    An empty folder is accepted. Raises InputError naming the difference of the query or of its
+    columns.
     """
     if Path(checkpoint.removeprefix("file:")).is_file():
-        raise InputError(f"checkpoint {checkpoint} is a file: give the folder of the checkpoint")
+        raise InputError(f"checkpoint {checkpoint} is a file: give the checkpoint folder")
     found = _list_operator_ids(session, checkpoint)
     if not found:
         return
@@ -115,7 +121,7 @@ def check_checkpoint(
         try:
             if kept.columns is not None:
                 check_columns(kept.columns, columns)
-        except InputError as error:  # of the stream itself, so it says more than others'
+        except InputError as error:  # the same stream, so report this error first
             refused.insert(0, error)
             continue
         return
@@ -125,10 +131,10 @@ def check_checkpoint(
 def find_identity(
     session: SparkSession, checkpoint: str, describe: Callable[[dict[str, Any]], str]
 ) -> StreamIdentity:
-    """Return what the stream in a checkpoint belongs to; empty: nothing is committed there.
+    """Return the identity in a checkpoint; empty if nothing is committed.
 
-    `about_of` describes the stream that goes on from such a one. Where a query puts in order more
-    than once, the operator of that stream counts, else the first.
+    `describe` returns the identity of the stream that would continue. If a query has several
+    ordered streams, the equal one is returned, else the first.
     """
     kept = [one for one in _read_identities(session, checkpoint) if "shards" in one.facts]
     same = [one for one in kept if json.loads(describe(one.facts)) == one.facts]
@@ -136,7 +142,7 @@ def find_identity(
 
 
 class _HeldRowReader:
-    """For mapInArrow: the parts of some shards -> a row for each row held."""
+    """Function for mapInArrow: blobs of some shards -> one row for each held row."""
 
     def __init__(self, identity: dict[str, Any]) -> None:
         self.unit = _get_clock_unit(identity)
@@ -169,7 +175,6 @@ class _HeldRowReader:
 
 
 def _get_clock_unit(identity: dict[str, Any]) -> str:
-    """Return the unit of the stream's clock."""
     if identity.get("time_unit"):
         return str(identity["time_unit"])
     time = identity.get("time") or ""
@@ -179,7 +184,7 @@ def _get_clock_unit(identity: dict[str, Any]) -> str:
 
 
 def list_operators(session: SparkSession, checkpoint: str) -> list[Row]:
-    """Return what Spark says of the operators in a checkpoint that put rows in order."""
+    """Return Spark's metadata of the ordering operators in a checkpoint."""
     try:
         found = session.read.format("state-metadata").load(checkpoint).collect()
     except PySparkException:
@@ -193,20 +198,19 @@ def list_operators(session: SparkSession, checkpoint: str) -> list[Row]:
 
 
 def list_shard_counts(session: SparkSession, checkpoint: str) -> list[int]:
-    """Return the number of shards of each ordered stream in a checkpoint, each number once.
+    """Return the distinct shard counts of the ordered streams in a checkpoint.
 
-    Raises InputError where there is none, or none committed.
+    Raises InputError if there is none, or none committed.
     """
     _choose_operator(session, checkpoint, None, any_of=True)
     facts = [kept.facts for kept in _read_identities(session, checkpoint)]
     found = {kept["shards"] for kept in facts if "shards" in kept}
     if not found:
-        raise InputError(f"no micro-batch of the stream in {checkpoint} is committed yet")
+        raise InputError(f"checkpoint {checkpoint} has no committed micro-batch yet")
     return sorted(found)
 
 
 def _read_identities(session: SparkSession, checkpoint: str) -> list[StreamIdentity]:
-    """Return what each ordered stream of a checkpoint belongs to."""
     found = (
         _read_identity(session, checkpoint, number)
         for number in _list_operator_ids(session, checkpoint)
@@ -215,7 +219,6 @@ def _read_identities(session: SparkSession, checkpoint: str) -> list[StreamIdent
 
 
 def _list_operator_ids(session: SparkSession, checkpoint: str) -> list[int]:
-    """Return the numbers of the operators in a checkpoint that put rows in order."""
     return sorted({int(row.operatorId) for row in list_operators(session, checkpoint)})
 
 
@@ -225,17 +228,17 @@ def _choose_operator(
     found = _list_operator_ids(session, checkpoint)
     if not found:
         raise InputError(
-            f"{checkpoint} is no checkpoint of a stream that was put in order by antecede, or no "
-            "micro-batch of it is committed yet, or its folder `state` is gone"
+            f"checkpoint {checkpoint} has no state of a stream ordered by antecede: wrong path, "
+            "no committed micro-batch yet, or a deleted folder `state`"
         )
     if number is None and len(found) > 1 and not any_of:
         raise InputError(
-            f"the query of {checkpoint} puts in order more than once: give operator=, one of "
+            f"checkpoint {checkpoint} has several ordering operators: give operator=, one of "
             f"{', '.join(map(str, found))}"
         )
     if number is not None and number not in found:
         raise InputError(
-            f"operator {number} of {checkpoint} puts nothing in order; there are "
+            f"operator {number} of checkpoint {checkpoint} does not order rows; choose from "
             f"{', '.join(map(str, found))}"
         )
     return found[0] if number is None else number
@@ -248,9 +251,9 @@ def _read_parts(session: SparkSession, checkpoint: str, operator: int) -> DataFr
 
 
 def _read_identity(session: SparkSession, checkpoint: str, operator: int) -> StreamIdentity | None:
-    """Return what a checkpoint belongs to; empty in states of before that was kept.
+    """Return the identity of an operator's stream; empty if an early version stored none.
 
-    None: Spark has begun the checkpoint, and no micro-batch of it is whole.
+    None: Spark has created the checkpoint, and no micro-batch is committed.
     """
     try:
         found = (
@@ -262,10 +265,10 @@ def _read_identity(session: SparkSession, checkpoint: str, operator: int) -> Str
         if "STDS_COMMITTED_BATCH_UNAVAILABLE" in str(error):
             return None
         raise
-    except Py4JJavaError as error:  # what a task says of files that are not there, or damaged
+    except Py4JJavaError as error:  # missing or damaged files
         said = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))
         raise InputError(
-            f"the state in {checkpoint} cannot be read: {said[0] if said else error.java_exception}"
+            f"cannot read the state in {checkpoint}: {said[0] if said else error.java_exception}"
         ) from error
     blobs = Memory({row.name: bytes(row.data) for row in found})
     if "head" not in blobs:
