@@ -1,15 +1,12 @@
-"""What each protocol costs against the size of the group, measured: bytes and microseconds.
+"""Costs of each protocol by group size: bytes and microseconds.
 
     python -m bench.costs [NAME ...]     measure these protocols (default: all), then draw
     python -m bench.costs --draw         draw again from docs/figures/costs.csv
 
-It stands here and not beside its figures, because it is a benchmark: linted, typed and kept
-running with the others. `bench.panels` draws.
-
 Every member but one observer broadcasts every 70 to 90 ms, and each copy takes 50 to 150 ms, both
-uniform and from one seed. After WARM_S all application messages and their copies count, to END_S.
-Where a message goes to some only (topics), the mean is over its copies. The observer's arrivals are
-then played to it again, and the processor time divided by their number is the time of a receive.
+uniform with a fixed seed. All application messages between WARM_S and END_S count. Messages to some
+members (topics) are averaged over their copies. The observer's arrivals are replayed, and the
+processor time per message is the time of a receive. `bench.panels` draws.
 """
 
 from __future__ import annotations
@@ -41,12 +38,12 @@ from antecede.core.protocols.options import with_trial
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 SIZES = (5, 10, 20, 50, 100, 200)
 QUADRATIC = {"matrix", "sent", "ses"}
-"""Their messages grow with the square of the group: at most MOST_QUADRATIC members."""
+"""Protocols whose messages grow with the square of the group size."""
 MAX_QUADRATIC_MEMBERS = 100
 MAX_TIMED_MEMBERS = 50
-"""Members at most where everybody waits for time to pass: each tick looks at what is held."""
+"""Limit for protocols that need ticks: each tick checks all held messages."""
 VARIANTS = {"bss": ("differences",), "matrix": ("differences",)}
-"""Variants that cost something else than the protocol itself."""
+"""Variants with other costs than the protocol itself."""
 WARM_S, END_S = 0.6, 1.2
 PERIOD_S, DELAY_S = (0.07, 0.09), (0.05, 0.15)
 TICK_S = 0.05
@@ -57,34 +54,31 @@ REPLAYS = 3
 
 
 class CostRow(NamedTuple):
-    """What one size of group cost."""
+    """Costs at one group size."""
 
     curve: str
-    """Protocol, with its variant or role behind a slash."""
+    """Protocol, with its variant or role after a slash."""
     members: int
     control_bytes: float
-    """Of a message, by the source's accounting."""
+    """Per message, by the source's accounting."""
     wire_bytes: float
-    """Of a message, as encoded."""
+    """Per message, as encoded."""
     storage_bytes: float
-    """Of a member, mean over time and members."""
+    """Per member, mean over time and members."""
     receive_us: float
 
 
 class MeasuredGroup(NamedTuple):
-    """The members of a run by address, and what role they play in the figures."""
-
     members: Mapping[int, Protocol]
     senders: tuple[int, ...]
     roles: Mapping[int, str]
-    """Address -> curve that its copies and its storage count for; absent: for none."""
+    """Address -> curve that its copies and storage count for; absent: none."""
     observers: Mapping[str, int]
-    """Curve -> the member whose `receive` is timed; it never sends."""
+    """Curve -> member whose `receive` is timed; it never sends."""
     topics: tuple[str, ...] = ()
 
 
 def make_group(entry: Entry, variant: str, size: int) -> MeasuredGroup:
-    """Make a group of `size` members."""
     if not entry.flat:
         return _make_hierarchy(entry, size)
     cls = entry.load()
@@ -103,7 +97,7 @@ def make_group(entry: Entry, variant: str, size: int) -> MeasuredGroup:
 
 
 def _make_hierarchy(entry: Entry, size: int) -> MeasuredGroup:
-    """One super peer; the peers divided equally, as in Evropeytsev et al. 2016."""
+    """One super peer; the peers are divided equally (Evropeytsev et al. 2016)."""
     inside = tuple(range(1, 1 + size // 2))
     outside = tuple(range(1 + size // 2, 1 + size))
     members = build.hierarchy(entry.load(), {0: inside}, outside, {})
@@ -114,8 +108,6 @@ def _make_hierarchy(entry: Entry, size: int) -> MeasuredGroup:
 
 
 class GroupRun:
-    """One group that talks; a heap of what happens next."""
-
     def __init__(self, group: MeasuredGroup) -> None:
         self.group = group
         self.rng = random.Random(SEED)
@@ -133,7 +125,6 @@ class GroupRun:
         self.timed = any(member.guarantee.needs_time for member in group.members.values())
 
     def run(self) -> None:
-        """Let time pass until END_S."""
         for at in self.group.senders:
             self._plan(self.rng.uniform(0, PERIOD_S[1]), "send", at)
         if self.timed:
@@ -201,7 +192,6 @@ class GroupRun:
         self._plan(now + 0.01, "sample", 0)
 
     def make_rows(self) -> Iterator[CostRow]:
-        """Yield what was measured, a row for each curve."""
         for curve, observer in self.group.observers.items():
             copies = [copies for copies, _, _ in self.control[curve]]
             control, wire = (
@@ -219,7 +209,7 @@ class GroupRun:
             )
 
     def _replay(self, observer: int) -> float:
-        """Return the seconds of one arrival at the observer, ticks included."""
+        """Return the seconds per arrival at the observer, ticks included."""
         member, arrivals = self.group.members[observer], self.arrivals[observer]
         member.restore(self.before[observer])
         begin = time.process_time()
@@ -233,7 +223,6 @@ class GroupRun:
 
 
 def measure(names: Sequence[str]) -> Iterator[CostRow]:
-    """Measure protocols by name, every size."""
     for name in names:
         entry = ENTRIES[name]
         for variant in ("", *VARIANTS.get(name, ())):
@@ -250,7 +239,6 @@ def measure(names: Sequence[str]) -> Iterator[CostRow]:
 
 
 def load() -> list[CostRow]:
-    """Return the rows of docs/figures/costs.csv; none where there is no such file."""
     path = FIGURES / "costs.csv"
     if not path.exists():
         return []
@@ -264,7 +252,6 @@ def load() -> list[CostRow]:
 
 
 def save(rows: Iterable[CostRow]) -> None:
-    """Write docs/figures/costs.csv."""
     with (FIGURES / "costs.csv").open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(CostRow._fields)
@@ -272,7 +259,6 @@ def save(rows: Iterable[CostRow]) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure and draw."""
     from bench.costs_figures import draw
 
     if list(arguments) != ["--draw"]:

@@ -1,4 +1,4 @@
-"""The figures of `bench.costs`: one a protocol, and one of all together."""
+"""Figures of `bench.costs`: one per protocol, and one of all."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from bench.costs import DELAY_S, FIGURES, PERIOD_S, SIZES, CostRow
 from bench.panels import DASHED, DOTTED, Curve, Panel, draw_curves
 
 COMPARED = "bss"
-"""Drawn faintly in every protocol's figure."""
+"""Protocol that is drawn faintly in every figure."""
 
 WINDOW = 1 + int((PERIOD_S[1] + 2 * DELAY_S[1]) / PERIOD_S[0])
-"""Messages that a member can send between the oldest that another's bit vector names and now."""
+"""Messages that a member can send after the oldest one in another's bit vector."""
 
 BOUNDS: dict[str, tuple[str, Callable[[int], float]]] = {
     "bss": ("4 n", lambda n: 4 * n),
@@ -25,7 +25,7 @@ BOUNDS: dict[str, tuple[str, Callable[[int], float]]] = {
         lambda n: 8 * (n - n // 2 + 1) + 2 * WINDOW * n / 8,
     ),
 }
-"""Curve -> most control bytes that a message can have, by the source's accounting, against n."""
+"""Curve -> maximum control bytes of a message by group size, by the source's accounting."""
 
 FAMILIES = (
     ("to all", ("unordered", "fifo", "bss", "idr", "sb", "ds", "matrix")),
@@ -47,7 +47,6 @@ FAMILIES = (
 
 
 def draw(rows: Sequence[CostRow]) -> None:
-    """Write costs-NAME.svg for every protocol that was measured, and costs.svg."""
     for name in dict.fromkeys(row.curve.partition("/")[0] for row in rows):
         curves = [c for c in dict.fromkeys(r.curve for r in rows) if c.partition("/")[0] == name]
         draw_curves(

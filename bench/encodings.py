@@ -1,18 +1,15 @@
-"""Bytes of control information by the accounting of Evropeytsev et al. 2016, as encoded, and at
-least.
+"""Size of control information: by Evropeytsev et al. 2016, as encoded, and its lower bound.
 
-    python -m bench.encodings [SHARE]      SHARE of the peers of Evropeytsev et al.'s largest
-    groups, default 1
+    python -m bench.encodings [SHARE]      share of the peers in the largest groups (default: 1)
 
-Evropeytsev et al.'s three delay scenarios at their largest groups: every peer sends every N(80, 5)
-ms, one super peer, half of the peers internal. The groups run until their control information is
-steady; then the messages of MEASURED_S are encoded. `encoded` is the control information as it
-stands in the message, `message` is all that `encode` writes (sender, number, kind too). `entropy`
-is the bound: log2 of n over k for a bit vector that spans n positions with k set; for pairs that
-of the set of their members, and the entropy of the counters' differences from their mean, pooled
-over all.
+The three delay scenarios of the source at their largest groups: every peer sends every N(80, 5) ms,
+with one super peer and half of the peers internal. When control information is steady, the messages
+of MEASURED_S are encoded. `encoded` is the control information in the message, `message` the whole
+output of `encode`. `entropy` is the bound: log2 of n over k for a bit vector of n positions with k
+set. For pairs it is that of the set of members, plus the entropy of the counters' differences from
+their mean.
 
-With all peers it takes ten minutes of processor time and 2 GiB; half of the peers an eighth.
+All peers take ten minutes of processor time and 2 GiB; half of the peers take an eighth.
 """
 
 from __future__ import annotations
@@ -37,9 +34,7 @@ SEED = 1
 
 
 class DelayScenario(NamedTuple):
-    """One of Evropeytsev et al.'s: delays in ms, peers of its largest group, and when everything is
-    steady.
-    """
+    """Delays in ms, peers of the largest group, and warm-up time."""
 
     low_ms: int
     high_ms: int
@@ -69,7 +64,6 @@ class MessageSizes(NamedTuple):
 def simulate_traffic(
     members: Mapping[int, Protocol], senders: Sequence[int], scenario: DelayScenario
 ) -> list[Any]:
-    """Let a group talk; return the messages that are sent when all is steady."""
     rng = random.Random(SEED)
     warm, end = (
         round(s * 1000 * TICKS_PER_MS) for s in (scenario.warm_s, scenario.warm_s + MEASURED_S)
@@ -109,9 +103,7 @@ def _draw_sends(rng: random.Random, senders: Sequence[int], end: int) -> list[li
 
 
 def _draw_delays(rng: random.Random, scenario: DelayScenario) -> list[int]:
-    """Return delays to take in turn; Evropeytsev et al. 2016: N(middle, a quarter of the width),
-    clipped.
-    """
+    """Draw delays from N(middle, a quarter of the width), clipped (Evropeytsev et al. 2016)."""
     middle, sigma = (
         (scenario.low_ms + scenario.high_ms) / 2,
         (scenario.high_ms - scenario.low_ms) / 4,
@@ -129,20 +121,17 @@ def count_choice_bytes(n: int, k: int) -> float:
 
 
 def compute_window_entropy(bits: int) -> float:
-    """Return the bytes that any code of windows takes in the mean over those of this shape."""
+    """Return the mean bytes of any code for windows of this shape."""
     span = bits.bit_length() - (bits & -bits).bit_length() + 1 if bits else 0
     return count_choice_bytes(span, bits.bit_count())
 
 
 class PairSets:
-    """Collects sets of pairs; their entropy is known when all are in."""
-
     def __init__(self) -> None:
         self.members = 0.0
         self.apart: Counter[int] = Counter()
 
     def add(self, members: Sequence[int], numbers: Sequence[int]) -> int:
-        """Take in one message's pairs; return their encoded size."""
         if members:
             self.members += count_choice_bytes(members[-1] - members[0] + 1, len(members))
             mean = round(sum(numbers) / len(numbers))
@@ -150,14 +139,12 @@ class PairSets:
         return len(counters.encode(members, numbers))
 
     def compute_entropy(self) -> float:
-        """Return the bytes of all pairs together."""
         count = self.apart.total()
         bits = -sum(n * math.log2(n / count) for n in self.apart.values())
         return self.members + bits / 8
 
 
 def measure_idr(scenario: DelayScenario) -> Iterator[MessageSizes]:
-    """Measure IDR over a mesh."""
     group = {me: Idr(me, range(scenario.peers)) for me in range(scenario.peers)}
     messages: list[IdrMessage] = simulate_traffic(group, range(scenario.peers), scenario)
     pairs = PairSets()
@@ -166,7 +153,6 @@ def measure_idr(scenario: DelayScenario) -> Iterator[MessageSizes]:
 
 
 def measure_hierarchy(scenario: DelayScenario) -> Iterator[MessageSizes]:
-    """Measure what goes into the internal group, and what goes round the external one."""
     inside = range(1, 1 + scenario.peers // 2)
     outside = range(1 + scenario.peers // 2, 1 + scenario.peers)
     group = hierarchical(Topology({0: tuple(inside)}, tuple(outside)))
@@ -200,7 +186,6 @@ def _average_sizes(
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the table."""
     share = float(arguments[0]) if arguments else 1.0
     print(f"{'delays':>12}{'peers':>6} {'quantity':9}{'messages':>9}{'accounting':>11}", end="")
     print(f"{'encoded':>9}{'message':>9}{'entropy':>9}  encoded/accounting  encoded/entropy")

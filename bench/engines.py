@@ -1,9 +1,9 @@
-"""Rows a second of the order and audit engines, as ratios to what people do without them.
+"""Speed of the order and audit engines, as ratios to a sort by timestamp.
 
     python -m bench.engines
 
-A log of `ROWS` messages in `GROUPS` groups, each with up to two causes, arrives with one in
-ten rows late. `pyarrow sort` sorts it by timestamp, which inverts edges: it is the yardstick.
+A log of `ROWS` messages in `GROUPS` groups, each with up to two causes; one in ten rows is late.
+The reference is a sort with pyarrow, which inverts edges.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ SPEC = OrderSpec(id="id", after=("parents",), group="run", time="arrival", time_
 
 
 def make_log(rows: int, groups: int, seed: int = 1) -> pa.Table:
-    """Return a trace of `rows` events in the order of their (late) arrival."""
     rng = random.Random(seed)
     events = []
     last: dict[int, list[str]] = {}
@@ -61,7 +60,6 @@ def make_log(rows: int, groups: int, seed: int = 1) -> pa.Table:
 
 
 def measure_best_s(work: Callable[[], Any]) -> float:
-    """Return the shortest of some runs in seconds, after one that is not counted."""
     work()
     spent = []
     for _ in range(REPEATS):
@@ -72,7 +70,6 @@ def measure_best_s(work: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    """Print the table."""
     events = make_log(ROWS, GROUPS)
     yardstick = measure_best_s(lambda: events.sort_by("send_time"))
     spark = local_session(cores=2)

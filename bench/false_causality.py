@@ -1,11 +1,11 @@
-"""Seconds a rule to count the pairs of four observers who each received 100,000 messages.
+"""Seconds per rule to count the pairs of four observers with 100,000 received messages each.
 
     python -m bench.false_causality [--messages N] [--spark]
 
 Six peers in two subgroups publish to all as in Nakayama 2017 (LAN and WAN, clocks off by up to 4
-units, one to three of ten topics a message); four more only listen and are the observers. Half of
-these subscribe to four topics, half to all. All pairs one by one are counted of
-a tenth of the messages, and multiplied by a hundred: that is what a self-join would have to make.
+units, one to three of ten topics per message). Four more peers are the observers; two of them
+subscribe to four topics, two to all. The time of counting all pairs one by one is measured on a
+tenth of the messages and multiplied by 100; a self-join would need as much.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ SUBSCRIBED = Subscriptions(
 
 
 def make_trace(messages: int, seed: int = 1) -> pa.Table:
-    """Return a run as a trace: sends, and receipts at everybody but the sender."""
     rng = np.random.default_rng(seed)
     when = np.sort(rng.integers(0, messages * GAP_US, messages))
     sender = rng.integers(0, SENDERS, messages)
@@ -83,7 +82,7 @@ def make_trace(messages: int, seed: int = 1) -> pa.Table:
 
 
 def estimate_all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
-    """Return seconds that all pairs one by one would take, from a part of them."""
+    """Return the seconds for all pairs one by one, extrapolated from a part."""
     part = max(messages // 10, 1)
     columns = ("sender", "seq", "lt", "pt_us", "vector", "arrival", "topics", "counts")
     some = stamps._replace(
@@ -96,10 +95,11 @@ def estimate_all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
 
 
 def count_locally(events: pa.Table, messages: int) -> None:
-    """Count locally, on one core; print a line a rule."""
     begin = time.perf_counter()
     seen = list(_count_observers(events))
-    print(f"clocks of {len(events):,} rows and stamps of four observers: {_format_elapsed(begin)}")
+    print(
+        f"clocks of {len(events):,} rows and timestamps of four observers: {_format_elapsed(begin)}"
+    )
     lines = []
     for name in RULES:
         begin = time.perf_counter()
@@ -109,20 +109,20 @@ def count_locally(events: pa.Table, messages: int) -> None:
         each = sum(one.unnecessary for one in found) / sum(one.events for one in found)
         missed = sum(one.missed for one in found) / sum(one.events for one in found)
         lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
-    print(table(("rule", "s", "all pairs, s", "unnecessary each", "missed each"), lines))
+    print(table(("rule", "s", "all pairs, s", "false pairs each", "missed pairs each"), lines))
     begin = time.perf_counter()
     (early,) = found_in(events)
     print(
-        f"early deliveries: {len(early.table):,} of {early.checked:,} copies, {_format_elapsed(begin)} "
-        "(reading the rows and running over them sender by sender)"
+        f"causal violations: {len(early.table):,} of {early.checked:,} copies, "
+        f"{_format_elapsed(begin)} (reading the rows and scanning them by sender)"
     )
 
 
 def make_threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
-    """Return messages that declare causes, one a second; every cause is a recent message.
+    """Return messages with declared causes, one per second.
 
-    "chain": each answers the one before. "replies": each answers one of the last 50. "merges": one
-    in ten of a chain has a second cause. "graph": one to three of the last 50.
+    "chain": each replies to the previous one. "replies": each replies to one of the last 50.
+    "merges": a chain in which one in ten has a second cause. "graph": one to three of the last 50.
     """
     rng = np.random.default_rng(seed)
     parents: list[list[str]] = [[]]
@@ -145,7 +145,6 @@ def make_threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
 
 
 def count_declared(messages: int) -> None:
-    """Count pairs of declared causes: the work a message should not grow with their number."""
     rules = ["linear", "arrival", "timestamp"]
     lines = []
     for kind in ("chain", "replies", "merges", "graph"):
@@ -167,7 +166,6 @@ def _count_observers(events: pa.Table) -> Sequence[Observed]:
 
 
 def count_on_spark(events: pa.Table, rules: Sequence[str]) -> None:
-    """Count the same on a local Spark with two cores; print seconds a rule, all included."""
     from antecede.spark import local_session
     from antecede.spark.audits.false_causality import find_violations, measure_false_causality
 
@@ -190,7 +188,7 @@ def count_on_spark(events: pa.Table, rules: Sequence[str]) -> None:
         print(f"all {len(RULES)} rules at once: {_format_elapsed(begin)}")
         begin = time.perf_counter()
         early = find_violations(df).count()
-        print(f"early deliveries: {early:,}, {_format_elapsed(begin)}")
+        print(f"causal violations: {early:,}, {_format_elapsed(begin)}")
     spark.stop()
 
 
@@ -201,7 +199,7 @@ def _format_elapsed(begin: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=MESSAGES)
-    parser.add_argument("--spark", action="store_true", help="and on a local Spark with two cores")
+    parser.add_argument("--spark", action="store_true", help="also on a local Spark with two cores")
     args = parser.parse_args(arguments)
     small = make_trace(200)
     for one in _count_observers(small):  # compile

@@ -1,12 +1,12 @@
-"""Microseconds a message that `Group` adds to its protocol: `receive` and `send`.
+"""Microseconds per message that `Group` adds to its protocol: `receive` and `send`.
 
     python -m bench.groups [PROTOCOL ...]
 
-One row a protocol and size of group. The bare protocol decodes control information and receives
-the message, or sends one and encodes it; `Group` does that with frames, names, lives, digests and
-counters around it. Both are timed in the same run over the same messages in order, in turns, in
-processor time: the least of `REPEATS` rounds. `send` is what a round with one sending after each
-arrival takes beyond a round without. A third of the arrivals warm up.
+One row per protocol and group size. The bare protocol decodes control information and receives the
+message, or sends one and encodes it; `Group` adds frames, names, incarnations, hashes and counters.
+Both process the same messages in turns. The value is the least processor time of `REPEATS` rounds.
+`send` is the difference between rounds with and without a send after each arrival. A third of the
+arrivals warm up.
 """
 
 from __future__ import annotations
@@ -35,16 +35,12 @@ PAYLOAD = b"twenty bytes of text"
 
 
 class WireArrival(NamedTuple):
-    """A message as it arrives: the reading of the clock, and what travels."""
-
     now: int
     control: bytes
     wire: bytes
 
 
 class Traffic(NamedTuple):
-    """A member, its state before anything arrives, and what arrives."""
-
     order: str
     protocol: Protocol
     names: dict[int, str]
@@ -56,13 +52,11 @@ Messages = tuple[Protocol, list[tuple[int, Any]]]
 
 
 def make_counted_traffic(family: Family, members: int) -> Messages:
-    """Return a warm member of a group without clocks, and what arrives there."""
     stream = family(members, MESSAGES)
     return stream.make(), list(enumerate(stream.messages))
 
 
 def make_clocked_traffic(members: int) -> Messages:
-    """Return a member of a group by clocks, and what arrives there."""
     came, _ = large_groups.make_arrivals(members, large_groups.make_message)
     return LinearPhysical(0, range(members), bounds=large_groups.BOUNDS), came
 
@@ -76,7 +70,6 @@ ENTRIES: dict[str, Callable[[int], Messages]] = {
 
 
 def make_traffic(order: str, members: int) -> Traffic:
-    """Return the messages of an order as bytes, each frame as its sender would write it."""
     protocol, messages = ENTRIES[order](members)
     names = {number: f"member{number:04}" for number in range(members)}
     view = Roster(names).view
@@ -92,7 +85,6 @@ def make_traffic(order: str, members: int) -> Traffic:
 
 
 def time_protocol(traffic: Traffic, sends: bool) -> tuple[float, int]:
-    """Return seconds of the protocol alone, and how many it delivered."""
     protocol, delivered, before = traffic.protocol, 0, 0.0
     for part in (traffic.warm, traffic.measured):
         before = time.process_time()
@@ -109,7 +101,6 @@ def time_protocol(traffic: Traffic, sends: bool) -> tuple[float, int]:
 
 
 def time_group(traffic: Traffic, sends: bool) -> tuple[float, int]:
-    """Return seconds of a group around the protocol, and how many it delivered."""
     group = Group.around(traffic.protocol, traffic.names, order=traffic.order, incarnation=1)
     delivered, before = 0, 0.0
     for part in (traffic.warm, traffic.measured):
@@ -122,8 +113,6 @@ def time_group(traffic: Traffic, sends: bool) -> tuple[float, int]:
 
 
 class Costs(NamedTuple):
-    """Microseconds a message."""
-
     bare_receive: float
     receive: float
     bare_send: float
@@ -131,7 +120,7 @@ class Costs(NamedTuple):
 
 
 def measure(traffic: Traffic, repeats: int = REPEATS) -> Costs:
-    """Return the least of some rounds. Raises RuntimeError when the two do not deliver the same."""
+    """Return the least times. Raises RuntimeError if the two deliver different messages."""
     start = traffic.protocol.snapshot()
     kinds = [(run, sends) for sends in (False, True) for run in (time_protocol, time_group)]
     best = dict.fromkeys(kinds, float("inf"))
@@ -159,7 +148,6 @@ def measure(traffic: Traffic, repeats: int = REPEATS) -> Costs:
 
 
 def main(names: list[str]) -> None:
-    """Print the table, for all orders or those that are named."""
     print(f"{'':18}{'members':>8}{'receive: bare':>15}{'Group':>8}{'adds':>7}{'ratio':>7}", end="")
     print(f"{'send: bare':>13}{'Group':>8}{'adds':>7}{'ratio':>7}")
     for order in names or ENTRIES:

@@ -1,7 +1,7 @@
-"""Ratios of operations to their reference programs, kept in `bench/ledger.jsonl`.
+"""Ratios of operations to their reference programs, stored in `bench/ledger.jsonl`.
 
 An operation and its reference program run in turns. A ratio is the processor time of the operation
-by that of the reference, for one unit of work each, the median of some rounds: lower is better.
+divided by that of the reference, per unit of work, as the median of some rounds: lower is better.
 Processor time includes all descendants of this process, such as Spark's JVM and its workers.
 """
 
@@ -23,23 +23,22 @@ from antecede.formatting import table
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 ROUNDS = 7
 LOSS_FACTOR = 1.1
-"""A ratio that exceeds the best one by this factor is marked."""
+"""Factor above the best ratio from which a ratio is marked."""
 
 
 class Work(NamedTuple):
-    """Work that was done, and its processor time."""
+    """Completed work and its processor time."""
 
     units: float
     cpu_s: float
 
     @property
     def cpu_s_per_unit(self) -> float:
-        """Processor seconds for one unit of work."""
         return self.cpu_s / self.units
 
 
 class Comparison(NamedTuple):
-    """An operation with default settings beside its reference program."""
+    """An operation with default settings and its reference program."""
 
     name: str
     operation: Callable[[], Work]
@@ -47,7 +46,7 @@ class Comparison(NamedTuple):
     rounds: int = ROUNDS
 
     def measure_ratios(self) -> list[float]:
-        """Run both in turns; return the ratio of each round, the first round not counted."""
+        """Run both in turns; return the ratio of each round but the first."""
         self.reference()
         self.operation()
         rounds = [
@@ -58,8 +57,6 @@ class Comparison(NamedTuple):
 
 
 class LedgerEntry(NamedTuple):
-    """One line of the ledger."""
-
     name: str
     ratio: float
     least: float
@@ -69,12 +66,12 @@ class LedgerEntry(NamedTuple):
     cores: int
     cpu: str
     load: float
-    """Processes that ran or waited in the minute before."""
+    """Load average of the last minute."""
     python: str
 
 
 def measure_cpu(work: Callable[[], float]) -> Callable[[], Work]:
-    """Return a function that does some work and measures it; `work` returns its units."""
+    """Wrap work that returns its units; the result measures its processor time."""
 
     def run() -> Work:
         before = read_cpu_s()
@@ -85,14 +82,13 @@ def measure_cpu(work: Callable[[], float]) -> Callable[[], Work]:
 
 
 def read_cpu_s() -> float:
-    """Return the processor seconds of this process and all its descendants."""
     ended = os.times()
     own_s = time.process_time() + ended.children_user + ended.children_system
     parents, ticks = dict[int, int](), dict[int, int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile; its parent has its time
+        except OSError:  # it ended, so its parent has its time
             continue
         parents[int(stat.parent.name)] = int(fields[1])
         ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
@@ -109,7 +105,6 @@ def _is_descendant(number: int, parents: dict[int, int]) -> bool:
 
 
 def measure(comparison: Comparison) -> LedgerEntry:
-    """Run a comparison and return its line."""
     load = os.getloadavg()[0]
     rounds = comparison.measure_ratios()
     return LedgerEntry(
@@ -131,7 +126,7 @@ def _round_ratio(ratio: float) -> float:
 
 
 def read(path: Path = LEDGER) -> list[LedgerEntry]:
-    """Return the lines of a ledger. Raises ValueError with file and line for one that is none."""
+    """Return the lines of a ledger. Raises ValueError with file and line for a malformed one."""
     entries = []
     lines = path.read_text().splitlines() if path.exists() else []
     for number, line in enumerate(lines, 1):
@@ -143,13 +138,12 @@ def read(path: Path = LEDGER) -> list[LedgerEntry]:
 
 
 def append(entry: LedgerEntry, path: Path = LEDGER) -> None:
-    """Append a line to a ledger."""
     with path.open("a") as ledger:
         ledger.write(json.dumps(entry._asdict()) + "\n")
 
 
 def select_comparable(entry: LedgerEntry, earlier: Iterable[LedgerEntry]) -> list[float]:
-    """Return the earlier ratios of an operation on the same model of processor, oldest first."""
+    """Return the earlier ratios of an operation on the same processor model, oldest first."""
     return [
         one.ratio
         for one in earlier
@@ -158,7 +152,6 @@ def select_comparable(entry: LedgerEntry, earlier: Iterable[LedgerEntry]) -> lis
 
 
 def format_row(entry: LedgerEntry, earlier: Iterable[LedgerEntry]) -> tuple[str, ...]:
-    """Return a row of the printed table: the ratio beside the last and the best, and the loss."""
     before = select_comparable(entry, earlier)
     shown = [f"{one:.3g}" for one in (before[-1], min(before))] if before else ["-", "-"]
     loss = entry.ratio / min(before) if before else 1.0
@@ -175,9 +168,9 @@ HEADING = ("operation / reference", "ratio", "rounds", "last", "best", "")
 
 
 def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[LedgerEntry]:
-    """Measure all, print each as it ends, append it to the ledger, and print the table.
+    """Measure all comparisons, append them to the ledger, and print the table.
 
-    None for the path: nothing is appended, and ratios stand beside those of the ledger.
+    Path None: do not append, and compare with the default ledger.
     """
     earlier = read(path or LEDGER)
     found = []
@@ -196,7 +189,7 @@ def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[L
 
 
 def _read_commit() -> str:
-    """Return the commit, with "+" where files differ from it."""
+    """Return the commit, with "+" if files differ from it."""
 
     def git(*words: str) -> str:
         done = subprocess.run(

@@ -1,18 +1,17 @@
-"""Live peers, raw TCP and other people's group messaging in one run: 4 processes, 100 bytes.
+"""Live peers, raw TCP and other group messaging in one run: 4 processes, 100 bytes.
 
     python -m bench.live_comparison [--seconds S] [--burst N] [KIND ...]
 
-Every process sends to all others as fast as it may; counted is what the others' programs were
-given, with the processor time of all processes and of the server, if there is one. The kinds do not
-promise the same, so a ratio says what a promise costs, and not who is better
-(docs/live/comparison.md). What is not installed is skipped with the reason. Servers are of this
-run, on loopback alone.
+Every process sends to all others at full speed. Counted are deliveries to the programs, and the
+processor time of all processes and of the server. The kinds give different guarantees, so a ratio
+shows the cost of a guarantee (docs/live/comparison.md). Missing software is skipped with a reason.
+Servers are started by this run and listen on loopback only.
 
     raw, peer ...   as in bench.live_rate
-    nats            core NATS: at most once, nothing is kept
-    jetstream       a stream in files, acknowledged to the sender, read in its order by everybody
-    zenoh           peer to peer, blocking where a link is full; zenoh-advanced: with recovery
-    corosync        closed process groups (CPG): one order for all, by one daemon on this machine
+    nats            core NATS: at most once, no storage
+    jetstream       a stream in files, acknowledged to the sender, read in order by all
+    zenoh           peer to peer, blocks on full links; zenoh-advanced: with recovery
+    corosync        closed process groups (CPG): total order by one daemon on this machine
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbi
 
 
 class ProcessResult(NamedTuple):
-    """What one process did: while it was measured, and in all."""
+    """Counts of one process: during the measurement, and in total."""
 
     deliveries: int
     seconds: float
@@ -55,13 +54,13 @@ class ProcessResult(NamedTuple):
 
 
 class Server(NamedTuple):
-    """Where a server answers, and its process; none for what goes from peer to peer."""
+    """Address and process of a server; None for peer-to-peer kinds."""
 
     address: str
     process: subprocess.Popen[bytes] | None = None
 
     def cpu(self) -> float:
-        """Return the seconds of a core that it has used."""
+        """Return the used processor seconds."""
         if self.process is None:
             return 0.0
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -69,16 +68,14 @@ class Server(NamedTuple):
 
 
 class MessagingKind(NamedTuple):
-    """One way of group messaging."""
-
     explain_missing: Callable[[], str]
-    """Why it cannot be measured here; empty: it can."""
+    """Returns why it cannot be measured here; empty if it can."""
     serve: Callable[[Path], AbstractContextManager[Server]]
     member: Callable[[int, str, Any, int, float], ProcessResult]
 
 
 class DeliveryMeter:
-    """Counts in one process: `got` is called for each message of another, `sent` for one's own."""
+    """Counts deliveries and sends of one process."""
 
     def __init__(self) -> None:
         self.deliveries = self.outgoing = 0
@@ -86,7 +83,9 @@ class DeliveryMeter:
     def measure(
         self, seconds: float, sleep: Callable[[float], None]
     ) -> Callable[..., ProcessResult]:
-        """Measure for so long; returns what makes the result once all has come to rest."""
+        """Measure for some seconds; return a function that builds the result after the last
+        arrival.
+        """
         sleep(WARM_S)
         before, start, cpu = self.deliveries, time.perf_counter(), time.process_time()
         sleep(seconds)
@@ -95,7 +94,6 @@ class DeliveryMeter:
         return lambda: ProcessResult(during, took, used, self.outgoing, self.deliveries)
 
     def wait_until_idle(self) -> None:
-        """Wait until nothing more comes."""
         before = -1
         while before != self.deliveries:
             before = self.deliveries
@@ -118,7 +116,7 @@ def _run_server(words: list[str], ready: Callable[[], bool], log: Path) -> Itera
         end = time.monotonic() + DEADLINE_S
         while not ready():
             if process.poll() is not None or time.monotonic() > end:
-                raise OSError(f"{words[0]} does not start: {log.read_text()[-500:]}")
+                raise OSError(f"cannot start {words[0]}: {log.read_text()[-500:]}")
             time.sleep(0.05)
         yield process
     finally:
@@ -382,7 +380,7 @@ def _run_corosync_member(
 
     def receive() -> None:
         while not end.is_set():
-            if library.cpg_dispatch(handle, 2) not in (1, _TRY_AGAIN):  # 2: all there is
+            if library.cpg_dispatch(handle, 2) not in (1, _TRY_AGAIN):  # 2: all pending
                 return
             time.sleep(0.0005)
 
@@ -406,7 +404,7 @@ def _run_corosync_member(
     return result()
 
 
-# -- all of them -----------------------------------------------------------------------------------
+# -- all kinds -------------------------------------------------------------------------------------
 
 KINDS = {
     "nats": MessagingKind(
@@ -433,17 +431,15 @@ def _run_process(name: str, out: Queue[ProcessResult], *arguments: Any) -> None:
 
 
 class KindRate(NamedTuple):
-    """What all processes did together."""
-
     per_s: float
     cpu_us: float
-    """Of a core, for each delivery, server included."""
+    """Processor time per delivery, server included."""
     lost: int
-    """Deliveries that were owed for what was sent, and had not come when all was at rest."""
+    """Deliveries still missing when no more messages arrive."""
 
 
 def measure_kind(name: str, burst: int, seconds: float) -> KindRate:
-    """Measure one of the others. Raises OSError where its server does not start."""
+    """Measure one of the other kinds. Raises OSError if its server does not start."""
     kind = KINDS[name]
     context = multiprocessing.get_context("spawn")
     out: Queue[ProcessResult] = context.Queue()
@@ -462,13 +458,13 @@ def measure_kind(name: str, burst: int, seconds: float) -> KindRate:
             found = [out.get(timeout=90) for _ in processes]
             served = server.cpu() - before
         except queue.Empty as error:
-            raise OSError("it does not come to an end") from error
+            raise OSError("its processes did not finish") from error
         finally:
             for one in processes:
                 one.join(5)
                 one.kill()
     deliveries = sum(one.deliveries for one in found)
-    # The server's whole life is a little longer than what is measured: its share is by deliveries.
+    # The server runs longer than the measurement, so its share is computed by deliveries.
     got = sum(one.got for one in found)
     cpu = sum(one.cpu for one in found) / max(1, deliveries) + served / max(1, got)
     owed = (MEMBERS - 1) * sum(one.sent for one in found)
@@ -476,7 +472,6 @@ def measure_kind(name: str, burst: int, seconds: float) -> KindRate:
 
 
 def main() -> None:
-    """Print each kind beside raw TCP of the same run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("kinds", nargs="*", default=[*OURS, *KINDS])
     parser.add_argument("--burst", type=int, default=64)

@@ -1,13 +1,13 @@
-"""What faults of a member or of the network do to a live group: n = 4, 100 bytes, TLS.
+"""Effects of member and network faults on a live group: n = 4, 100 bytes, TLS.
 
     python -m bench.live_faults partition kill stop slow
 
-*partition*: the members are in network namespaces, joined by the relay of the tests; it parts them
-two and two for 15 s. Caught up is when the last message that was sent on the other side meanwhile
-has been taken, counted from the healing. *kill*: SIGKILL under load; how long a survivor goes
-without a delivery. *stop*: SIGSTOP for 8 s. *slow*: a member whose application takes 100 messages
-a second for ever, beside bounds of memory and disk that are small, so that its ways (live, lagging,
-put out) fit into seconds.
+- *partition*: members in network namespaces are partitioned two and two for 15 s. The measured time
+  ends when the last message sent on the other side has been delivered.
+- *kill*: SIGKILL under load; longest gap without a delivery at a survivor.
+- *stop*: SIGSTOP for 8 s.
+- *slow*: the application of one member takes 100 messages per second. Memory and disk limits are
+  small, so that it is live, lagging and evicted within seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Findings = Iterator[Figure | SkippedPart]
 
 
 def compute_rate(seen: MemberLog, start: int, end: int, *but: int) -> float:
-    """Return deliveries a second between two moments, messages of some left out."""
+    """Return deliveries per second between two times, without messages of some senders."""
     got = seen.got
     counted = (got[:, 3] >= start) & (got[:, 3] < end) & ~np.isin(got[:, 0], but)
     return float(counted.sum()) / ((end - start) / NS)
@@ -40,8 +40,7 @@ def compute_rate(seen: MemberLog, start: int, end: int, *but: int) -> float:
 
 
 def partition(seconds: float = 15.0, rate: float = 100.0, turns: int = 1) -> Findings:
-    """Part the members two and two, let both sides go on, and see when all have all."""
-    from tests.live.networks.needs import reason  # needs pytest, as all of `tests` does
+    from tests.live.networks.needs import reason  # needs pytest
 
     if reason is not None:
         yield SkippedPart("partition", reason)
@@ -49,9 +48,9 @@ def partition(seconds: float = 15.0, rate: float = 100.0, turns: int = 1) -> Fin
     runs = [_run_partition(seconds, rate) for _ in range(turns)]
     for at, (what, unit, at_most) in enumerate(
         (
-            ("acknowledged messages that somebody lacks", "", 0),
-            ("messages that came twice", "", 0),
-            ("from the healing to the last that was missing", "s", 1.0),
+            ("acknowledged messages that a member lacks", "", 0),
+            ("duplicate messages", "", 0),
+            ("time from the healing to the last missing message", "s", 1.0),
         )
     ):
         values = [run[at] for run in runs]
@@ -104,7 +103,7 @@ def _make_median(
 def _make_worst(
     row: str, what: str, values: Sequence[float], unit: str = "", **wanted: float | None
 ) -> Figure:
-    """As `_middle`, but it is the greatest that must be what was wanted."""
+    """Like `_make_median`, but the maximum must meet the target."""
     return _make_median(row, f"{what}, worst", values, unit, **wanted)._replace(value=max(values))
 
 
@@ -112,7 +111,6 @@ def _make_worst(
 
 
 def kill(rate: float = 500.0, turns: int = 3, store: bool = False) -> Findings:
-    """Kill a member under load; see how long the others go without deliveries of each other."""
     before, after, lacking = [], [], 0
     for _ in range(turns):
         with PeerGroup(MEMBERS, store=store) as group:
@@ -129,14 +127,15 @@ def kill(rate: float = 500.0, turns: int = 3, store: bool = False) -> Findings:
     row = f"kill -9, {rate:.0f}/s a member" + (", stores" if store else "")
     yield _make_median(row, "longest gap of a survivor in the second before", before, "ms")
     yield _make_worst(row, "longest gap of a survivor in 2 s after", after, "ms", at_most=300)
-    yield Figure(row, "acknowledged messages of survivors that one lacks", lacking, at_most=0)
+    yield Figure(
+        row, "acknowledged messages of survivors that a survivor lacks", lacking, at_most=0
+    )
 
 
 # -- stop -----------------------------------------------------------------------------------------
 
 
 def stop(rate: float = 250.0, seconds: float = 8.0, turns: int = 1) -> Findings:
-    """Stop a receiver; see that the others go on, and that it catches up."""
     gaps, ratios, caught, lacking, twice = [], [], [], 0, 0
     for _ in range(turns):
         with PeerGroup(MEMBERS, store=True) as group:
@@ -163,19 +162,18 @@ def stop(rate: float = 250.0, seconds: float = 8.0, turns: int = 1) -> Findings:
         found = count_lost(seen, range(3), range(MEMBERS))
         lacking, twice = lacking + found[0], twice + found[1]
     row = f"stopped {seconds:.0f} s"
-    yield _make_median(row, "rate of the others meanwhile, to before", ratios, at_least=0.95)
+    yield _make_median(row, "rate of the others meanwhile, ratio to before", ratios, at_least=0.95)
     yield _make_worst(row, "longest gap of another meanwhile", gaps, "ms", at_most=300)
-    yield Figure(row, "acknowledged messages that somebody lacks", lacking, at_most=0)
-    yield Figure(row, "messages that came twice", twice, at_most=0)
-    yield _make_median(row, "until the stopped one has what it missed", caught, "s")
+    yield Figure(row, "acknowledged messages that a member lacks", lacking, at_most=0)
+    yield Figure(row, "duplicate messages", twice, at_most=0)
+    yield _make_median(row, "until the stopped member has caught up", caught, "s")
 
 
 # -- slow -----------------------------------------------------------------------------------------
 
 
 def slow(rate: float = 1500.0, limit_s: float = 40.0) -> Findings:
-    """Let one application be slow for ever: see what becomes of it, and that nobody else minds."""
-    row = f"slow for ever, {rate:.0f}/s a member"
+    row = f"slow application, {rate:.0f}/s a member"
     with PeerGroup(MEMBERS, store=True, memory=1 << 17, disk=3 << 19, states=True) as group:
         group.start_all()
         time.sleep(0.5)
@@ -192,7 +190,7 @@ def slow(rate: float = 1500.0, limit_s: float = 40.0) -> Findings:
     names = [name for name, _ in ways]
     yield Figure(
         row,
-        f"its ways: {', '.join(f'{n} after {t:.1f} s' for n, t in ways)}; in order",
+        f"its states: {', '.join(f'{n} after {t:.1f} s' for n, t in ways)}; in order",
         float(names == ["live", "lagging", "put out"]),
         at_least=1,
     )
@@ -202,15 +200,15 @@ def slow(rate: float = 1500.0, limit_s: float = 40.0) -> Findings:
         compute_rate(one, slowed, end) / compute_rate(one, slowed - 2 * NS, slowed)
         for one in others
     ]
-    yield Figure(row, "rate of the others meanwhile, to before", min(ratios), at_least=0.95)
+    yield Figure(row, "rate of the others meanwhile, ratio to before", min(ratios), at_least=0.95)
     yield Figure(row, "longest gap of another meanwhile", max(gaps), "ms", at_most=300)
     lacking, twice = count_lost(seen, range(3), range(3))
-    yield Figure(row, "acknowledged messages that one of the others lacks", lacking, at_most=0)
-    yield Figure(row, "messages that came twice", twice, at_most=0)
+    yield Figure(row, "acknowledged messages that another member lacks", lacking, at_most=0)
+    yield Figure(row, "duplicate messages", twice, at_most=0)
 
 
 def _watch_states(group: PeerGroup, limit_s: float) -> list[tuple[str, float]]:
-    """Return what a member's state was at another, and seconds until it was so first."""
+    """Return the states of a member at another, and the seconds until each."""
     ways: list[tuple[str, float]] = []
     begin = time.monotonic()
     while time.monotonic() - begin < limit_s - 6:

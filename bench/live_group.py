@@ -1,4 +1,4 @@
-"""A group of live peers, each a process on this machine, seen from the one that measures."""
+"""Group of live peers in processes of this machine."""
 
 from __future__ import annotations
 
@@ -29,23 +29,21 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class MemberLog(NamedTuple):
-    """What one member sent and saw; times in nanoseconds of the machine's monotonic clock."""
+    """Messages sent and received by one member; times in ns of the machine's monotonic clock."""
 
     got: Rows
-    """[n, 4]: sender, number, when `send` was called, when it was taken."""
+    """[n, 4]: sender, number, time of `send`, time of receipt."""
     sent: Rows
-    """[n, 3]: number, when `send` was called, when it was safe at the sender."""
+    """[n, 3]: number, time of `send`, time when it was durable at the sender."""
 
 
 class MemberProcess:
-    """One member's process."""
-
     def __init__(self, options: dict[str, Any], popen: Callable[..., Any]) -> None:
         self.index, self.lines = options["index"], queue.Queue[str]()
         self.joined = False
         self.connections = 0
         self.states: dict[str, str] = {}
-        """How the others are, by name, as this one says."""
+        """States of the other members by name, as reported by this one."""
         self.out = ""
         errors = (Path(options["folder"]) / f"{self.index}.err").open("ab")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCES), str(ROOT)])}
@@ -80,7 +78,7 @@ class MemberProcess:
             self.process.stdin.flush()
 
     def cpu(self) -> float:
-        """Return the seconds of a core that it has used."""
+        """Return the used processor seconds."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             stat = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
             return (int(stat[11]) + int(stat[12])) / TICKS
@@ -88,7 +86,7 @@ class MemberProcess:
 
 
 class PeerGroup:
-    """Members m0, m1, ...: a context manager that ends them. `hosts`: namespaces they live in."""
+    """Context manager of members m0, m1, ...; `hosts`: network namespaces of the members."""
 
     def __init__(
         self,
@@ -150,7 +148,7 @@ class PeerGroup:
         return process
 
     def start_all(self, timeout_s: float = 120.0) -> float:
-        """Start all, and wait until all are connected to all; returns how long that took."""
+        """Start all members and wait until all are connected; return the seconds."""
         begin = time.monotonic()
         self.start(0)
         self.wait_until(lambda: self.members[0].joined, 30)
@@ -162,7 +160,7 @@ class PeerGroup:
         return time.monotonic() - begin
 
     def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
-        """Wait until something is so. Raises TimeoutError with what the members said."""
+        """Wait for a condition. Raises TimeoutError with the members' output."""
         end = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > end:
@@ -170,7 +168,6 @@ class PeerGroup:
             time.sleep(0.005)
 
     def describe_errors(self) -> str:
-        """Return what members wrote to their standard error, and whom they met."""
         texts = [f"connected: {[one.connections for one in self.members]}"]
         for one in self.members:
             text = (self.folder / f"{one.index}.err").read_text(errors="replace")[-600:]
@@ -178,19 +175,18 @@ class PeerGroup:
         return "\n".join(texts)[:4000]
 
     def send_command(self, order: str, *but: int) -> None:
-        """Tell all members, but some, something."""
         for one in self.members:
             if one.index not in but:
                 one.send_command(order)
 
     def signal(self, index: int, number: signal.Signals) -> int:
-        """Send a signal to a member; returns when, in nanoseconds."""
+        """Send a signal to a member; return the time in ns."""
         now = time.monotonic_ns()
         self.members[index].process.send_signal(number)
         return now
 
     def stop(self, *but: int, timeout_s: float = 60.0) -> dict[int, MemberLog]:
-        """Let all but some write what they saw, and return it."""
+        """Stop all members but some, and return their logs."""
         found = {}
         asked = [one for one in self.members if one.index not in but]
         for one in asked:
@@ -199,7 +195,9 @@ class PeerGroup:
             try:
                 one.lines.get(timeout=timeout_s)
             except queue.Empty:
-                raise TimeoutError(f"m{one.index} does not end. {self.describe_errors()}") from None
+                raise TimeoutError(
+                    f"m{one.index} did not finish. {self.describe_errors()}"
+                ) from None
             found[one.index] = MemberLog(
                 self._read_rows(one.index, "got", 4), self._read_rows(one.index, "sent", 3)
             )
@@ -211,7 +209,7 @@ class PeerGroup:
 
 
 def find_longest_gap_ms(log: MemberLog, start: int, end: int, *but: int) -> float:
-    """Return the longest time without a delivery between two moments, messages of some left out."""
+    """Return the longest time without a delivery in an interval, without some senders."""
     got = log.got
     times = got[(got[:, 3] >= start) & (got[:, 3] <= end) & ~np.isin(got[:, 0], but), 3]
     return float(np.diff(np.concatenate(([start], times, [end]))).max()) / 1e6
@@ -220,7 +218,7 @@ def find_longest_gap_ms(log: MemberLog, start: int, end: int, *but: int) -> floa
 def count_lost(
     logs: dict[int, MemberLog], senders: Sequence[int], receivers: Sequence[int]
 ) -> tuple[int, int]:
-    """Return how many messages, acknowledged to their senders, receivers lack, and got twice."""
+    """Return the numbers of acknowledged messages that receivers lack, and of duplicates."""
     lacking = twice = 0
     for sender in senders:
         acknowledged = logs[sender].sent[:, 0]

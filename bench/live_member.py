@@ -1,12 +1,11 @@
-"""A live peer in a process of its own, told what to do over its standard input.
+"""Live peer in its own process, controlled over standard input.
 
     python -m bench.live_member '{"name": "m0", "folder": "out", "listen": "127.0.0.1:7000", ...}'
 
-It reads lines: `go RATE SECONDS` sends so many messages a second, `read RATE` takes no more than
-so many a second from now on (0: as they come), `hush` sends no more, `end` writes what it saw and
-leaves. It writes lines: `joined`, `meets N` whenever the number of connected members changes,
-`states NAME=STATE ...` when one's does, `out WHY`, and at the end `done`. Times are of the
-machine's monotonic clock, so those of two members compare.
+Input lines: `go RATE SECONDS` sends at a rate, `read RATE` limits the receive rate (0: no limit),
+`hush` stops sending, `end` writes the log and exits. Output lines: `joined`, `meets N` (number of
+connected members, when it changes), `states NAME=STATE ...`, `out WHY`, and finally `done`. Times
+are of the machine's monotonic clock, so they compare between members.
 """
 
 from __future__ import annotations
@@ -23,17 +22,15 @@ from pathlib import Path
 from typing import Any
 
 HEADER = struct.Struct(">HIQ")
-"""Who sent it, its number, and when `send` was called, in nanoseconds."""
+"""Sender, its number, and the time of `send`, ns."""
 
 
 class BenchMember:
-    """What one process sends and sees."""
-
     def __init__(self, options: dict[str, Any]) -> None:
         self.index, self.folder = int(options["index"]), Path(options["folder"])
         self.size = int(options.get("size", 100))
         self.got, self.sent = array("q"), array("q")
-        """Rows of (sender, number, called, taken) and of (number, called, safe here)."""
+        """Rows of (sender, number, sent, received) and of (number, sent, durable here)."""
         self.read_rate = 0.0
         self.number = 0
         self.hushed = False
@@ -41,14 +38,13 @@ class BenchMember:
         self.tasks: set[asyncio.Task[Any]] = set()
 
     async def send(self, peer: Any) -> None:
-        """Send one, and note when it is as safe as it gets."""
         self.number += 1
         number, called = self.number, time.monotonic_ns()
         await peer.send(HEADER.pack(self.index, number, called).ljust(self.size, b"."))
         self.sent.extend((number, called, time.monotonic_ns()))
 
     async def send_at_rate(self, peer: Any, rate: float, seconds: float) -> None:
-        """Send at a pace that does not wait for what became of the last one."""
+        """Send at a rate that does not depend on completion."""
         start = time.monotonic_ns()
         for count in range(int(rate * seconds)):
             due = start + int(count * 1e9 / rate)
@@ -56,14 +52,13 @@ class BenchMember:
                 await asyncio.sleep(left / 1e9)
             if self.hushed:
                 return
-            if len(self.tasks) > 10_000:  # the group takes no more: the pace waits
+            if len(self.tasks) > 10_000:  # back-pressure of the group
                 await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
             task = asyncio.create_task(self.send(peer))
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
     async def receive(self, peer: Any) -> None:
-        """Note what is delivered, as it comes or slowly."""
         with contextlib.suppress(asyncio.CancelledError):
             try:
                 async for said in peer.batches():
@@ -76,7 +71,6 @@ class BenchMember:
                 print("out", str(error).replace("\n", " "), flush=True)
 
     def read_commands(self) -> None:
-        """Take a line of orders; runs when there is one."""
         data = os.read(0, 1 << 16)
         if not data:
             self.orders.put_nowait(["end"])
@@ -103,7 +97,6 @@ class BenchMember:
 
 
 async def watch(peer: Any, states: bool) -> None:
-    """Say how many members are connected, and how the others are, when that changes."""
     before, states_before = -1, ""
     while True:
         meets = len(peer.node.greeted)

@@ -1,13 +1,11 @@
-"""Live peers beside raw TCP: n processes on this machine, everybody to everybody, 100 bytes.
-
-Raw is asyncio TCP with coalesced writes and nothing else: a length in front of each message, all
-that was sent in a turn of the loop in one write, each message handed over by itself. It promises
-order of each sender while a connection lasts. The others are `antecede.live.Peer`.
+"""Live peers and raw TCP: n processes on this machine, all to all, 100 bytes.
 
     python -m bench.live_rate [KIND ...]
 
 Kinds: raw, peer, peer batches, peer tls, peer batches tls, each also with uvloop. Without any:
-shares of raw TCP and costs beside it, in turns, with TLS.
+ratios to raw TCP, in turns, with TLS. Raw is asyncio TCP with length-prefixed messages and one
+write per loop iteration. It preserves the order of each sender while a connection lasts. The others
+are `antecede.live.Peer`.
 """
 
 from __future__ import annotations
@@ -34,21 +32,17 @@ PENDING = 1 << 18
 
 
 class ProcessRate(NamedTuple):
-    """What one process did in the measured time."""
-
     deliveries: int
     seconds: float
     cpu: float
 
 
 class RawConnection(asyncio.Protocol):
-    """Length-prefixed messages, and nothing else."""
-
     def __init__(self, mesh: RawMesh) -> None:
         self.mesh, self.rest, self.paused = mesh, b"", False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's has another class
         self.transport.set_write_buffer_limits(high=PENDING)
         self.mesh.connections.append(self)
 
@@ -76,8 +70,6 @@ class RawConnection(asyncio.Protocol):
 
 
 class RawMesh:
-    """One process of the raw mesh."""
-
     def __init__(self) -> None:
         self.connections: list[RawConnection] = []
         self.got: deque[bytes] = deque()
@@ -239,7 +231,7 @@ def _run_process(
 
 
 def find_free_ports(count: int) -> list[int]:
-    """Return ports of this machine that nobody listens at."""
+    """Return unused ports of this machine."""
     import socket
 
     sockets = [socket.socket() for _ in range(count)]
@@ -254,7 +246,7 @@ def find_free_ports(count: int) -> list[int]:
 def measure_mesh(
     kind: str, burst: int, seconds: float = 3.0, members: int = MEMBERS
 ) -> tuple[float, float]:
-    """Return deliveries a second of all processes, and microseconds of a core for each."""
+    """Return deliveries per second of all processes, and processor microseconds per delivery."""
     context = multiprocessing.get_context("spawn")
     out: Queue[ProcessRate] = context.Queue()
     ready = context.Barrier(members)
@@ -285,10 +277,9 @@ def measure_mesh(
 def measure_figures(
     bursts: Sequence[int] = (16, 64, 256), seconds: float = 2.0, turns: int = 3
 ) -> Iterator[Figure]:
-    """Measure peers with TLS and causal order in turns with raw TCP, over both loops.
+    """Measure peers with TLS and causal order in turns with raw TCP, over both event loops.
 
-    A turn of each, one after the other, again and again: what the machine does beside meets all
-    alike. A share is of the same turn's raw TCP over the same loop.
+    The ratio is to raw TCP of the same turn and loop, so other load affects both.
     """
     for burst in bursts:
         for loop in ("", " uvloop"):
@@ -327,7 +318,6 @@ def _compare(
 
 
 def main() -> None:
-    """Print the wanted figures, or the kinds that are named beside the first of them."""
     kinds = sys.argv[1:]
     if not kinds:
         for figure in measure_figures():

@@ -1,10 +1,10 @@
-"""What the matrix of `sent` costs beside numpy: the maximum of two, and all of receiving.
+"""Costs of the matrix of `sent`, with numpy for comparison: a maximum, and a receive.
 
     python -m bench.matrix_merge
 
 Microseconds, medians of processor time. The two matrices differ in about half of their entries.
-`decode` makes the messages of their bytes, and `receive` delivers these at once;
-`anew`: with no row remembered from the message before.
+`decode` decodes the messages, and `receive` delivers them at once; `anew`: no row is the same as in
+the previous message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ WIDTHS = (8, 10, 8, 8, 10, 9, 14, 9)
 
 
 def main() -> None:
-    """Print the table."""
     names = ("members", "maximum", "int32", "int64", "decode", "receive", "anew: decode", "receive")
     print(*(f"{name:>{w}}" for name, w in zip(names, WIDTHS, strict=True)), sep="")
     for members in MEMBERS:
@@ -67,7 +66,6 @@ def _measure_numpy_us(members: int) -> list[float]:
 
 
 def _measure_arrival_us(members: int, *, anew: bool = False) -> tuple[float, float]:
-    """Return what decoding and receiving take; anew: where no row is the same as before."""
     stream = synthetic.make_rst(members, 100)
     observer = stream.make()
     assert isinstance(observer, Rst)

@@ -1,4 +1,4 @@
-"""What one R2 of matrix time costs beside numpy, and what a message with a matrix takes.
+"""Costs of rule R2 of matrix time, with numpy for comparison, and of a message with a matrix.
 
 python -m bench.matrix_time
 """
@@ -24,7 +24,6 @@ REPEATS = 9
 
 
 def main() -> None:
-    """Print what R2 takes by rows and by maxima, beside numpy, and what the bytes take."""
     print("us:       R2 by rows   one integer   np.maximum   receive   encode   decode     bytes")
     for side in SIDES:
         print(f"n = {side:<5}{_format_row(side)}", flush=True)
@@ -37,7 +36,7 @@ def _format_row(side: int) -> str:
     one, other = (MatrixClock(joined(m, side), side) for m in (observer.matrix, last.rows))
     arrays = [np.array(clock.rows, dtype=np.int64) for clock in (one, other)]
     control = observer.encode(last)
-    # One that learns from a message that it has not delivered is in no state that could be stored.
+    # A member that learns from an undelivered message has a state that cannot be stored.
     learner = copy.deepcopy(observer)
     times = [
         _measure_us(lambda: learner.learn(last)),

@@ -1,7 +1,7 @@
-"""Operations of the ledger, each beside its reference program.
+"""Operations of the ledger with their reference programs.
 
-Reference programs are those that a user has without antecede: a sort by timestamp, a reader without
-causality, the same plan of Spark without ordering, SimPy, a C program, raw TCP.
+Reference programs need no antecede: a sort by timestamp, a reader without causality, the same Spark
+plan without ordering, SimPy, a C program, raw TCP.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ STREAM_ROWS = 50_000
 BURST = 64
 SIMULATED_S = 20.0
 MEASURED_S = 1.0
-"""Short work is repeated for so long, to be measured at all."""
+"""Minimum duration of a measurement; short work is repeated."""
 
 
 def make_comparisons() -> Iterator[Comparison]:
-    """Yield all operations of the ledger, those that need Spark last."""
+    """Yield all operations of the ledger, Spark last."""
     yield from compare_tables()
     yield from compare_groups()
     yield from compare_simulators()
@@ -53,7 +53,6 @@ def make_comparisons() -> Iterator[Comparison]:
 
 
 def compare_tables() -> Iterator[Comparison]:
-    """Yield what the local engine does with a table or a file."""
     events = engines.make_log(ROWS, engines.GROUPS)
     by_time = _measure_rows(lambda: events.sort_by("send_time"), ROWS)
     yield Comparison(
@@ -93,7 +92,6 @@ def compare_tables() -> Iterator[Comparison]:
 
 
 def compare_groups() -> Iterator[Comparison]:
-    """Yield what a group costs beside its bare protocol, and a protocol beside no order."""
     for order in ("bss", "idr"):
         told = groups.make_traffic(order, 100)
         start = told.protocol.snapshot()
@@ -105,7 +103,6 @@ def compare_groups() -> Iterator[Comparison]:
 
 
 def compare_simulators(c_programs: Path | None = None) -> Iterator[Comparison]:
-    """Yield compiled engines beside SimPy, or beside the C programs of a folder."""
     for name, program in (
         ("mesh of 100, idr", simulators.FLAT_C),
         ("hierarchy of 100", simulators.HIERARCHY_C),
@@ -121,7 +118,6 @@ def compare_simulators(c_programs: Path | None = None) -> Iterator[Comparison]:
 
 
 def compare_peers() -> Iterator[Comparison]:
-    """Yield live peers beside raw TCP: processor time for a delivery."""
     for kind in ("peer batches tls", "peer tls"):
         yield Comparison(
             f"live, {kind} / raw TCP", partial(_run_mesh, kind), partial(_run_mesh, "raw"), rounds=3
@@ -129,7 +125,6 @@ def compare_peers() -> Iterator[Comparison]:
 
 
 def compare_spark() -> Iterator[Comparison]:
-    """Yield batch and stream on Spark beside the same plan without ordering."""
     settings = {
         "spark.sql.streaming.stateStore.providerClass": stream_rate.ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -162,8 +157,6 @@ def compare_spark() -> Iterator[Comparison]:
 
 
 def _measure_rows(work: Callable[[], object], rows: int) -> Callable[[], Work]:
-    """Return a measured function of some work over rows."""
-
     def until_measurable() -> float:
         begin, count = time.perf_counter(), 0
         while time.perf_counter() - begin < MEASURED_S:

@@ -1,7 +1,7 @@
-"""The plan of `order` on a stream with a stateful operator that does nothing: the floor of Spark.
+"""Plan of `order` on a stream with an operator that does nothing: Spark's own cost.
 
-Rows are packed by shard, go through `transformWithState` as they are and are unpacked again; state
-is opened, and nothing is put there. What `order` costs beyond this is its own.
+Rows are packed by shard, go through `transformWithState` unchanged and are unpacked. State is
+opened, but not written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from antecede.tables.order import OrderSpec
 
 
 def pass_through(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Return the rows as they are, by way of a stateful operator; `spec` has a group."""
+    """Return the rows unchanged through a stateful operator; `spec` has a group."""
     job = plan_worker(df, spec)
     shard = F.pmod(hash_columns(df, [str(spec.group)]), F.lit(job.shards)).cast("int")
     with_keys = df.withColumns(
@@ -43,10 +43,7 @@ def pass_through(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 class PassThroughProcessor(Processor):
-    """Gives the rows of a shard out as they came."""
-
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Unpack and pack again."""
         parts = [bytes(row.payload) for row in rows if row.payload is not None]
         if parts:
             leaving = from_bytes(parts).drop_columns([ROW_HASH]).combine_chunks()

@@ -1,11 +1,10 @@
-"""Microseconds that `receive` takes for one message, and `decode` apart from it.
+"""Microseconds per message of `receive`, and separately of `decode`.
 
     python -m bench.receive_path [PROTOCOL ...]
 
-One row a protocol and size of group: what a message carries, how many of the reordered were
-held, and the median of `REPEATS` runs over the same messages, in order and with one in ten
-reordered. `receive` takes a decoded message; `decode` makes one of bytes. Processor time is
-counted, not the wall clock, so that other work on the machine disturbs less.
+One row per protocol and group size: the size of a message, the share of reordered messages that
+were held, and the median of `REPEATS` runs over the same messages, in order and with one in ten
+reordered. `receive` takes a decoded message. Values are processor time.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ REPEATS = 9
 
 
 class ReceiveEntry(NamedTuple):
-    """One protocol: a name, and what arrives."""
-
     name: str
     family: Family
 
@@ -68,7 +65,6 @@ ENTRIES = [
 
 
 def main(names: list[str]) -> None:
-    """Print the table, for all entries or those whose names begin with one of `names`."""
     print(f"{'protocol':22}{'members':>8}{'bytes':>8}{'held':>7}   us a message:", end="")
     print(f"{'in order':>10}{'10% late':>10}{'decode':>9}")
     for entry in ENTRIES:
@@ -90,7 +86,7 @@ def _measure_wire_bytes(protocol: Protocol, arrivals: list[Any]) -> float:
 
 
 def _measure_held_share(protocol: Protocol, arrivals: list[Any]) -> float:
-    """Return the share of messages that were held back, and leave the protocol as it was."""
+    """Return the share of held messages; the protocol is restored."""
     start = protocol.snapshot()
     held = sum(isinstance(e, Hold) for message in arrivals for e in protocol.receive(message))
     if protocol.blocked_on():
@@ -100,7 +96,6 @@ def _measure_held_share(protocol: Protocol, arrivals: list[Any]) -> float:
 
 
 def measure_receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
-    """Return the median of some runs over the same messages."""
     start = protocol.snapshot()
     spent = []
     for _ in range(REPEATS):

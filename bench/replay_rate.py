@@ -1,9 +1,9 @@
-"""Rows a second of `deliver` against passing the same rows through, local and on Spark.
+"""Rows per second of `replay`, and of passing the same rows through, local and on Spark.
 
     python -m bench.replay_rate
 
-Groups of four talk; every member's log is a part of the table. On Spark the yardstick is the
-same shuffle and the same way through Arrow and Python, without the protocol.
+Groups of four send messages; the table holds every member's log. On Spark the reference is the same
+shuffle through Arrow and Python, without the protocol.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ def make_spec(order: str) -> DeliverSpec:
 
 
 def make_logs(spec: DeliverSpec) -> pyarrow.Table:
-    """Return the logs of all groups, by time."""
     tables = []
     for run in range(GROUPS):
         groups = {name: spec.group_of(name, None) for name in NAMES}
@@ -59,7 +58,6 @@ def make_logs(spec: DeliverSpec) -> pyarrow.Table:
 
 
 def main() -> None:
-    """Print the table."""
     spark = local_session(cores=2)
     lines = []
     for order in ORDERS:

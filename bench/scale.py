@@ -1,13 +1,12 @@
-"""`make bench-scale`: does a batch of any shape end, when, and how large is its largest task?
+"""Duration and largest task of Spark batches of many shapes (`make bench-scale`).
 
     python -m bench.scale [--scale 0.01] [--only NAME ...] [--cores 2] [--memory 9g] [--folder DIR]
 
-Every case runs in a Spark of its own (`local[cores]`, 16 GiB for Java and Python workers together)
-over Parquet that is written before. `--scale` multiplies all numbers of rows. The figures come from
-Spark's event log: the most rows that one task read from storage (Spark does not count all bytes
-of a Parquet file), the most bytes that one read from shuffles, and the most
-resident memory that all Python workers had at one time (so no task had more). `rounds` are rows
-raised a round of the fixpoint, `+ n parts` exchanges of the kernel over ranges of rows.
+Every case runs in its own Spark (`local[cores]`, 16 GiB for Java and Python workers together) over
+Parquet that is written before. `--scale` multiplies all row counts. Values come from Spark's event
+log: the maximum rows that one task read from storage, the maximum bytes that one read from
+shuffles, and the maximum resident memory of all Python workers at one time. `rounds` are raised
+rows per superstep of the fixpoint, `+ n parts` exchanges of the kernel over ranges of rows.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ WIDE = 18
 
 @dataclass(frozen=True)
 class Case:
-    """A shape of data: rows and groups at full size, and what is special about it."""
+    """Shape of data: rows and groups at full size, and special properties."""
 
     rows: int
     groups: int = 0
@@ -68,10 +67,10 @@ CASES = {
 
 
 def make_rows(spark: SparkSession, case: Case, scale: float) -> DataFrame:
-    """Return the rows of a case, the same ones at every call.
+    """Return the rows of a case, the same at every call.
 
-    A row a millisecond, clocks wrong by up to 20 ms, a cause up to 200 rows back in its group: 5 %
-    of causes are later than their effects. A chain has the first row last.
+    One row per millisecond, clocks wrong by up to 20 ms, a cause up to 200 rows earlier in its
+    group: 5 % of causes are later than their effects. A chain has the first row last.
     """
     count = max(int(case.rows * scale) // (2 if case.twice else 1), 100)
     groups = max(1, int(case.groups * min(1.0, scale * 10)))
@@ -80,7 +79,7 @@ def make_rows(spark: SparkSession, case: Case, scale: float) -> DataFrame:
         key = f.when(f.col("id") < count // 2, 0).otherwise(key + 1)
     back = f.lit(1) if case.chain else 1 + f.pmod(f.xxhash64(f.lit(3), "id"), f.lit(200))
     if groups > 1:
-        # Rows stand group by group, so that a cause is in the group of its effect.
+        # Rows are sorted by group, so a cause is in the group of its effect.
         each = f.lit(max(count // groups, 1))
         key = (f.col("id") / each).cast("bigint")
         if case.half:
@@ -104,12 +103,10 @@ def make_rows(spark: SparkSession, case: Case, scale: float) -> DataFrame:
 
 
 def _make_name(number: Any) -> Any:
-    """Return a text of 24 letters that tells nothing of the order."""
     return f.concat(f.hex(f.xxhash64(number)), f.lpad(number.cast("string"), 10, "0"))
 
 
 def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
-    """Write a case's rows, order them, and print one line of JSON."""
     case = CASES[name]
     log = folder / "log"
     log.mkdir(parents=True)
@@ -126,7 +123,7 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
             "spark.executor.metrics.pollingInterval": "200ms",
         },
     )
-    # What is small at full size is small here.
+    # Groups that are small at full size stay small.
     oversized.SMALL_BYTES = int(oversized.SMALL_BYTES * scale)
     once = int(fixpoint.LIMITS.small_edges * scale)
     fixpoint.LIMITS = replace(fixpoint.LIMITS, small_edges=once)
@@ -172,7 +169,7 @@ class _LogCollector(logging.Handler):
 
 
 def find_task_maxima(log: Path, begin_ms: float) -> dict[str, float]:
-    """Return the most of any task that began after a moment: rows read, bytes shuffled, Python."""
+    """Return the maxima of all tasks after a time: rows read, bytes shuffled, Python memory."""
     most = {"read": 0, "shuffled": 0, "python": 0, "tasks": 0}
     for task in _read_tasks(log):
         if task["Task Info"]["Launch Time"] < begin_ms:
@@ -198,7 +195,6 @@ def _read_tasks(log: Path) -> Iterator[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the cases, each in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))

@@ -1,15 +1,12 @@
-"""Deliveries a second of the compiled engines, beside the same model in SimPy, in one run.
-
-The compiled hierarchy runs with all measures, with none, and with each alone, in
-turns, so that the columns can be compared.
+"""Deliveries per second of the compiled engines, and of the same model in SimPy.
 
     python -m bench.simulators [--quick] [--c FOLDER]
 
-The model is the mesh of Evropeytsev et al.'s scenario with the shortest delays: every peer
-broadcasts each N(80, 5) ms under IDR, a copy takes N(25, 12.5) ms clipped to 0 to 50. SimPy gets
-the rules of IDR written down plainly on dictionaries, and its fastest form of an arrival, a
-timeout with a callback. At 900 peers it gets the first 20 ms only, while little depends on
-anything: later it is slower. Time is of this process alone; what is compiled is compiled before.
+The model is the mesh of Evropeytsev et al.'s scenario with the shortest delays. Every peer
+broadcasts each N(80, 5) ms under IDR, and a copy takes N(25, 12.5) ms clipped to 0 to 50. The SimPy
+model has the rules of IDR on dictionaries, and timeouts with callbacks, its fastest arrivals. At
+900 peers it runs the first 20 ms only; later it is slower. The compiled hierarchy runs with all
+measures, with none, and with each alone, in turns. Times are of this process, without compilation.
 
 `--c` compiles the C programs of a folder, `fastidr.c` for the mesh and `fasthier.c` for the
 hierarchy, and measures them in turns with the compiled engines.
@@ -51,19 +48,17 @@ SIMPY_S = {100: 0.5, 300: 0.1, 900: 0.02}
 
 
 class EngineRate(NamedTuple):
-    """What one engine did."""
-
     deliveries: float
     spent_s: float
 
     @property
     def millions(self) -> float:
-        """Million deliveries a second."""
+        """Million deliveries per second."""
         return self.deliveries / self.spent_s / 1e6
 
 
 def run_compiled(peers: int, duration_s: float) -> EngineRate:
-    """Run the compiled engine; the best of some runs, the first not counted."""
+    """Run the compiled engine; the best of some runs, without the first."""
     scenario = Scenario(Mesh(peers), "idr", links=Links(DELAYS), duration_s=duration_s)
     run_mesh(scenario, 0)
     return min(
@@ -76,9 +71,9 @@ def _run_compiled(scenario: Scenario) -> float:
 
 
 def run_hierarchical(peers: int, duration_s: float) -> dict[str, EngineRate]:
-    """Run the compiled hierarchy of Evropeytsev et al. 2016, half inside, half outside.
+    """Run the compiled hierarchy of Evropeytsev et al. 2016, half of the peers internal.
 
-    By measures: the best of some rounds, in each of which every choice of measures has its turn.
+    Returns the best round of each choice of measures.
     """
     topology = Hierarchy((peers // 2,), peers // 2)
     links = Links(DELAYS)
@@ -99,7 +94,6 @@ def _run_hierarchical(scenario: Scenario, measures: Measures) -> float:
 
 
 def run_simpy(peers: int, duration_s: float) -> EngineRate:
-    """Run the model in SimPy, once."""
     return _measure_rate(lambda: _Group(peers, duration_s).run())
 
 
@@ -126,7 +120,6 @@ class _Peer:
         self.held: list[_Message] = []
 
     def receive(self, message: _Message) -> int:
-        """Deliver what can be delivered now; return how many."""
         if not self.is_ready(message):
             self.held.append(message)
             return 0
@@ -139,13 +132,11 @@ class _Peer:
         return count
 
     def is_ready(self, message: _Message) -> bool:
-        """Tell whether all that a message names is delivered."""
         if self.delivered[message.sender] != message.number - 1:
             return False
         return all(self.delivered[one] >= number for one, number in message.pairs.items())
 
     def deliver(self, message: _Message) -> None:
-        """Count a message; it implies what it names."""
         self.delivered[message.sender] = message.number
         for one, number in message.pairs.items():
             if self.immediate.get(one, number + 1) <= number:
@@ -163,13 +154,11 @@ class _Group:
             self.env.process(self.send_periodically(me, duration_s))
 
     def run(self) -> float:
-        """Let everything happen."""
         self.env.run()
         assert not any(peer.held for peer in self.peers)
         return self.deliveries
 
     def send_periodically(self, me: int, until_s: float) -> Generator[Any, Any, None]:
-        """Broadcast every N(80, 5) ms."""
         yield self.env.timeout(self.rng.uniform(0, 0.08))
         number = 0
         while self.env.now < until_s:
@@ -186,7 +175,6 @@ class _Group:
             yield self.env.timeout(self.draw_normal(0.07, 0.09))
 
     def receive_copy(self, copy: Any) -> None:
-        """Give a copy to its receiver."""
         message, to = copy.value
         self.deliveries += self.peers[to].receive(message)
 
@@ -199,12 +187,11 @@ FLAT_C, HIERARCHY_C = "fastidr", "fasthier"
 
 
 def compile_c(folder: Path, program: str, to: Path) -> Path:
-    """Compile a C program of a folder. Raises SystemExit where it cannot be compiled."""
     source, compiler = folder / f"{program}.c", shutil.which("cc") or shutil.which("gcc")
     if not source.exists():
-        raise SystemExit(f"--c: there is no {source}; name the folder of the C programs")
+        raise SystemExit(f"--c: {source} not found; give the folder of the C programs")
     if compiler is None:
-        raise SystemExit("--c: there is no C compiler; install cc or gcc, or leave --c out")
+        raise SystemExit("--c: no C compiler found; install cc or gcc, or omit --c")
     binary = to / program
     words = [compiler, "-O3", "-march=native", "-w", "-o", str(binary), str(source), "-lm"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -214,7 +201,7 @@ def compile_c(folder: Path, program: str, to: Path) -> Path:
 
 
 def run_c(binary: Path, peers: int, duration_s: float) -> EngineRate:
-    """Run a C program, its judge included. Raises RuntimeError for a delivery that is too early."""
+    """Run a C program with its checker. Raises RuntimeError for a causal violation."""
     words = [str(binary), f"N={peers}", f"T={duration_s}", "warm=0", "relay=0"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
@@ -224,7 +211,7 @@ def run_c(binary: Path, peers: int, duration_s: float) -> EngineRate:
 
 
 def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:
-    """Return rows of the compiled engines beside C, in turns: the best of each."""
+    """Return rows of the compiled engines and of C, in turns: the best of each."""
     rows = []
     with tempfile.TemporaryDirectory() as where:
         programs = {name: compile_c(folder, name, Path(where)) for name in (FLAT_C, HIERARCHY_C)}
@@ -258,7 +245,6 @@ def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:
 
 
 def make_scenario(program: str, peers: int, duration_s: float) -> Scenario:
-    """Return the scenario that a C program runs."""
     links = Links(DELAYS)
     if program == FLAT_C:
         return Scenario(Mesh(peers), "idr", links=links, duration_s=duration_s)
@@ -275,9 +261,8 @@ def _format_millions(rate: EngineRate) -> float:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.simulators")
-    parser.add_argument("--quick", action="store_true", help="leave the largest group out")
+    parser.add_argument("--quick", action="store_true", help="omit the largest group")
     parser.add_argument("--c", type=Path, metavar="FOLDER", help="compile and measure C programs")
     given = parser.parse_args(arguments)
     rows = []

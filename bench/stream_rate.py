@@ -1,15 +1,17 @@
-"""Rows a second of the streaming operator against a pass-through of the same files, in one run.
+"""Rows per second of the streaming operator, and of a pass-through of the same files.
 
     python -m bench.stream_rate [--rows 500000 50000] [--files 5] [--late 0.1] [--groups 1000]
 
-Reads Parquet files with one file a micro-batch and writes Parquet, all but the last query twice, in
-turns; the better run counts. The rate leaves the first micro-batch of each query out; that one is
-told beside it, and what making the query took before (kernels compiled or loaded: `--cold` into
-an empty cache). "pass-through" is the same stream without the operator, "Arrow and back" sends
-every row through Python without ordering, "stateful, nothing kept" is the plan of `order` with an
-operator that does nothing (`bench.pass_through`), "buffer and sort" is `bench.buffer_and_sort`
-behind a watermark that is long enough to lose nothing here. What has not come out of that by the
-end of the files waits for the watermark; `lost` is what Spark dropped.
+Reads Parquet files with one file per micro-batch and writes Parquet. All queries but the last run
+twice, in turns; the better run counts. Rates exclude the first micro-batch, which is printed
+separately, as is the time of creating the query (`--cold`: with an empty kernel cache).
+
+- "pass-through": the same stream without the operator.
+- "Arrow and back": every row through Python without ordering.
+- "stateful, nothing kept": the plan of `order` with an operator that does nothing
+  (`bench.pass_through`).
+- "buffer and sort": `bench.buffer_and_sort` with a watermark that loses nothing here. Rows behind
+  the watermark at the end are not written; `lost` is what Spark dropped.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ HEADING = (
 
 
 def write_input(folder: Path, rows: int, files: int, groups: int, late: float) -> pa.Schema:
-    """Every row names the row before it in its group; a part of them comes a file later."""
+    """Write rows that each name the previous one in their group; a part of them is a file late."""
     rng = np.random.default_rng(1)
     total = rows * files
     group = rng.integers(0, groups, total)
@@ -94,7 +96,7 @@ def pass_through_arrow(df: DataFrame) -> DataFrame:
 
 
 class QueryRate(NamedTuple):
-    """What a query took: rows a second but for its first micro-batch, that one in ms, rows."""
+    """Rows per second without the first micro-batch, that one in ms, and row counts."""
 
     rows_per_s: float
     making_s: float
@@ -105,7 +107,6 @@ class QueryRate(NamedTuple):
 
 
 def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataFrame]) -> QueryRate:
-    """Run a query to its end."""
     schema = spark.read.parquet(str(source)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
     with tempfile.TemporaryDirectory() as out:
@@ -129,7 +130,6 @@ def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataF
 
 
 def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[tuple[str, ...]]:
-    """Return a line a query, over files of that many rows; the better of two runs each."""
     # Rows are a millisecond apart, and late by up to two files.
     delay = f"{2 * rows} milliseconds"
     queries: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -170,12 +170,15 @@ def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[t
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all queries over large files, then over small ones, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.stream_rate")
-    parser.add_argument("--rows", type=int, nargs="*", default=[500_000, 50_000], help="a file")
+    parser.add_argument(
+        "--rows", type=int, nargs="*", default=[500_000, 50_000], help="rows per file"
+    )
     parser.add_argument("--files", type=int, default=5)
     parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--late", type=float, default=0.1, help="part that comes a file later")
+    parser.add_argument(
+        "--late", type=float, default=0.1, help="fraction of rows that arrive a file late"
+    )
     parser.add_argument("--cold", action="store_true", help="kernels compile into an empty cache")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as cache:

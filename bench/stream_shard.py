@@ -1,4 +1,4 @@
-"""What a step of one shard of a stream costs and writes, by how much it remembers and holds."""
+"""Time and written bytes of a step of one shard, by numbers of known ids and held rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_texts(names: list[str], width: int) -> Text:
 
 
 def make_rows(begin: int, end: int, held: bool) -> Batch:
-    """Rows begin..end, each naming the one before it in its group; held: one that never comes."""
+    """Return rows begin..end, each naming the previous one in its group; held: a missing one."""
     number = np.arange(begin, end)
     cause = number - GROUPS
     has = np.ones(len(number), np.bool_) if held else cause >= 0
@@ -45,7 +45,6 @@ def make_rows(begin: int, end: int, held: bool) -> Batch:
 
 
 def run_step(state: Memory, begin: int, size: int, held: bool = False) -> tuple[float, int]:
-    """Take in some rows; return processor seconds and bytes written."""
     batch, users = make_rows(begin, begin + size, held), pa.table({"row": np.arange(size)})
     start = time.process_time()
     shard = Shard(ShardPlan(counted=False, timed=True), state)

@@ -1,6 +1,6 @@
-"""Traces of an awkward shape: one long chain put in order, one message with very many parents.
+"""Traces of extreme shape: ordering of one long chain, and of one message with many causes.
 
-Seconds of processor time for a size and for four times it: what is linear takes four times as long.
+Processor seconds for a size and for four times it; linear algorithms take four times as long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
         ("order of a chain", _make_chain, _order_table, CHAIN),
         ("audit of a message with many parents", _make_star, audit_events, PARENTS),
     ):
-        work(make(1000))  # compiled before it is measured
+        work(make(1000))  # compile
         seconds = [_measure_s(work, make(n)) for n in (size, 4 * size)]
         print(f"{name:<38} {size:>9,}: {seconds[0]:6.2f} s   {4 * size:>9,}: {seconds[1]:6.2f} s")
 

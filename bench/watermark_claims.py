@@ -1,7 +1,6 @@
-"""What the table of `bench.watermark_curve` shows, in words: each claim is worked out from it.
+"""Sentences about the table of `bench.watermark_curve`, each checked against it.
 
-A sentence whose comparison does not hold in the table raises ClaimError, so neither figure nor page
-can say it.
+A sentence that contradicts the table raises ClaimError, so neither figure nor page contains it.
 """
 
 from __future__ import annotations
@@ -19,39 +18,35 @@ TITLES = {
 
 
 class ClaimError(ValueError):
-    """A sentence says what the table does not."""
+    """A sentence contradicts the table."""
 
 
 def check_claim(holds: bool, sentence: str) -> str:
-    """Return the sentence. Raises ClaimError when it does not hold."""
     if not holds:
         raise ClaimError(f"the table does not show: {sentence}")
     return sentence
 
 
 def compute_dropped_part(metrics: ModelMetrics) -> float:
-    """Return the part of the rows that is dropped."""
     return metrics.dropped / metrics.rows
 
 
 def compute_wrong_part(metrics: ModelMetrics) -> float:
-    """Return the part of the pairs with an effect that left whose cause came later, or never."""
+    """Return the part of the pairs with a released effect whose cause came later, or never."""
     return (metrics.inverted + metrics.broken) / max(metrics.judged, 1)
 
 
 class Curves:
-    """The points by feed, scheme and width."""
+    """Points by feed, scheme and width."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         self.at = {(p.feed, p.scheme, p.width): p.figures for p in points}
         self.feeds = list(dict.fromkeys(p.feed for p in points))
 
     def get_hold(self, feed: str) -> ModelMetrics:
-        """Return the figures of missing="hold"."""
         return self.at[feed, HOLD, ""]
 
     def list_scheme(self, feed: str, scheme: str) -> list[ModelMetrics]:
-        """Return the figures of a scheme, by width."""
         return [self.at[feed, scheme, width] for width in WIDTHS]
 
     def find_worse_widths(
@@ -63,12 +58,10 @@ class Curves:
 
 
 def format_percent(part: float) -> str:
-    """Return a part in percent, with two digits that count."""
     return f"{100 * part:.2g} %" if part < 0.1 else f"{100 * part:.1f} %"
 
 
 def format_span(ms: int | None) -> str:
-    """Return a time in words; None: a wait that never ends."""
     if ms is None:
         return "never"
     for unit, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
@@ -78,7 +71,6 @@ def format_span(ms: int | None) -> str:
 
 
 def describe_worse(points: Sequence[Point]) -> list[str]:
-    """Return the sentences on where causal release is worse than a watermark."""
     curves = Curves(points)
     known = " or ".join(f"{curves.get_hold(feed).remembered:,}" for feed in curves.feeds)
     lines = [
@@ -119,12 +111,14 @@ def _describe_worse_feed(curves: Curves, feed: str) -> list[str]:
     longer = curves.find_worse_widths(feed, lambda a, b: (a.wait_p99 or 0) > (b.wait_p99 or 0))
     if longer:
         found.append(
-            f'"release" has a longer wait of 99 % than the capped watermark at {format_widths(longer)}'
+            '"release" has a longer wait of 99 % than the capped watermark at '
+            f"{format_widths(longer)}"
         )
     fuller = curves.find_worse_widths(feed, lambda a, b: a.buffered_most > b.buffered_most)
     if fuller:
         found.append(
-            f'"release" holds more rows at most than the capped watermark at {format_widths(fuller)}'
+            '"release" holds more rows at most than the capped watermark at '
+            f"{format_widths(fuller)}"
         )
     late = curves.find_worse_widths(feed, lambda a, b: a.inverted > b.inverted)
     if late:
@@ -138,7 +132,7 @@ def _describe_worse_feed(curves: Curves, feed: str) -> list[str]:
 
 
 def format_widths(widths: Sequence[str]) -> str:
-    """Name widths: a run of them by its ends."""
+    """Return the text of widths; consecutive ones as a range."""
     order = list(WIDTHS)
     places = [order.index(width) for width in widths]
     if len(places) > 1 and places == list(range(places[0], places[0] + len(places))):

@@ -1,11 +1,11 @@
-"""Watermarks of 10 minutes to 7 days beside causal release, on the same arrivals.
+"""Watermarks of 10 minutes to 7 days and causal release, on the same arrivals.
 
-    python -m bench.watermark_curve           work it out, then write figure and page
-    python -m bench.watermark_curve --draw    figure and page again from docs/figures/watermarks.csv
+    python -m bench.watermark_curve           compute, then write figure and page
+    python -m bench.watermark_curve --draw    figure and page from docs/figures/watermarks.csv
 
-Feeds are in `watermark_feeds`, the two rules in `watermark_model`, the figure in
-`watermark_figures`, and the sentences of docs/watermarks.md in `watermark_page`: each is worked out
-from the table, or refused when the table says otherwise.
+Feeds are in `watermark_feeds`, both rules in `watermark_model`, the figure in `watermark_figures`.
+The sentences of docs/watermarks.md in `watermark_page` are computed from the table, or rejected if
+they contradict it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SCHEMES = (RAW, CAPPED, RELEASE, HOLD)
 
 
 class Point(NamedTuple):
-    """One line of the table: feed, scheme, width (HOLD has none) and what it cost."""
+    """Line of the table: feed, scheme, width (HOLD has none) and metrics."""
 
     feed: str
     scheme: str
@@ -57,7 +57,6 @@ class Point(NamedTuple):
 
 
 def measure(feed: str, rows: Sequence[FeedRow]) -> Iterator[Point]:
-    """Try every scheme and width on a feed."""
     need = compute_earliest(rows, TICK_MS)
     capped = [row._replace(stamp=min(row.stamp, row.arrived)) for row in rows]
 
@@ -75,7 +74,6 @@ def measure(feed: str, rows: Sequence[FeedRow]) -> Iterator[Point]:
 
 
 def load(path: Path = TABLE) -> list[Point]:
-    """Return the points of the table."""
     kinds = get_type_hints(ModelMetrics)
 
     def value(name: str, text: str) -> Any:
@@ -94,7 +92,6 @@ def load(path: Path = TABLE) -> list[Point]:
 
 
 def save(points: Iterable[Point], path: Path = TABLE) -> None:
-    """Write the table; an empty cell is a wait that never ends."""
     with path.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(("feed", "scheme", "width", *ModelMetrics._fields))
@@ -102,7 +99,6 @@ def save(points: Iterable[Point], path: Path = TABLE) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Work out, write, draw."""
     from bench.watermark_figures import draw
     from bench.watermark_page import make_page
 

@@ -1,4 +1,4 @@
-"""The arrivals of `bench.watermark_curve`: archives of mailing lists, feeds of the simulator."""
+"""Arrivals for `bench.watermark_curve`: mailing-list archives, and the simulator."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SEED = 9
 START_MS = 1_800_000_000_000
 LOSS = 0.002
 OUTAGES_S = ((4, 1 / 3), (8, 2.0), (12, 8.0), (17, 24.0), (22, 96.0))
-"""Day on which a third of the senders is cut off, and for how many hours."""
+"""Day on which a third of the senders is cut off, and duration in hours."""
 
 
 class NamedRow(NamedTuple):
-    """A row before its causes are numbered: name, names of its causes, times in milliseconds."""
+    """Row before its causes are numbered: name, names of its causes, times in ms."""
 
     name: str
     causes: tuple[str, ...]
@@ -35,7 +35,7 @@ class NamedRow(NamedTuple):
 
 
 def number_rows(rows: Iterable[NamedRow]) -> list[FeedRow]:
-    """Number the rows in the order of arrival; of rows with one name only the first counts."""
+    """Number the rows by arrival; of rows with one name only the first counts."""
     first: dict[str, NamedRow] = {}
     for row in sorted(rows, key=lambda row: (row.arrived, row.name)):
         first.setdefault(row.name, row)
@@ -49,13 +49,13 @@ def number_rows(rows: Iterable[NamedRow]) -> list[FeedRow]:
 
 
 def read_lore(folder: Path = LORE) -> list[FeedRow]:
-    """Return the mails of all lists: a reply has one cause, the mail that it answers.
+    """Return the mails of all lists; the cause of a reply is the mail that it answers.
 
-    A mail is told by its list and its id, as threads are. Raises FileNotFoundError.
+    A mail is identified by its list and its id. Raises FileNotFoundError.
     """
     files = sorted(folder.glob("*.jsonl.gz"))
     if not files:
-        raise FileNotFoundError(f"{folder} has no *.jsonl.gz: see the docstring of lore")
+        raise FileNotFoundError(f"{folder} has no *.jsonl.gz: see the docstring of read_lore")
     return number_rows(row for path in files for row in _read_mails(path))
 
 
@@ -73,20 +73,20 @@ def _read_mails(path: Path) -> Iterator[NamedRow]:
 
 
 def simulate_heavy_tail(days: float = SENDING_S / DAY_S) -> list[FeedRow]:
-    """Return what one of eight members receives where delays have a heavy tail.
+    """Return the messages received by one of eight members with heavy-tailed delays.
 
-    They are lognormal: 329 s in the middle, one in 44 above 6 hours, at most about 8 days; clocks
-    are up to 5 s off; five copies in a thousand come twice, none is lost.
+    Delays are lognormal: median 329 s, one in 44 above 6 hours, maximum about 8 days. Clocks are up
+    to 5 s off. Five copies in a thousand are duplicates, and none is lost.
     """
     links = Links(Delay(5.0, 6 * HOUR_S, "lognormal"), duplicate=0.005)
     return simulate_feed(links, days * DAY_S)
 
 
 def simulate_outages(days: float = SENDING_S / DAY_S) -> list[FeedRow]:
-    """Return what one of eight members receives where senders are cut off for a time.
+    """Return the messages received by one of eight members while senders are cut off for a time.
 
-    Delays are 1 to 60 s; what three members send in the `OUTAGES_S` arrives when these end. Two
-    copies in a thousand are lost, five come twice.
+    Delays are 1 to 60 s; messages sent in the `OUTAGES_S` arrive when these end. Two copies in a
+    thousand are lost, five are duplicates.
     """
     cut = tuple(
         Partition(day * DAY_S, day * DAY_S + hours * HOUR_S, (1, 2, 3))
@@ -98,9 +98,9 @@ def simulate_outages(days: float = SENDING_S / DAY_S) -> list[FeedRow]:
 
 
 def simulate_feed(links: Links, sending_s: float) -> list[FeedRow]:
-    """Run the package's simulator and return the receipts of the member that never sends.
+    """Run the simulator and return the receipts of the member that never sends.
 
-    Causes are those of causal order by delivery, without those that another cause names already.
+    Causes are the immediate predecessors in causal order by delivery.
     """
     scenario = Scenario(
         topology=Mesh(MEMBERS),

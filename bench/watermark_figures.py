@@ -1,4 +1,4 @@
-"""The figure of `bench.watermark_curve`: measures below each other, feeds side by side."""
+"""Figure of `bench.watermark_curve`: measures as rows, feeds as columns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ X_TICKS: dict[float, str] = {
 
 
 def draw(points: Sequence[Point], path: Path) -> None:
-    """Write the figure."""
     feeds = list(dict.fromkeys(point.feed for point in points))
     measures: list[tuple[str, list[tuple[Callable[[ModelMetrics], float | None], str]]]] = [
         ("rows dropped", [(compute_dropped_part, SOLID)]),
@@ -98,7 +97,7 @@ def _get_maximum(of: ModelMetrics) -> float:
 
 
 def _describe_missing(points: Sequence[Point], feed: str, row: int) -> str:
-    """Return what cannot be drawn: rows that wait for ever, and ids that must be known."""
+    """Return the text for values that cannot be drawn: rows that never leave, and known ids."""
     found = next(p.figures for p in points if p.feed == feed and p.scheme == HOLD)
     if row == HELD:
         return f"causal release remembers {found.remembered:,} ids besides"
@@ -115,7 +114,7 @@ def _make_curves(
     curves = []
     for scheme, colour in COLOURS.items():
         mine = [p for p in points if p.feed == feed and p.scheme == scheme]
-        if scheme == HOLD:  # has no width: a level line
+        if scheme == HOLD:  # a horizontal line
             mine = [mine[0]._replace(width=width) for width in (*WIDTHS,)[:: len(WIDTHS) - 1]]
         drawn = [(float(WIDTHS[p.width]), measure(p.figures)) for p in mine]
         line = [(x, float(y)) for x, y in drawn if y is not None]

@@ -1,4 +1,4 @@
-"""docs/watermarks.md, written from the table of `bench.watermark_curve`."""
+"""Writer of docs/watermarks.md from the table of `bench.watermark_curve`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ longest.
 
 
 def make_page(points: Sequence[Point]) -> str:
-    """Return the page. Raises ClaimError for a sentence that the table does not show."""
+    """Return the page. Raises ClaimError for a sentence that contradicts the table."""
     curves = Curves(points)
     parts = [
         _HEAD,
@@ -125,8 +125,8 @@ def _describe_feeds(curves: Curves) -> str:
                     "outages",
                     cut,
                     "the same members, delays of 1 to 60 s; five outages of 20 minutes to 4 "
-                    f"days, after which three members' messages come at once; {format_percent(LOSS)} of "
-                    "copies lost",
+                    "days, after which three members' messages come at once; "
+                    f"{format_percent(LOSS)} of copies lost",
                 ),
             )
         )
@@ -140,16 +140,16 @@ def _describe_findings(curves: Curves) -> str:
     lines = [
         check_claim(
             min(compute_dropped_part(f) for f in lore_raw) > 0.9,
-            f"**On raw dates the mailing lists lose {format_percent(min(map(compute_dropped_part, lore_raw)))} "
-            "of their rows or more at every width**: "
+            "**On raw dates the mailing lists lose "
+            f"{format_percent(min(map(compute_dropped_part, lore_raw)))} of their rows or more at every width**: "
             "two mails are dated 20 and 66 years ahead, and behind the "
             "first of them everything is late",
         ),
         check_claim(
             all(f.dropped > 0 for f in lore),
             f"Capped, a watermark of 10 minutes drops {lore[0].dropped:,} mails "
-            f"({format_percent(compute_dropped_part(lore[0]))}), one of 7 days {lore[-1].dropped:,}; no width "
-            "drops none",
+            f"({format_percent(compute_dropped_part(lore[0]))}), one of 7 days "
+            f"{lore[-1].dropped:,}; no width drops none",
         ),
         check_claim(
             min(f.inverted for f in lore) > 0
@@ -187,10 +187,11 @@ def _describe_price(curves: Curves) -> str:
     day, released = curves.at["lore", CAPPED, "1 day"], curves.at["lore", RELEASE, "1 day"]
     return check_claim(
         day.wait_p50 is not None and day.wait_p50 > 86_400_000 and released.wait_p50 == 0,
-        f"A capped watermark of one day makes half of the mails wait {format_span(day.wait_p50)} or "
-        f"more and still drops {day.dropped}; with a patience of one day half do not wait, "
+        "A capped watermark of one day makes half of the mails wait "
+        f"{format_span(day.wait_p50)} or more and still drops {day.dropped}; with a patience of one day half do not wait, "
         f"{released.inverted} of {released.pairs:,} pairs is inverted, and the mean wait without "
-        f"need is {format_span(released.unnecessary_mean)} (watermark: {format_span(day.unnecessary_mean)})",
+        f"need is {format_span(released.unnecessary_mean)} "
+        f"(watermark: {format_span(day.unnecessary_mean)})",
     )
 
 

@@ -1,11 +1,14 @@
-"""Where the time of `order` goes with wide rows: a Spark batch beside parts of its own plan.
+"""Time of `order` with wide rows: a Spark batch, and parts of its own plan.
 
     python -m bench.wide_rows [--rows 400000] [--times 3]
 
-Rows have the 21 columns of the event schema and a payload of 400 letters; all plans run in one
-session, in turns; the best time of each counts. "shuffled" is the same plan without Python, "with
-a digest" also hashes all columns, "a function that counts" passes two of them through an Arrow
-function that reads a partition to its end, as `order` does.
+Rows have the 21 columns of the event schema and a payload of 400 letters. All plans run in one
+session, in turns; the best time of each counts.
+
+- "shuffled": the same plan without Python.
+- "with a digest": also hashes all columns.
+- "a function that counts": passes two columns through an Arrow function that reads a whole
+  partition, as `order` does.
 """
 
 from __future__ import annotations
@@ -34,7 +37,6 @@ COLUMNS = ("id", "parents", "run", "send_time")
 
 
 def write_rows(path: str, count: int) -> None:
-    """Write rows that each name the one before it in its run, in no order."""
     rng = np.random.default_rng(1)
     number = np.arange(count)
     ids = [f"{k:036d}" for k in number]
@@ -57,19 +59,16 @@ def write_rows(path: str, count: int) -> None:
 
 
 def make_counting_function() -> Any:
-    """Return an Arrow function of columns that gives back numbers."""
-
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
     def count(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         for columns in list(batches):
             yield pa.array(range(len(columns[0])))
 
-    functions: Any = F  # the stubs do not know arrow_udf
+    functions: Any = F  # the stubs lack arrow_udf
     return functions.arrow_udf(count, "long").asNondeterministic()
 
 
 def order_rows(df: DataFrame) -> DataFrame:
-    """Return rows in order, as a user has it."""
     made: DataFrame = order(
         df, id="id", after="parents", group="run", time="send_time", time_unit="ns"
     )
@@ -77,7 +76,6 @@ def order_rows(df: DataFrame) -> DataFrame:
 
 
 def make_plans() -> dict[str, Callable[[DataFrame], DataFrame]]:
-    """Return what is compared, by name."""
     count = make_counting_function()
     return {
         "shuffled": lambda df: df.repartition("run"),
@@ -93,7 +91,6 @@ def make_plans() -> dict[str, Callable[[DataFrame], DataFrame]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all plans and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.wide_rows")
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--times", type=int, default=3)

@@ -1,8 +1,8 @@
-"""Groups that run: every other member sends to all, or to subscribers, again and again.
+"""Simulated groups: every other member sends to all, or to subscribers, repeatedly.
 
-Nothing is recorded until control information is steady. In groups by clocks and by topics the
-others stamp and take over times as members do, and deliver nothing; everybody talks, so no null
-message is needed, and the observer's clock is read at every arrival.
+Recording starts when control information is steady. In clock-based and topic-based groups the other
+members update their clocks and deliver nothing. All members send, so no null message is needed. The
+observer's clock is read at every arrival.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ CLOCKS: Bounds[int] = Bounds(accuracy_s=0.010, least_s=0.050, most_s=0.250)
 TOPICS = [f"t{number}" for number in range(20)]
 MAX_TOPICS = 4
 WAN: Bounds[int] = Bounds(accuracy_s=0.004, least_s=0.010, most_s=0.160)
-"""Nakayama 2017, section 3, WAN; it states no least delay."""
+"""Nakayama 2017, section 3, WAN; the source states no least delay."""
 
 
 def run_counting(make: Make, members: int, messages: int) -> MessageStream:
-    """Return FIFO or causal broadcast, in the order in which the observer delivered it.
+    """Return FIFO or causal broadcast, in the observer's delivery order.
 
-    Every member sends every N(80, 5) ms; delays are N(150, 50) ms clipped to 50 .. 250 (the
-    middle scenario of Evropeytsev et al. 2016).
+    Every member sends every N(80, 5) ms; delays are N(150, 50) ms clipped to 50 .. 250 (the middle
+    scenario of Evropeytsev et al. 2016).
     """
     rng = random.Random(1)
     group = [make(k, range(members)) for k in range(members)]
@@ -65,9 +65,9 @@ def run_counting(make: Make, members: int, messages: int) -> MessageStream:
 def run_clocks(
     cls: type[ClockOrdered], delivery: str, members: int, messages: int
 ) -> MessageStream:
-    """Return messages of a group that orders by clocks (Tsuneizumi et al.), every N(80, 5) ms."""
+    """Return messages of a clock-based group (Tsuneizumi et al.), every N(80, 5) ms."""
     rng = random.Random(1)
-    # No limit of what is believed: `_settle` says that nothing comes for ages.
+    # No plausibility limits, because `_settle` announces very late times.
     unlimited = {"max_jump": None} if cls.carries_lt else {}
     unlimited |= {"max_ahead_s": None} if cls.carries_pt else {}
     options: dict[str, Any] = {"bounds": CLOCKS, "delivery": delivery, **unlimited}
@@ -86,7 +86,7 @@ def run_clocks(
 
 
 def run_topics(cls: type[TopicProtocol], members: int, messages: int) -> MessageStream:
-    """Return events (Nakayama 2017): one a second and member, about 1 to 4 of 20 topics."""
+    """Return events (Nakayama 2017): one per second and member, about 1 to 4 of 20 topics."""
     rng = random.Random(1)
 
     def some() -> list[str]:
@@ -115,7 +115,7 @@ def run_topics(cls: type[TopicProtocol], members: int, messages: int) -> Message
 
 
 class Observer(Protocol):
-    """A member whose clock is read from its arrivals; `settle` lets go what time holds."""
+    """Member whose clock is read from its arrivals; `settle` ends waits for time."""
 
     def __init__(self, inner: Protocol, settle: Callable[[Any], object]) -> None:
         super().__init__(inner.me, inner.members)
@@ -131,13 +131,13 @@ class Observer(Protocol):
         return self.inner.encode(message.message)
 
     def blocked_on(self) -> Any:
-        """Return what is still held when nothing that is under way at the end will come."""
+        """Return the messages that are still held after `settle`."""
         self.settle(self.inner)
         return self.inner.blocked_on()
 
 
 def _settle(member: ClockOrdered) -> None:
-    """Say of every other member that nothing more will come from it."""
+    """Announce that no other member will send any more."""
     for sender, last in member.channel.high.items():
         member.receive(Gone(sender, 0, b"", last), now=10**18)
         member.receive(NullMessage(sender, 0, b"", last, 1 << 60, 10**18), now=10**18)
@@ -151,7 +151,7 @@ def _collect_arrivals(
     settle: Callable[[Any], object],
     messages: int,
 ) -> MessageStream:
-    """Let the others learn until so many have come at the observer after those that warm it."""
+    """Run the group until the observer has received the messages after its warm-up."""
     arrivals: list[Arrival] = []
     warm = 0
     for now, at, message in copies:
@@ -180,7 +180,7 @@ def _generate_copies(
     gap: Callable[[], int],
     delay: Callable[[], int],
 ) -> Iterator[tuple[int, int, Any]]:
-    """Let all but the observer send for ever; yield each copy: when, at whom, what arrives."""
+    """Let all but the observer send; yield each copy: time, receiver, message."""
     due: list[int] = []
     happens: dict[int, list[tuple[int, Any]]] = {}
 
@@ -191,7 +191,7 @@ def _generate_copies(
         happens[when].append((at, message))
 
     for at in range(1, members):
-        put(at * 7919 % period_ms * MS, at, None)  # spread over a period
+        put(at * 7919 % period_ms * MS, at, None)  # distributed over a period
     while True:
         now = heapq.heappop(due)
         for at, message in happens.pop(now):

@@ -1,4 +1,4 @@
-"""Messages that follow from a rule, where a whole group would take long or tell no more."""
+"""Synthetic messages, for protocols whose groups take long to simulate."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bench.traffic import MessageStream
 RECENT = 50
 REPLY_FRACTION = 0.7
 LANES = 60_000
-"""Messages for some go down as the group grows: a message costs what the lanes cost."""
+"""Limit of lanes: the number of multicast messages decreases with the group size."""
 MATRICES = 120
-"""At most so many messages with a matrix: for 300 members 90,000 entries each."""
+"""Limit of messages with a matrix: 90,000 entries each for 300 members."""
 COUNTS = (100, 120)
 
 
 def make_replies(members: int, messages: int) -> MessageStream:
-    """Return messages of which 7 in 10 answer one of the last 50; others begin a thread."""
+    """Return messages of which 7 in 10 reply to one of the last 50; the others start a thread."""
     rng = random.Random(1)
     numbers = [0] * members
     ids: list[MessageId] = []
@@ -44,10 +44,9 @@ def make_replies(members: int, messages: int) -> MessageStream:
 
 
 def make_downward(members: int, messages: int) -> MessageStream:
-    """Return what comes down to peer 1 of an internal group from its super peer 0.
+    """Return messages to peer 1 of an internal group from its super peer 0.
 
-    A sender has delivered all but the last 50 messages of the group; its DV is computed by the
-    rule that real peers follow, from where it stood when it last sent.
+    A sender has delivered all but the last 50 messages. Its DV follows the rule of real peers.
     """
     rng = random.Random(1)
     stream: list[Downward] = []
@@ -67,9 +66,10 @@ def make_downward(members: int, messages: int) -> MessageStream:
 
 
 def make_matrix(members: int, messages: int) -> MessageStream:
-    """Return messages with matrices: each sends once a round, after all that was sent before.
+    """Return messages with matrices; each member sends once per round, so a round changes every
+    row.
 
-    So a round changes every row. The messages of the first round warm the observer.
+    The messages of the first round warm up the observer.
     """
     rows: tuple[int, ...] = (0,) * members
     counts, stream = 0, []
@@ -92,7 +92,7 @@ def make_matrix(members: int, messages: int) -> MessageStream:
 
 
 def make_rst(members: int, messages: int) -> MessageStream:
-    """Return messages for some, of members that begin with the same matrix."""
+    """Return multicasts of members that start with the same matrix."""
     rng = random.Random(1)
     matrix = tuple(
         pack((d, rng.randint(*COUNTS)) for d in range(members) if d != k) for k in range(members)
@@ -104,7 +104,7 @@ def make_rst(members: int, messages: int) -> MessageStream:
 
 
 def make_ses(members: int, messages: int) -> MessageStream:
-    """Return messages for some, of members that begin with the same C; V is a little behind it."""
+    """Return multicasts of members that start with the same C; V is slightly behind it."""
     rng = random.Random(1)
     clock = [rng.randint(*COUNTS) * members for _ in range(members)]
     behind = [
@@ -121,7 +121,7 @@ def make_ses(members: int, messages: int) -> MessageStream:
 
 
 def _make_multicast(make: Callable[[int], Protocol], members: int, messages: int) -> MessageStream:
-    """Let a random member send to the observer and two others, to whom it comes at once."""
+    """Let a random member send to the observer and two others, which receive at once."""
     rng = random.Random(1)
     group: list[Any] = [make(k) for k in range(members)]
     stream = []
@@ -135,6 +135,6 @@ def _make_multicast(make: Callable[[int], Protocol], members: int, messages: int
 
 
 def _warm_member(member: Protocol, count: int, own: Hashable) -> Protocol:
-    """Return the member with knowledge as after some hundred messages a channel."""
+    """Return the member with the knowledge of some hundred messages per channel."""
     member.restore(((member.me, member.members, count, (), ()), own))
     return member
