@@ -141,7 +141,8 @@ def _describe_findings(curves: Curves) -> str:
         check_claim(
             min(compute_dropped_part(f) for f in lore_raw) > 0.9,
             "**On raw dates the mailing lists lose "
-            f"{format_percent(min(map(compute_dropped_part, lore_raw)))} of their rows or more at every width**: "
+            f"{format_percent(min(map(compute_dropped_part, lore_raw)))} of their rows or more "
+            "at every width**: "
             "two mails are dated 20 and 66 years ahead, and behind the "
             "first of them everything is late",
         ),
@@ -188,7 +189,8 @@ def _describe_price(curves: Curves) -> str:
     return check_claim(
         day.wait_p50 is not None and day.wait_p50 > 86_400_000 and released.wait_p50 == 0,
         "A capped watermark of one day makes half of the mails wait "
-        f"{format_span(day.wait_p50)} or more and still drops {day.dropped}; with a patience of one day half do not wait, "
+        f"{format_span(day.wait_p50)} or more and still drops {day.dropped}; with a patience of "
+        "one day half do not wait, "
         f"{released.inverted} of {released.pairs:,} pairs is inverted, and the mean wait without "
         f"need is {format_span(released.unnecessary_mean)} "
         f"(watermark: {format_span(day.unnecessary_mean)})",

@@ -1,10 +1,9 @@
-"""The table against what the services logged: plain sets, and nothing of antecede.
+"""Check of the table against the logs of the services, with plain sets and without antecede.
 
-Happened-before is worked out from the logs of the services alone. Within a control each line
-follows the lines before it; a `handle` follows the `send` of the same id; a `follow` follows the
-first lines of another control. The table must hold each sent message once, the repeats that the
-courier carried marked as such, nothing else, and positions that no pair of cause and effect
-contradicts.
+Happened-before is computed from the logs alone. Within a handler each line follows the lines before
+it, a `handle` follows the `send` of the same id, and a `follow` follows the first lines of another
+handler. The table must hold each sent message once, the courier's repeats marked as such, nothing
+else, and positions that no pair of cause and effect contradicts.
 """
 
 from __future__ import annotations
@@ -17,40 +16,40 @@ from typing import Any, NamedTuple
 
 
 class EventHistory(NamedTuple):
-    """What the logs say: each message's customer, text, and all messages before it."""
+    """Content of the logs: each message's customer, text, and all messages before it."""
 
     customer: dict[str, str]
     value: dict[str, str]
     before: dict[str, set[str]]
     carried_copies: Counter[str]
-    """Copies of each message that the courier carried."""
+    """Number of copies of each message that the courier sent."""
     last_lines: dict[str, dict[str, Any]]
-    """The last line of each service: its counts."""
+    """Last line of each service: its counts."""
 
 
 class Verdict(NamedTuple):
-    """What was compared, and what is wrong: every list empty when nothing is."""
+    """Compared quantities and errors; all lists are empty for a correct table."""
 
     messages: int
     copies: int
     customers: int
     pairs: int
-    """Pairs of cause and effect, direct or not."""
+    """Pairs of cause and effect, direct or indirect."""
     direct: int
     lost: list[str]
     duplicated: list[str]
     invalid: list[str]
-    """Rows that nobody sent, or whose text, customer or status is not what it should be."""
+    """Unknown rows, or rows with wrong text, customer or status."""
     violations: list[tuple[str, str]]
-    """(effect, cause) where the effect has the lesser position."""
+    """(effect, cause) where the effect has the lower position."""
     gaps: list[str]
-    """Customers whose positions do not count 0, 1, 2, ..."""
+    """Customers whose positions are not 0, 1, 2, ..."""
     wrong_contexts: list[str]
-    """Messages whose stamps carry another past than the services' logs say."""
+    """Messages whose causes differ from the services' logs."""
 
     @property
     def is_ok(self) -> bool:
-        """Tell whether nothing is wrong."""
+        """Return whether there are no errors."""
         return not any(
             (
                 self.lost,
@@ -77,7 +76,7 @@ def read_history(folder: Path, services: Sequence[str]) -> EventHistory:
             lines[service, line["control"]].append(line)
             if line["do"] == "send":
                 if line["id"] in value:
-                    raise ValueError(f"the id {line['id']} was given twice")
+                    raise ValueError(f"duplicate id {line['id']}")
                 customer[line["id"]], value[line["id"]] = line["customer"], line["value"]
     carried = Counter(line["id"] for line in _read_lines(folder / "courier.jsonl"))
     return EventHistory(customer, value, _compute_pasts(lines), carried, ends)
@@ -88,7 +87,7 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _compute_pasts(lines: Mapping[tuple[str, int], list[dict[str, Any]]]) -> dict[str, set[str]]:
-    """Return for each message all that happened before it: sets grow until none does."""
+    """Return all messages before each message, by iteration to a fixpoint."""
     past = {control: [set[str]() for _ in found] for control, found in lines.items()}
     before: dict[str, set[str]] = {}
     grown = True
@@ -113,7 +112,7 @@ def _compute_pasts(lines: Mapping[tuple[str, int], list[dict[str, Any]]]) -> dic
 
 
 def check_table(history: EventHistory, rows: Iterable[Mapping[str, Any]]) -> Verdict:
-    """Compare the rows of the table with the truth."""
+    """Compare the rows of the table with the history."""
     rows = list(rows)
     placed = [row for row in rows if row["position"] is not None]
     others = [row for row in rows if row["position"] is None]
@@ -173,7 +172,7 @@ def _find_gaps(positioned: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _close_transitively(direct_causes: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Return all that follows from direct causes: sets grow until none does."""
+    """Return the transitive closure of direct causes."""
     past = {name: set(causes) for name, causes in direct_causes.items()}
     grown = True
     while grown:

@@ -1,4 +1,4 @@
-"""What the page shows, computed from a finished run: held rows, delays, watermarks, counts."""
+"""Metrics of a finished run for the page: held rows, delays, watermarks, counts."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from pipeline.processes import KILL_LOG
 from pipeline.spark_job import PROGRESS_FILE, TABLE_FILE
 
 WIDTHS_MS = (200, 500, 1_000, 2_000, 5_000, 10_000)
-"""Watermarks to compare with."""
+"""Watermark delays to compare with."""
 
 StepCurve = tuple[list[float], list[float]]
-"""A curve of steps: seconds since the first arrival, count from then on."""
+"""Step curve: seconds since the first arrival, count from then on."""
 
 
 class RunMetrics(NamedTuple):
-    """All that is drawn and said."""
+    """All values of the page."""
 
     rows: int
     repeats: int
     waited: int
-    """Rows that came before a cause."""
+    """Rows that arrived before a cause."""
     held: StepCurve
-    """Rows held for a cause that had not come."""
+    """Rows held for a cause that had not arrived."""
     unwritten: StepCurve
-    """Rows that had come and were not in the table yet."""
+    """Rows that had arrived and were not in the table."""
     kills: list[tuple[float, dict[str, Any]]]
     outcomes: list[BaselineOutcome]
     batches: int
@@ -50,13 +50,13 @@ class RunMetrics(NamedTuple):
 
 
 def read_table(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows of the table as the last driver read them."""
+    """Return the rows of the table as read by the last driver."""
     rows: list[dict[str, Any]] = pq.read_table(folder / TABLE_FILE).to_pylist()
     return rows
 
 
 def compute_metrics(folder: Path, rows: Sequence[Mapping[str, Any]], sink: str) -> RunMetrics:
-    """Compute the figures of a run."""
+    """Compute the metrics of a run."""
     placed = [row for row in rows if row["position"] is not None]
     written = read_commit_times(folder / "table", sink)
     come = {id(row): row["arrived"].timestamp() * 1000 for row in rows}
@@ -88,7 +88,7 @@ def _read_text(path: Path) -> str:
 
 
 def count_open_spans(spans: Sequence[tuple[float, float]], begin: float) -> StepCurve:
-    """Return how many spans (from, to, in ms) are open at any time; spans of no length: none."""
+    """Return the number of open spans (from, to, in ms) over time; empty spans do not count."""
     changes: dict[float, int] = {}
     for start, end in spans:
         if end > start:
@@ -100,7 +100,7 @@ def count_open_spans(spans: Sequence[tuple[float, float]], begin: float) -> Step
 
 
 def simulate_baselines(positioned: Sequence[Mapping[str, Any]]) -> list[BaselineOutcome]:
-    """Return what other ways to put the same arrivals in order would have done, ours last."""
+    """Return the outcomes of other orders for the same arrivals, causal release last."""
     arrivals = [
         Arrival(
             "all",
@@ -126,7 +126,7 @@ def simulate_baselines(positioned: Sequence[Mapping[str, Any]]) -> list[Baseline
 
 
 def read_commit_times(table: Path, sink: str) -> dict[str, float]:
-    """Return file of the table -> when its commit was made, in ms since 1970."""
+    """Return file of the table -> time of its commit, ms since 1970."""
     return _read_delta_times(table) if sink == "delta" else _read_sink_log_times(table)
 
 
@@ -140,7 +140,7 @@ def _read_delta_times(table: Path) -> dict[str, float]:
 
 
 def _read_sink_log_times(table: Path) -> dict[str, float]:
-    """Spark's file sink logs the files of each batch in a file of its own, some also again."""
+    """Read the log of Spark's file sink, one file per batch; some files are listed again."""
     found: dict[str, float] = {}
     logs = [path for path in (table / "_spark_metadata").iterdir() if path.name[0].isdigit()]
     for path in sorted(logs, key=lambda path: path.stat().st_mtime):

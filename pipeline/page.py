@@ -1,4 +1,4 @@
-"""The page of a run: every sentence is computed from its figures."""
+"""Page of a run; every sentence is computed from its metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _environment = jinja2.Environment(
 
 
 def write_page(path: Path, ran: RunResult, options: Options) -> Path:
-    """Write the page; its plots stand in it, and beside it as SVG and PNG."""
+    """Write the page, with its plots inlined, and as SVG and PNG files."""
     verdict, figures = ran.verdict, ran.figures
     values: dict[str, Any] = {
         "finding": describe_result(verdict, figures),
@@ -49,7 +49,7 @@ def write_page(path: Path, ran: RunResult, options: Options) -> Path:
 
 
 def describe_result(verdict: Verdict, figures: RunMetrics) -> str:
-    """Say in one sentence what came out."""
+    """Return the result in one sentence."""
     killed = [_ONE[line["what"]] for _, line in figures.kills]
     through = f" while {_join_names(killed)} {_choose_verb(killed)} killed"
     what = counted(verdict.messages, "event")
@@ -70,7 +70,7 @@ def _join_names(parts: list[str]) -> str:
 
 
 def describe_input(ran: RunResult) -> str:
-    """Say what happened to the events on their way, and where they went."""
+    """Describe the path of the events."""
     verdict, figures = ran.verdict, ran.figures
     more = verdict.copies - verdict.messages
     topics = "Kafka topics" if ran.sink == "delta" else "folders of files"
@@ -84,22 +84,22 @@ def describe_input(ran: RunResult) -> str:
 
 
 def list_checks(verdict: Verdict) -> list[dict[str, Any]]:
-    """Return the lines of the check: what, how many are wrong, of how many."""
+    """Return the rows of the check: name, number of errors, total."""
     messages = counted(verdict.messages, "event")
     return [
         {"what": "lost", "wrong": len(verdict.lost), "of": messages},
         {
-            "what": "twice, or more repeats than were carried",
+            "what": "duplicate rows, or more copies than were sent",
             "wrong": len(verdict.duplicated),
             "of": counted(verdict.copies, "copy", "copies"),
         },
         {
-            "what": "sent by nobody, changed, or of a wrong status",
+            "what": "unknown, changed, or with a wrong status",
             "wrong": len(verdict.invalid),
             "of": counted(verdict.copies, "copy", "copies"),
         },
         {
-            "what": "effect before its cause, direct or not",
+            "what": "effect before its direct or indirect cause",
             "wrong": len(verdict.violations),
             "of": counted(verdict.pairs, "pair"),
         },
@@ -109,7 +109,7 @@ def list_checks(verdict: Verdict) -> list[dict[str, Any]]:
             "of": f"{verdict.customers:,}",
         },
         {
-            "what": "stamps that carry another past than the logs tell",
+            "what": "causal contexts that differ from the logs",
             "wrong": len(verdict.wrong_contexts),
             "of": f"{messages}, {counted(verdict.direct, 'cause')} named",
         },
@@ -117,13 +117,13 @@ def list_checks(verdict: Verdict) -> list[dict[str, Any]]:
 
 
 def list_first_errors(verdict: Verdict) -> list[str]:
-    """Return one example of each thing that is wrong."""
+    """Return one example of each kind of error."""
     names = ("lost", "duplicated", "invalid", "violations", "gaps", "wrong_contexts")
     return [f"{name} {found[0]}" for name in names if (found := getattr(verdict, name))]
 
 
 def describe_held_rows(figures: RunMetrics) -> str:
-    """Say how many rows were held at most, and how soon rows are in the table."""
+    """Describe the maximum of held rows, and the time until rows are in the table."""
     most, when = _find_maximum(figures.held)
     behind, then = _find_maximum(figures.unwritten)
     p50, p99 = duration(figures.commit_p50_ms), duration(figures.commit_p99_ms)
@@ -144,7 +144,7 @@ def _find_maximum(curve: StepCurve) -> tuple[int, float]:
 
 
 def describe_kills(verdict: Verdict, figures: RunMetrics) -> str:
-    """Say what the kills did to the table."""
+    """Describe the effect of the kills on the table."""
     within = sum(line["within_a_batch"] for _, line in figures.kills)
     wrong = len(verdict.lost) + len(verdict.duplicated)
     what = counted(wrong, "row") if wrong else "nothing"
@@ -155,18 +155,20 @@ def describe_kills(verdict: Verdict, figures: RunMetrics) -> str:
 
 
 def describe_watermarks(outcomes: list[BaselineOutcome]) -> str:
-    """Set causal release beside the watermarks that drop least and wait least."""
+    """Compare causal release with the watermarks that drop least and wait least."""
     ours = outcomes[-1]
     marks = [outcome for outcome in outcomes if outcome.scheme.startswith("watermark")]
     clean = [mark for mark in marks if not mark.dropped and not mark.inverted]
     text = (
         f"Causal release dropped {ours.dropped:,} and put {counted(ours.inverted, 'effect')} "
-        f"before a cause; {_describe_median(ours)}, 99 % waited {_format_wait(ours, 0.99)} or less. "
+        f"before a cause; {_describe_median(ours)}, 99 % waited "
+        f"{_format_wait(ours, 0.99)} or less. "
     )
     if clean:
         text += (
             f"The shortest watermark here that drops and inverts nothing is "
-            f"{clean[0].scheme[10:]}: half of its rows waited {_format_wait(clean[0], 0.5)} or more."
+            f"{clean[0].scheme[10:]}: half of its rows waited "
+            f"{_format_wait(clean[0], 0.5)} or more."
         )
     else:
         least = min(marks, key=lambda mark: (mark.dropped + mark.inverted, mark.scheme))
@@ -190,7 +192,10 @@ def describe_watermarks(outcomes: list[BaselineOutcome]) -> str:
         )
     better = [mark.scheme for mark in shorter if mark in clean]
     if better:
-        text += f" Shorter p99 than causal release, and nothing dropped or inverted: {_join_names(better)}."
+        text += (
+            " Shorter p99 than causal release, and nothing dropped or inverted: "
+            f"{_join_names(better)}."
+        )
     return text
 
 
@@ -271,7 +276,7 @@ def _draw_plots(folder: Path, figures: RunMetrics) -> dict[str, str]:
 
 
 def _make_stairs(curve: StepCurve) -> tuple[list[float], list[float]]:
-    """Give a curve of steps the corners that lines between points lack."""
+    """Add the corners of a step curve, for drawing with lines."""
     times, counts = curve
     x = [time for time in times for _ in range(2)]
     y = [0.0, *(count for count in counts for _ in range(2))][: len(x)]
@@ -291,7 +296,7 @@ def _make_series(outcomes: list[BaselineOutcome]) -> list[Series]:
 
 
 def list_conditions(ran: RunResult, options: Options) -> list[tuple[str, str]]:
-    """Return what ran, with its numbers, as the code has them."""
+    """Return the configuration of the run."""
     import pyspark
 
     kind = "Kafka topics of a broker (KRaft, one node)" if ran.sink == "delta" else "files"
@@ -306,8 +311,8 @@ def list_conditions(ran: RunResult, options: Options) -> list[tuple[str, str]]:
         (
             "courier",
             f"delays log-normal, median {courier.MEDIAN_S * 1000:.0f} ms, sigma {courier.SIGMA:g}; "
-            f"{courier.REPEAT_FRACTION:.0%} carried twice; for {still:.1f} s nothing of "
-            f"the topic {courier.OUTAGE_TOPIC} got through",
+            f"{courier.REPEAT_FRACTION:.0%} copied twice; for {still:.1f} s nothing of "
+            f"the topic {courier.OUTAGE_TOPIC} was copied",
         ),
         (
             "Spark",
@@ -328,7 +333,7 @@ def list_conditions(ran: RunResult, options: Options) -> list[tuple[str, str]]:
 
 
 def format_summary(ran: RunResult) -> list[str]:
-    """Return what the terminal gets."""
+    """Return the lines for the terminal."""
     told = [f"  {describe_result(ran.verdict, ran.figures)}", f"  {describe_input(ran)}"]
     told += [
         f"  {describe_held_rows(ran.figures)}",

@@ -1,4 +1,4 @@
-"""A whole run: start everything, kill what is to be killed, check what came out."""
+"""Complete run of the pipeline: processes, kills, check."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pipeline.services import TOPICS
 from pipeline.transport import make_topics
 
 SKEW_MS = {"orders": 0.0, "payments": -150.0, "shipping": 120.0}
-"""How wrong each service's clock is."""
+"""Clock error of each service."""
 PLAN = (("executor", 2), ("driver", 3))
-"""What is killed, and how many micro-batches are finished before, since the last kill."""
+"""Kill targets, and the micro-batches to finish before each."""
 OUTAGE = (0.45, 0.6)
-"""The part of the time in which nothing of one topic gets through."""
+"""Start and end of the outage, as fractions of the duration."""
 MASTER = "local-cluster[2,1,900]"
 DRAIN_S = 600.0
-"""Longest wait for what must come: a limit for what hangs, not a plan."""
+"""Time limit of waits."""
 
 
 class Options(NamedTuple):
-    """What a run is asked to do."""
+    """Parameters of a run."""
 
     out: Path
     seconds: float = 40.0
@@ -38,22 +38,22 @@ class Options(NamedTuple):
     master: str = MASTER
     plan: tuple[tuple[str, int], ...] = PLAN
     max_per_batch: int = 0
-    """Most records (of files: files) of a micro-batch; 0: as the job has it."""
+    """Maximum records (with files: files) of a micro-batch; 0: default of the job."""
 
 
 class RunResult(NamedTuple):
-    """A finished run."""
+    """Finished run."""
 
     address: str
     sink: str
     files_reason: str
-    """Why there was no broker; empty when there was one."""
+    """Reason for files instead of a broker; empty with a broker."""
     verdict: check.Verdict
     figures: figures.RunMetrics
 
 
 def run(options: Options) -> RunResult:
-    """Run the whole pipeline in the folder `out`, which must not hold another one."""
+    """Run the whole pipeline in the empty folder `out`."""
     jars, why = resolve_jars(options)
     folder = options.out
     with contextlib.ExitStack() as stack:
@@ -73,9 +73,9 @@ def run(options: Options) -> RunResult:
 
 
 def resolve_jars(options: Options) -> tuple[tuple[Path, Path] | None, str]:
-    """Return the jars of broker and Spark; or None, and why the run goes over files."""
+    """Return the jars of broker and Spark, or None and the reason for files."""
     if options.files:
-        return None, "it was asked for (--files)"
+        return None, "requested by --files"
     try:
         return broker.resolve(options.cache), ""
     except SetupError as error:
@@ -95,7 +95,7 @@ def _drive(
     killer.start()
     _wait_for_file(folder / spark_job.PIDS_FILE, processes)
     print_progress(
-        f"starting orders, payments, shipping and the courier; orders come for {seconds:.0f} s"
+        f"starting orders, payments, shipping and the courier; orders for {seconds:.0f} s"
     )
     outage = ["--outage", *(str(part * seconds) for part in OUTAGE)]
     processes.start("courier", "pipeline.courier", *common, *outage)
@@ -112,12 +112,12 @@ def _wait_for_file(path: Path, processes: Processes) -> None:
     while not path.exists():
         processes.check()
         if time.monotonic() > end:
-            raise SetupError(f"Spark has not started after {DRAIN_S:.0f} s")
+            raise SetupError(f"Spark has not started within {DRAIN_S:.0f} s")
         time.sleep(0.05)
 
 
 def _wait_for_end(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]:
-    """Give word of what ends, until all is killed that is to be, and all is carried."""
+    """Yield progress until all planned kills are done and all records are copied."""
     folder, end = processes.folder, time.monotonic() + seconds + DRAIN_S
     told = 0
     while True:
@@ -134,27 +134,27 @@ def _wait_for_end(processes: Processes, killer: Killer, seconds: float) -> Itera
             (folder / courier.DONE_FILE).touch()
         if planned and over:
             (folder / spark_job.FINISH_FILE).touch()
-            yield "all is carried; Spark works off the rest"
+            yield "all records are copied; Spark processes the rest"
             return
         if time.monotonic() > end:
             left = ", ".join(what for what, _ in killer.plan)
             raise SetupError(
-                f"{left} could not be killed within a micro-batch in time, or records are still "
-                "on their way: too little came; give more --seconds"
+                f"no kill of {left} within a micro-batch, or records are still in transit: too few "
+                "records; increase --seconds"
             )
         time.sleep(0.01)
 
 
 def print_progress(text: str) -> None:
-    """Say what goes on."""
+    """Print a progress line."""
     print(f"  {text}", flush=True)
 
 
 def prepare_folder(folder: Path) -> Path:
-    """Return the folder, empty: what an earlier run left is removed, anything else is refused."""
+    """Return the folder, emptied if it holds an earlier run; raise SetupError otherwise."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / ".pipeline").exists():
-            raise SetupError(f"{folder} holds something else: name another folder with -o")
+            raise SetupError(f"{folder} is not empty and not of a pipeline: choose another with -o")
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".pipeline").touch()

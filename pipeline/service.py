@@ -1,9 +1,8 @@
-"""What the three services share: stamps, a log of their own, and how they end.
+"""Base of the three services: causal contexts, logs, shutdown.
 
-The log says what happened, in the service's own words and without looking at any cause that a stamp
-carries: a *control* (one handler, from its beginning to its end) handles messages, sends
-messages and follows what another control had done until it put something on a shelf. From these
-lines alone `pipeline.check` works out what happened before what.
+The log is independent of the causal contexts in headers. A *handler* (from its start to its end)
+handles messages, sends messages, and follows the lines of another handler that stored a context.
+`pipeline.check` computes happened-before from these lines.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from antecede.core.propagation import ContextPropagator, Past, Stamp, read
 from pipeline.transport import Record, open_transport
 
 IDLE_S = 2.0
-"""A service ends when no order is placed any more and for so long nothing has come."""
+"""Time without records, after the last order, until a service ends."""
 ORDERS_DONE_FILE = "placed"
-"""File that says that no order is placed any more."""
+"""File that marks the end of orders."""
 
 
 class StoredContext(NamedTuple):
-    """What must lie beside data in a store: its causes, for the stamp and for the log."""
+    """Causal context and log position, stored with data."""
 
     past: Past
     control: int
@@ -36,7 +35,7 @@ class StoredContext(NamedTuple):
 
 
 class ServiceConfig(NamedTuple):
-    """What a service is told."""
+    """Configuration of a service."""
 
     address: str
     folder: Path
@@ -46,7 +45,7 @@ class ServiceConfig(NamedTuple):
 
 
 class Handler:
-    """One handler at work: what it sends is stamped and logged."""
+    """One active handler: its events get causes and are logged."""
 
     def __init__(self, service: Service, number: int) -> None:
         self._service, self.number, self.lines = service, number, 0
@@ -61,17 +60,17 @@ class Handler:
         self.lines += 1
 
     def export_context(self) -> StoredContext:
-        """Return what whoever takes the data from the store must `follow`."""
+        """Return the context that a reader of the stored data must import."""
         return StoredContext(self._service.stamp.past, self.number, self.lines)
 
     def import_context(self, context: StoredContext) -> None:
-        """Follow what another control had done when it shelved something."""
+        """Follow the handler that stored a context."""
         self._service.stamp.join(context.past)
         self.log("follow", other=context.control, lines=context.lines)
 
 
 class Service:
-    """A process that reads the events of others and sends its own; subclasses say how."""
+    """Process that reads events of others and sends its own; subclasses implement `handle`."""
 
     name = ""
     reads: tuple[str, ...] = ()
@@ -87,7 +86,7 @@ class Service:
 
     @contextmanager
     def open_handler(self, record: Record | None = None) -> Iterator[Handler]:
-        """Handle a record, or begin something new."""
+        """Open a handler of a record, or of a new activity."""
         control = Handler(self, next(self._numbers))
         if record is None:
             with self.stamp.beginning():
@@ -98,7 +97,7 @@ class Service:
             yield control
 
     def send(self, control: Handler, kind: str, customer: str, orders: list[str]) -> None:
-        """Stamp, log and send one event."""
+        """Add causes, log and send one event."""
         sent_ns = time.time_ns() + round(self.config.skew_ms * 1e6)
         fields = {"kind": kind, "customer": customer, "orders": orders, "sent_ns": sent_ns}
         value = json.dumps({"service": self.name, **fields})
@@ -108,12 +107,12 @@ class Service:
         self.transport.flush()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Write a line of the log; lines of several threads do not mix."""
+        """Write a line of the log; thread-safe."""
         with self._lock:
             self._log.write(json.dumps(line) + "\n")
 
     def poll_records(self) -> Iterator[list[Record]]:
-        """Give what comes until it is over, also when it is nothing."""
+        """Yield new records, possibly none, until the service ends."""
         last = time.monotonic()
         while True:
             records = self.transport.poll(0.05)
@@ -124,7 +123,7 @@ class Service:
             yield records
 
     def run(self) -> None:
-        """Work until it is over."""
+        """Handle records until the end."""
         for records in self.poll_records():
             for record in records:
                 self.handle(record)
@@ -134,7 +133,7 @@ class Service:
         raise NotImplementedError
 
     def close(self) -> None:
-        """End: all sent, the log whole."""
+        """Flush everything and close the log."""
         self.transport.close()
         stats = self.stamp.stats()
         self.write({"do": "end", **stats._asdict()})
@@ -142,6 +141,6 @@ class Service:
 
 
 def require_stamp(stamp: Stamp | None) -> Stamp:
-    """Return a stamp that must be there."""
-    assert stamp is not None, "a record of the services bears no stamp"
+    """Return a stamp that must exist."""
+    assert stamp is not None, "a record of the services has no causal context"
     return stamp

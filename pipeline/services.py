@@ -1,8 +1,10 @@
-"""orders (one loop), payments (threads), shipping (asyncio): `python -m pipeline.services`.
+"""Services: orders (one loop), payments (threads), shipping (asyncio).
 
-A customer places an order; payments takes the money or does not; orders confirms or cancels;
-shipping puts what it has to send to a customer into parcels, which follow each of their orders;
-orders closes them. What a handler sends follows what it handles, and nothing else.
+    python -m pipeline.services NAME ...
+
+A customer places an order, payments takes or rejects the money, and orders confirms or cancels.
+Shipping packs a customer's orders into parcels, which follow each of these orders; orders closes
+them. Events of a handler follow only the events that it handles.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from pipeline.transport import Record
 
 CUSTOMERS = 40
 REFUSED_FRACTION = 0.1
-"""Part of all orders that are not paid."""
+"""Fraction of orders that are not paid."""
 PARCEL_ORDERS = 2
 """Orders of a customer in a parcel."""
 
 
 class Orders(Service):
-    """Places orders at times of its own, and handles events between: one thread."""
+    """Places orders at random times, and handles events between, in one thread."""
 
     name = "orders"
     reads = ("payments", "shipping")
     per_second = 6.0
 
     def run(self) -> None:
-        """Place orders for the given time, then go on until it is over."""
+        """Place orders for the configured time, then handle events until the end."""
         end = time.monotonic() + self.config.seconds
         due, number = time.monotonic(), 0
         for records in self.poll_records():
@@ -55,7 +57,7 @@ class Orders(Service):
             control.send("reserved", customer, [f"o{number:05}"])
 
     def handle(self, record: Record) -> None:
-        """Answer payments and shipping."""
+        """Reply to payments and shipping."""
         event = json.loads(record.value)
         answers = {"taken": "confirmed", "refused": "cancelled", "sent": "closed"}
         with self.open_handler(record) as control:
@@ -64,13 +66,13 @@ class Orders(Service):
 
 
 class Payments(Service):
-    """Takes money: several payments at once, each in a thread."""
+    """Handles payments concurrently in threads."""
 
     name = "payments"
     reads = ("orders",)
 
     def run(self) -> None:
-        """Hand every record to the pool."""
+        """Pass every record to the thread pool."""
         with ThreadPoolExecutor(4) as pool:
             working: list[Future[None]] = []
             for records in self.poll_records():
@@ -82,7 +84,7 @@ class Payments(Service):
                 future.result()
 
     def handle(self, record: Record) -> None:
-        """Take the money of an order, or refuse it."""
+        """Take the money of an order, or reject it."""
         event = json.loads(record.value)
         with self.open_handler(record) as control:
             if event["kind"] == "placed":
@@ -93,7 +95,7 @@ class Payments(Service):
 
 
 class Shipping(Service):
-    """Packs parcels: a task a record; what is packed waits on a shelf with its past."""
+    """Packs parcels with one task per record; packed orders wait with their causal context."""
 
     name = "shipping"
     reads = ("orders",)
@@ -103,7 +105,7 @@ class Shipping(Service):
         self._shelf: dict[str, list[tuple[str, StoredContext]]] = defaultdict(list)
 
     def run(self) -> None:
-        """Run the event loop until it is over."""
+        """Run the event loop until the end."""
         asyncio.run(self._run_loop())
 
     async def _run_loop(self) -> None:

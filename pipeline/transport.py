@@ -1,7 +1,7 @@
-"""Topics: in Kafka, or as folders of files with one JSON line a record.
+"""Topics in Kafka, or as folders of files with one JSON line per record.
 
-Both give what a service needs and no more: send a record, poll the records of some topics from
-their beginning. Records of one topic and key come in the order in which they were sent.
+Both only send records and poll the records of topics from their start. Records of one topic and key
+keep their order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Headers = list[tuple[str, bytes]]
 
 
 class Record(NamedTuple):
-    """One record of a topic."""
+    """Record of a topic."""
 
     topic: str
     key: str
@@ -31,19 +31,19 @@ class Record(NamedTuple):
 
 
 class Transport(Protocol):
-    """What services and courier talk through; `send` may be called from several threads."""
+    """Interface of topics for services and courier; `send` is thread-safe."""
 
     def send(self, record: Record) -> None:
-        """Hand a record over; it is safe in its topic after `flush`."""
+        """Queue a record; it is durable after `flush`."""
 
     def flush(self) -> None:
-        """Wait until all that was sent is in its topic; raises SetupError when it is not."""
+        """Wait until all records are durable. Raises SetupError on failure."""
 
     def poll(self, seconds: float) -> list[Record]:
         """Return new records, at once or after at most `seconds`."""
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
 
 
 def open_transport(address: str, name: str, topics: Sequence[str]) -> Transport:
@@ -53,11 +53,11 @@ def open_transport(address: str, name: str, topics: Sequence[str]) -> Transport:
         return KafkaTopics(where, name, topics)
     if kind == "files":
         return FileTopics(Path(where), name, topics)
-    raise InputError(f"topics are at kafka:HOST:PORT or files:FOLDER, not {address!r}")
+    raise InputError(f"unknown address {address!r}; expected kafka:HOST:PORT or files:FOLDER")
 
 
 class FileTopics:
-    """A topic is a folder; a flush makes one file, which appears whole by a rename."""
+    """Topics as folders; a flush creates one file by a rename."""
 
     def __init__(self, root: Path, name: str, topics: Sequence[str]) -> None:
         self._root, self._name, self._topics = root, name, topics
@@ -67,12 +67,12 @@ class FileTopics:
         self._seen: set[str] = set()
 
     def send(self, record: Record) -> None:
-        """Keep a record until the next flush."""
+        """Queue a record until the next flush."""
         with self._lock:
             self._waiting.append(record)
 
     def flush(self) -> None:
-        """Write what waits, a file a topic."""
+        """Write the queued records, one file per topic."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for topic in dict.fromkeys(record.topic for record in waiting):
@@ -84,14 +84,14 @@ class FileTopics:
             draft.rename(folder / name)
 
     def poll(self, seconds: float) -> list[Record]:
-        """Return the records of files that were not there before."""
+        """Return the records of new files."""
         end = time.monotonic() + seconds
         while not (found := self._read_new()) and time.monotonic() < end:
             time.sleep(0.02)
         return found
 
     def close(self) -> None:
-        """Write what waits."""
+        """Flush."""
         self.flush()
 
     def _read_new(self) -> list[Record]:
@@ -123,7 +123,7 @@ def _decode_record(topic: str, fields: dict[str, Any]) -> Record:
 
 
 class KafkaTopics:
-    """Topics of a broker, by its C client: all partitions from their beginning, no group."""
+    """Topics of a broker: all partitions from their start, without a consumer group."""
 
     def __init__(self, server: str, name: str, topics: Sequence[str]) -> None:
         kafka = _import_client()
@@ -140,7 +140,7 @@ class KafkaTopics:
             self._consumer.assign(_list_partitions(self._consumer, topics))
 
     def send(self, record: Record) -> None:
-        """Give a record to the client, which sends it in the background."""
+        """Pass a record to the client, which sends it in the background."""
         while True:
             try:
                 self._producer.produce(
@@ -157,19 +157,19 @@ class KafkaTopics:
                 return
 
     def flush(self) -> None:
-        """Wait until the broker has it all."""
+        """Wait until the broker has acknowledged all records."""
         left = self._producer.flush(30)
         if left or self._rejected:
-            raise SetupError(f"{left} records were not sent; refused: {self._rejected[:3]}")
+            raise SetupError(f"{left} records were not sent; rejected: {self._rejected[:3]}")
 
     def poll(self, seconds: float) -> list[Record]:
-        """Return what the broker has that is new."""
+        """Return new records of the broker."""
         if self._consumer is None:
-            raise InputError("this side reads no topics")
+            raise InputError("this transport was opened without topics to read")
         found = []
         for message in self._consumer.consume(500, seconds):
             if message.error() is not None:
-                raise SetupError(f"the broker says {message.error()}")
+                raise SetupError(f"broker error: {message.error()}")
             found.append(
                 Record(
                     message.topic(),
@@ -181,7 +181,7 @@ class KafkaTopics:
         return found
 
     def close(self) -> None:
-        """Flush, and leave the broker."""
+        """Flush and disconnect."""
         self.flush()
         if self._consumer is not None:
             self._consumer.close()
@@ -201,7 +201,7 @@ def _list_partitions(consumer: Any, topics: Iterable[str]) -> list[Any]:
 
 
 def make_topics(address: str, topics: Sequence[str], lake: Sequence[str]) -> None:
-    """Make all topics; those of the lake are stamped with the time at which a record comes."""
+    """Create all topics; those of the lake get the append time as timestamp."""
     kind, _, where = address.partition(":")
     if kind == "files":
         for topic in (*topics, *lake):
@@ -212,19 +212,17 @@ def make_topics(address: str, topics: Sequence[str], lake: Sequence[str]) -> Non
     arrival = {"message.timestamp.type": "LogAppendTime"}
     new = [NewTopic(topic, 1, 1) for topic in topics]
     new += [NewTopic(topic, 2, 1, config=arrival) for topic in lake]
-    admin = AdminClient({"bootstrap.servers": where})  # to be kept until all is answered
+    admin = AdminClient({"bootstrap.servers": where})  # must live until all replies
     for topic, made in admin.create_topics(new, request_timeout=30).items():
         try:
             made.result(40)
-        except Exception as error:  # KafkaException, which is of no use without its text
-            raise SetupError(f"the broker makes no topic {topic}: {error}") from error
+        except Exception as error:  # KafkaException
+            raise SetupError(f"the broker did not create topic {topic}: {error}") from error
 
 
 def _import_client() -> Any:
     try:
         import confluent_kafka
     except ModuleNotFoundError as error:
-        raise SetupError(
-            "no Kafka client here: `make pipeline` installs confluent-kafka"
-        ) from error
+        raise SetupError("no Kafka client: `make pipeline` installs confluent-kafka") from error
     return confluent_kafka

@@ -1,4 +1,4 @@
-"""Look into the wheel in a folder: what must be in it is, and nothing else; exits with a reason.
+"""Check of the files and metadata in a wheel; exits with the problems.
 
 python scripts/check_wheel.py dist
 """
@@ -20,11 +20,11 @@ NEEDED = (
     "antecede/lab/simulate/templates/",
     "antecede/tables/view/assets/main.js",
 )
-"""Files and folders that no import would miss until they are used."""
+"""Files and folders that are loaded at run time only."""
 
 
 def find_problems(wheel: Path) -> list[str]:
-    """Return what is wrong with a wheel, in words."""
+    """Return the problems of a wheel as text."""
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
         metadata = Parser().parsestr(

@@ -1,8 +1,8 @@
-"""Rules of the package's layout: layers, import cycles, interfaces and sizes of folders.
+"""Layout rules of the package: layers, import cycles, interfaces and folder sizes.
 
     python -m tools.layout
 
-Imports under TYPE_CHECKING and inside functions count. `docs/design/house.md` describes the layout.
+Imports under TYPE_CHECKING and inside functions count (`docs/design/house.md`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final
 
 PACKAGE: Final = "antecede"
 LAYERS: Final = (("core",), ("tables",), ("spark", "live"), ("lab",), ("cli",))
-"""Top-level packages from low to high; packages of one layer do not import each other."""
+"""Top-level packages, lowest first; packages of one layer do not import each other."""
 DIVIDED_PACKAGES: Final = ("core", "tables", "lab")
-"""Packages whose entries are compared with each other for cycles."""
+"""Packages whose entries must not import each other in cycles."""
 INNER_INTERFACES: Final = (
     "core.clocks.encoding",
     "core.protocols.hierarchical",
@@ -43,19 +43,19 @@ INNER_INTERFACES: Final = (
     "tables.trace.formats",
     "tables.trace.user_tables",
 )
-"""Packages inside of others that other packages import from, too."""
+"""Inner packages that other packages may import from."""
 MAX_ENTRIES: Final = 15
-"""Modules and packages per folder; `__init__.py` does not count, JavaScript does."""
+"""Limit of modules and packages per folder, JavaScript included, `__init__.py` excluded."""
 UNLIMITED_FOLDERS: Final = ("antecede/tables/trace/formats", "antecede/live")
-"""Folders without a limit: a reader a format; `live` until it is rebuilt."""
+"""Folders without a limit: one reader per format; `live` until it is rebuilt."""
 CYCLES_ALLOWED: Final = "antecede.live."
-"""Cycles inside of this package are allowed until it is rebuilt."""
+"""Prefix of modules with allowed cycles, until they are rebuilt."""
 
 Imports = dict[str, set[str]]
 
 
 def read_imports(source: Path) -> Imports:
-    """Return the modules of the package that each of its modules imports."""
+    """Return the imported modules of the package for each of its modules."""
     files = {_get_module_name(path.relative_to(source)): path for path in source.rglob("*.py")}
     return {
         name: set(_find_imports(ast.parse(path.read_text(encoding="utf-8")), files)) - {name}
@@ -64,7 +64,7 @@ def read_imports(source: Path) -> Imports:
 
 
 def find_problems(source: Path) -> list[str]:
-    """Return the violations of the rules below a folder that holds the package."""
+    """Return the violations of all rules in a source folder."""
     imports = read_imports(source)
     found = [
         *_find_upward_imports(imports),
@@ -121,7 +121,7 @@ def _find_imports(tree: ast.Module, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def _get_top_package(name: str) -> str:
-    """Return the top-level package of a module; "" for files beside the packages."""
+    """Return the top-level package of a module; "" for files outside the packages."""
     packages = {package for layer in LAYERS for package in layer}
     part = name.split(".")[1] if "." in name else ""
     return part if part in packages else ""
@@ -146,7 +146,7 @@ def _find_file_cycles(imports: Imports) -> Iterator[str]:
 
 
 def _get_interface(name: str) -> str:
-    """Return the package whose `__init__` is the interface of a module; "" for shared files."""
+    """Return the package whose `__init__` is a module's interface; "" for shared files."""
     parts = name.split(".")
     return (
         ".".join(parts[1:3])
@@ -164,7 +164,7 @@ def _find_package_cycles(imports: Imports) -> Iterator[str]:
 
 
 def _find_deep_imports(source: Path) -> Iterator[str]:
-    """Yield imports from a module of another package that is no interface."""
+    """Yield imports from a module of another package that is not an interface."""
     for path in source.rglob("*.py"):
         name = _get_module_name(path.relative_to(source))
         if name == PACKAGE:

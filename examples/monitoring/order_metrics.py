@@ -1,4 +1,4 @@
-"""From what a query observes of its causal orders to Prometheus samples; needs nothing installed.
+"""Prometheus samples from the observed metrics of causal orders, without dependencies.
 
 `exporter.py` serves them, `prometheus.yml`, `rules.yml` and `dashboard.json` use them.
 """
@@ -11,11 +11,11 @@ ORDER, QUERY = ("query", "order"), ("query",)
 
 
 class Metric(NamedTuple):
-    """One metric: gauge or counter, its labels, what it says."""
+    """Kind (gauge or counter), labels and help text of a metric."""
 
     kind: str
     labels: tuple[str, ...]
-    says: str
+    help_text: str
 
 
 METRICS = {
@@ -34,11 +34,11 @@ METRICS = {
     "antecede_query_running": Metric(GAUGE, QUERY, "1 while the query runs, 0 once it has ended."),
 }
 FIGURES = ("held", "oldest_wait_ms", "state_bytes", "written_bytes")
-"""What an order says of itself besides how many rows left with each status."""
+"""Metrics of an order, besides the counts by status."""
 
 
 class Sample(NamedTuple):
-    """A gauge's new value, or by how much a counter goes up."""
+    """New value of a gauge, or increment of a counter."""
 
     metric: str
     labels: tuple[str, ...]
@@ -48,8 +48,8 @@ class Sample(NamedTuple):
 def samples(query: str, observed: Mapping[str, Mapping[str, Any]]) -> Iterator[Sample]:
     """Yield the samples of one micro-batch from its `observedMetrics`, as dictionaries.
 
-    Other people's observations are left alone. A micro-batch without rows visits no shard and says
-    nothing: the gauges keep what they had. A wait that nobody can tell (no `time`) is not a number.
+    Other observations are ignored. A micro-batch without rows reports nothing, and gauges keep
+    their values. An unknown wait (no `time`) is NaN.
     """
     for order, said in observed.items():
         if not set(FIGURES) <= set(said) or said["held"] is None:

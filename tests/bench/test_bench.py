@@ -1,7 +1,4 @@
-"""The benchmarks run: each with few members and messages, to its last line.
-
-Their figures are for people (`make bench`); here it is held that they can still be had.
-"""
+"""The benchmarks run, with few members and messages."""
 
 from __future__ import annotations
 

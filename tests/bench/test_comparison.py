@@ -1,4 +1,4 @@
-"""The benchmark beside others says what it skips, and measures what there is."""
+"""The benchmark of other systems reports what it skips, and measures the rest."""
 
 from __future__ import annotations
 

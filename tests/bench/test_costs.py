@@ -1,4 +1,4 @@
-"""The measured costs: every protocol can be measured, and the same run gives the same bytes."""
+"""Costs: every protocol can be measured, and equal runs give equal bytes."""
 
 from __future__ import annotations
 

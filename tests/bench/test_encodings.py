@@ -1,6 +1,4 @@
-"""Encoded sizes of control information in Evropeytsev et al.'s middle scenario, a small group of
-it.
-"""
+"""Encoded sizes of control information in Evropeytsev et al.'s middle scenario, small group."""
 
 from __future__ import annotations
 

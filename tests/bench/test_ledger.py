@@ -1,4 +1,4 @@
-"""The ledger of benchmarks: ratios in turns, kept beside earlier ones of the same processor."""
+"""Ledger of benchmarks: ratios in turns, compared with earlier ones of the same processor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRY = LedgerEntry("a / b", 2.0, 1.9, 2.1, "c0ffee", "2026-11-28", 2, "a model"
 
 
 def make_fixed(*seconds: float, units: float = 1.0) -> Comparison:
-    """An operation whose runs take these times, beside a reference of one second."""
+    """Return an operation whose runs take these times, with a reference of one second."""
     left = iter(seconds)
     return Comparison(
         "a / b", lambda: Work(units, next(left)), lambda: Work(1.0, 1.0), rounds=len(seconds) - 1

@@ -1,4 +1,4 @@
-"""The curve of watermarks: its model by hand and against the engine, its page against its table."""
+"""Curve of watermarks: model against engine, page against table."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_table_that_shows_something_else_makes_no_page() -> None:
         make_page(better)
 
 
-def drawn(svg: str) -> tuple[list[str], int]:
+def read_svg(svg: str) -> tuple[list[str], int]:
     """Return the words of a picture and how many marks stand in it; places may differ."""
     return re.findall(r">([^<>]+)</(?:text|tspan)>", svg), svg.count("<use ")
 
@@ -159,9 +159,9 @@ def drawn(svg: str) -> tuple[list[str], int]:
 @pytest.mark.slow
 def test_the_figure_is_drawn_from_the_table(tmp_path: Path) -> None:
     draw(POINTS, tmp_path / "drawn.svg")
-    words, marks = drawn((tmp_path / "drawn.svg").read_text(encoding="utf-8"))
+    words, marks = read_svg((tmp_path / "drawn.svg").read_text(encoding="utf-8"))
     kept = (DOCS / "figures" / "watermarks.svg").read_text(encoding="utf-8")
-    assert (words, marks) == drawn(kept)
+    assert (words, marks) == read_svg(kept)
     assert marks > 3 * 5 * len(WIDTHS)
     assert "Where causal release is worse:" in words
 

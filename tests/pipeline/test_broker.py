@@ -1,4 +1,4 @@
-"""Jars from Maven: once, anew when the list changes, and a reason where there are none."""
+"""Jars from Maven: downloaded once, again if the list changes; errors have a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILS = "#!/bin/sh\necho '[INFO] working'; echo '[ERROR] no such artifact: x:y:1
 
 
 def maven(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a script called mvn onto the PATH; return the file in which it counts its calls."""
+    """Create a script mvn on the PATH; return the file with its call count."""
     path = folder / "bin" / "mvn"
     path.parent.mkdir()
     path.write_text(script)
@@ -48,13 +48,13 @@ def test_what_maven_says_is_the_reason(tmp_path: Path, monkeypatch: pytest.Monke
         broker.resolve(tmp_path / "cache")
     jars, why = resolve_jars(Options(tmp_path, cache=tmp_path / "cache"))
     assert jars is None
-    assert why == "Maven does not bring broker: [ERROR] no such artifact: x:y:1"
+    assert why == "Maven failed for broker: [ERROR] no such artifact: x:y:1"
 
 
 def test_no_maven_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert resolve_jars(Options(tmp_path, cache=tmp_path)) == (None, "there is no Maven (mvn) here")
-    assert resolve_jars(Options(tmp_path, files=True)) == (None, "it was asked for (--files)")
+    assert resolve_jars(Options(tmp_path, cache=tmp_path)) == (None, "Maven (mvn) is not installed")
+    assert resolve_jars(Options(tmp_path, files=True)) == (None, "requested by --files")
 
 
 def test_a_broker_that_cannot_start_says_so(tmp_path: Path) -> None:
@@ -64,5 +64,5 @@ def test_a_broker_that_cannot_start_says_so(tmp_path: Path) -> None:
         pytest.skip(str(error))
     (tmp_path / "jars").mkdir()
     run = broker.broker(tmp_path / "jars", tmp_path / "run")
-    with pytest.raises(SetupError, match="storage cannot be made"), run:
+    with pytest.raises(SetupError, match="cannot format the broker's storage"), run:
         pass

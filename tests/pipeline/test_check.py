@@ -1,4 +1,4 @@
-"""The pipeline's check: it finds each thing that can be wrong, and nothing in a right table."""
+"""Check of the pipeline: detects each kind of error, and none in a correct table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page draws and says, from rows made up here."""
+"""Drawings and texts of the page, from synthetic rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole pipeline with its kills: over files always, over Kafka and Delta when asked for."""
+"""Whole pipeline with its kills: over files, and over Kafka and Delta on request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def machine() -> None:
 
 
 def check_killed_run(ran: RunResult, folder: Path) -> None:
-    """What must hold of every run."""
+    """Check the properties of every run."""
     assert ran.verdict.is_ok, ran.verdict
     assert ran.verdict.messages > 50
     assert ran.verdict.copies > ran.verdict.messages

@@ -1,4 +1,4 @@
-"""The services and the courier as real processes over files, their lake put in order locally."""
+"""Services and courier as processes over files; the lake is ordered locally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model of `order` in plain sets, for `make_dirty_rows`; it shares no code with the engines."""
+"""Model of `order` with plain sets, for `make_dirty_rows`; independent of the engines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EARLIEST = -(2**62)
 
 
 class Outcome(NamedTuple):
-    """The added columns of a row; waits in microseconds, names sorted, None where null."""
+    """Added columns of a row; waits in us, sorted names, None for null."""
 
     status: str
     position: int | None = None
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
 
 
 class ModelGroup:
-    """The rows of one group, each set aside or taking part."""
+    """Rows of one group, excluded or ordered."""
 
     def __init__(self, rows: list[Row], *, first_come: bool, taken: Set[int]) -> None:
         self.outcomes: dict[int, Outcome] = {}
@@ -52,11 +52,11 @@ class ModelGroup:
                 self.outcomes[other["row"]] = Outcome("duplicate" if same else "conflict")
 
     def list_known_causes(self, name: str) -> list[str]:
-        """Return the causes of a row that take part themselves."""
+        """Return the causes of a row that are ordered themselves."""
         return [cause for cause in self.causes[name] if cause in self.rows]
 
     def _sort_topologically(self) -> list[str]:
-        """Return the rows that lie on no cycle and behind none, causes first."""
+        """Return the rows that are not on a cycle or behind one, causes first."""
         effects: dict[str, list[str]] = defaultdict(list)
         left = {}
         for name in self.rows:
@@ -96,7 +96,7 @@ class ModelGroup:
         self.released[name], self.depth[name] = at, max(same, default=0)
 
     def list_positioned(self) -> dict[int, Outcome]:
-        """Return the outcomes of the rows that have a position."""
+        """Return the outcomes of the rows with a position."""
 
         def place(name: str) -> tuple[Any, ...]:
             time = self.rows[name]["seen"]
@@ -124,7 +124,7 @@ class ModelGroup:
         )
 
     def list_held(self) -> set[str]:
-        """Return the ids that wait for ever: a cause is missing, or one that waits itself."""
+        """Return the ids that wait forever for a missing cause, directly or indirectly."""
         found: set[str] = set()
         for name in self._sort_topologically():
             if any(cause not in self.rows or cause in found for cause in self.causes[name]):
@@ -133,7 +133,7 @@ class ModelGroup:
 
 
 def compute_outcomes(rows: list[Row], *, grouped: bool = True) -> dict[int, Outcome]:
-    """Return what a batch makes of each row, by `row`."""
+    """Return the outcomes of a batch, by `row`."""
     outcomes, groups = _make_groups(rows, grouped=grouped, first_come=False)
     for group in groups:
         outcomes |= group.outcomes | group.list_positioned()
@@ -143,10 +143,10 @@ def compute_outcomes(rows: list[Row], *, grouped: bool = True) -> dict[int, Outc
 def compute_stream_outcomes(
     rows: list[Row], taken: Set[int] = frozenset()
 ) -> tuple[dict[int, Outcome], set[int]]:
-    """Return what a stream gives out with missing="hold", and the rows that it holds for ever.
+    """Return the outcomes of a stream with missing="hold", and the rows that it holds.
 
-    The rows have a `file`, the micro-batch in which they come. Of rows with one id, one file and
-    one time a stream may take any: `taken` are the rows that it took.
+    Rows have a `file`, their micro-batch. Of rows with equal id, file and time a stream may choose
+    any: `taken` are the chosen ones.
     """
     outcomes, groups = _make_groups(rows, grouped=True, first_come=True, taken=taken)
     held: set[int] = set()
@@ -199,9 +199,9 @@ def _file_and_time_key(row: Row) -> tuple[Any, ...]:
 def find_differences(
     rows: Iterable[Row], expected: dict[int, Outcome], twins: dict[int, int]
 ) -> str:
-    """Compare rows of an engine with outcomes; return the differences as text, "" if none.
+    """Compare rows of an engine with outcomes; return the differences as text.
 
-    `twins` names one row for all that are equal in everything: any of them may be taken.
+    `twins` maps each row to one of all rows that are equal in everything.
     """
     found = Counter((twins[row["row"]], read_outcome(row)) for row in rows)
     wanted = Counter((twins[row], outcome) for row, outcome in expected.items())

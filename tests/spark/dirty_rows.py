@@ -1,9 +1,8 @@
-"""Generator of dirty rows: scans of parcels as they arrive from many producers.
+"""Generator of dirty rows: scans of parcels from many producers.
 
-Each parcel is a group of steps that name earlier steps as their causes. Delays have a heavy tail,
-so effects often arrive before their causes. Known faults are mixed in: causes that never come,
-ids in other letters or with blanks around them, nulls, cycles, rows that name themselves,
-repeats and rows of one id with other content. The same arguments give the same rows.
+Each parcel is a group of steps that name earlier steps as causes. Delays have a heavy tail, so
+effects often arrive before their causes. Faults are mixed in: missing causes, ids with other case
+or blanks, nulls, cycles, self-causes, duplicates and conflicts. Equal arguments give equal rows.
 """
 
 from __future__ import annotations

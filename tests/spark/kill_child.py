@@ -1,11 +1,11 @@
-"""Run by the tests in a process of its own: a stream on a cluster of executors that get killed.
+"""Child process: a stream on a cluster whose executors are killed.
 
     python -m tests.spark.kill_child FOLDER SOURCE SINK MASTER [JARS]
 
-SOURCE is `files` (FOLDER/in, a file a micro-batch) or kafka:HOST:PORT (topic `rows`). The query
-runs until FOLDER/finish is there and all is worked off; FOLDER/table.parquet has then what the
-sink holds. May be killed at any time and started again with the same words. With SOURCE
-`fill:HOST:PORT` it only hands the rows in FOLDER/in/*.parquet that are not yet there to the topic.
+SOURCE is `files` (FOLDER/in, one file per micro-batch) or kafka:HOST:PORT (topic `rows`). The query
+runs until FOLDER/finish exists and all rows are processed, and writes the sink's rows to
+FOLDER/table.parquet. It may be killed and restarted with the same arguments. SOURCE
+`fill:HOST:PORT` only sends the new rows of FOLDER/in/*.parquet to the topic.
 """
 
 from __future__ import annotations

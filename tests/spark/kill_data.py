@@ -1,8 +1,8 @@
-"""Rows for streams that get killed: held over batches, repeated, in conflict, causes never sent.
+"""Rows for streams that are killed: held over batches, duplicates, conflicts, missing causes.
 
-Rows come some seconds (of event time) after they were made, so that an effect often comes one to
-several micro-batches before its cause. `remember` is shorter than the whole and longer than any
-row refers back, so the state forgets all the while and the answer stays that of a batch.
+Rows arrive some seconds (of event time) after their creation, so effects often arrive some
+micro-batches before their causes. `remember` is shorter than the whole stream and longer than any
+reference, so the state expires ids and the result equals that of a batch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PACE_S = 0.05
 
 
 def make_files(batches: int, seed: int, a_batch: int = A_BATCH) -> list[pa.Table]:
-    """Return the rows of each micro-batch; the last one only lets the clock go on."""
+    """Return the rows of each micro-batch; the last one only advances the clock."""
     rng = random.Random(seed)
     past: dict[str, list[tuple[float, str]]] = {f"g{k}": [] for k in range(12)}
     coming: list[tuple[float, dict[str, Any]]] = []
@@ -85,11 +85,10 @@ def _make_time(seconds: float) -> dt.datetime:
 def check_rows(
     got: Iterable[dict[str, Any]], parts: list[pa.Table], undisturbed: pa.Table | None = None
 ) -> None:
-    """Hold rows that a killed stream wrote against a batch, and a stream that nobody killed.
+    """Compare rows of a killed stream with a batch, and with an undisturbed stream.
 
-    The batch says all of a row but its position and the clock of its release, and not the waits
-    behind a cause that never came: those hang on when a row came.
-    `undisturbed` saw the same micro-batches, and says all.
+    A batch does not determine positions, release clocks, and waits behind a missing cause.
+    `undisturbed` read the same micro-batches and determines all.
     """
     rows = list(got)
     table = pa.concat_tables(parts)

@@ -1,4 +1,4 @@
-"""Kill a stream and its JVM within a batch: what the tests of restarts share."""
+"""Kill of a stream and its JVM within a batch."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ DEADLINE_S = 300
 
 
 def survive_a_kill(folder: Path, operator: str, pieces: Iterable[pa.Table]) -> None:
-    """Run `stream_child.py OPERATOR` over the pieces, a file a batch; kill it once, start it again.
+    """Run `stream_child.py OPERATOR` with one file per batch; kill it once, and restart it.
 
-    Afterwards `folder`/out has what the stream wrote.
+    FOLDER/out then holds the output.
     """
     write_parts(folder / "in", pieces)
     assert 2 <= kill_within_a_batch(folder, start(folder, operator), 2) < FILES

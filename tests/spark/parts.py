@@ -1,4 +1,4 @@
-"""Parquet files of micro-batches, and Python in a process of its own."""
+"""Parquet files of micro-batches, and Python subprocesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kill drivers, executors and Python workers of a stream at points of time drawn by a seed."""
+"""Kills of drivers, executors and Python workers of a stream at random times."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 MASTER = "local-cluster[2,1,900]"
 DEADLINE_S = 240
 GAP_S = 2.5
-"""Seconds from when what is to be killed runs to the kill, at most."""
+"""Maximum time from the start of a target to its kill."""
 TARGETS = ("driver", "executor", "worker")
 
 
 class StreamKill(NamedTuple):
-    """One SIGKILL: of what, its process numbers, after how many finished micro-batches."""
+    """One SIGKILL: target, pids, and number of finished micro-batches."""
 
     what: str
     pids: list[int]
@@ -36,7 +36,7 @@ class StreamKill(NamedTuple):
 
 
 class KilledStream:
-    """A stream in its own processes; `python` runs it, with the `jars` of its source and sink."""
+    """Stream in its own processes; `python` runs it, with the `jars` of its source and sink."""
 
     def __init__(
         self,
@@ -162,9 +162,9 @@ class KilledStream:
 def run_with_kills(
     stream: KilledStream, parts: list[pa.Table], kills: int, seed: int
 ) -> tuple[list[dict[str, Any]], list[StreamKill]]:
-    """Run a stream over the files through some kills; return what it wrote, and what was killed.
+    """Run a stream over files with some kills; return its output, and the kills.
 
-    The last file comes when all kills are over. Every third kill is one of the driver.
+    The last file arrives after all kills. Every third kill is of the driver.
     """
     rng = random.Random(seed)
     plan = [TARGETS[k % len(TARGETS)] for k in range(kills)]

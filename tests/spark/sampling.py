@@ -1,4 +1,4 @@
-"""Which cases of the dear tests `make check` runs; `make soak` runs all."""
+"""Sampling of expensive tests: `make check` runs some cases, `make soak` all."""
 
 from __future__ import annotations
 

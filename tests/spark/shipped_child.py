@@ -1,10 +1,10 @@
-"""Run by a test in a process of its own: order a table and a stream on workers without antecede.
+"""Child process: order a table and a stream on workers without antecede.
 
     python shipped_child.py FOLDER MASTER PYTHON ZIP
 
-PYTHON is what the workers run, ZIP what is shipped to them. Reads FOLDER/in, writes what came to
-FOLDER/batch.parquet, stream.parquet and deliver.parquet, and what a worker says of antecede before
-anything is shipped to FOLDER/said.
+PYTHON is the interpreter of the workers, ZIP the package shipped to them. Reads FOLDER/in, and
+writes FOLDER/batch.parquet, stream.parquet, deliver.parquet, and the import result of a worker
+before shipping to FOLDER/said.
 """
 
 from __future__ import annotations

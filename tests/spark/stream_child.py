@@ -1,4 +1,4 @@
-"""Run by the tests of restarts in a process of its own: a streaming query that gets killed."""
+"""Child process: a streaming query that is killed and restarted."""
 
 from __future__ import annotations
 

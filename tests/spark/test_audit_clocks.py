@@ -1,4 +1,4 @@
-"""Audits of vector-clock logs on Spark: of each run what the local engine says of its rows."""
+"""Audits of vector-clock logs on Spark: each run as in the local engine."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def spoil_event(rng: random.Random, event: Event, other: Event) -> Event:
 
 
 def make_copy(rng: random.Random, event: Event) -> Event:
-    """Return a row that tells of a receipt or delivery at any host that the clock names."""
+    """Return a row of a receipt or delivery at any host in the clock."""
     host = rng.choice(event.clock_members or (None,))
     return event._replace(kind=rng.choice((RECEIVE, RECEIVE, DELIVER, EVENT)), member=host)
 
 
 def make_odd_log(seed: int) -> pa.Table:
-    """Return logs of some runs, from right ones to wrong ones, in any order of rows."""
+    """Return logs of some runs, from valid to invalid ones, with rows in any order."""
     rng = random.Random(seed)
     rows: list[Event] = []
     for run, wrong in ((None, 0.0), ("", 0.0), ("r", 0.04), ("s", 0.3), ("t:1", rng.random())):

@@ -1,4 +1,4 @@
-"""`antecede audit --engine spark`: of the same files the same report, and the same bad rows."""
+"""`antecede audit --engine spark`: the report and bad rows of the local engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.spark.test_order_files_on_spark import events
 
 pa: Any = pyarrow
 NAMING = ("separator_hint", "clock_skew")
-"""Details that only the local engine has, and that the other's `left_out` names."""
+"""Details that only the local engine has; the other lists them in `left_out`."""
 
 
 def write_table(folder: Path, columns: dict[str, Any]) -> Path:
@@ -60,7 +60,7 @@ def run_both(
 
 
 def check_same(local: dict[str, Any], spark: dict[str, Any]) -> list[str]:
-    """Hold one report to the other; return what is left out."""
+    """Compare both reports; return the details left out."""
     left_out: list[str] = spark["details"].pop("left_out")
     dropped = {name: local["details"].pop(name, None) for name in NAMING}
     assert not {name for name, value in dropped.items() if value} - {*left_out}

@@ -1,4 +1,4 @@
-"""`audit` and `quarantined` as DataFrames: of each run what the local engine says of its rows."""
+"""`audit` and `quarantined` as DataFrames: each run as in the local engine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make_odd_rows(seed: int) -> pa.Table:
 
 
 def audit_locally(table: pa.Table, **options: Any) -> dict[str, dict[str, Any]]:
-    """Return what the local engine says of each run by itself."""
+    """Return the local engine's report of each run."""
     runs = pc.fill_null(table["run"], "")
     return {
         run: audit_events(table.filter(pc.equal(runs, run)), **options).to_dict()

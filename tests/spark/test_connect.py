@@ -1,4 +1,4 @@
-"""Through Spark Connect, a local server: the same answers as here, or a refusal in one sentence."""
+"""Spark Connect with a local server: the same results, or a rejection in one sentence."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_audit_meter_past_and_studies_through_connect(tmp_path: Path) -> None:
 
 
 def _run(program: str, folder: Path) -> dict[str, Any]:
-    """Run a program in a process of its own, with its server; return what it said."""
+    """Run a program in its own process with its server; return its output."""
     # The server's workers have the search path of this process.
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}

@@ -1,4 +1,4 @@
-"""Cuts and recovery lines on Spark: what the same call says of an Arrow table."""
+"""Cuts and recovery lines on Spark: as on Arrow tables."""
 
 from __future__ import annotations
 

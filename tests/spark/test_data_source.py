@@ -1,4 +1,4 @@
-"""`spark.read.format("antecede")`: what the local readers read; a stream takes files once."""
+"""`spark.read.format("antecede")`: rows of the local readers; a stream reads files once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rows(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def read_here(paths: list[Path], format: str | None, **options: Any) -> tuple[list[Any], list[Any]]:
-    """Rows by the local reader, each file numbered as the data source does."""
+    """Return the rows of the local reader, with files numbered as in the data source."""
     events: list[Any] = []
     bad: list[Any] = []
     for number, path in enumerate(paths):

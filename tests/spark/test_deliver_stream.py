@@ -1,4 +1,4 @@
-"""`deliver` on Spark, batch and stream, against the local engine and a plain loop over `Group`."""
+"""`replay_log` on Spark, batch and stream, against the local engine and a loop over `Group`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGREED = dataclasses.replace(TIMED, order="total-agreed")
 
 
 def make_group(observer: str, group: Any) -> Group:
-    """Return a group of one's own making."""
+    """Return a custom group."""
     return Group(observer, NAMES, order="bss", room=str(group))
 
 

@@ -1,4 +1,4 @@
-"""The digest that is worked out here is the one that Spark works out, whatever the type."""
+"""Row hashes: the local ones equal Spark's for every type."""
 
 from __future__ import annotations
 

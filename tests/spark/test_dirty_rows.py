@@ -1,4 +1,4 @@
-"""Dirty rows through batch and stream, compared with a model in plain sets, row for row."""
+"""Dirty rows through batch and stream, compared row for row with a model in plain sets."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ def test_a_stream_that_is_killed_twice_with_columns_added_in_the_middle(
 
 
 def check_stream(got: Iterable[Row], waiting: Iterable[Row], rows: list[Row]) -> None:
-    """Compare the rows that a stream gave out and those that it holds with the model.
+    """Compare the released and held rows of a stream with the model.
 
-    Positions depend on the micro-batches: they are checked to be causal and without gaps.
+    Positions depend on the micro-batches: they must be causal and without gaps.
     """
     found, held_rows = list(got), {row["row"] for row in waiting}
     repeats = ("duplicate", "conflict")

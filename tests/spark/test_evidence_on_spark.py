@@ -1,4 +1,4 @@
-"""Evidence of causality on Spark: the same refusals, warnings and sources as in this process."""
+"""Evidence of causality on Spark: errors, warnings and sources of the local engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meter on Spark: the same rows as the local one, whatever the partitions."""
+"""False causality on Spark: the local rows, for any partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`antecede measure_false_causality --engine spark` says of the same files what the local engine says."""
+"""`antecede meter --engine spark`: the output of the local engine for the same files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark.test_order_files_on_spark import events as declared
 
 
 def both(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> dict[str, Any]:
-    """Return the JSON of both engines, which is the same; so is their text."""
+    """Return the JSON of both engines, which must be equal, as must their text."""
     call = ["meter", str(path), *words]
     texts = [run_call(capsys, [*call, "--engine", engine]) for engine in ("local", "spark")]
     assert texts[1] == texts[0]

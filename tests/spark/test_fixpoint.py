@@ -1,4 +1,4 @@
-"""Giant groups: the fixpoint over joins says of every row what the local engine says."""
+"""Oversized groups: the fixpoint over joins gives the local engine's result for every row."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tests.spark.test_stream import SCHEMA_OF_ROWS
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 ROUNDS = TaskLimits(partition_rows=60, small_edges=0, task_edges=10**6)
-"""Rounds of joins to the end, over several partitions."""
+"""Supersteps of joins to the end, over several partitions."""
 PARTS = TaskLimits(partition_rows=100, small_edges=0, task_edges=60, max_supersteps=2)
-"""Two rounds of joins, then ranges of rows with an exchange at their borders."""
+"""Two supersteps of joins, then ranges of rows with exchanges at their borders."""
 FAR = (-(2**63) + 1, -5, 0, 1, 2, 3, 3, 3, 2**63 - 1, None)
 
 Rows = list[dict[str, Any]]
@@ -61,7 +61,7 @@ def list_statuses(local: pa.Table) -> set[Any]:
 
 
 def make_declared(case: str, seed: int) -> pa.Table:
-    """Rows of many groups by odd ids at moments that are far apart, repeated or null."""
+    """Return rows of many groups with odd ids at distant, repeated or null times."""
     table = history(case, seed, 192)
     rng = random.Random(seed)
     at = pa.array([rng.choice(FAR) for _ in range(len(table))], pa.int64())
@@ -263,7 +263,7 @@ def two_sizes(spark: SparkSession) -> DataFrame:
 
 
 def unknown_size(spark: SparkSession) -> DataFrame:
-    """Rows of which Spark has no estimate: it knows the size of a range, not that of a list."""
+    """Return rows without a size estimate: Spark knows the size of a range, not of a list."""
     return spark.createDataFrame(two_sizes(spark).collect())
 
 

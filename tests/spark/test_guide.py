@@ -1,4 +1,4 @@
-"""Each example of the guide runs, and gives what docs/guide.md shows."""
+"""Examples of the guide: each gives the output in docs/guide.md."""
 
 from __future__ import annotations
 

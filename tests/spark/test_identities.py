@@ -1,4 +1,4 @@
-"""Ids, causes and blanks on Spark: column expressions, audit, order, held, past, cut and meter."""
+"""Ids, causes and blanks on Spark: columns, audit, order, held, past, cut, violations."""
 
 from __future__ import annotations
 

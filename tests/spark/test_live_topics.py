@@ -1,4 +1,4 @@
-"""Rows that a live group wrote to topics, put in order by Spark."""
+"""Rows that a live group wrote to topics, ordered by Spark."""
 
 from __future__ import annotations
 

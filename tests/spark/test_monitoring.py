@@ -1,4 +1,4 @@
-"""The example of Prometheus: figures over HTTP are those of the rows; names agree everywhere."""
+"""Prometheus example: metrics over HTTP equal the rows, and names agree everywhere."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def run(*words: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def scraped(port: int) -> dict[str, float]:
+def scrape(port: int) -> dict[str, float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if line.startswith("antecede_"))
@@ -159,12 +159,12 @@ def test_a_query_is_seen_over_http(
     rocks.streams.addListener(listener)
     server, thread = listener.serve(0)
     try:
-        assert scraped(server.server_port) == {}
+        assert scrape(server.server_port) == {}
         writer = ordered.writeStream.queryName("seen").format("noop").trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         assert query.awaitTermination(120)
         rocks.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-        found = scraped(server.server_port)
+        found = scrape(server.server_port)
     finally:
         rocks.streams.removeListener(listener)
         server.shutdown()

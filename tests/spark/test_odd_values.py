@@ -1,4 +1,4 @@
-"""Odd values everywhere: the local engine, a Spark batch and a stream say the same of every row."""
+"""Odd values: local engine, Spark batch and stream give equal results for every row."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNLIKE: dict[str, tuple[Any, Any, list[Any]]] = {
         [0.0, 1.0, 2.0, 3.0, 4.0, 0.5, 5.0, 6.0, 10.0, float("nan")],
     ),
 }
-"""Ids and causes of two types that meet: a model in Python does not find them equal."""
+"""Types of ids and causes that Python does not find equal."""
 GROUPS = (None, "", " ", "g", "G", "é")
 
 
@@ -57,7 +57,7 @@ def to_cause(value: Any, kind: Any) -> Any:
 
 
 def history(case: str, seed: int, size: int = 60) -> pa.Table:
-    """Rows with repeats, nulls, empty and null arrays, causes nowhere, cycles."""
+    """Return rows with duplicates, nulls, empty and null arrays, missing causes, cycles."""
     kind, other, values = (IDS | UNLIKE)[case]
     rng = random.Random(seed)
     moments = rng.sample(range(size), size)  # of equal ones in one micro-batch a digest decides
@@ -85,7 +85,7 @@ NAMES = ("group", "id", "waited_for", "missing", "waited_ms", "antecede_status")
 
 
 def list_outcomes(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
-    """Return what was said of each row, rows in an order of their own."""
+    """Return the outcome of each row, sorted."""
     return sorted(tuple(repr(row[name]) for name in (*NAMES, *more)) for row in table.to_pylist())
 
 

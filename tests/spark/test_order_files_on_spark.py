@@ -1,4 +1,4 @@
-"""`antecede order --engine spark` reads and writes on executors what the local engine does."""
+"""`antecede order --engine spark`: reads and writes on executors like the local engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pa: Any = pyarrow
 
 
 def rows_of(path: Path, ending: str) -> tuple[Any, list[Any]]:
-    """Schema and rows of a file, or of the parts of a folder in their order."""
+    """Return schema and rows of a file, or of the parts of a folder in order."""
     parts = [path] if path.is_file() else sorted(path.glob(f"*.{ending}"))
     if not parts:
         return None, []
@@ -49,7 +49,7 @@ def both(
     *words: str,
     ending: str = "parquet",
 ) -> tuple[Any, list[Any]]:
-    """Order by both engines; the same rows and words, bad ones too. Return what was written."""
+    """Order with both engines, compare rows, texts and bad rows, and return the output."""
     found, said = {}, {}
     for engine in ("local", "spark"):
         out = folder / f"{engine}.{ending}"
@@ -74,7 +74,7 @@ def both(
 
 
 def events(draw: random.Random, n: int, names: str) -> dict[str, list[Any]]:
-    """Rows with causes that are there, nowhere, in circles; repeats; blanks."""
+    """Return rows with known, missing and cyclic causes, duplicates and blanks."""
     ids: list[Any] = [draw.choice(names) + str(draw.randrange(n)) for _ in range(n)]
     ids = [None if draw.random() < 0.03 else one for one in ids]
     some = [one for one in ids if one] + ["nowhere", "", " "]

@@ -1,4 +1,4 @@
-"""Columns that go to Python, and messages about options and types that say what to do."""
+"""Hidden columns, and messages about options and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Past and future on Spark, by stamps and along causes: as the same call says of Arrow tables."""
+"""Past and future on Spark, by causal labels and along causes: as on Arrow tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions on Spark: the part that is brought back says what the whole trace says."""
+"""Queries on Spark: the collected part answers like the whole trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEMBERS = ("P", "Q", "", "é", None)
 
 
 def make_event_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
-    """Sendings and arrivals in a jumble: repeats, arrivals of nothing, rows before themselves."""
+    """Return unordered sends and arrivals: duplicates, unknown messages, rows before themselves."""
     kinds = ("send", "receive", "deliver", "event")
     return [
         {
@@ -39,7 +39,7 @@ def make_event_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
 
 
 def make_cause_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
-    """Causes that are nowhere, on cycles, blank, or the event itself; ids that repeat."""
+    """Return rows with missing, cyclic, blank and self causes, and duplicate ids."""
     return [
         {
             "id": rng.choice((*IDS, *map(str, range(20)))),
@@ -53,7 +53,7 @@ def make_cause_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
 
 
 def make_clock_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
-    """A run of three hosts, of which rows are lost, repeated, and left without a clock."""
+    """Return a run of three hosts with lost and duplicate rows, and rows without a clock."""
     clocks: dict[str, dict[str, int]] = {name: {} for name in "PQR"}
     rows: list[dict[str, Any]] = []
     for k in range(size):
@@ -68,7 +68,7 @@ def make_clock_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
         rows += [] if rng.random() < 0.15 else [row]
         if rng.random() < 0.1:
             rows.append(dict(row))
-    rows[3] = {**rows[4], "member": None}  # the same event, told first of nobody
+    rows[3] = {**rows[4], "member": None}  # the same event, first without a member
     rows[5] |= {"clock_members": ["Q"], "clock_counts": [3]}
     rows[7]["clock_members"] = None
     return rows
@@ -84,7 +84,7 @@ def describe_whole(table: pa.Table, way: str) -> Whole:
 
 
 def get_answer(asked: Causality, question: str, event: Event) -> Any:
-    """Return the rows of an answer, or why there is none."""
+    """Return the rows of an answer, or the error text."""
     try:
         return getattr(asked, question)(event)["file_order"].to_pylist()
     except InputError as error:
@@ -92,7 +92,7 @@ def get_answer(asked: Causality, question: str, event: Event) -> Any:
 
 
 def get_reason(error: InputError) -> str:
-    """Return why, without where else the id is: a part of a trace does not say that."""
+    """Return the error text without other places of the id, which a part of a trace lacks."""
     return str(error).partition("; the id ")[0]
 
 

@@ -1,8 +1,8 @@
-"""SIGKILL at random points of time: driver, executors, Python workers. The answer stays the same.
+"""SIGKILL of driver, executor and Python workers at random times: equal results.
 
-Which kills and when is drawn by the seed, which the output of a failing test names. `make check`
-samples them: one stream, three kills. `make soak` runs 20 kills a sink, over Delta and Kafka, too:
-both need the environment of `make pipeline`.
+The seed, printed by a failing test, determines the kills. `make check` runs one stream with three
+kills. `make soak` runs 20 kills per sink, also over Delta and Kafka; both need the environment of
+`make pipeline`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.spark.test_stream import finish, source
 PARTS = make_files(14, seed=11)
 KILLS, SAMPLED = 5, 3
 SEEDS = (2, 3, 4, 5)
-"""Of `make soak`: 20 kills a sink."""
+"""Seeds of `make soak`: 20 kills per sink."""
 OTHER_PYTHON = ROOT / ".venv-pipeline" / "bin" / "python"
 
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
-    """What the stream gives that nobody kills, over the same micro-batches."""
+    """Output of a stream without kills over the same micro-batches."""
     folder = tmp_path_factory.mktemp("undisturbed")
     return finish(order_stream(source(spark, folder / "in", PARTS), SPEC), folder)
 
@@ -64,7 +64,7 @@ def test_killed_over_files(tmp_path: Path, undisturbed: pa.Table, seed: int) -> 
 
 @pytest.fixture(scope="module")
 def jars() -> tuple[Path, Path]:
-    """Jars of the broker, and of Spark's Delta and Kafka; skip where they or their Spark lack."""
+    """Jars of the broker, and of Spark's Delta and Kafka; skip if they are missing."""
     machine()
     if not OTHER_PYTHON.exists():
         pytest.skip("Delta and Kafka need the environment of `make pipeline`, which is not there")

@@ -1,4 +1,4 @@
-"""What Spark says to causal order in real-time mode, as docs/design/streaming.md has it."""
+"""Causal order in Spark's real-time mode, as in docs/design/streaming.md."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pass_through(df: DataFrame) -> DataFrame:
 
 
 def get_rejection(df: DataFrame, folder: Path, mode: str) -> str:
-    """Start a query in real-time mode and return what it fails with."""
+    """Start a query in real-time mode and return its error."""
     writer: Any = df.writeStream.format("console").outputMode(mode)
     writer = writer.option("checkpointLocation", str(folder))
     try:

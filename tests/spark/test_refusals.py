@@ -1,4 +1,4 @@
-"""What would go wrong without a word on Spark is refused on the driver, by name."""
+"""Invalid input is rejected on the driver, by name."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ print("ORDER", [row.id for row in made.collect()])
 
 
 def run_own(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script that makes its own session, where `python3` on the PATH lacks everything."""
+    """Run a script with its own session, where `python3` on the PATH lacks all packages."""
     fake = path / "python3"
     fake.write_text("#!/bin/sh\necho 'ModuleNotFoundError: this is no python' >&2\nexit 1\n")
     fake.chmod(0o755)

@@ -1,4 +1,4 @@
-"""`released_at`: one value in every engine, and a right watermark behind a stream."""
+"""`released_at`: equal in every engine, and a valid watermark behind a stream."""
 
 from __future__ import annotations
 

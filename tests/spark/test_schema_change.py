@@ -1,4 +1,4 @@
-"""Columns of a running stream that change between two starts, on a real session."""
+"""Columns of a stream that change between two starts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ V1: Any = pa.schema([("id", pa.string()), ("after", pa.string()), ("of", OF), ("
 
 
 class RestartedStream:
-    """A stream over files that is started anew for each further file."""
+    """Stream over files that is restarted for each further file."""
 
     def __init__(self, spark: SparkSession, folder: Path, *, told: bool = True) -> None:
         self.spark, self.folder = spark, folder
@@ -39,7 +39,7 @@ class RestartedStream:
         (folder / "in").mkdir()
 
     def start(self, table: pa.Table, **more: Any) -> dict[str, dict[str, Any]]:
-        """Work one more file off; return all rows that ever left, by id and status.
+        """Process one more file; return all released rows by id and status.
 
         `more`: columns that the query adds.
         """

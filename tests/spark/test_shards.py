@@ -1,4 +1,4 @@
-"""Shards are keyed so that Spark gives every task as many of them."""
+"""Keys of shards: Spark assigns equally many to every task."""
 
 from __future__ import annotations
 

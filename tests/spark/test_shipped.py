@@ -1,4 +1,4 @@
-"""A cluster of several JVMs whose Python has the libraries but not antecede, which is shipped."""
+"""Cluster of several JVMs whose Python lacks antecede, which is shipped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEADLINE_S = 900
 
 
 def bare_python(folder: Path) -> Path:
-    """Make an environment with everything that this one has, but antecede; return its python."""
+    """Create an environment with everything but antecede; return its Python."""
     made = folder / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
     python = made / "bin" / "python"

@@ -1,4 +1,4 @@
-"""Stamps of Kafka headers as columns on Spark: the same reading as `antecede.core.propagation`."""
+"""Causal contexts of Kafka headers as columns: as read by `antecede.core.propagation`."""
 
 from __future__ import annotations
 

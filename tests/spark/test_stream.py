@@ -1,4 +1,4 @@
-"""The streaming operator on a real session: types, ways, policies, duplicates, null keys."""
+"""Streaming operator: types, causality sources, policies, duplicates, null keys."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def source(spark: SparkSession, folder: Path, tables: list[pa.Table]) -> DataFra
 
 
 def finish(df: DataFrame, folder: Path) -> pa.Table:
-    """Run a stream over all there is into Parquet and read what the sink has committed."""
+    """Run a stream to its end into Parquet and read the committed output."""
     out = str(folder / "out")
     writer = df.writeStream.format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).start(out)
@@ -97,7 +97,7 @@ def by_id(table: pa.Table) -> dict[str, dict[str, Any]]:
 
 
 def check_as_batch(got: pa.Table, table: pa.Table, spec: OrderSpec = DECLARED) -> None:
-    """Every row once, released as a batch says, after its causes, positions without gaps."""
+    """Check every row: released as in a batch, after its causes, positions without gaps."""
     streamed, batch = by_id(got), by_id(order_table(table, spec))
     assert streamed.keys() == batch.keys()
     for name, row in streamed.items():

@@ -1,4 +1,4 @@
-"""SIGKILL of the driver and its JVM in mid-stream: every row once, in order, after a restart."""
+"""SIGKILL of driver and JVM within a stream: every row once, in order, after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream promises to sinks, and what becomes of it when its checkpoint is damaged."""
+"""Guarantees of a stream to sinks, and damaged checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUSY = {
 
 @pytest.fixture
 def busy(spark: SparkSession) -> Iterator[SparkSession]:
-    """Spark as users have it: adaptive plans, compiled stages, 200 partitions."""
+    """Spark with default settings: adaptive plans, compiled stages, 200 partitions."""
     before = {name: spark.conf.get(name) for name in BUSY}
     for name, value in BUSY.items():
         spark.conf.set(name, value)
@@ -86,7 +86,7 @@ def test_each_micro_batch_has_the_rows_of_a_group_in_order_after_those_before(
 
 
 def damage_state(checkpoint: Path, how: str) -> None:
-    """Damage the files of the state store as a disk or a careless hand would."""
+    """Damage the files of the state store."""
     partitions = [p for p in (checkpoint / "state" / "0").iterdir() if p.name.isdigit()]
     files = [p for part in partitions for p in part.rglob("*") if p.is_file()]
     assert files
@@ -136,6 +136,6 @@ def test_a_damaged_state_fails_the_query_and_gives_no_row(
 
 
 def _forget_loaded_state(spark: SparkSession) -> None:
-    """Let the executor read the state anew, as one that was just started does."""
+    """Make the executor read the state again."""
     jvm: Any = spark.sparkContext._jvm
     jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()

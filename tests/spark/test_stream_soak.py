@@ -1,4 +1,4 @@
-"""Three hundred small micro-batches: what a stream keeps, writes and takes a batch stays flat."""
+"""Three hundred small micro-batches: state, writes and time per batch stay constant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 200
 RATIO = 1.5
 BYTES = ("state_bytes", "written_bytes")
 SLOWER = 2.0
-"""Time a batch hangs on what else runs on the machine: its bound is wider."""
+"""Wide limit, because the time per batch depends on other load."""
 
 
 @pytest.mark.soak

@@ -1,4 +1,4 @@
-"""A stream that goes on with another number of tasks; its shards, hence its answer, stay."""
+"""Stream that continues with another number of tasks: equal shards and results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def settings(rocks: SparkSession) -> Iterator[SparkSession]:
 
 
 class RepartitionedStream:
-    """A stream whose rows come file by file, and that stops after each."""
+    """Stream that reads one file at a time and stops after each."""
 
     def __init__(self, spark: SparkSession, folder: Path, parts: list[pa.Table]) -> None:
         self.spark, self.folder, self.parts = spark, folder, parts
@@ -47,7 +47,7 @@ class RepartitionedStream:
         self.came = 1
 
     def more(self, spec: OrderSpec) -> pa.Table:
-        """Let one file more come, and return all that has come out."""
+        """Add one file, and return all output."""
         write_parts(self.folder / "in", [self.parts[self.came]], self.came)
         self.came += 1
         return self.run(spec)

@@ -1,4 +1,4 @@
-"""A study on a standalone cluster, to which the package is shipped; an executor is killed."""
+"""Study on a standalone cluster with the shipped package; an executor is killed."""
 
 from __future__ import annotations
 

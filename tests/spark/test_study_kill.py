@@ -1,4 +1,4 @@
-"""A study on Spark is killed with its driver, and goes on where it was."""
+"""Study on Spark that is killed with its driver, and continues."""
 
 from __future__ import annotations
 

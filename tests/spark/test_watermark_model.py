@@ -1,4 +1,4 @@
-"""The model of watermarks in docs/watermarks.md against Spark: who leaves when, who is dropped."""
+"""Model of watermarks in docs/watermarks.md against Spark: released and dropped rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEP_MS = 1_000
 
 
 class BufferAndSort(StatefulProcessor):
-    """What people write: keep rows, and give out in order what the watermark has passed."""
+    """Usual operator: buffer rows, and emit those behind the watermark in order."""
 
     def init(self, handle: Any) -> None:
         self.handle = handle

@@ -1,4 +1,4 @@
-"""Zipkin's spans in tables: Spark, Arrow and the reader of files make the same events."""
+"""Zipkin span tables: Spark, Arrow and the file reader give the same events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TRACES += ["", " ", None, "e" * 16, "1" * 16 + "e" * 16, "2" * 16 + "e" * 16]
 
 
 def spans(seed: int, count: int = 300) -> list[dict[str, Any]]:
-    """Few ids, so that spans are shared, reported in pieces and twice; some rows without ids."""
+    """Return spans with few ids, so that spans are shared, split and repeated; some without ids."""
     draw = random.Random(seed)
     made = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Mutants: what is changed, that the checker notices, and that every survivor has its reason."""
+"""Mutants: which changes are made, that the checker detects them, that survivors are explained."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_each_mutant_is_one_change_and_all_differ() -> None:
 
 def test_a_loop_without_an_end_is_ended() -> None:
     tree = limit_loops(ast.parse("n = 0\nwhile True:\n    n += 1\n"))
-    with pytest.raises(RuntimeError, match="without an end"):
+    with pytest.raises(RuntimeError, match="endless loop"):
         exec(compile(tree, "sample", "exec"), {"__rounds__": count_iterations})
 
 
@@ -125,14 +125,14 @@ SAMPLED = {
     "antecede.core.protocols.multicast.ses": 2,
     "antecede.core.protocols.reply.sb": 3,
 }
-"""One mutant in so many, where each takes seconds: `make mutants` judges all of them."""
+"""Sampling factor of slow mutants; `make mutants` checks all."""
 LEAST_KILLED = {"clocks": 0.4, "antecede.core.protocols.topics.protocols": 0.5}
-"""Least share of mutants that the checker kills by itself; elsewhere 0.6.
+"""Minimum fraction of mutants that the checker kills; elsewhere 0.6.
 
-Half of these families' code is queues for speed and limits against the hostile. A few messages of
-honest members show neither; lockstep with the readable release and the tests of limits do, and
-every survivor says which. Of a sample of the clocks 25 of 52 were killed (48 %): 0.4 leaves
-room for which ones the sample takes.
+Half of these families' code is queues for speed and limits against hostile members. A few messages
+of honest members reach neither; differential tests and tests of limits do, and every survivor says
+which. Of a sample of the clocks 25 of 52 were killed (48 %); 0.4 allows for the choice of the
+sample.
 """
 
 

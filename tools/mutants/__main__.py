@@ -17,7 +17,7 @@ from tools.mutants.run import MUTANT_TIMEOUT_S, ORIGINAL_TIME_FACTOR, MutantResu
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Judge the mutants of one protocol. Returns 0 if all are killed or explained, 2 for misuse."""
+    """Check the mutants of one protocol. Return 0 if all are killed or explained, 2 for misuse."""
     args = _parser().parse_args(words)
     try:
         return _run(args)
@@ -32,27 +32,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)"
     )
-    parser.add_argument("--variant", default="", help="a variant of a built-in protocol")
+    parser.add_argument("--variant", default="", help="variant of a built-in protocol")
     parser.add_argument(
         "--limit",
         type=float,
         default=math.inf,
         metavar="S",
-        help="seconds for all mutants (default: no limit)",
+        help="time limit for all mutants, s (default: none)",
     )
     parser.add_argument(
         "--limit-each",
         type=float,
         metavar="S",
-        help=f"seconds for one mutant (default {MUTANT_TIMEOUT_S:g}, or {ORIGINAL_TIME_FACTOR:g} times as long as "
-        "the original takes, if that is more)",
+        help=f"time limit per mutant, s (default: {MUTANT_TIMEOUT_S:g} or "
+        f"{ORIGINAL_TIME_FACTOR:g} times the original's time)",
     )
     parser.add_argument(
         "--call-limit",
         type=float,
         default=LIMIT_S,
         metavar="S",
-        help=f"seconds for one call into the class (default {LIMIT_S:g})",
+        help=f"time limit for a call into the class, s (default: {LIMIT_S:g})",
     )
     parser.add_argument("--json", action="store_true", help="print the score as JSON")
     return parser
@@ -68,7 +68,7 @@ def _run(args: argparse.Namespace) -> int:
 
     target = find_target(args.target, args.variant, split_options(args.options))
     if is_file_target(target.name) and not isinstance(target.factory, type):
-        raise LocalError(f"mutants are made of classes: {target.name} is a function")
+        raise LocalError(f"{target.name} is a function; mutants need a class")
     print(f"mutants: the mutants of {target.name}, after the original itself", file=sys.stderr)
     score = judge_mutants(
         target,

@@ -1,4 +1,4 @@
-"""The modules of one protocol or family, and fresh copies of them with one change."""
+"""Modules of a protocol or family, and copies of them with one change."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHARED = frozenset(
         "registry",
     )
 )
-"""Modules under `protocols` that are part of no single protocol."""
+"""Modules under `protocols` that belong to no single protocol."""
 
 
 class ModuleCopies:
-    """Makes mutants: every copy has all modules of the protocols anew, importing each other."""
+    """Copies of all modules of some protocols, importing each other, with one change each."""
 
     def __init__(self, *factories: Callable[..., Any]) -> None:
         self.names = _collect_modules(factory.__module__ for factory in factories)
@@ -42,7 +42,7 @@ class ModuleCopies:
         return compile(limit_loops(tree), file, "exec", dont_inherit=True)
 
     def build(self, mutant: Mutant | None) -> Callable[[Any], Any]:
-        """Return what finds a class or function among the new modules; None changes nothing."""
+        """Return a lookup of classes and functions in the new modules; None: without a change."""
         code = self.code
         if mutant is not None:
             changed = mutate(self.sources[mutant.module], mutant, self.reachable_names)
@@ -72,7 +72,7 @@ def _install_module(name: str, module: ModuleType) -> None:
 
 
 def _collect_modules(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the modules that make up protocols, each after those that it imports."""
+    """Return the modules of protocols, each after those that it imports."""
     order: dict[str, None] = {}
 
     def visit(name: str) -> None:
@@ -88,7 +88,7 @@ def _collect_modules(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _find_imports(source: str) -> Iterator[str]:
-    """Yield the modules of `antecede.core.protocols` that a module imports when it is loaded."""
+    """Yield the modules of `antecede.core.protocols` that a module imports at load time."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom) and node.module:
             if not f"{node.module}.".startswith("antecede.core.protocols."):

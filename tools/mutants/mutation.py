@@ -1,10 +1,7 @@
-"""Every guard and every state update of a protocol, removed or inverted one at a time.
+"""Mutants: every guard and every state update of a protocol, removed or inverted.
 
-Theory of operation
--------------------
-The protocol's modules are parsed, and all functions that `send` and `receive` can reach by name
-are walked; explanations, encodings, snapshots and membership are left alone (`UNCHANGED_FUNCTIONS`). A
-mutant is one change at one place:
+All functions that `send` and `receive` can reach by name are changed, except explanations,
+encodings, snapshots and membership (`UNCHANGED_FUNCTIONS`). A mutant is one change:
 
     guard       the test of an if, while, conditional or comprehension: inverted, always true,
                 always false; one operand of and/or dropped; <= for <, >= for > and back
@@ -12,9 +9,9 @@ mutant is one change at one place:
                 effect: left out; += for -=, |= for &= and back; + for -, | for & and back;
                 a bitwise NOT left out
 
-Refusals (`if ...: raise`, calls of checks) are no part of a delivery condition and stay, and so
-does what only a defective variant does: choices by the words of `DEFECTIVE`. A loop that a
-mutant makes endless ends with an error after `MAX_ITERATIONS` rounds.
+Rejections (`if ...: raise`, calls of checks) are not part of a delivery condition and stay. So does
+code of defective variants: choices by `AS_PUBLISHED_NAMES`. An endless loop ends with an error
+after `MAX_ITERATIONS`.
 """
 
 from __future__ import annotations
@@ -30,23 +27,23 @@ ROOTS = ("send", "receive")
 
 
 def shorten_name(module: str) -> str:
-    """Return a module's name below `antecede.core.protocols`, or as it is."""
+    """Return a module's name relative to `antecede.core.protocols`, if it is below."""
     return module.removeprefix("antecede.core.protocols.")
 
 
 class Mutant(NamedTuple):
-    """One change; module, function and change name it across edits elsewhere."""
+    """One change, identified by module, function and text across other edits."""
 
     module: str
     function: str
     line: int
     change: str
     number: int
-    """Position among the changes of the module."""
+    """Index among the changes of the module."""
 
     @property
     def key(self) -> str:
-        """Return what names the mutant in the table of survivors."""
+        """Return the mutant's key in the table of survivors."""
         return f"{shorten_name(self.module)}.{self.function}: {self.change}"
 
 
@@ -68,14 +65,14 @@ def find_mutants(sources: Mapping[str, str]) -> list[Mutant]:
 
 
 def mutate(source: str, mutant: Mutant, names: frozenset[str]) -> ast.Module:
-    """Return the tree of the mutant's module with the change made; `names` are `reachable`."""
+    """Return the tree of the mutant's module with the change; `names` are reachable functions."""
     tree = ast.parse(source)
     list(_find_changes(tree, names))[mutant.number][3]()
     return limit_loops(tree)
 
 
 def limit_loops(tree: ast.Module) -> ast.Module:
-    """Return the tree with every while loop ending in an error after `MAX_ITERATIONS` rounds."""
+    """Make every while loop raise an error after `MAX_ITERATIONS`."""
     _LoopBounder().visit(tree)
     return ast.fix_missing_locations(tree)
 
@@ -92,12 +89,12 @@ class _LoopBounder(ast.NodeTransformer):
 
 
 def count_iterations() -> Iterator[int]:
-    """Yield as many times as a loop may run; then raise RuntimeError."""
+    """Yield `MAX_ITERATIONS` times, then raise RuntimeError."""
     yield from range(MAX_ITERATIONS)
-    raise RuntimeError(f"a loop without an end (stopped after {MAX_ITERATIONS} rounds)")
+    raise RuntimeError(f"endless loop (stopped after {MAX_ITERATIONS} iterations)")
 
 
-# -- which functions ---------------------------------------------------------------------------
+# -- reachable functions -------------------------------------------------------------------------
 
 
 def _find_functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -123,9 +120,9 @@ def find_reachable(sources: Mapping[str, str]) -> frozenset[str]:
 
 
 def _find_changes(tree: ast.Module, names: frozenset[str]) -> Iterator[tuple[str, int, str, Apply]]:
-    """Yield every change: function, line, words, and what makes it.
+    """Yield every change: function, line, text, and a function that applies it.
 
-    What a source prints and the package does otherwise is left out: classes `Printed...`.
+    Skips the classes `Printed...`, which follow the published text.
     """
     printed = {
         function

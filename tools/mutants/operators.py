@@ -1,6 +1,6 @@
-"""The changes that make mutants of one function: guards and updates removed or inverted.
+"""Changes that create mutants of a function: guards and updates removed or inverted.
 
-What is changed, and what is left alone, is said in `tools.mutants.mutation`.
+`tools.mutants.mutation` lists what is changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNCHANGED_FUNCTIONS = frozenset(
 AS_PUBLISHED_NAMES = frozenset(
     {"as_published", "as_printed", "exclusive_end", "printed", "insert_printed", "PUBLISHED"}
 )
-"""Names by which protocols choose what they do only as printed."""
+"""Names by which protocols select their behaviour as published."""
 _SWAPS: Mapping[type, type] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -61,7 +61,7 @@ _LOOSER: Mapping[type, type] = {
 
 Apply: TypeAlias = Callable[[], None]
 Change: TypeAlias = tuple[int, str, Apply]
-"""Line, the change in words, and what makes it in the tree that it was found in."""
+"""Line, text of the change, and a function that applies it to the tree."""
 
 
 def find_changes(owner: ast.AST, field: str) -> Iterator[Change]:
@@ -70,7 +70,7 @@ def find_changes(owner: ast.AST, field: str) -> Iterator[Change]:
     for position, statement in enumerate(block):
         if isinstance(statement, ast.If) and _is_defective(statement.test):
             if isinstance(statement.test, ast.UnaryOp):
-                # `if not as printed: return ...`: all that follows is as printed.
+                # `if not as_printed: return ...`: the rest is as published.
                 return
             continue
         if _is_rejection(statement) or isinstance(statement, ast.FunctionDef | ast.Raise):
@@ -84,7 +84,7 @@ def find_changes(owner: ast.AST, field: str) -> Iterator[Change]:
 
 
 def _is_defective(test: ast.AST) -> bool:
-    """Tell whether a choice is between the repaired and the printed rule."""
+    """Return whether a test chooses between the repaired and the published rule."""
     if isinstance(test, ast.BoolOp):
         return isinstance(test.op, ast.And) and any(map(_is_defective, test.values))
     names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test)}
@@ -158,9 +158,9 @@ def _is_text(node: ast.BinOp) -> bool:
 def _change_guard(
     test: ast.expr, put: Callable[[ast.expr], None], *, endless: bool = False
 ) -> Iterator[Change]:
-    """Yield a test inverted, always true (unless that never ends), and always false.
+    """Yield a test inverted, always true (except for endless loops), and always false.
 
-    `put` puts another test in its place.
+    `put` replaces the test.
     """
     before = ast.unparse(test)
     instead: dict[str, ast.expr] = {
@@ -189,7 +189,7 @@ def _drop_operands(node: ast.BoolOp) -> Iterator[Change]:
 
 
 def _replace_field(node: ast.expr | ast.stmt, field: str, new: object, words: str = "") -> Change:
-    """Return the change of a field; in words, or as what then stands there."""
+    """Return the change of a field, described by `words` or by the new code."""
     before, old = ast.unparse(node), getattr(node, field)
     setattr(node, field, new)
     after = ast.unparse(node)

@@ -1,9 +1,9 @@
-"""Does the checker notice? Every mutant of a protocol is judged; survivors need a reason.
+"""Mutation score of the checker: every mutant must be killed, or its survival explained.
 
-A mutant is killed when the explorer or the adversarial network finds a broken promise, or when
-its code no longer runs. What survives either behaves the same on every honest run, or shows a
-hole in the checker; `survivors.toml` says which, and a test fails on a survivor without an
-explanation and on an explanation without its survivor.
+A mutant is killed when the model checker or the adversarial network finds a broken promise, or when
+its code fails. A survivor either behaves the same on every honest run, or shows a gap in the
+checker. `survivors.toml` has the explanations. A test fails on a survivor without an explanation,
+and on an explanation without its survivor.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from tools.mutants.mutation import Mutant, find_mutants, shorten_name
 
 RUNS, DIFFERENCE_RUNS = 8, 8
 MUTANT_TIMEOUT_S = 60.0
-"""Seconds for one mutant; what takes longer is not judged, and said not to be."""
+"""Time limit of one mutant, s; a slower one is reported as not judged."""
 ORIGINAL_TIME_FACTOR = 3.0
-"""A mutant has at least so many times the time of the original: survivors take as long as it."""
+"""Minimum time limit as a multiple of the original's time, because survivors take as long."""
 MAX_REPLAYS = 30
-"""To shorten what kills a mutant: that it was killed counts for more than how briefly."""
+"""Limit of replays to shorten a counterexample."""
 
 
 class MutantResult(NamedTuple):
-    """What became of one mutant."""
+    """Result of one mutant."""
 
     mutant: Mutant
     killed_by: Failure | None
     difference: str = ""
-    """For a survivor: what it sends or keeps otherwise than the original, on the same runs."""
+    """Difference in sent messages or stored state of a survivor, on the same runs."""
     explanation: str = ""
-    """For a survivor without a difference: why nothing can tell; empty when nobody has said."""
+    """Reason why a survivor without a difference cannot be detected; empty: none given."""
     timeout_reason: str = ""
-    """Why it was not judged; empty when it was."""
+    """Reason why it was not judged; empty if it was."""
 
     def format_line(self) -> str:
-        """Return the outcome as one line."""
+        """Return the result as text."""
         where = f"{shorten_name(self.mutant.module)}:{self.mutant.line}"
         what = f"{where} {self.mutant.function}: {self.mutant.change}"
         if self.timeout_reason:
@@ -68,28 +68,28 @@ class MutantResult(NamedTuple):
 
 
 class MutationScore(NamedTuple):
-    """What became of all mutants of one protocol."""
+    """Results of all mutants of one protocol."""
 
     target: str
     outcomes: tuple[MutantResult, ...]
     stale: tuple[str, ...]
-    """Explanations of mutants that were killed or are no more."""
+    """Explanations without a surviving mutant."""
     skipped: int = 0
-    """Mutants that the limit of time for all left no time for."""
+    """Number of mutants not started before the time limit."""
 
     @property
     def survivors(self) -> tuple[MutantResult, ...]:
-        """Mutants that break no promise and do nothing otherwise than the original."""
+        """Mutants that break no promise and behave like the original."""
         return tuple(o for o in self._list_alive() if not o.difference)
 
     @property
     def harmless(self) -> tuple[MutantResult, ...]:
-        """Mutants that break no promise, but send or keep something else."""
+        """Mutants that break no promise, but send or store something else."""
         return tuple(o for o in self._list_alive() if o.difference)
 
     @property
     def not_judged(self) -> tuple[MutantResult, ...]:
-        """Mutants that took too long."""
+        """Mutants that exceeded their time limit."""
         return tuple(outcome for outcome in self.outcomes if outcome.timeout_reason)
 
     def _list_alive(self) -> Iterator[MutantResult]:
@@ -97,25 +97,25 @@ class MutationScore(NamedTuple):
 
     @property
     def killed(self) -> int:
-        """Number of mutants that break a promise, seen by the checker."""
+        """Number of mutants that the checker detects."""
         return sum(outcome.killed_by is not None for outcome in self.outcomes)
 
     @property
     def unexplained(self) -> tuple[MutantResult, ...]:
-        """Survivors without a reason."""
+        """Survivors without an explanation."""
         return tuple(outcome for outcome in self.survivors if not outcome.explanation)
 
     @property
     def is_ok(self) -> bool:
-        """Whether all were judged, and survivors and explanations go together."""
+        """Return whether all mutants were judged, and survivors and explanations match."""
         return not (self.unexplained or self.stale or self.not_judged or self.skipped)
 
     def format_lines(self) -> list[str]:
-        """Return all outcomes and the score as lines for people."""
+        """Return all results and the score as text."""
         return [*(outcome.format_line() for outcome in self.outcomes), *self.format_summary()]
 
     def format_summary(self) -> list[str]:
-        """Return the score alone as lines for people."""
+        """Return the score as text."""
         lines = [f"STALE     {key}: no such survivor; take it out" for key in self.stale]
         score = f"{self.target}: {self.killed} of {len(self.outcomes)} mutants killed"
         score += f", {len(self.harmless)} break no promise but send or keep something else"
@@ -148,11 +148,11 @@ class MutationScore(NamedTuple):
 
 
 class _TimeUpError(Exception):
-    """A mutant has used up its time."""
+    """The time limit of a mutant is exceeded."""
 
 
 class _Deadline:
-    """Ends an examination when its time is up; called as the progress of searches and suites."""
+    """Progress callback that ends an examination at a time limit."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -172,22 +172,21 @@ def judge_mutants(
     timeout_s: float = math.inf,
     call_timeout_s: float = LIMIT_S,
 ) -> MutationScore:
-    """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`.
+    """Check every mutant of a protocol; survivors are looked up in `survivors.toml`.
 
-    Besides the target itself the variants of a built-in protocol that keep its promise are
-    examined, so that their code is judged too; and all protocols of its module or family, which
-    are one piece of code. `every`: judge one mutant in so many, for a quick look. `told` is called
-    with each outcome as it comes, its number from 1, and of how many. Limits in seconds: `each_s`
-    for one mutant (None: see `get_mutant_timeout`), `limit_s` for all, `call_s` for one call into a
-    class.
+    The target's variants that keep its promise, and all protocols of its module or family, are
+    examined too. `every`: check one mutant in so many. `on_result` is called with each result, its
+    number from 1, and the total. Limits in seconds: `timeout_per_mutant_s` (None: see
+    `get_mutant_timeout`), `timeout_s` for all, `call_timeout_s` for one call into a class.
     """
     with watching(call_timeout_s):
         return _judge(target, on_result, every, timeout_per_mutant_s, _Deadline(timeout_s))
 
 
 def get_mutant_timeout(timeout_s: float | None, original_s: float) -> float:
-    """Return the seconds for one mutant, where the original took `original_s`: what was asked for,
-    else `MUTANT_TIMEOUT_S`, and more where the original itself is slow.
+    """Return the time limit of a mutant: `timeout_s`, else `MUTANT_TIMEOUT_S` or more.
+
+    The original took `original_s`.
     """
     return (
         max(MUTANT_TIMEOUT_S, ORIGINAL_TIME_FACTOR * original_s) if timeout_s is None else timeout_s
@@ -205,7 +204,7 @@ def _judge(
     targets = [target, *_list_variants(target)]
     bodies = ModuleCopies(*(one.factory for one in targets))
     reasons = load_explanations(bodies.sources)
-    # Rebuilt like a mutant: what fails here would fail for every mutant and count as a kill.
+    # Build the original like a mutant: a failure here would count as a kill of every mutant.
     for failure in _examine(_apply_change(targets, bodies.build(None)), _Deadline(math.inf)):
         if failure is not None:
             raise LocalError(
@@ -216,7 +215,7 @@ def _judge(
     originals = _record_original_runs(targets)
     each_s = get_mutant_timeout(asked_s, monotonic() - began)
     mutants = find_mutants(bodies.sources)
-    # By name: an edit elsewhere does not change which ones a sample takes.
+    # Sample by name, so that other edits do not change the sample.
     asked = [mutant for mutant in mutants if crc32(mutant.key.encode()) % every == 0]
     for mutant in asked:
         left_s = deadline.at - monotonic()
@@ -225,14 +224,14 @@ def _judge(
         until = _Deadline(min(each_s, left_s))
         outcome = _judge_mutant(targets, originals, bodies, mutant, reasons, until)
         if outcome.timeout_reason and left_s < each_s:
-            break  # it did not take too long: the time for all was over, and it is left out
+            break  # the total time is over
         outcomes.append(outcome)
         if on_result is not None:
             on_result(outcomes[-1], len(outcomes), len(asked))
-    # A module that several protocols share: what survives in one may only send otherwise in
-    # another, but where it breaks a promise its explanation is wrong.
+    # In a shared module a survivor of one protocol may differ in another, but must not break a
+    # promise there.
     surviving = {outcome.mutant.key for outcome in outcomes if outcome.killed_by is None}
-    # One that was not judged counts here as one that survived: its explanation is not stale.
+    # An unjudged mutant counts as a survivor, so its explanation is not stale.
     prefixes = tuple(f"{shorten_name(name)}." for name in bodies.sources)
     not_judged = {mutant.key for mutant in mutants} - {o.mutant.key for o in outcomes}
     known = surviving | not_judged
@@ -285,7 +284,7 @@ def _judge_mutant(
         return MutantResult(mutant, None, timeout_reason=f"took longer than {until.seconds:.3g} s")
     except BaseException as error:
         raise_own(error)
-        # The explorer reports what members raise; this is code that does not even start.
+        # The model checker reports errors of members; this code fails before.
         what = in_words(error)
         setup = _make_small_group(targets[0]).setup
         failure = Failure(RAISED, "everybody", "", (), what, (), "any group", setup)
@@ -297,7 +296,7 @@ def _judge_mutant(
 
 
 def _record_original_runs(targets: Sequence[Target]) -> list[list[JudgedRun]]:
-    """Return, for each target, the runs of the original on which its mutants are compared."""
+    """Return the original's runs of each target, on which its mutants are compared."""
     return [
         [
             play(group, SuitePlan(parents=target.parents), f"difference/{run}")
@@ -309,7 +308,7 @@ def _record_original_runs(targets: Sequence[Target]) -> list[list[JudgedRun]]:
 
 
 def _find_difference(originals: Iterable[JudgedRun], changed: Target) -> str:
-    """Take the actions of the original's runs, and say what is sent or kept otherwise."""
+    """Replay the original's actions, and describe the first difference in messages or state."""
     groups = (group for group in _make_groups(changed) for _ in range(DIFFERENCE_RUNS))
     for one, group in zip(originals, groups, strict=True):
         other = JudgedRun(group)
@@ -335,11 +334,11 @@ def _format_step(step: Step) -> str:
 
 
 def load_explanations(modules: Iterable[str] | None = None) -> Mapping[str, str]:
-    """Return the table of survivors: key of the mutant -> why nothing can tell it.
+    """Return the table of survivors: key of the mutant -> explanation.
 
-    `judged`: names of the modules that are judged, None for the whole table. A row with `only`,
-    a module's name below `antecede.core.protocols`, counts where that module is judged too: what
-    survives in one family that shares a module may be killed in another.
+    `modules`: names of the checked modules, None: all. A row with `only`, a module's name below
+    `antecede.core.protocols`, counts only if that module is checked too, because a survivor of one
+    family may be killed in another.
     """
     text = Path(__file__).with_name("survivors.toml").read_text("utf-8")
     rows = tomllib.loads(text).get("survivors", [])
@@ -363,12 +362,12 @@ def _make_groups(target: Target) -> Iterator[GroupUnderTest]:
 
 
 def _examine(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
-    """Yield what each examination finds, the cheapest first; raises _TimeUpError."""
+    """Yield the result of each examination, cheapest first; raises _TimeUpError."""
     for target in targets:
         small = _make_small_group(target)
         yield explore(small, SearchLimits(2, duplicates=1), until).failure
         survives = all(member.guarantee.survives_loss for member in small.make().values())
-        # Without bounds of delays the explorer cannot tell what is given up from what is stuck.
+        # Without delay bounds the model checker cannot distinguish abandoned from stuck messages.
         if survives and small.timing.bounds is not None:
             yield explore(small, SearchLimits(2, losses=1, send_until=1), until).failure
     plan = SuitePlan(runs=RUNS, twins=False, replays=MAX_REPLAYS)
@@ -389,10 +388,9 @@ def _examine(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | 
 
 
 def _examine_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
-    """Yield what is found where clocks and delays are at their limits.
+    """Yield results with clocks and delays at their limits.
 
-    Of every target whose messages are not repeated: a rule that is off by a nanosecond, under one
-    kind of delivery, shows there alone.
+    Only such runs detect a rule that is off by a nanosecond, under one kind of delivery.
     """
     for target in targets:
         if _make_small_group(target).make()[0].guarantee.survives_loss:
