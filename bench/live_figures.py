@@ -36,10 +36,10 @@ class Figure(NamedTuple):
             if self.spread
             else ""
         )
-        said = f"{self.row:24} {self.what:58} {format_number(self.value):>9} {self.unit}{spread}"
+        text = f"{self.row:24} {self.what:58} {format_number(self.value):>9} {self.unit}{spread}"
         if self.is_met is None:
-            return said
-        return f"{said}   target {self.target}: {'met' if self.is_met else 'NOT MET'}"
+            return text
+        return f"{text}   target {self.target}: {'met' if self.is_met else 'NOT MET'}"
 
 
 class SkippedPart(NamedTuple):

@@ -61,12 +61,12 @@ class BenchMember:
     async def receive(self, peer: Any) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             try:
-                async for said in peer.batches():
+                async for batch in peer.batches():
                     now = time.monotonic_ns()
-                    for payload in said.payloads:
+                    for payload in batch.payloads:
                         self.got.extend((*HEADER.unpack_from(payload), now))
                     if self.read_rate:
-                        await asyncio.sleep(len(said.payloads) / self.read_rate)
+                        await asyncio.sleep(len(batch.payloads) / self.read_rate)
             except Exception as error:
                 print("out", str(error).replace("\n", " "), flush=True)
 

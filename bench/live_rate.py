@@ -172,8 +172,8 @@ async def run_peer_member(
         async def receive() -> None:
             nonlocal count
             if "batches" in kind:
-                async for said in peer.batches():
-                    for _ in said.payloads:
+                async for batch in peer.batches():
+                    for _ in batch.payloads:
                         count += 1
             else:
                 async for _ in peer:

@@ -93,12 +93,12 @@ def compare_tables() -> Iterator[Comparison]:
 
 def compare_groups() -> Iterator[Comparison]:
     for order in ("bss", "idr"):
-        told = groups.make_traffic(order, 100)
-        start = told.protocol.snapshot()
+        traffic = groups.make_traffic(order, 100)
+        start = traffic.protocol.snapshot()
         yield Comparison(
             f"Group.receive {order}, 100 members / protocol",
-            partial(_receive, groups.time_group, told, start),
-            partial(_receive, groups.time_protocol, told, start),
+            partial(_receive, groups.time_group, traffic, start),
+            partial(_receive, groups.time_protocol, traffic, start),
         )
 
 

@@ -204,10 +204,12 @@ def run_c(binary: Path, peers: int, duration_s: float) -> EngineRate:
     """Run a C program with its checker. Raises RuntimeError for a causal violation."""
     words = [str(binary), f"N={peers}", f"T={duration_s}", "warm=0", "relay=0"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    if told["viol"] or told["fifo"]:
-        raise RuntimeError(f"{binary.name}: {told['viol']} violations, {told['fifo']} out of FIFO")
-    return EngineRate(told["del"], told["cpu"])
+    result = json.loads(done.stdout)
+    if result["viol"] or result["fifo"]:
+        raise RuntimeError(
+            f"{binary.name}: {result['viol']} violations, {result['fifo']} out of FIFO"
+        )
+    return EngineRate(result["del"], result["cpu"])
 
 
 def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:

@@ -77,8 +77,8 @@ def _resolve(pom: Path, folder: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise SetupError(f"Maven did not finish within {RESOLVE_S} s") from error
     if done.returncode or not any(folder.glob("*.jar")):
-        said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
-        raise SetupError(f"Maven failed for {pom.parent.name}: {' '.join(said[:1]) or 'no jar'}")
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
+        raise SetupError(f"Maven failed for {pom.parent.name}: {' '.join(errors[:1]) or 'no jar'}")
 
 
 @contextlib.contextmanager

@@ -334,14 +334,14 @@ def list_conditions(ran: RunResult, options: Options) -> list[tuple[str, str]]:
 
 def format_summary(ran: RunResult) -> list[str]:
     """Return the lines for the terminal."""
-    told = [f"  {describe_result(ran.verdict, ran.figures)}", f"  {describe_input(ran)}"]
-    told += [
+    lines = [f"  {describe_result(ran.verdict, ran.figures)}", f"  {describe_input(ran)}"]
+    lines += [
         f"  {describe_held_rows(ran.figures)}",
         f"  {describe_watermarks(ran.figures.outcomes)}",
     ]
     width = max(len(row["what"]) for row in list_checks(ran.verdict))
     for row in list_checks(ran.verdict):
-        told.append(f"    {row['what']:{width}}  {row['wrong']:>5,}  of {row['of']}".rstrip(" of"))
+        lines.append(f"    {row['what']:{width}}  {row['wrong']:>5,}  of {row['of']}".rstrip(" of"))
     if not ran.verdict.is_ok:
-        told.append(f"  WRONG: {'; '.join(list_first_errors(ran.verdict))}")
-    return told
+        lines.append(f"  WRONG: {'; '.join(list_first_errors(ran.verdict))}")
+    return lines

@@ -119,13 +119,13 @@ def _wait_for_file(path: Path, processes: Processes) -> None:
 def _wait_for_end(processes: Processes, killer: Killer, seconds: float) -> Iterator[str]:
     """Yield progress until all planned kills are done and all records are copied."""
     folder, end = processes.folder, time.monotonic() + seconds + DRAIN_S
-    told = 0
+    reported = 0
     while True:
         processes.check()
         over = processes.running["courier"].poll() == 0
         planned = killer.step(over=over)
-        for killed in killer.kills[told:]:
-            told += 1
+        for killed in killer.kills[reported:]:
+            reported += 1
             yield (
                 f"killed {killed.what} ({counted(len(killed.pids), 'process', 'processes')}, "
                 f"SIGKILL) after {counted(killed.commits, 'micro-batch', 'micro-batches')}"

@@ -216,8 +216,8 @@ def _judge(
     each_s = get_mutant_timeout(asked_s, monotonic() - began)
     mutants = find_mutants(bodies.sources)
     # Sample by name, so that other edits do not change the sample.
-    asked = [mutant for mutant in mutants if crc32(mutant.key.encode()) % every == 0]
-    for mutant in asked:
+    sampled = [mutant for mutant in mutants if crc32(mutant.key.encode()) % every == 0]
+    for mutant in sampled:
         left_s = deadline.at - monotonic()
         if left_s <= 0:
             break
@@ -227,7 +227,7 @@ def _judge(
             break  # the total time is over
         outcomes.append(outcome)
         if on_result is not None:
-            on_result(outcomes[-1], len(outcomes), len(asked))
+            on_result(outcomes[-1], len(outcomes), len(sampled))
     # In a shared module a survivor of one protocol may differ in another, but must not break a
     # promise there.
     surviving = {outcome.mutant.key for outcome in outcomes if outcome.killed_by is None}
@@ -236,7 +236,7 @@ def _judge(
     not_judged = {mutant.key for mutant in mutants} - {o.mutant.key for o in outcomes}
     known = surviving | not_judged
     stale = tuple(key for key in reasons if key.startswith(prefixes) and key not in known)
-    return MutationScore(target.name, tuple(outcomes), stale, len(asked) - len(outcomes))
+    return MutationScore(target.name, tuple(outcomes), stale, len(sampled) - len(outcomes))
 
 
 def _list_variants(target: Target) -> list[Target]:

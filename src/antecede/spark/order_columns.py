@@ -65,14 +65,14 @@ def make_empty_table(df: DataFrame, spec: OrderSpec) -> pa.Table:
 
 def get_arrow_type(name: str, kind: t.DataType) -> Any:
     """Return the Arrow type of a column. Raises InputError if it has none."""
-    said = kind.simpleString()
+    type_text = kind.simpleString()
     try:
         return to_arrow_type(kind, timezone="UTC")
     except (PySparkException, pa.ArrowException, ValueError) as error:
-        typed = f"; cast it, as with cast('{said.replace('void', 'string')}')"
-        hint = typed if "void" in said else ""
+        typed = f"; cast it, as with cast('{type_text.replace('void', 'string')}')"
+        hint = typed if "void" in type_text else ""
         raise InputError(
-            f"column {name}: type {said} has no Arrow equivalent: {error}{hint}"
+            f"column {name}: type {type_text} has no Arrow equivalent: {error}{hint}"
         ) from error
 
 

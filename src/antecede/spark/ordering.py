@@ -214,12 +214,12 @@ def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 def order_by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Order each group in one task; without `group` all rows."""
-    told = replace(spec, content=None)  # the hashes replace these columns
+    kernel_spec = replace(spec, content=None)  # the hashes replace these columns
 
     def antecede_order_a_group_a_task(
         table: pa.Table, digests: Any, sizes: list[int]
     ) -> Iterator[pa.StructArray]:
-        made, _ = order_rows(table, told, digests)
+        made, _ = order_rows(table, kernel_spec, digests)
         columns = [whole(made.column(name)) for name in spec.added]
         yield from split_array(pa.StructArray.from_arrays(columns, list(spec.added)), sizes)
 

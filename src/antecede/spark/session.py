@@ -143,8 +143,8 @@ def _start(
 
 
 def _get_first_line(error: Exception) -> str:
-    said = getattr(error, "java_exception", None)
-    text = str(said.getMessage() if said is not None else error) or type(error).__name__
+    java_error = getattr(error, "java_exception", None)
+    text = str(java_error.getMessage() if java_error is not None else error) or type(error).__name__
     return text.splitlines()[0]
 
 

@@ -53,14 +53,14 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
         "by": None,
         "own": own,
     }
-    said = about(title, rows, low, high, timed, **more)
+    header = about(title, rows, low, high, timed, **more)
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(members, folder / "members.parquet")
-    _write_levels(placed, members, said, folder)
+    _write_levels(placed, members, header, folder)
     parts = max(1, rows // 1_000_000)
     ordered = placed.repartitionByRange(parts, "at").sortWithinPartitions("at", "file_order")
     ordered.write.mode("overwrite").parquet(_to_uri(folder / "events"))
-    (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
+    (folder / ABOUT).write_text(json.dumps(header, indent=1), encoding="utf-8")
     return rows
 
 

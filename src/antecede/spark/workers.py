@@ -36,13 +36,13 @@ def check_workers(session: SparkSession) -> None:
     if local and not named:
         context.pythonExec = sys.executable
     if not (local and context.pythonExec == sys.executable):
-        said = _try_import(context)
-        if said:
+        error_text = _try_import(context)
+        if error_text:
             raise SetupError(
-                f"Spark's Python workers run {context.pythonExec}, which lacks antecede ({said}): "
-                f"set PYSPARK_PYTHON={sys.executable if local else '/path/to/python'} before the "
+                f"Spark's Python workers run {context.pythonExec}, which lacks antecede "
+                f"({error_text}): set PYSPARK_PYTHON={sys.executable if local else '/path/to/python'} before the "
                 "session is made, to an interpreter that has antecede and its extra [spark]"
-                + (", or take antecede.spark.session.local_session()" if local else "")
+                + (", or use antecede.spark.session.local_session()" if local else "")
             )
     _checked.add(context)
 
@@ -61,5 +61,5 @@ def _try_import(context: Any) -> str:
         lines = [line.strip() for line in str(error).splitlines()]
         lines = [line for line in lines if line and not line.startswith("at ")]
         begin = [k + 1 for k, line in enumerate(lines) if "from python worker" in line]
-        told = lines[begin[0]] if begin and begin[0] < len(lines) else (lines or [""])[0]
-        return told[:200] or type(error).__name__
+        first_line = lines[begin[0]] if begin and begin[0] < len(lines) else (lines or [""])[0]
+        return first_line[:200] or type(error).__name__

@@ -196,10 +196,10 @@ def is_clocked(events: DataFrame, format: str, by: By) -> bool:
     if "clock_members" not in events.columns:
         return False
     declared = F.sum(F.size("parents")) if "parents" in events.columns else F.lit(0)
-    told = events.agg(
+    counts = events.agg(
         F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
     ).first()
-    return bool(told and told.clocks and not told.declared)
+    return bool(counts and counts.clocks and not counts.declared)
 
 
 def _audit_runs_locally(
@@ -236,13 +236,13 @@ def _audit_clock_columns(events: DataFrame, choice: PairChoice, max_run_bytes: i
     total = count_by_clocks(events, rows, choice.pairs is not False)
     for part in _summarize_deliveries(rows.valid, max_run_bytes):
         total = total.join(part, RUN_KEY, "left")
-    told = (
+    inner_json = (
         F.expr("substring(details, 2, length(details) - 2)")
         if "details" in total.columns
         else F.lit(None)
     )
     total = total.withColumn(
-        "details", F.concat(F.lit("{"), F.concat_ws(", ", "__details", told), F.lit("}"))
+        "details", F.concat(F.lit("{"), F.concat_ws(", ", "__details", inner_json), F.lit("}"))
     )
     made = {name: F.lit(0).cast("long") for name in DETAIL_COLUMNS if name not in total.columns}
     made[SOURCE] = F.when(F.col("messages") > 0, CLOCKS).otherwise(NONE)

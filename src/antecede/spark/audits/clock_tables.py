@@ -141,7 +141,7 @@ def explode_entries(events: DataFrame) -> DataFrame:
     - `fresh`: a logged event, later than any known here before.
     """
     own = F.struct(F.lit(-1).alias("nth"), F.col("member").alias("other"), F.col("own").alias("n"))
-    asked = F.transform(
+    clock_entries = F.transform(
         F.map_entries("clock"),
         lambda entry, nth: F.struct(
             nth.alias("nth"), entry["key"].alias("other"), entry["value"].alias("n")
@@ -150,7 +150,7 @@ def explode_entries(events: DataFrame) -> DataFrame:
     # One row for the event itself and one for each entry, so events are computed once.
     both = events.select(
         *(RUN_KEY, "member", "at", "own", "own_then", "place"),
-        F.explode(F.concat(F.array(own), asked)).alias("one"),
+        F.explode(F.concat(F.array(own), clock_entries)).alias("one"),
     ).select(
         *(RUN_KEY, "member", "at", "own", "own_then", "place", "one.nth", "one.other"),
         F.col("one.n").alias("count"),
@@ -220,12 +220,12 @@ def find_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame
 
     An edge comes from each fresh event that no other fresh event knows.
     """
-    told = F.struct("other", "known_own", "known_clock", "cause")
+    fresh_event = F.struct("other", "known_own", "known_clock", "cause")
     fresh = (
         changed.where("fresh")
         .groupBy(RUN_KEY, "member", "at")
         .agg(
-            F.collect_list(told).alias("fresh"),
+            F.collect_list(fresh_event).alias("fresh"),
             F.first("own_then").alias("own_then"),
             F.first("effect").alias("effect"),
         )

@@ -95,8 +95,8 @@ def _format_reasons(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     for batch in batches:
         pairs = zip(batch["reason"].to_pylist(), batch["member"].to_pylist(), strict=True)
         texts = [
-            no_own_entry(who) if why == clock_tables.NO_OWN_REASON else str(why)
-            for why, who in pairs
+            no_own_entry(member) if reason == clock_tables.NO_OWN_REASON else str(reason)
+            for reason, member in pairs
         ]
         reasons = [text.partition(":")[0] for text in texts]
         columns: dict[str, Any] = {
@@ -116,8 +116,8 @@ def _collect_defects(events: DataFrame) -> DataFrame:
     )
     lost = F.map_filter(lost, lambda _, pair: pair[1] < pair[0])
     where = ("run", "id", "source", "line")
-    told = F.struct("member", F.col("at").alias("position"), *where, lost.alias("entries"))
-    placed = F.struct("begins", "at", F.to_json(told, JSON_OPTIONS).alias("json"))
+    detail = F.struct("member", F.col("at").alias("position"), *where, lost.alias("entries"))
+    placed = F.struct("begins", "at", F.to_json(detail, JSON_OPTIONS).alias("json"))
     return _collect_json(
         events.where("lowered").select(RUN_KEY, placed.alias("one")), "clock_defects"
     )
@@ -147,11 +147,11 @@ def _count_phantom_entries(entries: DataFrame, events: DataFrame) -> DataFrame:
         [RUN_KEY, "member", "at"],
     )
     where = ("member", "run", "id", "source", "line")
-    told = F.struct(F.col("other").alias("host"), "count", "logged", *where)
+    detail = F.struct(F.col("other").alias("host"), "count", "logged", *where)
     # Number hosts as the local engine does: members by their first row, then the others.
     absent = F.col("begins").isNull()
     one = F.struct(
-        "place", absent.alias("absent"), "begins", "named", F.to_json(told, JSON_OPTIONS)
+        "place", absent.alias("absent"), "begins", "named", F.to_json(detail, JSON_OPTIONS)
     )
     one = one.cast(
         "struct<place:bigint,absent:boolean,begins:bigint,named:struct<place:bigint,"

@@ -43,7 +43,7 @@ from antecede.tables.false_causality import VIOLATION_SCHEMA as EARLY
 from antecede.tables.false_causality import find_violations as local_violations
 
 Batches = Iterable[pa.RecordBatch]
-_PACKED_SCHEMA = "place long, number long, told binary"
+_PACKED_SCHEMA = "place long, number long, value binary"
 _RUN_PART = -1
 """Number of a run's own part; observers count from 0. `place` is the run's first row."""
 
@@ -79,8 +79,8 @@ def measure_false_causality(
 
     def count(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for told in batch["told"]:
-                found = table_of(rows_of(pickle.loads(told.as_py()), wanted, truth))
+            for packed_row in batch["value"]:
+                found = table_of(rows_of(pickle.loads(packed_row.as_py()), wanted, truth))
                 yield from found.cast(_make_nullable(MEASURE_SCHEMA)).to_batches()
 
     return packed.mapInArrow(count, spark_schema(MEASURE_SCHEMA))
@@ -113,15 +113,15 @@ def meter_report(
     def count(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = (column.to_pylist() for column in batch.columns)
-            for place, number, told in zip(*columns, strict=True):
-                seen = pickle.loads(told)
+            for place, number, value in zip(*columns, strict=True):
+                seen = pickle.loads(value)
                 rows = seen if number == _RUN_PART else list(rows_of(seen, wanted, truth))
                 yield _pack_row(place, number, rows)
 
-    told = sorted(
+    packed_rows = sorted(
         packed.mapInArrow(count, _PACKED_SCHEMA).collect(), key=lambda row: (row[0], row[1])
     )
-    found = [(row.number, pickle.loads(row.told)) for row in told]
+    found = [(row.number, pickle.loads(row.value)) for row in packed_rows]
     return summary_of(
         [part for number, part in found if number == _RUN_PART],
         [row for number, rows in found if number != _RUN_PART for row in rows],
@@ -200,7 +200,7 @@ def _pack_observers(
 def _pack_row(place: int, number: int, value: Any) -> pa.RecordBatch:
     packed = pa.array([pickle.dumps(value, 5)], pa.binary())
     columns: list[Any] = [pa.array([place]), pa.array([number]), packed]
-    return pa.RecordBatch.from_arrays(columns, ["place", "number", "told"])
+    return pa.RecordBatch.from_arrays(columns, ["place", "number", "value"])
 
 
 def _read_run_tables(batches: Batches, max_run_bytes: int) -> Iterator[pa.Table]:

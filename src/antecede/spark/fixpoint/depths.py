@@ -35,9 +35,9 @@ def compute_depths(
         return tied.select(F.col("e").alias("row"), F.lit(0).cast("bigint").alias("depth")), None
     if count > tables.limits.task_edges:
         return _compute_by_ranges(tied, rows, count, tables)
-    said = tables.checkpoint(_compute_in_one_task(tied))
-    circle = said.where("cycle").select("row")
-    return said.where("NOT cycle").select("row", "depth"), circle if circle.count() else None
+    solved = tables.checkpoint(_compute_in_one_task(tied))
+    circle = solved.where("cycle").select("row")
+    return solved.where("NOT cycle").select("row", "depth"), circle if circle.count() else None
 
 
 def _compute_in_one_task(tied: DataFrame) -> DataFrame:
@@ -60,8 +60,8 @@ def _compute_by_ranges(
             f"{count:,} causes are on cycles or between them; one task is limited to "
             f"{tables.limits.task_edges:,}: check the columns in after=, which cannot all be causes"
         )
-    said = tables.checkpoint(_compute_in_one_task(core))
-    return settled.where("depth > 0"), said.where("cycle").select("row")
+    solved = tables.checkpoint(_compute_in_one_task(core))
+    return settled.where("depth > 0"), solved.where("cycle").select("row")
 
 
 def _settle(tied: DataFrame, rows: int, count: int, tables: IntermediateTables) -> DataFrame:
@@ -87,11 +87,11 @@ def _settle(tied: DataFrame, rows: int, count: int, tables: IntermediateTables) 
         some = inner.unionByName(known)
         if active is not None:
             some = some.join(F.broadcast(active), "p", "left_semi")
-        said = run_ranges(some, partial(depths_of, whole=False), _DEPTH_SCHEMA, parts)
-        new = tables.checkpoint(said.select("row", "depth").join(settled, "row", "left_anti"))
+        solved = run_ranges(some, partial(depths_of, whole=False), _DEPTH_SCHEMA, parts)
+        new = tables.checkpoint(solved.select("row", "depth").join(settled, "row", "left_anti"))
         settled = tables.checkpoint(union_tables([settled, new]))
-        told = border.join(new, F.col("c") == F.col("row"), "left_semi")
-        active = tables.checkpoint(told.select("p").distinct())
+        crossing = border.join(new, F.col("c") == F.col("row"), "left_semi")
+        active = tables.checkpoint(crossing.select("p").distinct())
         if not active.count():
             return settled
     raise InputError(

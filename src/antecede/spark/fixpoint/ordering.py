@@ -167,9 +167,9 @@ def compute_answer(
     lines, repeated = deduplicate(df, spec, tables)
     rows, count = rank_rows(lines, spec, kind, tables)
     links, found = find_edges(rows, spec, tables)
-    said = _solve(links, spec, (count, found), tables)
-    placed = _assign_positions(rows, said, spec, tables)
-    return tables.checkpoint(_build_answer(placed, rows, df, spec), is_result=True), repeated
+    facts = _solve(links, spec, (count, found), tables)
+    positioned = _assign_positions(rows, facts, spec, tables)
+    return tables.checkpoint(_build_answer(positioned, rows, df, spec), is_result=True), repeated
 
 
 def _solve(

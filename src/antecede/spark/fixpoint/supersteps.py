@@ -40,9 +40,11 @@ def compute_releases(
     known, sizes = new, [new.count()]
     while sizes[-1] and not _is_stalled(sizes, tables.limits):
         few = F.broadcast(new) if sizes[-1] <= BROADCAST_ROWS else new
-        got = edges.join(few, F.col("c") == F.col("row")).where("released > te")
-        got = got.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))
-        new = tables.checkpoint(_select_raised(got, known))
+        candidates = edges.join(few, F.col("c") == F.col("row")).where("released > te")
+        candidates = candidates.groupBy(F.col("e").alias("row")).agg(
+            F.max("released").alias("released")
+        )
+        new = tables.checkpoint(_select_raised(candidates, known))
         sizes.append(new.count())
         if sizes[-1]:
             known = tables.checkpoint(_merge_maxima([known, new]))
@@ -97,14 +99,14 @@ def _compute_by_ranges(
     news = known
     for exchange in range(tables.limits.max_exchanges):
         tables.stats["exchanges"] = exchange + 1
-        said = known.select(
+        releases = known.select(
             F.lit(-1).cast("bigint").alias("c"),
             F.col("row").alias("e"),
             F.col("released").alias("tc"),
             F.lit(BEFORE_ALL).alias("te"),
             F.expr(f"row div {size}").alias("p"),
         )
-        some = inner.unionByName(said)
+        some = inner.unionByName(releases)
         if active is not None:
             some = some.join(F.broadcast(active), "p", "left_semi")
         new = tables.checkpoint(
@@ -115,10 +117,16 @@ def _compute_by_ranges(
             return known
         # Rows raised across a border may raise rows across the next border.
         source = _merge_maxima([new, news])
-        told = border.join(source, F.col("c") == F.col("row"), "left" if not exchange else "inner")
-        told = told.withColumn("released", F.greatest("tc", "released")).where("released > te")
-        told = told.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))
-        news = tables.checkpoint(_select_raised(told, known))
+        crossing = border.join(
+            source, F.col("c") == F.col("row"), "left" if not exchange else "inner"
+        )
+        crossing = crossing.withColumn("released", F.greatest("tc", "released")).where(
+            "released > te"
+        )
+        crossing = crossing.groupBy(F.col("e").alias("row")).agg(
+            F.max("released").alias("released")
+        )
+        news = tables.checkpoint(_select_raised(crossing, known))
         if not news.limit(1).count():
             return known
         known = tables.checkpoint(_merge_maxima([known, news]))

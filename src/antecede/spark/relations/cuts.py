@@ -182,8 +182,10 @@ def _check_columns(df: DataFrame, *names: str) -> None:
     for name in names[2:]:
         kind = df.schema[name].dataType
         if not isinstance(kind, t.BooleanType):
-            said = kind.simpleString()
-            raise InputError(f"column {name} must be boolean, true for checkpoints; it is {said}")
+            type_text = kind.simpleString()
+            raise InputError(
+                f"column {name} must be boolean, true for checkpoints; it is {type_text}"
+            )
 
 
 def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
@@ -193,22 +195,22 @@ def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> Da
     """
     check_positions(positions)
     kinds = [df.schema[name].dataType for name in (process, at)]
-    names = (_PROCESS, _POSITION, "said")
+    names = (_PROCESS, _POSITION, "text")
     fields = [t.StructField(name, kind) for name, kind in zip(names, kinds, strict=False)]
     rows = [(*item, str(item[0])) for item in positions.items()]
     try:
-        schema = t.StructType([*fields, t.StructField("said", t.StringType())])
+        schema = t.StructType([*fields, t.StructField("text", t.StringType())])
         limits = df.sparkSession.createDataFrame(rows, schema)
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
-        said = [kind.simpleString() for kind in kinds]
+        type_texts = [kind.simpleString() for kind in kinds]
         raise InputError(
-            f"positions must map {process} ({said[0]}) to {at} ({said[1]}): {error}"
+            f"positions must map {process} ({type_texts[0]}) to {at} ({type_texts[1]}): {error}"
         ) from error
     known = df.select(column_of(process).alias("known")).distinct()
     unknown_process = limits.join(known, F.col(_PROCESS) == F.col("known"), "anti").first()
     if unknown_process is not None:
         raise InputError(
-            f"{stranger(unknown_process.said)}: processes are the values of column {process}"
+            f"{stranger(unknown_process.text)}: processes are the values of column {process}"
         )
     joined = df.join(
         F.broadcast(limits.select(_PROCESS, _POSITION)),

@@ -75,7 +75,7 @@ def walk(
 
 
 def _raise_for_first(bad_events: DataFrame, message: str) -> None:
-    row = bad_events.select("said").orderBy("said").first()
+    row = bad_events.select("text").orderBy("text").first()
     if row is not None:
         raise InputError(message.format(row[0]))
 
@@ -129,7 +129,7 @@ def _make_decision_column(df: DataFrame, spec: OrderSpec, *, backwards: bool) ->
 
 
 def make_event_table(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
-    """Return the ids as a table: `wanted` in the type of the id column, `said` as text."""
+    """Return the ids as a table: `wanted` in the type of the id column, `text` as text."""
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
         raise InputError(
             f"events must be a list of ids or a DataFrame, not {type(events).__name__}"
@@ -137,7 +137,7 @@ def make_event_table(df: DataFrame, events: Sequence[object], id: str) -> DataFr
     if any(event is None for event in events):
         raise InputError("events contain null, which is not an id")
     kind = df.schema[id].dataType
-    schema = t.StructType([t.StructField("wanted", kind), t.StructField("said", t.StringType())])
+    schema = t.StructType([t.StructField("wanted", kind), t.StructField("text", t.StringType())])
     if isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType):
         events = [float(one) if isinstance(one, int) else one for one in events]
     try:

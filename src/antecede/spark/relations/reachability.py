@@ -165,10 +165,10 @@ def _find_labels(df: DataFrame, events: Events, id: str | None, stamp: str) -> D
     found = joined.agg(
         F.collect_list("s").alias("stamps"),
         F.count("k").alias("rows"),
-        F.first("said").alias("said"),
+        F.first("text").alias("text"),
     )
-    nowhere = F.concat(F.lit(not_there("")), F.col("said"))
-    unplaced = F.concat(F.lit("the event "), F.col("said"), F.lit(" " + NO_PLACE))
+    nowhere = F.concat(F.lit(not_there("")), F.col("text"))
+    unplaced = F.concat(F.lit("the event "), F.col("text"), F.lit(" " + NO_PLACE))
     wrong = F.when(F.col("rows") == 0, nowhere).otherwise(unplaced)
     stamps = F.when(F.size("stamps") == 0, F.array(F.raise_error(wrong).cast(STAMP))).otherwise(
         F.col("stamps")

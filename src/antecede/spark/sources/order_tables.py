@@ -140,33 +140,33 @@ def survey(
     def look(batches: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                told: Any
+                result: Any
                 try:
                     part = None if quarantine is None else quarantine / f"read-{number:06}"
-                    told = _survey_task(tasks[number], options, part, format)
+                    result = _survey_task(tasks[number], options, part, format)
                 except AntecedeError as error:
-                    told = error
-                packed = pa.array([pickle.dumps(told)], pa.binary())
-                yield pa.RecordBatch.from_arrays([pa.array([number]), packed], ["n", "told"])
+                    result = error
+                packed = pa.array([pickle.dumps(result)], pa.binary())
+                yield pa.RecordBatch.from_arrays([pa.array([number]), packed], ["n", "packed"])
 
-    rows = _number_tasks(spark, len(tasks)).mapInArrow(look, "n long, told binary").collect()
+    rows = _number_tasks(spark, len(tasks)).mapInArrow(look, "n long, packed binary").collect()
     found = Survey([], Counter())
     schemas: list[Any] = []
     for row in sorted(rows, key=lambda row: int(row.n)):
-        told = pickle.loads(row.told)
-        if isinstance(told, AntecedeError):
-            raise told
-        found.events += told.events
-        found.known.update(told.known)
-        found.reasons.update(told.reasons)
-        found.parents += told.parents
-        found.multi_topic_events += told.multi_topic_events
-        found.bad += told.bad
-        found.first_bad = found.first_bad or told.first_bad
-        for name, value in told.details.items():
+        result = pickle.loads(row.packed)
+        if isinstance(result, AntecedeError):
+            raise result
+        found.events += result.events
+        found.known.update(result.known)
+        found.reasons.update(result.reasons)
+        found.parents += result.parents
+        found.multi_topic_events += result.multi_topic_events
+        found.bad += result.bad
+        found.first_bad = found.first_bad or result.first_bad
+        for name, value in result.details.items():
             note(found.details, Detail(name, value))
-        if told.own is not None:
-            schemas.append(told.own)
+        if result.own is not None:
+            schemas.append(result.own)
     if not sum(found.events):
         path = tasks[0].path if tasks else None
         more = f": {found.bad:,} bad records; the first: {found.first_bad}" if found.bad else ""
@@ -279,25 +279,25 @@ def order_files(
         )
     _check_user_columns(found.user_schema, format)
     clocked = bool(found.known["clock_members"]) and not found.parents and by != SEQ
-    told = _select_distinct(
+    distinct_rows = _select_distinct(
         read_numbered_events(spark, tasks, options, found),
         found.user_schema,
         clocked,
         quarantine,
         format,
     )
-    told = told.persist(StorageLevel.DISK_ONLY)
+    distinct_rows = distinct_rows.persist(StorageLevel.DISK_ONLY)
     ordered = None
     try:
         parts = [
-            pickle.loads(row.told)
-            for row in told.where("told is not null").select("told").collect()
+            pickle.loads(row.packed)
+            for row in distinct_rows.where("packed is not null").select("packed").collect()
         ]
         known: Counter[str] = sum((part["known"] for part in parts), Counter())
         if by == SEQ and not (known["member"] and known["seq"]):
             raise InputError(UNTOLD)
         spec = spec_of(clocked, {name for name, count in known.items() if count}, by)
-        rows = _add_order_columns(told.where("told is null").drop("told"), spec)
+        rows = _add_order_columns(distinct_rows.where("packed is null").drop("packed"), spec)
         ordered = rows.transform(order_with(spec, warn=False)).persist(StorageLevel.DISK_ONLY)
         done = _count_outcomes(ordered, spec, parts, found)
         if done.source == NONE:
@@ -308,7 +308,7 @@ def order_files(
         write_rejected(bad, spec.status, reason, quarantine / "unordered", format)
         _write_parts(ordered, spec, found.user_schema, out, format, done, within_topics)
     finally:
-        told.unpersist()
+        distinct_rows.unpersist()
         if ordered is not None:
             ordered.unpersist()
     return done
@@ -404,8 +404,8 @@ def _select_distinct(
             made = made.append_column(
                 _name_user_column(k), table[_name_user_column(k)].take(pa.array(at))
             )
-        schema = _make_wire_schema(user_schema).append(pa.field("told", pa.binary()))
-        made = made.append_column("told", pa.nulls(made.num_rows, pa.binary()))
+        schema = _make_wire_schema(user_schema).append(pa.field("packed", pa.binary()))
+        made = made.append_column("packed", pa.nulls(made.num_rows, pa.binary()))
         yield from made.cast(schema).combine_chunks().to_batches()
         counts = {
             "known": Counter({name: made.num_rows - made[name].null_count for name in NAMES}),
@@ -417,11 +417,11 @@ def _select_distinct(
             "reasons": _count_reasons(chosen.quarantine),
         }
         nothing = {field.name: pa.nulls(1, field.type) for field in schema}
-        nothing["told"] = pa.array([pickle.dumps(counts)], pa.binary())
+        nothing["packed"] = pa.array([pickle.dumps(counts)], pa.binary())
         yield pa.RecordBatch.from_pydict(nothing, schema)
 
     kind = t.StructType(
-        [*_make_spark_schema(user_schema).fields, t.StructField("told", t.BinaryType())]
+        [*_make_spark_schema(user_schema).fields, t.StructField("packed", t.BinaryType())]
     )
     return events.repartition("run", "id").mapInArrow(choose, kind)
 

@@ -386,11 +386,11 @@ def _read_member(df: DataFrame, columns: Found) -> Column:
         kind = df.schema[columns.service].dataType
         if not isinstance(kind, t.StringType | t.NullType):
             raise InputError(f"column {columns.service} must be text; it is {kind.simpleString()}")
-        said = strip_or_null(column_of(columns.service))
+        service_name = strip_or_null(column_of(columns.service))
         if columns.resource is not None:
             there = F.array_contains(F.map_keys(column_of(columns.resource)), "service.name")
-            said = F.when(~F.coalesce(there, F.lit(False)), said)
-        service = F.coalesce(service, said)
+            service_name = F.when(~F.coalesce(there, F.lit(False)), service_name)
+        service = F.coalesce(service, service_name)
     instance = F.coalesce(*map(attribute, INSTANCE))
     return F.coalesce(attribute("k8s.pod.name"), _name_process(service, instance))
 

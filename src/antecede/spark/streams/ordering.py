@@ -64,12 +64,12 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
         columns = job.plan.columns.rows
         check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about, columns)
     warm_up_once(job.plan.counted)
-    told = hash_content if _has_null_marks(json.loads(job.plan.about)) else hash_columns
+    hash_function = hash_content if _has_null_marks(json.loads(job.plan.about)) else hash_columns
     key = F.lit(0) if spec.group is None else hash_columns(df, [spec.group])
     with_keys = df.withColumns(
         {
             SHARD: F.pmod(key, F.lit(job.shards)).cast("int"),
-            ROW_HASH: told(df, spec.content_of(df.columns)),
+            ROW_HASH: hash_function(df, spec.content_of(df.columns)),
         }
     )
     packed = with_keys.mapInArrow(

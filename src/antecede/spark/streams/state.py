@@ -266,9 +266,9 @@ def _read_identity(session: SparkSession, checkpoint: str, operator: int) -> Str
             return None
         raise
     except Py4JJavaError as error:  # missing or damaged files
-        said = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))
+        match = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))
         raise InputError(
-            f"cannot read the state in {checkpoint}: {said[0] if said else error.java_exception}"
+            f"cannot read the state in {checkpoint}: {match[0] if match else error.java_exception}"
         ) from error
     blobs = Memory({row.name: bytes(row.data) for row in found})
     if "head" not in blobs:
