@@ -40,7 +40,8 @@ def check_workers(session: SparkSession) -> None:
         if error_text:
             raise SetupError(
                 f"Spark's Python workers run {context.pythonExec}, which lacks antecede "
-                f"({error_text}): set PYSPARK_PYTHON={sys.executable if local else '/path/to/python'} before the "
+                f"({error_text}): set "
+                f"PYSPARK_PYTHON={sys.executable if local else '/path/to/python'} before the "
                 "session is made, to an interpreter that has antecede and its extra [spark]"
                 + (", or use antecede.spark.session.local_session()" if local else "")
             )
