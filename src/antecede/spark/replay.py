@@ -28,10 +28,9 @@ ROWS_PER_FILE = 500_000
 
 
 def deliver_on_spark(table: pa.Table, spec: DeliverSpec) -> pa.Table:
-    """Replay an Arrow table on Spark, as `deliver_table` does; the order of rows is undefined.
+    """Replay an Arrow table in the active or a local session; the order of rows is undefined.
 
-    Uses the active session, or starts a local one and stops it. Raises SetupError without Java and
-    MissingExtraError without pyspark.
+    Raises SetupError without Java and MissingExtraError without pyspark.
     """
     with _open_session() as spark, tempfile.TemporaryDirectory(prefix="antecede-") as folder:
         done = replay_log(_table_to_frame(spark, table, folder), spec).toArrow()

@@ -21,10 +21,7 @@ _checked: WeakSet[Any] = WeakSet()
 
 
 def check_workers(session: SparkSession) -> None:
-    """Ensure that Python workers can import antecede. Raises SetupError with the setting to change.
-
-    Costs one small task per session if the interpreter is not the driver's own.
-    """
+    """Check that workers can import antecede. Raises SetupError with the setting to change."""
     from antecede.spark.session import is_local  # see `python -m antecede.spark.java`
 
     context: Any = getattr(session, "_sc", None)  # a remote session (Spark Connect) has none

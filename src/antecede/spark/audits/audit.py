@@ -186,9 +186,7 @@ def audit(
 
 
 def is_clocked(events: DataFrame, format: str, by: By) -> bool:
-    """Return whether a table is audited by vector clocks, as the local engine decides; may run a
-    job.
-    """
+    """Return whether a table is audited by vector clocks; may run a job."""
     if by not in ("auto", "causes", "clocks"):
         raise InputError(f"unknown by={by!r}; choose from auto, causes, clocks")
     if format == "shiviz" or by != "auto":

@@ -1,9 +1,7 @@
 """Counts of an audit by declared causes, as joins and aggregations.
 
-The rules are those of `tables.trace.rows` and `tables.audit.counts`; tests compare both. Rows are
-grouped by run and id (events, duplicates, conflicts), and causes are joined by run and id
-(inversions, missing causes). Only the graph (`run_graph`) and runs with receipts or deliveries need
-a whole run in one task.
+Rows are grouped by run and id, and causes are joined by run and id. The rules are those of
+`tables.trace.rows` and `tables.audit.counts`; tests compare both.
 """
 
 from __future__ import annotations
@@ -33,10 +31,7 @@ class AuditLimits(NamedTuple):
 
 
 def mark_events(events: DataFrame) -> DataFrame:
-    """Add `first` (the row is the event), `again` (a later row of one) and `reason` (invalid).
-
-    Rows of receipts and deliveries are neither, unless one stands in for the event.
-    """
+    """Add `first` (the row is the event), `again` (a later row of one) and `reason` (invalid)."""
     events = events.withColumn("__named", ~is_blank(F.col("id")))
     second = F.coalesce(_get_kind(events).isin(RECEIVE, DELIVER), F.lit(False))
     events = events.withColumn("__second", second)
@@ -69,9 +64,7 @@ def mark_events(events: DataFrame) -> DataFrame:
 
 
 def select_distinct_events(rows: DataFrame) -> DataFrame:
-    """Return the events with valid, distinct causes in `CAUSE_IDS` and the hashes `node` and
-    `check`.
-    """
+    """Return the events with distinct causes in `CAUSE_IDS` and the hashes `node`, `check`."""
     events = rows.where("first")
     given = F.col("parents") if "parents" in rows.columns else F.array().cast("array<string>")
     given = F.coalesce(given, F.array().cast("array<string>"))

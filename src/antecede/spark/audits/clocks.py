@@ -1,8 +1,4 @@
-"""Audit by vector clocks, one row per run: the counts of `clock_tables`, and details as JSON.
-
-The JVM builds the lists among the details (`clock_defects`, `unlogged_hosts`), in the order of the
-local engine.
-"""
+"""Audit by vector clocks, one row per run: the counts of `clock_tables`, and details as JSON."""
 
 from __future__ import annotations
 
@@ -34,9 +30,7 @@ JSON_OPTIONS = {"ignoreNullFields": "false"}
 
 
 def count_by_clocks(events: DataFrame, rows: clock_tables.ClockRows, pairs: bool) -> DataFrame:
-    """Return a row per run: the columns of `audit` without `details`, and JSON parts in
-    `__details`.
-    """
+    """Return a row per run: the columns of `audit`, with JSON parts in `__details`."""
     orders = [name for name in ORDERS if name in events.columns]
     logged = rows.events
     entries = clock_tables.explode_entries(logged)

@@ -26,18 +26,14 @@ pc: Any = pyarrow.compute  # its stubs lack array types
 RUN_KEY, ROW_ORDER, ROW = "__antecede_run", "__antecede_place", "__antecede_row"
 """Hidden columns: run key, row order, and the original row."""
 MAX_RUN_BYTES = 1 << 30
-"""Default limit of one run's Arrow data in one task, bytes; counting needs about four times as much
-memory.
-"""
+"""Default limit of a run's Arrow data in one task; counting needs four times as much memory."""
 TIME_COLUMNS = tuple(name for name in schema.NAMES if name.endswith("_time") or name == "arrival")
 
 
 def select_events(df: DataFrame, *, with_row: bool = False) -> DataFrame:
-    """Return the schema's columns, `RUN_KEY` and `ROW_ORDER`, and with `rows` the original row as
-    `ROW`.
+    """Return the schema's columns with `RUN_KEY` and `ROW_ORDER`; `with_row`: also `ROW`.
 
-    Timestamps become nanoseconds; null if they exceed 64 bits. Raises InputError without `id` and
-    for unsupported column types.
+    Timestamps become ns. Raises InputError without `id` and for unsupported column types.
     """
     if df.isStreaming:
         raise InputError(
@@ -100,10 +96,7 @@ def read_runs(
     error_text: str,
     measure_size: Callable[[pa.RecordBatch], int] = lambda piece: piece.nbytes,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield key and rows of each run in a partition of `partition_by_run`.
-
-    Raises InputError naming the run as soon as its rows exceed `max_size`.
-    """
+    """Yield key and rows of each run of a partition. Raises InputError for a run above `max_size`."""
     name, parts, size = "", list[pa.RecordBatch](), 0
     for batch in batches:
         for key, piece in _split_by_run(batch):

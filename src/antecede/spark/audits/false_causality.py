@@ -100,9 +100,7 @@ def meter_report(
 ) -> Summary:
     """Return the summary that `tables.false_causality.summary.summarize` returns.
 
-    Runs a job like that of `measure_false_causality`; each run's task also emits a part of the
-    summary. Only parts and counts reach the driver. Raises as `measure_false_causality`; errors
-    that depend on the rows are raised in a worker.
+    Runs a job and raises as `measure_false_causality`; only parts and counts reach the driver.
     """
     wanted = _parse_rules(rules)
     options = (observers, bounds, subscriptions)
@@ -176,10 +174,7 @@ def _pack_observers(
     summary: bool = False,
     broadcast: bool = False,
 ) -> DataFrame:
-    """Return a row per observer of each run, evenly distributed, in the columns `_PACKED_SCHEMA`.
-
-    `summary`: also a row per run with its part of the summary.
-    """
+    """Return a row per observer of each run, and with `summary` a row per run."""
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
         for rows in _read_run_tables(batches, max_run_bytes):

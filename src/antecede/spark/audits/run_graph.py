@@ -41,9 +41,8 @@ Batches = Iterable[pa.RecordBatch]
 def count_graphs(edges: DataFrame, choice: PairChoice, max_edges: int) -> DataFrame:
     """Return a row per run (`node` null), and a row for each event on a cycle (`node`: its hash).
 
-    `edges` has `RUN_KEY` and `END_COLUMNS`. Counts exclude the events on cycles. A run without
-    edges has no row. The task of a run fails with InputError beyond `max_edges`, and beyond
-    `choice.steps` for exact pairs.
+    Counts exclude the events on cycles. A run without edges has no row. Raises InputError in the
+    task beyond `max_edges`, and beyond `choice.steps` for exact pairs.
     """
     refused = (
         f"the graph of a run's causes is one task, limited to {max_edges:,} edges "

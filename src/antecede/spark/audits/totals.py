@@ -1,7 +1,6 @@
 """Report of `antecede audit` on a whole trace, from the rows that `audit` returns per run.
 
-Counts are added, since causes never cross runs; members are united. Vector clocks are counted by
-the local engine in ONE TASK of at most `MAX_RUN_BYTES`.
+Vector clocks are counted by the local engine in ONE TASK of at most `MAX_RUN_BYTES`.
 """
 
 from __future__ import annotations
@@ -65,8 +64,7 @@ REQUIRED_DETAILS = ("rows", "quarantined", "missing_ids", "repeated_causes", "bl
 def total_by_causes(events: DataFrame, *, pairs: bool = True) -> AuditReport:
     """Return the report of events by declared causes, without unreadable rows.
 
-    `pairs=False`: ordered and concurrent pairs and redundant edges are null. The details `missing`,
-    `separator_hint` and `clock_skew` are absent.
+    The details `missing`, `separator_hint` and `clock_skew` are absent.
     """
     runs = audit(events, by="causes", pairs=pairs).persist(StorageLevel.DISK_ONLY)
     try:
@@ -178,8 +176,7 @@ def total_by_clocks(
 ) -> AuditReport:
     """Return the report of vector clocks, counted by the local engine in one task.
 
-    `pairs=False` as in `total_by_causes`. `quarantine`: folder for the quarantined rows. Raises
-    InputError in the worker for more than `MAX_RUN_BYTES` of Arrow data.
+    Quarantined rows are written to `quarantine`. Raises InputError above `MAX_RUN_BYTES`.
     """
 
     def count(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

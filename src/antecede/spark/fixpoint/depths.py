@@ -26,8 +26,8 @@ def compute_depths(
 ) -> tuple[DataFrame, DataFrame | None]:
     """Return (row, depth) for depths other than 0, and the rows on cycles, or None.
 
-    `tied` holds `c` and `e`, the edges between rows of the same release. Raises InputError if they
-    exceed one task and do not settle within the exchanges, or if their cycles exceed one task.
+    `tied` holds `c` and `e`, the edges between rows of the same release. Raises InputError beyond
+    the limits.
     """
     tied, count = tables.persist(tied)
     tables.stats["tied"] = count

@@ -45,8 +45,8 @@ from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import STATUSES, OrderSpec, Status, code, control_type, times_of
 
 EDGE = ("c", "e", "k", "tc", "te", "timed", "lacks")
-"""Columns of an edge: cause row `c` (null: missing), effect row `e`, index `k` among the effect's
-causes, times of both, whether the effect has a time, and whether the cause is missing.
+"""Edge: cause row (null: missing), effect row, index of the cause, times of both, whether the
+effect has a time, whether the cause is missing.
 """
 
 
@@ -141,10 +141,7 @@ _ID_LIST = "array<string>"
 def order_oversized(
     df: DataFrame, spec: OrderSpec, rows: int, limits: TaskLimits | None = None
 ) -> DataFrame:
-    """Order the `rows` rows of oversized groups, numbered by `fixpoint.rows.GROUP_NUMBER`.
-
-    Returns the columns of `df`, then those of `spec.added`. Raises InputError beyond `limits`.
-    """
+    """Add `spec.added` to rows with `GROUP_NUMBER`. Raises InputError beyond `limits`."""
     tables = IntermediateTables(limits or LIMITS, max(rows, 1))
     try:
         answer, repeated = compute_answer(df, spec, tables)
@@ -175,10 +172,7 @@ def compute_answer(
 def _solve(
     links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: IntermediateTables
 ) -> DataFrame:
-    """Return release, depth, cycle, and late and missing causes of the rows that have any.
-
-    Causes are indexes into the causes of the row.
-    """
+    """Return release, depth, cycle, and indexes of late and missing causes of the rows with any."""
     lacks = F.col("lacks")
     circle: DataFrame | None = None
     while True:

@@ -40,8 +40,8 @@ def split_oversized(
 ) -> tuple[DataFrame | None, OversizedGroups | None]:
     """Split the rows into groups of one task each and oversized groups; None: no rows.
 
-    Runs a job unless `spec.giant` is "never", or "auto" and the rows are few by estimate. Raises
-    InputError for oversized groups through Spark Connect.
+    Runs a job unless `spec.giant` or Spark's estimate decides. Raises InputError for oversized
+    groups through Spark Connect.
     """
     if spec.giant == "never" or (spec.giant == "auto" and _is_small(df)):
         return df, None

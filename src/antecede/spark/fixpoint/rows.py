@@ -1,8 +1,4 @@
-"""First steps of a fixpoint: control columns, duplicates, and numbering of rows by rank.
-
-`deduplicate` returns one line for all rows that `order` cannot distinguish. `rank_rows` numbers the
-lines that are ordered by (group, time, identity). All later steps use these numbers.
-"""
+"""First steps of a fixpoint: control columns, duplicates, and numbering of rows by rank."""
 
 from __future__ import annotations
 
@@ -61,8 +57,8 @@ def deduplicate(
 ) -> tuple[DataFrame, bool]:
     """Return the distinct lines of all rows, and whether any line stands for several rows.
 
-    Columns: the signature, the fields of `control`, `h` (a hash of the identity, always verified),
-    and the statuses `first` of a line's first row and `rest` of its other rows.
+    Columns: the signature, the fields of `control`, `h` (a hash of the identity), and the statuses
+    `first` of a line's first row and `rest` of its other rows.
     """
     kind = control_type(make_empty_table(df, spec), spec)
     given = add_signature(df, spec)
@@ -103,10 +99,7 @@ def deduplicate(
 def rank_rows(
     lines: DataFrame, spec: OrderSpec, kind: Any, tables: IntermediateTables
 ) -> tuple[DataFrame, int]:
-    """Number the lines to be ordered by (group, time, identity), `row` from 0; return their count.
-
-    The other lines follow. Unknown times `t` become BEFORE_ALL and set `u`.
-    """
+    """Number the ordered lines by (group, time, identity), `row` from 0; return their count."""
     aside = F.col("first") != _KEPT
     lines = lines.withColumns({"aside": aside, "causes": F.when(~aside, F.col("causes"))})
     by = ["aside", "g", "u", "t", *tie_names(kind), "w"]

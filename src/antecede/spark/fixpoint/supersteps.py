@@ -28,11 +28,7 @@ RELEASE_SCHEMA = "row bigint, released bigint"
 def compute_releases(
     edges: DataFrame, counts: tuple[int, int], tables: IntermediateTables
 ) -> DataFrame:
-    """Return (row, released) of the rows that are released after their own time.
-
-    `counts` are the numbers of rows and edges. Raises InputError if ranges do not settle within
-    `TaskLimits.max_exchanges` exchanges.
-    """
+    """Return (row, released) of late rows; `counts`: rows, edges. Raises InputError beyond limits."""
     if max(counts) <= tables.limits.small_edges:
         return _compute_by_ranges(edges, None, counts, tables)
     later = edges.where("tc > te").groupBy(F.col("e").alias("row"))

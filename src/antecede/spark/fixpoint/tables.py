@@ -1,8 +1,7 @@
 """Intermediate tables of the fixpoint: persisted, checkpointed, and freed.
 
-Every later step would recompute a lazy table, and plans would grow without limit. So a table is
-checkpointed (locally, or reliably if the session has a checkpoint folder), counted, and freed at
-the end.
+Each table is checkpointed, locally or in the session's checkpoint folder, so that later steps do
+not recompute it and plans stay short.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Cuts and recovery lines over DataFrames; semantics in `antecede.tables.causality.cuts`.
 
-The rows of a group form one partition. A worker receives the columns of the spec, a row's process,
-and its side. Positions are compared in the JVM.
+The rows of a group form one partition. Positions are compared in the JVM.
 """
 
 from __future__ import annotations
@@ -189,10 +188,7 @@ def _check_columns(df: DataFrame, *names: str) -> None:
 
 
 def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
-    """Add the side of each row. Raises InputError for a position of an unknown process.
-
-    Runs a job over the column of processes.
-    """
+    """Add the side of each row; runs a job. Raises InputError for a position of an unknown process."""
     check_positions(positions)
     kinds = [df.schema[name].dataType for name in (process, at)]
     names = (_PROCESS, _POSITION, "text")

@@ -37,10 +37,9 @@ def walk(
     *,
     backwards: bool,
 ) -> DataFrame:
-    """Return the rows before (else after) the events; see `reachability.past`.
+    """Return the rows before (else after) the events, with one job per superstep.
 
-    Runs a job per superstep. Raises InputError for unknown or unordered events, and after
-    `max_supersteps`.
+    Raises InputError for unknown or unordered events, and after `max_supersteps`.
     """
     if (
         isinstance(max_supersteps, bool)

@@ -257,10 +257,7 @@ def check_relation_input(
     added: Mapping[str, str] | None = None,
     fixed: Sequence[str] = (),
 ) -> None:
-    """Check input on the driver, and the workers' Python. Raises InputError.
-
-    In a declarative pipeline nothing is checked before it runs.
-    """
+    """Check columns, types and workers, except in a declarative pipeline. Raises InputError."""
     if not is_analyzed(df):
         return
     if df.isStreaming:

@@ -48,10 +48,7 @@ class Part(NamedTuple):
 
 
 def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
-    """Return the causality source of an event table: events, clocks, or causes.
-
-    Raises InputError as `Causality`.
-    """
+    """Return the causality source of an event table. Raises InputError as `Causality`."""
     kinds = {row[0] for row in df.select("kind").distinct().collect()}
     arrivals = SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
     if by == EVENTS and not arrivals:
@@ -197,10 +194,7 @@ def _traverse_members(
 
 
 def _number_member_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return rows with their positions (RUN, m, pos), and steps from an arrival to its send.
-
-    A row without a member is a sequence of its own.
-    """
+    """Return rows with their positions (RUN, m, pos), and steps from an arrival to its send."""
     alone = F.concat(F.lit("row "), F.col("file_order").cast("string"))
     line = F.coalesce(F.concat(F.lit("member "), F.col("member")), alone)
     place = F.row_number().over(Window.partitionBy(*_MEMBER_KEY).orderBy("file_order"))

@@ -37,10 +37,9 @@ def events_of_tables(
     quarantine: Path | None,
     format: str,
 ) -> Iterator[tuple[DataFrame, Survey]]:
-    """Yield the events of tables, persisted on executors' disks, and the findings of the first
-    pass.
+    """Yield the events of tables, persisted on executors, and the findings of the first pass.
 
-    `quarantine`: folder for unreadable rows, in `format`. Raises as `survey`.
+    `quarantine`: folder for unreadable rows. Raises as `survey`.
     """
     found = survey(spark, tasks, options, quarantine, format)
     plain = replace(found, user_schema=pa.schema([]))

@@ -131,10 +131,7 @@ def survey(
     quarantine: Path | None,
     format: str,
 ) -> Survey:
-    """Count all parts, and write their bad rows to the folder `quarantine`, if any.
-
-    Raises as reading does, and FormatError if there is no event.
-    """
+    """Count all parts, and write bad rows to `quarantine`. Raises FormatError without events."""
     check_workers(spark)
 
     def look(batches: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
@@ -267,10 +264,9 @@ def order_files(
     by: str | None = None,
     within_topics: bool = False,
 ) -> Done:
-    """Write the events in causal order as parts of the folder `out`, and bad rows to `quarantine`.
+    """Write the events in causal order as parts of `out`, and bad rows to `quarantine`.
 
-    Both folders must exist and contain only the output of `survey`. Raises InputError for columns
-    that Spark or `format` cannot represent, and as `order_trace` does.
+    Raises InputError for columns that Spark or `format` cannot represent, and as `order_trace`.
     """
     if within_topics and found.multi_topic_events:
         raise InputError(

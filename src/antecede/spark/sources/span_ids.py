@@ -35,10 +35,7 @@ class IdColumn(NamedTuple):
 
 
 def add_ids(df: DataFrame, id_columns: Mapping[str, IdColumn]) -> DataFrame:
-    """Add columns of ids in normal form; null for missing ids and zero.
-
-    Raises InputError for column types that hold no ids.
-    """
+    """Add columns of ids in normal form, null for zero. Raises InputError for unsupported types."""
     found = {
         new: make_steps(one.name, df.schema[one.name].dataType, one.size_bytes)
         for new, one in id_columns.items()

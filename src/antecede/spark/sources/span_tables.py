@@ -70,11 +70,7 @@ _SPREAD_KEYS = 1000
 
 
 def zipkin_to_events(df: DataFrame) -> DataFrame:
-    """Return the events of Zipkin spans, for `spans_to_events`.
-
-    Raises InputError for a stream and for unsupported columns, and in the worker for a trace of
-    more than 1 GiB.
-    """
+    """Return the events of Zipkin spans. Raises InputError for streams and unsupported columns."""
     if df.isStreaming:
         raise InputError(
             "Zipkin's spans need all rows of their trace, so streams are not supported: call this "
@@ -238,10 +234,7 @@ class _Times(NamedTuple):
 
 
 def _add_times(df: DataFrame, columns: Found) -> tuple[DataFrame, _Times]:
-    """Add intermediate columns to a table, and return the times of its spans based on them.
-
-    The rule is `antecede.tables.trace.formats.spans_times.read_times`.
-    """
+    """Add columns and return the times of spans, by `spans_times.read_times`."""
     unit = columns.unit()
     numbers = {
         _START: _read_number(df, columns.start, unit),

@@ -56,10 +56,7 @@ class TableTask(NamedTuple):
 
 
 def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOptions) -> list[Path]:
-    """Return the tables of paths, folders and patterns, in order.
-
-    Raises InputError for missing files, and FormatError for a trace that is not a table.
-    """
+    """Return the tables of paths, folders and patterns. Raises InputError and FormatError."""
     name = format or implied_format(options)
     found = all_inputs(paths, name)
     for path in found:

@@ -1,7 +1,6 @@
 """Transport of Arrow columns of any type through Spark and back.
 
-Spark lacks nanoseconds, unsigned integers and times of day. Columns that are only copied are sent
-as integers of the same width or as text, and get their own type back.
+Types that Spark lacks are sent as integers of the same width or as text.
 """
 
 from __future__ import annotations

@@ -146,20 +146,15 @@ def _has_null_marks(identity: dict[str, Any]) -> bool:
 
 
 def to_arrow_schema(schema: t.StructType) -> pyarrow.Schema:
-    """Return the Arrow schema of a DataFrame's columns, in one time zone.
-
-    Raises InputError for a type without an Arrow equivalent.
-    """
+    """Return the Arrow schema of a DataFrame's columns, in UTC. Raises InputError."""
     fields = [pa.field(f.name, get_arrow_type(f.name, f.dataType), f.nullable) for f in schema]
     made: pyarrow.Schema = pa.schema(fields)
     return made
 
 
 def make_nullable(schema: t.StructType, stored: pyarrow.Schema | None) -> t.StructType:
-    """Make the columns nullable that have changed since a stream started.
-
-    `stored`: the columns in its checkpoint (None: unknown). Rows held from before may have null in
-    added columns.
+    """Make columns nullable that differ from the `stored` ones: rows held from before may lack
+    them.
     """
     if stored is None:
         return schema
@@ -180,10 +175,7 @@ def _choose_shard_count(df: DataFrame, spec: OrderSpec, identity: dict[str, Any]
 
 
 def describe_stream(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) -> str:
-    """Return the identity of a stream as JSON: columns with types, policy, shards.
-
-    Timeouts, the state TTL and the names of added columns may change between starts.
-    """
+    """Return the identity of a stream as JSON, without timeouts, TTL and names of added columns."""
 
     def kind(name: str | None) -> str | None:
         return None if name is None else f"{name} ({df.schema[name].dataType.simpleString()})"

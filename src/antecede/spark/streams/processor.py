@@ -39,25 +39,19 @@ from antecede.tables.order.stream import (
 pa: Any = pyarrow
 
 GUARD = -1
-"""Shard without rows, visited in every micro-batch: rejects a changed spec before any other shard
-of that batch is stored.
-"""
+"""Shard without rows that rejects a changed spec before other shards are stored."""
 PACKED_SCHEMA = "shard int, clock long, payload binary"
 METRICS = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
 """Metrics of a shard in a micro-batch: one row of RELEASED_SCHEMA without payload."""
 RELEASED_SCHEMA = "payload binary, " + ", ".join(f"`{name}` long" for name in METRICS)
 STATE = "parts"
-"""Name of the state variable, a map from blob names to bytes (`tables.order.stream.storage.blobs`).
-"""
+"""State variable: a map from blob names to bytes (`tables.order.stream.storage.blobs`)."""
 PIECE_ROWS = 50_000
 _NO_METRICS = dict.fromkeys(METRICS)
 
 
 class WorkerPlan(NamedTuple):
-    """Parameters of a worker.
-
-    `spec` is the user's, `plan` the kernel's, and `columns` are those of the released user rows.
-    """
+    """Parameters of a worker: the user's spec, the kernel's plan, and columns of released rows."""
 
     spec: OrderSpec
     plan: ShardPlan

@@ -90,10 +90,7 @@ def replay_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
 
 
 def describe_stream(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
-    """Return the identity of a stream as JSON: protocol, members, columns, tick, shards.
-
-    `late_s`, `patience_s` and the prefix of the added columns may change between starts.
-    """
+    """Return the identity of a stream as JSON, without `late_s`, `patience_s` and the prefix."""
     columns = ("observer", "wire", "time", "group", "tiebreak", "sent", "to", "topics")
     named = {field: getattr(spec, field) for field in columns}
     what: dict[str, Any] = {

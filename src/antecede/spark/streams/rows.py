@@ -1,7 +1,6 @@
 """Conversion between Arrow tables and the inputs and outputs of the release kernel.
 
-Rows are transported, and stored in the state, as Arrow IPC streams. Identities and causes are read
-as in batches (`antecede.tables.order.keys`) and compared as text, which is stable over restarts.
+Rows are transported and stored as Arrow IPC streams. Identities are compared as text.
 """
 
 from __future__ import annotations
@@ -94,10 +93,7 @@ def to_text(array: Any) -> Text:
 def append_added(
     rows: pyarrow.Table, out: ShardOutput, spec: OrderSpec, units_per_ms: float
 ) -> pyarrow.Table:
-    """Append the columns of `spec.added` to the released rows.
-
-    `units_per_ms` is the number of time units in a millisecond.
-    """
+    """Append the columns of `spec.added` to the released rows."""
     aside = out.position < 0
     unknown = out.waited_units < 0
     waited: NDArray[np.float64] = out.waited_units / units_per_ms
@@ -137,10 +133,7 @@ def to_bytes(table: pyarrow.Table) -> bytes:
 
 
 def from_bytes(parts: list[bytes]) -> pyarrow.Table:
-    """Return the tables of one or more Arrow IPC streams as one table.
-
-    All must have the same columns.
-    """
+    """Return Arrow IPC streams with equal columns as one table."""
     tables = [pa.ipc.open_stream(part).read_all() for part in parts]
     whole: pyarrow.Table = pa.concat_tables(tables)
     return whole

@@ -1,8 +1,7 @@
 """Grouping keys of shards that Spark distributes evenly over its tasks.
 
-Spark assigns a key to the task `pmod(murmur3(key), tasks)`. Of the keys 0 .. n-1 two may get one
-task, and 200 keys use only 128. The keys below are the least numbers that use each of n tasks once,
-and so every divisor of n evenly.
+Spark assigns a key to the task `pmod(murmur3(key), tasks)`. The keys below are the least numbers
+that use each of n tasks once, and so every divisor of n evenly.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ from numpy.typing import NDArray
 
 _BATCH = 1 << 16
 MIN_SHARDS = 32
-"""Default minimum of shards. More shards do not measurably slow a small micro-batch
-(`docs/design/streaming.md`), and tasks may grow to as many.
-"""
+"""Default minimum of shards; more do not slow a micro-batch (`docs/design/streaming.md`)."""
 
 
 def choose_shard_count(tasks: int) -> int:

@@ -52,10 +52,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class StreamIdentity(NamedTuple):
-    """Identity of the ordered stream in a checkpoint, a JSON object, and its columns.
-
-    "" and None: nothing is committed, or an earlier version wrote it.
-    """
+    """JSON identity and columns of the ordered stream in a checkpoint; empty if nothing is stored."""
 
     json_text: str = ""
     columns: pyarrow.Schema | None = None
@@ -100,11 +97,7 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
 def check_checkpoint(
     session: SparkSession, checkpoint: str, identity: str, columns: pyarrow.Schema
 ) -> None:
-    """Check that a stream may continue from a checkpoint, before it starts.
-
-    An empty folder is accepted. Raises InputError naming the difference of the query or of its
-    columns.
-    """
+    """Check that a stream may continue from a checkpoint. Raises InputError naming the difference."""
     if Path(checkpoint.removeprefix("file:")).is_file():
         raise InputError(f"checkpoint {checkpoint} is a file: give the checkpoint folder")
     found = _list_operator_ids(session, checkpoint)
@@ -131,11 +124,7 @@ def check_checkpoint(
 def find_identity(
     session: SparkSession, checkpoint: str, describe: Callable[[dict[str, Any]], str]
 ) -> StreamIdentity:
-    """Return the identity in a checkpoint; empty if nothing is committed.
-
-    `describe` returns the identity of the stream that would continue. If a query has several
-    ordered streams, the equal one is returned, else the first.
-    """
+    """Return the identity in a checkpoint: that of the same stream, else the first, else empty."""
     kept = [one for one in _read_identities(session, checkpoint) if "shards" in one.facts]
     same = [one for one in kept if json.loads(describe(one.facts)) == one.facts]
     return next(iter(same + kept), StreamIdentity())
@@ -198,10 +187,7 @@ def list_operators(session: SparkSession, checkpoint: str) -> list[Row]:
 
 
 def list_shard_counts(session: SparkSession, checkpoint: str) -> list[int]:
-    """Return the distinct shard counts of the ordered streams in a checkpoint.
-
-    Raises InputError if there is none, or none committed.
-    """
+    """Return the distinct shard counts of the ordered streams in a checkpoint. Raises InputError."""
     _choose_operator(session, checkpoint, None, any_of=True)
     facts = [kept.facts for kept in _read_identities(session, checkpoint)]
     found = {kept["shards"] for kept in facts if "shards" in kept}
@@ -251,10 +237,7 @@ def _read_parts(session: SparkSession, checkpoint: str, operator: int) -> DataFr
 
 
 def _read_identity(session: SparkSession, checkpoint: str, operator: int) -> StreamIdentity | None:
-    """Return the identity of an operator's stream; empty if an early version stored none.
-
-    None: Spark has created the checkpoint, and no micro-batch is committed.
-    """
+    """Return the identity of an operator's stream; None: no micro-batch is committed."""
     try:
         found = (
             _read_parts(session, checkpoint, operator)
