@@ -215,7 +215,7 @@ def count_contradictions(entries: DataFrame, events: DataFrame, changed: DataFra
 
 
 def find_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame, DataFrame]:
-    """Return edges from fresh events that no other fresh event knows, and redundant steps per run."""
+    """Return edges from fresh events unknown to other fresh events, and redundant steps per run."""
     fresh_event = F.struct("other", "known_own", "known_clock", "cause")
     fresh = (
         changed.where("fresh")

@@ -96,7 +96,7 @@ def read_runs(
     error_text: str,
     measure_size: Callable[[pa.RecordBatch], int] = lambda piece: piece.nbytes,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield key and rows of each run of a partition. Raises InputError for a run above `max_size`."""
+    """Yield key and rows of each run of a partition. Raises InputError above `max_size`."""
     name, parts, size = "", list[pa.RecordBatch](), 0
     for batch in batches:
         for key, piece in _split_by_run(batch):

@@ -28,7 +28,7 @@ RELEASE_SCHEMA = "row bigint, released bigint"
 def compute_releases(
     edges: DataFrame, counts: tuple[int, int], tables: IntermediateTables
 ) -> DataFrame:
-    """Return (row, released) of late rows; `counts`: rows, edges. Raises InputError beyond limits."""
+    """Return (row, released) of late rows; `counts`: rows, edges. Raises InputError."""
     if max(counts) <= tables.limits.small_edges:
         return _compute_by_ranges(edges, None, counts, tables)
     later = edges.where("tc > te").groupBy(F.col("e").alias("row"))

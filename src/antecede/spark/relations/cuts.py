@@ -188,7 +188,7 @@ def _check_columns(df: DataFrame, *names: str) -> None:
 
 
 def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
-    """Add the side of each row; runs a job. Raises InputError for a position of an unknown process."""
+    """Add the side of each row; runs a job. Raises InputError for an unknown process."""
     check_positions(positions)
     kinds = [df.schema[name].dataType for name in (process, at)]
     names = (_PROCESS, _POSITION, "text")

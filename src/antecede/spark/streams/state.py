@@ -52,7 +52,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class StreamIdentity(NamedTuple):
-    """JSON identity and columns of the ordered stream in a checkpoint; empty if nothing is stored."""
+    """JSON identity and columns of the ordered stream in a checkpoint; empty if not stored."""
 
     json_text: str = ""
     columns: pyarrow.Schema | None = None
@@ -97,7 +97,7 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
 def check_checkpoint(
     session: SparkSession, checkpoint: str, identity: str, columns: pyarrow.Schema
 ) -> None:
-    """Check that a stream may continue from a checkpoint. Raises InputError naming the difference."""
+    """Check that a stream may continue from a checkpoint. Raises InputError with the difference."""
     if Path(checkpoint.removeprefix("file:")).is_file():
         raise InputError(f"checkpoint {checkpoint} is a file: give the checkpoint folder")
     found = _list_operator_ids(session, checkpoint)
@@ -187,7 +187,7 @@ def list_operators(session: SparkSession, checkpoint: str) -> list[Row]:
 
 
 def list_shard_counts(session: SparkSession, checkpoint: str) -> list[int]:
-    """Return the distinct shard counts of the ordered streams in a checkpoint. Raises InputError."""
+    """Return the distinct shard counts of a checkpoint's ordered streams. Raises InputError."""
     _choose_operator(session, checkpoint, None, any_of=True)
     facts = [kept.facts for kept in _read_identities(session, checkpoint)]
     found = {kept["shards"] for kept in facts if "shards" in kept}
