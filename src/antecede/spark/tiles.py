@@ -136,7 +136,7 @@ def _write_levels(
     events: DataFrame, members: pa.Table, header: dict[str, Any], folder: Path
 ) -> None:
     names = members["member"].to_pylist()
-    if nobody := events.where(f.col("member").isNull()).limit(1).count():
+    if has_no_member := events.where(f.col("member").isNull()).limit(1).count():
         names = names[:-1]
     known = events.sparkSession.createDataFrame(
         list(enumerate(names)), t.StructType([
@@ -144,7 +144,7 @@ def _write_levels(
         ]),
     )  # fmt: skip
     width = header["levels"][-1]["width"]
-    number = f.coalesce(f.col("number"), f.lit(len(names) if nobody else -1))
+    number = f.coalesce(f.col("number"), f.lit(len(names) if has_no_member else -1))
     cells = (
         events.join(f.broadcast(known), "member", "left")
         .select(

@@ -91,12 +91,13 @@ def _split_by_group(
     if spec.giant == "auto":
         counts = counts.where(F.col("count") > spec.rows_a_task)
     numbered = counts.withColumn(GROUP_NUMBER, F.monotonically_increasing_id())
-    giants = numbered.localCheckpoint()
-    found = giants.agg(F.count(F.lit(1)), F.sum("count")).collect()[0]
+    oversized = numbered.localCheckpoint()
+    found = oversized.agg(F.count(F.lit(1)), F.sum("count")).collect()[0]
     if not found[0]:
         return df, None
     same = key.eqNullSafe(F.col(_KEY))
-    giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few, as each is large
-    rows = df.join(giants.drop("count"), same).drop(_KEY)
-    small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
+    # With "auto" they are few, as each is large.
+    oversized = F.broadcast(oversized) if spec.giant == "auto" else oversized
+    rows = df.join(oversized.drop("count"), same).drop(_KEY)
+    small = None if spec.giant == "always" else df.join(oversized, same, "left_anti")
     return small, OversizedGroups(rows, found[1])
