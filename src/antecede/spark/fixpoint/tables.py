@@ -56,7 +56,7 @@ class IntermediateTables:
         return kept, kept.count()
 
     def checkpoint(self, df: DataFrame, *, is_result: bool = False) -> DataFrame:
-        """Checkpoint a table, which truncates its plan; a `result` is not freed."""
+        """Checkpoint a table, which truncates its plan; `is_result`: not freed."""
         context: Any = getattr(df.sparkSession, "_sc", None)
         if context is not None and context.getCheckpointDir():
             return df.checkpoint()

@@ -53,8 +53,8 @@ def happened_before(a: Column | str, b: Column | str) -> Column:
     """Return whether event a is a direct or indirect cause of event b.
 
     `a` and `b` are causal labels from one call of `with_clocks`, as columns or names. Boolean; null
-    if a label is null or the labels are from different calls. Add an equality on groups to joins,
-    so that Spark does not compare all pairs.
+    if a label is null or the labels are from different calls. In joins add `a.stamp.group <=>
+    b.stamp.group`, so that Spark does not compare all pairs.
 
     >>> from antecede.spark import happened_before, with_clocks
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")

@@ -121,7 +121,7 @@ def spans_to_events(df: DataFrame) -> DataFrame:
     `localEndpoint`, ...). Names ignore dots, underscores and case. Spark keeps microseconds of
     timestamps. A 64-bit and a 128-bit trace id are two traces here. All but Zipkin are native
     expressions, also for streams. In Zipkin tables processes may share a span, so the rows of a
-    trace are one task of at most 1 GiB.
+    trace are one task of at most 1 GiB, and streams are rejected.
 
     Raises InputError for missing columns, if no column holds causes, and for unsupported types.
 

@@ -153,9 +153,7 @@ def to_arrow_schema(schema: t.StructType) -> pyarrow.Schema:
 
 
 def make_nullable(schema: t.StructType, stored: pyarrow.Schema | None) -> t.StructType:
-    """Make columns nullable that differ from the `stored` ones: rows held from before may lack
-    them.
-    """
+    """Make columns nullable that differ from the `stored` ones: held rows may lack them."""
     if stored is None:
         return schema
     now = to_arrow_schema(schema)
