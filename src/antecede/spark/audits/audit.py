@@ -152,7 +152,8 @@ def audit(
     declared causes (about 100 bytes of memory each), `pair_steps` (edges times events / 64) for
     exact pairs of events with several causes, and `max_run_bytes` of Arrow data for all other
     tasks. With vector clocks pairs are always exact, and runs above half of `max_run_bytes` are
-    counted by joins, at a much higher cost per event. `giant="auto"` runs a job to find them; "never" and "always" run none.
+    counted by joins, at a much higher cost per event. `giant="auto"` runs a job to find them;
+    "never" and "always" run none.
 
     Without `file_order`, the first of repeated rows is the one with the least `xxhash64`, and
     counts that depend on the row order are null. Raises InputError without `id` and for unsupported
