@@ -1,9 +1,9 @@
-"""`make bench`: ratios of operations to reference programs, appended to `bench/ledger.jsonl`.
+"""Ratios of operations to reference programs, appended to `bench/ledger.jsonl` (`make bench`).
 
     python -m bench [--c FOLDER] [--only TEXT] [--keep]
 
-`--c` compares the simulators with the C programs of a folder, too. `--only` takes operations whose
-name contains a text. `--keep` leaves the ledger as it is. Other benchmarks print tables:
+`--c` also compares the simulators with the C programs of a folder. `--only` selects operations
+whose name contains a text. `--keep` does not change the ledger. Other benchmarks print tables:
 `python -m bench.NAME`.
 """
 
@@ -16,23 +16,27 @@ from pathlib import Path
 from bench import ledger, operations
 
 
-def chosen(only: str, c_programs: Path | None) -> Iterator[ledger.Comparison]:
-    """Yield the operations to measure."""
-    yield from (one for one in operations.comparisons() if only in one.name)
+def select_comparisons(only: str, c_programs: Path | None) -> Iterator[ledger.Comparison]:
+    yield from (one for one in operations.make_comparisons() if only in one.name)
     if c_programs is not None:
-        yield from (one for one in operations.of_simulators(c_programs) if only in one.name)
+        yield from (one for one in operations.compare_simulators(c_programs) if only in one.name)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, print and append."""
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("--c", type=Path, metavar="FOLDER", help="and beside these C programs")
-    parser.add_argument("--only", default="", metavar="TEXT", help="operations named like this")
-    parser.add_argument("--keep", action="store_true", help="append nothing to the ledger")
+    parser.add_argument(
+        "--c", type=Path, metavar="FOLDER", help="also compare with these C programs"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="operations whose name contains TEXT"
+    )
+    parser.add_argument("--keep", action="store_true", help="do not append to the ledger")
     given = parser.parse_args(arguments)
-    found = ledger.run(chosen(given.only, given.c), None if given.keep else ledger.LEDGER)
+    found = ledger.run(
+        select_comparisons(given.only, given.c), None if given.keep else ledger.LEDGER
+    )
     if not found:
-        parser.error(f"--only: no operation is named like {given.only!r}")
+        parser.error(f"--only: no operation name contains {given.only!r}")
 
 
 if __name__ == "__main__":

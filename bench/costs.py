@@ -1,15 +1,12 @@
-"""What each protocol costs against the size of the group, measured: bytes and microseconds.
+"""Costs of each protocol by group size: bytes and microseconds.
 
     python -m bench.costs [NAME ...]     measure these protocols (default: all), then draw
     python -m bench.costs --draw         draw again from docs/figures/costs.csv
 
-It stands here and not beside its figures, because it is a benchmark: linted, typed and kept
-running with the others. `bench.panels` draws.
-
 Every member but one observer broadcasts every 70 to 90 ms, and each copy takes 50 to 150 ms, both
-uniform and from one seed. After WARM_S all application messages and their copies count, to END_S.
-Where a message goes to some only (topics), the mean is over its copies. The observer's arrivals are
-then played to it again, and the processor time divided by their number is the time of a receive.
+uniform with a fixed seed. All application messages between WARM_S and END_S count. Messages to some
+members (topics) are averaged over their copies. The observer's arrivals are replayed, and the
+processor time per message is the time of a receive. `bench.panels` draws.
 """
 
 from __future__ import annotations
@@ -41,59 +38,56 @@ from antecede.core.protocols.options import with_trial
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 SIZES = (5, 10, 20, 50, 100, 200)
 QUADRATIC = {"matrix", "sent", "ses"}
-"""Their messages grow with the square of the group: at most MOST_QUADRATIC members."""
-MOST_QUADRATIC = 100
-MOST_TIMED = 50
-"""Members at most where everybody waits for time to pass: each tick looks at what is held."""
+"""Protocols whose messages grow with the square of the group size."""
+MAX_QUADRATIC_MEMBERS = 100
+MAX_TIMED_MEMBERS = 50
+"""Limit for protocols that need ticks: each tick checks all held messages."""
 VARIANTS = {"bss": ("differences",), "matrix": ("differences",)}
-"""Variants that cost something else than the protocol itself."""
+"""Variants with other costs than the protocol itself."""
 WARM_S, END_S = 0.6, 1.2
 PERIOD_S, DELAY_S = (0.07, 0.09), (0.05, 0.15)
 TICK_S = 0.05
 BOUNDS: Bounds[int] = Bounds(accuracy_s=0.01, least_s=DELAY_S[0], most_s=DELAY_S[1])
-ANSWERS = 0.7
+REPLY_FRACTION = 0.7
 SEED = 1
 REPLAYS = 3
 
 
-class Row(NamedTuple):
-    """What one size of group cost."""
+class CostRow(NamedTuple):
+    """Costs at one group size."""
 
     curve: str
-    """Protocol, with its variant or role behind a slash."""
+    """Protocol, with its variant or role after a slash."""
     members: int
     control_bytes: float
-    """Of a message, by the source's accounting."""
+    """Per message, by the source's accounting."""
     wire_bytes: float
-    """Of a message, as encoded."""
+    """Per message, as encoded."""
     storage_bytes: float
-    """Of a member, mean over time and members."""
+    """Per member, mean over time and members."""
     receive_us: float
 
 
-class Measured(NamedTuple):
-    """The members of a run by address, and what role they play in the figures."""
-
+class MeasuredGroup(NamedTuple):
     members: Mapping[int, Protocol]
     senders: tuple[int, ...]
     roles: Mapping[int, str]
-    """Address -> curve that its copies and its storage count for; absent: for none."""
+    """Address -> curve that its copies and storage count for; absent: none."""
     observers: Mapping[str, int]
-    """Curve -> the member whose `receive` is timed; it never sends."""
+    """Curve -> member whose `receive` is timed; it never sends."""
     topics: tuple[str, ...] = ()
 
 
-def measured(entry: Entry, variant: str, size: int) -> Measured:
-    """Make a group of `size` members."""
+def make_group(entry: Entry, variant: str, size: int) -> MeasuredGroup:
     if not entry.flat:
-        return _hierarchy(entry, size)
+        return _make_hierarchy(entry, size)
     cls = entry.load()
     options = with_trial(cls, range(size), entry.options(variant))
     if "bounds" in options:
         options["bounds"] = BOUNDS
     curve = f"{entry.name}/{variant}" if variant else entry.name
     subscribed = options.get("subscriptions")
-    return Measured(
+    return MeasuredGroup(
         build.flat(cls, range(size), options),
         tuple(range(1, size)),
         dict.fromkeys(range(size), curve),
@@ -102,40 +96,39 @@ def measured(entry: Entry, variant: str, size: int) -> Measured:
     )
 
 
-def _hierarchy(entry: Entry, size: int) -> Measured:
-    """One super peer; the peers divided equally, as in Evropeytsev et al. 2016."""
+def _make_hierarchy(entry: Entry, size: int) -> MeasuredGroup:
+    """One super peer; the peers are divided equally (Evropeytsev et al. 2016)."""
     inside = tuple(range(1, 1 + size // 2))
     outside = tuple(range(1 + size // 2, 1 + size))
     members = build.hierarchy(entry.load(), {0: inside}, outside, {})
     inner, outer = f"{entry.name}/internal", f"{entry.name}/external"
     roles = {**dict.fromkeys(inside, inner), **dict.fromkeys(outside, outer)}
     senders = (*inside[1:], *outside[1:])
-    return Measured(members, senders, roles, {inner: inside[0], outer: outside[0]})
+    return MeasuredGroup(members, senders, roles, {inner: inside[0], outer: outside[0]})
 
 
-class Run:
-    """One group that talks; a heap of what happens next."""
-
-    def __init__(self, of: Measured) -> None:
-        self.of = of
+class GroupRun:
+    def __init__(self, group: MeasuredGroup) -> None:
+        self.group = group
         self.rng = random.Random(SEED)
         self.heap: list[tuple[float, int, str, int, Any]] = []
         self.ticket = 0
         self.control: dict[str, list[tuple[int, int, int]]] = {}
         """Curve -> (copies, control bytes, wire bytes) of each message."""
         self.storage: dict[str, list[int]] = {}
-        self.arrivals: dict[int, list[tuple[int, Any]]] = {at: [] for at in of.observers.values()}
+        self.arrivals: dict[int, list[tuple[int, Any]]] = {
+            at: [] for at in group.observers.values()
+        }
         """Observer -> (time, message; None: a tick)."""
-        self.before = {at: of.members[at].snapshot() for at in self.arrivals}
-        self.recent: dict[int, list[MessageId]] = {at: [] for at in of.members}
-        self.timed = any(member.guarantee.needs_time for member in of.members.values())
+        self.before = {at: group.members[at].snapshot() for at in self.arrivals}
+        self.recent: dict[int, list[MessageId]] = {at: [] for at in group.members}
+        self.timed = any(member.guarantee.needs_time for member in group.members.values())
 
-    def go(self) -> None:
-        """Let time pass until END_S."""
-        for at in self.of.senders:
+    def run(self) -> None:
+        for at in self.group.senders:
             self._plan(self.rng.uniform(0, PERIOD_S[1]), "send", at)
         if self.timed:
-            for at in self.of.members:
+            for at in self.group.members:
                 self._plan(self.rng.uniform(0, TICK_S), "tick", at)
         self._plan(WARM_S, "sample", 0)
         while self.heap and self.heap[0][0] < END_S:
@@ -143,11 +136,13 @@ class Run:
             if what == "send":
                 self._send(now, at)
             elif what == "arrive":
-                self._note(at, now, message)
-                self._carry_out(now, at, self.of.members[at].receive(message, now=round(now * NS)))
+                self._record(at, now, message)
+                self._carry_out(
+                    now, at, self.group.members[at].receive(message, now=round(now * NS))
+                )
             elif what == "tick":
-                self._note(at, now, None)
-                self._carry_out(now, at, self.of.members[at].tick(round(now * NS)))
+                self._record(at, now, None)
+                self._carry_out(now, at, self.group.members[at].tick(round(now * NS)))
                 self._plan(now + TICK_S, "tick", at)
             else:
                 self._sample(now)
@@ -156,19 +151,19 @@ class Run:
         self.ticket += 1
         heapq.heappush(self.heap, (when, self.ticket, what, at, message))
 
-    def _note(self, at: int, now: float, message: Any) -> None:
+    def _record(self, at: int, now: float, message: Any) -> None:
         if at in self.arrivals:
             self.arrivals[at].append((round(now * NS), message))
 
     def _send(self, now: float, at: int) -> None:
-        member = self.of.members[at]
+        member = self.group.members[at]
         options: dict[str, Any] = {}
         if member.addressing is Addressing.TOPICS:
-            topics = self.of.topics
+            topics = self.group.topics
             options["topics"] = self.rng.sample(topics, min(len(topics), self.rng.randint(1, 2)))
         recent = self.recent[at]
         replies = member.guarantee.relation is Relation.BY_REPLY
-        if replies and recent and self.rng.random() < ANSWERS:
+        if replies and recent and self.rng.random() < REPLY_FRACTION:
             options["after"] = (self.rng.choice(recent[-50:]),)
         self._carry_out(now, at, member.send(b"", now=round(now * NS), **options))
         self._plan(now + self.rng.uniform(*PERIOD_S), "send", at)
@@ -178,7 +173,7 @@ class Run:
             if isinstance(effect, Deliver):
                 self.recent[at].append(MessageId(effect.message.sender, effect.message.seq))
             elif isinstance(effect, Transmit):
-                self._measure(now, self.of.members[at], effect)
+                self._measure(now, self.group.members[at], effect)
                 for target in effect.to:
                     self._plan(now + self.rng.uniform(*DELAY_S), "arrive", target, effect.message)
 
@@ -186,28 +181,27 @@ class Run:
         if now < WARM_S or member.is_note(effect.message):
             return
         size = member.control_bytes(effect.message), len(member.encode(effect.message))
-        for curve in {self.of.roles[to] for to in effect.to if to in self.of.roles}:
-            copies = sum(self.of.roles.get(to) == curve for to in effect.to)
+        for curve in {self.group.roles[to] for to in effect.to if to in self.group.roles}:
+            copies = sum(self.group.roles.get(to) == curve for to in effect.to)
             self.control.setdefault(curve, []).append((copies, *size))
 
     def _sample(self, now: float) -> None:
-        for at, curve in self.of.roles.items():
-            if at % max(1, len(self.of.members) // 10) == 0:
-                self.storage.setdefault(curve, []).append(self.of.members[at].storage_bytes())
+        for at, curve in self.group.roles.items():
+            if at % max(1, len(self.group.members) // 10) == 0:
+                self.storage.setdefault(curve, []).append(self.group.members[at].storage_bytes())
         self._plan(now + 0.01, "sample", 0)
 
-    def rows(self) -> Iterator[Row]:
-        """Yield what was measured, a row for each curve."""
-        for curve, observer in self.of.observers.items():
+    def make_rows(self) -> Iterator[CostRow]:
+        for curve, observer in self.group.observers.items():
             copies = [copies for copies, _, _ in self.control[curve]]
             control, wire = (
                 sum(row[0] * row[k] for row in self.control[curve]) / sum(copies) for k in (1, 2)
             )
             stored = self.storage[curve]
             spent = min(self._replay(observer) for _ in range(REPLAYS))
-            yield Row(
+            yield CostRow(
                 curve,
-                len(self.of.members) - (not self.of.members[0].application),
+                len(self.group.members) - (not self.group.members[0].application),
                 round(control, 1),
                 round(wire, 1),
                 round(sum(stored) / len(stored), 1),
@@ -215,8 +209,8 @@ class Run:
             )
 
     def _replay(self, observer: int) -> float:
-        """Return the seconds of one arrival at the observer, ticks included."""
-        member, arrivals = self.of.members[observer], self.arrivals[observer]
+        """Return the seconds per arrival at the observer, ticks included."""
+        member, arrivals = self.group.members[observer], self.arrivals[observer]
         member.restore(self.before[observer])
         begin = time.process_time()
         for now, message in arrivals:
@@ -228,45 +222,43 @@ class Run:
         return spent / sum(message is not None for _, message in arrivals)
 
 
-def measure(names: Sequence[str]) -> Iterator[Row]:
-    """Measure protocols by name, every size."""
+def measure(names: Sequence[str]) -> Iterator[CostRow]:
     for name in names:
         entry = ENTRIES[name]
         for variant in ("", *VARIANTS.get(name, ())):
             for size in SIZES:
-                if name in QUADRATIC and size > MOST_QUADRATIC:
+                if name in QUADRATIC and size > MAX_QUADRATIC_MEMBERS:
                     continue
-                run = Run(measured(entry, variant, size))
-                if run.timed and size > MOST_TIMED:
+                run = GroupRun(make_group(entry, variant, size))
+                if run.timed and size > MAX_TIMED_MEMBERS:
                     continue
-                run.go()
-                for row in run.rows():
+                run.run()
+                for row in run.make_rows():
                     print(f"{row.curve:24}{row.members:5}", *row[2:], flush=True)
                     yield row
 
 
-def load() -> list[Row]:
-    """Return the rows of docs/figures/costs.csv; none where there is no such file."""
+def load() -> list[CostRow]:
     path = FIGURES / "costs.csv"
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as lines:
         return [
-            Row(row["curve"], int(row["members"]), *(float(row[k]) for k in Row._fields[2:]))
+            CostRow(
+                row["curve"], int(row["members"]), *(float(row[k]) for k in CostRow._fields[2:])
+            )
             for row in csv.DictReader(lines)
         ]
 
 
-def save(rows: Iterable[Row]) -> None:
-    """Write docs/figures/costs.csv."""
+def save(rows: Iterable[CostRow]) -> None:
     with (FIGURES / "costs.csv").open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(Row._fields)
+        writer.writerow(CostRow._fields)
         writer.writerows(rows)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure and draw."""
     from bench.costs_figures import draw
 
     if list(arguments) != ["--draw"]:

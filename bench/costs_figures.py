@@ -1,17 +1,17 @@
-"""The figures of `bench.costs`: one a protocol, and one of all together."""
+"""Figures of `bench.costs`: one per protocol, and one of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench.costs import DELAY_S, FIGURES, PERIOD_S, SIZES, Row
+from bench.costs import DELAY_S, FIGURES, PERIOD_S, SIZES, CostRow
 from bench.panels import DASHED, DOTTED, Curve, Panel, draw_curves
 
 COMPARED = "bss"
-"""Drawn faintly in every protocol's figure."""
+"""Protocol that is drawn faintly in every figure."""
 
 WINDOW = 1 + int((PERIOD_S[1] + 2 * DELAY_S[1]) / PERIOD_S[0])
-"""Messages that a member can send between the oldest that another's bit vector names and now."""
+"""Messages that a member can send after the oldest one in another's bit vector."""
 
 BOUNDS: dict[str, tuple[str, Callable[[int], float]]] = {
     "bss": ("4 n", lambda n: 4 * n),
@@ -25,7 +25,7 @@ BOUNDS: dict[str, tuple[str, Callable[[int], float]]] = {
         lambda n: 8 * (n - n // 2 + 1) + 2 * WINDOW * n / 8,
     ),
 }
-"""Curve -> most control bytes that a message can have, by the source's accounting, against n."""
+"""Curve -> maximum control bytes of a message by group size, by the source's accounting."""
 
 FAMILIES = (
     ("to all", ("unordered", "fifo", "bss", "idr", "sb", "ds", "matrix")),
@@ -46,48 +46,48 @@ FAMILIES = (
 )
 
 
-def draw(rows: Sequence[Row]) -> None:
-    """Write costs-NAME.svg for every protocol that was measured, and costs.svg."""
+def draw(rows: Sequence[CostRow]) -> None:
     for name in dict.fromkeys(row.curve.partition("/")[0] for row in rows):
         curves = [c for c in dict.fromkeys(r.curve for r in rows) if c.partition("/")[0] == name]
         draw_curves(
-            _panels(rows, name, curves),
+            _make_panels(rows, name, curves),
             FIGURES / f"costs-{name}.svg",
             x_label="members",
             ticks=SIZES,
         )
     panels = [
-        Panel(f"bytes a message {title}", _compared(rows, names)) for title, names in FAMILIES
+        Panel(f"bytes a message {title}", _make_comparison(rows, names))
+        for title, names in FAMILIES
     ]
     draw_curves(panels, FIGURES / "costs.svg", x_label="members", ticks=SIZES, size=(3.7, 4.6))
 
 
-def _points(rows: Sequence[Row], curve: str, field: str) -> list[tuple[float, float]]:
+def _get_points(rows: Sequence[CostRow], curve: str, field: str) -> list[tuple[float, float]]:
     return [(row.members, getattr(row, field)) for row in rows if row.curve == curve]
 
 
-def _panels(rows: Sequence[Row], name: str, curves: Sequence[str]) -> list[Panel]:
+def _make_panels(rows: Sequence[CostRow], name: str, curves: Sequence[str]) -> list[Panel]:
     control, storage, spent = [], [], []
     for colour, curve in enumerate(curves):
         short = curve.partition("/")[2] or name
         control += [
-            Curve(f"{short}, counted", _points(rows, curve, "control_bytes"), colour),
-            Curve(f"{short}, encoded", _points(rows, curve, "wire_bytes"), colour, DASHED),
+            Curve(f"{short}, counted", _get_points(rows, curve, "control_bytes"), colour),
+            Curve(f"{short}, encoded", _get_points(rows, curve, "wire_bytes"), colour, DASHED),
         ]
         if curve in BOUNDS:
             words, bound = BOUNDS[curve]
             sizes = [row.members for row in rows if row.curve == curve]
             line = [(n, float(bound(n))) for n in sizes]
             control.append(Curve(words, line, colour, DOTTED, marked=False))
-        storage.append(Curve(short, _points(rows, curve, "storage_bytes"), colour))
-        spent.append(Curve(short, _points(rows, curve, "receive_us"), colour))
+        storage.append(Curve(short, _get_points(rows, curve, "storage_bytes"), colour))
+        spent.append(Curve(short, _get_points(rows, curve, "receive_us"), colour))
     if name != COMPARED:
         for curves_, field in (
             (control, "control_bytes"),
             (storage, "storage_bytes"),
             (spent, "receive_us"),
         ):
-            curves_.append(Curve(COMPARED, _points(rows, COMPARED, field), None))
+            curves_.append(Curve(COMPARED, _get_points(rows, COMPARED, field), None))
     return [
         Panel("control information, bytes a message", control),
         Panel("storage, bytes a member", storage),
@@ -95,14 +95,14 @@ def _panels(rows: Sequence[Row], name: str, curves: Sequence[str]) -> list[Panel
     ]
 
 
-def _compared(rows: Sequence[Row], names: Sequence[str]) -> list[Curve]:
+def _make_comparison(rows: Sequence[CostRow], names: Sequence[str]) -> list[Curve]:
     known = {row.curve for row in rows}
     shown = [name for name in names if name in known]
     colours = iter(range(8))
     return [
         Curve(
             name,
-            _points(rows, name, "control_bytes"),
+            _get_points(rows, name, "control_bytes"),
             None if name == COMPARED else next(colours),
         )
         for name in shown

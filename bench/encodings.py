@@ -1,18 +1,15 @@
-"""Bytes of control information by the accounting of Evropeytsev et al. 2016, as encoded, and at
-least.
+"""Size of control information: by Evropeytsev et al. 2016, as encoded, and its lower bound.
 
-    python -m bench.encodings [SHARE]      SHARE of the peers of Evropeytsev et al.'s largest
-    groups, default 1
+    python -m bench.encodings [SHARE]      share of the peers in the largest groups (default: 1)
 
-Evropeytsev et al.'s three delay scenarios at their largest groups: every peer sends every N(80, 5)
-ms, one super peer, half of the peers internal. The groups run until their control information is
-steady; then the messages of MEASURED_S are encoded. `encoded` is the control information as it
-stands in the message, `message` is all that `encode` writes (sender, number, kind too). `entropy`
-is the bound: log2 of n over k for a bit vector that spans n positions with k set; for pairs that
-of the set of their members, and the entropy of the counters' differences from their mean, pooled
-over all.
+The three delay scenarios of the source at their largest groups: every peer sends every N(80, 5) ms,
+with one super peer and half of the peers internal. When control information is steady, the messages
+of MEASURED_S are encoded. `encoded` is the control information in the message, `message` the whole
+output of `encode`. `entropy` is the bound: log2 of n over k for a bit vector of n positions with k
+set. For pairs it is that of the set of members, plus the entropy of the counters' differences from
+their mean.
 
-With all peers it takes ten minutes of processor time and 2 GiB; half of the peers an eighth.
+All peers take ten minutes of processor time and 2 GiB; half of the peers take an eighth.
 """
 
 from __future__ import annotations
@@ -36,10 +33,8 @@ DELAYS = 1 << 14
 SEED = 1
 
 
-class Scenario(NamedTuple):
-    """One of Evropeytsev et al.'s: delays in ms, peers of its largest group, and when everything is
-    steady.
-    """
+class DelayScenario(NamedTuple):
+    """Delays in ms, peers of the largest group, and warm-up time."""
 
     low_ms: int
     high_ms: int
@@ -47,11 +42,15 @@ class Scenario(NamedTuple):
     warm_s: float
 
 
-SCENARIOS = (Scenario(0, 50, 900, 0.3), Scenario(50, 250, 500, 1.1), Scenario(50, 550, 400, 1.7))
+SCENARIOS = (
+    DelayScenario(0, 50, 900, 0.3),
+    DelayScenario(50, 250, 500, 1.1),
+    DelayScenario(50, 550, 400, 1.7),
+)
 """Steady from 0.2, 1 and 1.5 s."""
 
 
-class Sizes(NamedTuple):
+class MessageSizes(NamedTuple):
     """Mean bytes of one kind of message in one scenario."""
 
     quantity: str
@@ -62,12 +61,15 @@ class Sizes(NamedTuple):
     entropy: float
 
 
-def talk(members: Mapping[int, Protocol], senders: Sequence[int], of: Scenario) -> list[Any]:
-    """Let a group talk; return the messages that are sent when all is steady."""
+def simulate_traffic(
+    members: Mapping[int, Protocol], senders: Sequence[int], scenario: DelayScenario
+) -> list[Any]:
     rng = random.Random(SEED)
-    warm, end = (round(s * 1000 * TICKS_PER_MS) for s in (of.warm_s, of.warm_s + MEASURED_S))
-    sends = _sends(rng, senders, end)
-    delays = _delays(rng, of)
+    warm, end = (
+        round(s * 1000 * TICKS_PER_MS) for s in (scenario.warm_s, scenario.warm_s + MEASURED_S)
+    )
+    sends = _draw_sends(rng, senders, end)
+    delays = _draw_delays(rng, scenario)
     arrivals: list[list[tuple[int, Any]]] = [[] for _ in range(end + max(delays) + 1)]
     found = []
 
@@ -89,7 +91,7 @@ def talk(members: Mapping[int, Protocol], senders: Sequence[int], of: Scenario) 
     return found
 
 
-def _sends(rng: random.Random, senders: Sequence[int], end: int) -> list[list[int]]:
+def _draw_sends(rng: random.Random, senders: Sequence[int], end: int) -> list[list[int]]:
     sends: list[list[int]] = [[] for _ in range(end)]
     mean, spread = PERIOD_MS
     for sender in senders:
@@ -100,98 +102,96 @@ def _sends(rng: random.Random, senders: Sequence[int], end: int) -> list[list[in
     return sends
 
 
-def _delays(rng: random.Random, of: Scenario) -> list[int]:
-    """Return delays to take in turn; Evropeytsev et al. 2016: N(middle, a quarter of the width),
-    clipped.
-    """
-    middle, sigma = (of.low_ms + of.high_ms) / 2, (of.high_ms - of.low_ms) / 4
+def _draw_delays(rng: random.Random, scenario: DelayScenario) -> list[int]:
+    """Draw delays from N(middle, a quarter of the width), clipped (Evropeytsev et al. 2016)."""
+    middle, sigma = (
+        (scenario.low_ms + scenario.high_ms) / 2,
+        (scenario.high_ms - scenario.low_ms) / 4,
+    )
     drawn = (rng.gauss(middle, sigma) for _ in range(DELAYS))
-    return [round(min(max(ms, of.low_ms), of.high_ms) * TICKS_PER_MS) for ms in drawn]
+    return [round(min(max(ms, scenario.low_ms), scenario.high_ms) * TICKS_PER_MS) for ms in drawn]
 
 
 # -- what the messages take ------------------------------------------------------------------
 
 
-def choices(n: int, k: int) -> float:
+def count_choice_bytes(n: int, k: int) -> float:
     """Return log2 of n over k, in bytes."""
     return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) / math.log(2) / 8
 
 
-def window_entropy(bits: int) -> float:
-    """Return the bytes that any code of windows takes in the mean over those of this shape."""
+def compute_window_entropy(bits: int) -> float:
+    """Return the mean bytes of any code for windows of this shape."""
     span = bits.bit_length() - (bits & -bits).bit_length() + 1 if bits else 0
-    return choices(span, bits.bit_count())
+    return count_choice_bytes(span, bits.bit_count())
 
 
-class Pairs:
-    """Collects sets of pairs; their entropy is known when all are in."""
-
+class PairSets:
     def __init__(self) -> None:
         self.members = 0.0
         self.apart: Counter[int] = Counter()
 
     def add(self, members: Sequence[int], numbers: Sequence[int]) -> int:
-        """Take in one message's pairs; return their encoded size."""
         if members:
-            self.members += choices(members[-1] - members[0] + 1, len(members))
+            self.members += count_choice_bytes(members[-1] - members[0] + 1, len(members))
             mean = round(sum(numbers) / len(numbers))
             self.apart.update(number - mean for number in numbers)
         return len(counters.encode(members, numbers))
 
-    def entropy(self) -> float:
-        """Return the bytes of all pairs together."""
+    def compute_entropy(self) -> float:
         count = self.apart.total()
         bits = -sum(n * math.log2(n / count) for n in self.apart.values())
         return self.members + bits / 8
 
 
-def idr(of: Scenario) -> Iterator[Sizes]:
-    """Measure IDR over a mesh."""
-    group = {me: Idr(me, range(of.peers)) for me in range(of.peers)}
-    messages: list[IdrMessage] = talk(group, range(of.peers), of)
-    pairs = Pairs()
+def measure_idr(scenario: DelayScenario) -> Iterator[MessageSizes]:
+    group = {me: Idr(me, range(scenario.peers)) for me in range(scenario.peers)}
+    messages: list[IdrMessage] = simulate_traffic(group, range(scenario.peers), scenario)
+    pairs = PairSets()
     encoded = sum(pairs.add(*columns(message.causes)) for message in messages)
-    yield _mean("IDR", group[0], messages, encoded, pairs.entropy())
+    yield _average_sizes("IDR", group[0], messages, encoded, pairs.compute_entropy())
 
 
-def hierarchy(of: Scenario) -> Iterator[Sizes]:
-    """Measure what goes into the internal group, and what goes round the external one."""
-    inside = range(1, 1 + of.peers // 2)
-    outside = range(1 + of.peers // 2, 1 + of.peers)
+def measure_hierarchy(scenario: DelayScenario) -> Iterator[MessageSizes]:
+    inside = range(1, 1 + scenario.peers // 2)
+    outside = range(1 + scenario.peers // 2, 1 + scenario.peers)
     group = hierarchical(Topology({0: tuple(inside)}, tuple(outside)))
-    messages = talk(group, (*inside, *outside), of)
+    messages = simulate_traffic(group, (*inside, *outside), scenario)
     downward = [message for message in messages if isinstance(message, Downward)]
     encoded = sum(len(windows.encode(*m.dv, near=m.seq)) for m in downward)
-    entropy = sum(window_entropy(message.dv[1]) for message in downward)
-    yield _mean("internal", group[1], downward, encoded, entropy)
+    entropy = sum(compute_window_entropy(message.dv[1]) for message in downward)
+    yield _average_sizes("internal", group[1], downward, encoded, entropy)
     external = [message for message in messages if isinstance(message, External)]
-    encoded, entropy, pairs = 0, 0.0, Pairs()
+    encoded, entropy, pairs = 0, 0.0, PairSets()
     for message in external:
         members, numbers = zip(*message.counts, strict=True) if message.counts else ((), ())
         encoded += pairs.add(members, numbers)
         for _, (base, bits) in (*message.vectors, (0, message.translated)):
             encoded += len(windows.encode(base, bits))
-            entropy += window_entropy(bits)
-    yield _mean("external", group[of.peers], external, encoded, entropy + pairs.entropy())
+            entropy += compute_window_entropy(bits)
+    yield _average_sizes(
+        "external", group[scenario.peers], external, encoded, entropy + pairs.compute_entropy()
+    )
 
 
-def _mean(
+def _average_sizes(
     quantity: str, role: Protocol, messages: Sequence[Any], encoded: int, entropy: float
-) -> Sizes:
+) -> MessageSizes:
     count = len(messages)
     accounting = sum(role.control_bytes(message) for message in messages)
     whole = sum(len(role.encode(message)) for message in messages)
-    return Sizes(quantity, count, *(n / count for n in (accounting, encoded, whole, entropy)))
+    return MessageSizes(
+        quantity, count, *(n / count for n in (accounting, encoded, whole, entropy))
+    )
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the table."""
     share = float(arguments[0]) if arguments else 1.0
     print(f"{'delays':>12}{'peers':>6} {'quantity':9}{'messages':>9}{'accounting':>11}", end="")
     print(f"{'encoded':>9}{'message':>9}{'entropy':>9}  encoded/accounting  encoded/entropy")
     for scenario in SCENARIOS:
         of = scenario._replace(peers=round(scenario.peers * share))
-        for row in (*idr(of), *hierarchy(of)):
+        for row in (*measure_idr(of), *measure_hierarchy(of)):
             print(f"{of.low_ms:5} to {of.high_ms:3}{of.peers:6} {row.quantity:9}", end="")
             print(f"{row.messages:9}{row.accounting:11.1f}{row.encoded:9.1f}", end="")
             print(f"{row.message:9.1f}{row.entropy:9.1f}", end="")

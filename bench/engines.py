@@ -1,9 +1,9 @@
-"""Rows a second of the order and audit engines, as ratios to what people do without them.
+"""Speed of the order and audit engines, as ratios to a sort by timestamp.
 
     python -m bench.engines
 
-A log of `ROWS` messages in `GROUPS` groups, each with up to two causes, arrives with one in
-ten rows late. `pyarrow sort` sorts it by timestamp, which inverts edges: it is the yardstick.
+A log of `ROWS` messages in `GROUPS` groups, each with up to two causes; one in ten rows is late.
+The reference is a sort with pyarrow, which inverts edges.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ REPEATS = 3
 SPEC = OrderSpec(id="id", after=("parents",), group="run", time="arrival", time_unit="ns")
 
 
-def log(rows: int, groups: int, seed: int = 1) -> pa.Table:
-    """Return a trace of `rows` events in the order of their (late) arrival."""
+def make_log(rows: int, groups: int, seed: int = 1) -> pa.Table:
     rng = random.Random(seed)
     events = []
     last: dict[int, list[str]] = {}
@@ -60,8 +59,7 @@ def log(rows: int, groups: int, seed: int = 1) -> pa.Table:
     return pa.Table.from_batches([to_batch(events)])
 
 
-def best_s(work: Callable[[], Any]) -> float:
-    """Return the shortest of some runs in seconds, after one that is not counted."""
+def measure_best_s(work: Callable[[], Any]) -> float:
     work()
     spent = []
     for _ in range(REPEATS):
@@ -72,15 +70,14 @@ def best_s(work: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    """Print the table."""
-    events = log(ROWS, GROUPS)
-    yardstick = best_s(lambda: events.sort_by("send_time"))
+    events = make_log(ROWS, GROUPS)
+    yardstick = measure_best_s(lambda: events.sort_by("send_time"))
     spark = local_session(cores=2)
     with tempfile.TemporaryDirectory() as folder:
         pyarrow.parquet.write_table(events, f"{folder}/log.parquet", compression="zstd")
         frame = spark.read.parquet(folder)
         narrow = frame.select(*SPEC.used)
-        through = frame.repartition(frame["run"]).mapInArrow(_unchanged, frame.schema)
+        through = frame.repartition(frame["run"]).mapInArrow(_pass_through, frame.schema)
         works: list[tuple[str, Callable[[], Any]]] = [
             ("order, local engine", lambda: order_table(events, SPEC)),
             ("audit, local engine", lambda: audit_events(events)),
@@ -91,13 +88,13 @@ def main() -> None:
         ]
         lines = [["pyarrow sort by timestamp", f"{ROWS / yardstick / 1e6:.2f}", "1.0"]]
         for name, work in works:
-            spent = best_s(work)
+            spent = measure_best_s(work)
             lines.append([name, f"{ROWS / spent / 1e6:.2f}", f"{spent / yardstick:.1f}"])
     spark.stop()
     print(table(["", "M rows/s", "times the sort"], lines))
 
 
-def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pass_through(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 

@@ -1,12 +1,12 @@
-"""Microseconds a message that `Group` adds to its protocol: `receive` and `send`.
+"""Microseconds per message that `Group` adds to its protocol: `receive` and `send`.
 
     python -m bench.groups [PROTOCOL ...]
 
-One row a protocol and size of group. The bare protocol decodes control information and receives
-the message, or sends one and encodes it; `Group` does that with frames, names, lives, digests and
-counters around it. Both are timed in the same run over the same messages in order, in turns, in
-processor time: the least of `REPEATS` rounds. `send` is what a round with one sending after each
-arrival takes beyond a round without. A third of the arrivals warm up.
+One row per protocol and group size. The bare protocol decodes control information and receives the
+message, or sends one and encodes it; `Group` adds frames, names, incarnations, hashes and counters.
+Both process the same messages in turns. The value is the least processor time of `REPEATS` rounds.
+`send` is the difference between rounds with and without a send after each arrival. A third of the
+arrivals warm up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from antecede.core.protocols import Deliver, Idr, Protocol, Transmit
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.core.protocols.vector.bss import Bss
 from bench import large_groups
-from bench.traffic import Family, made, running
+from bench.traffic import Family, simulated, synthetic
 
 MEMBERS = (10, 100, 300)
 MESSAGES = 3000
@@ -34,49 +34,42 @@ REPEATS = 5
 PAYLOAD = b"twenty bytes of text"
 
 
-class Arrival(NamedTuple):
-    """A message as it arrives: the reading of the clock, and what travels."""
-
+class WireArrival(NamedTuple):
     now: int
     control: bytes
     wire: bytes
 
 
 class Traffic(NamedTuple):
-    """A member, its state before anything arrives, and what arrives."""
-
     order: str
     protocol: Protocol
     names: dict[int, str]
-    warm: Sequence[Arrival]
-    measured: Sequence[Arrival]
+    warm: Sequence[WireArrival]
+    measured: Sequence[WireArrival]
 
 
 Messages = tuple[Protocol, list[tuple[int, Any]]]
 
 
-def counted(family: Family, members: int) -> Messages:
-    """Return a warm member of a group without clocks, and what arrives there."""
+def make_counted_traffic(family: Family, members: int) -> Messages:
     stream = family(members, MESSAGES)
     return stream.make(), list(enumerate(stream.messages))
 
 
-def clocked(members: int) -> Messages:
-    """Return a member of a group by clocks, and what arrives there."""
-    came, _ = large_groups.arrivals(members, large_groups.stamped)
+def make_clocked_traffic(members: int) -> Messages:
+    came, _ = large_groups.make_arrivals(members, large_groups.make_message)
     return LinearPhysical(0, range(members), bounds=large_groups.BOUNDS), came
 
 
 ENTRIES: dict[str, Callable[[int], Messages]] = {
-    "bss": partial(counted, partial(running.counting, Bss)),
-    "idr": partial(counted, partial(running.counting, Idr)),
-    "sb": partial(counted, made.replies),
-    "linear-physical": clocked,
+    "bss": partial(make_counted_traffic, partial(simulated.run_counting, Bss)),
+    "idr": partial(make_counted_traffic, partial(simulated.run_counting, Idr)),
+    "sb": partial(make_counted_traffic, synthetic.make_replies),
+    "linear-physical": make_clocked_traffic,
 }
 
 
-def traffic(order: str, members: int) -> Traffic:
-    """Return the messages of an order as bytes, each frame as its sender would write it."""
+def make_traffic(order: str, members: int) -> Traffic:
     protocol, messages = ENTRIES[order](members)
     names = {number: f"member{number:04}" for number in range(members)}
     view = Roster(names).view
@@ -86,15 +79,14 @@ def traffic(order: str, members: int) -> Traffic:
         control = protocol.encode(message)
         by = Incarnation(0, 1_000_003 * (message.sender + 1) & 0xFFFFFFFF)
         frame = Frame(order, room, options, view, by, {}, (), control, PAYLOAD)
-        arrivals.append(Arrival(now, control, pack(frame)))
+        arrivals.append(WireArrival(now, control, pack(frame)))
     third = len(arrivals) // 3
     return Traffic(order, protocol, names, arrivals[:third], arrivals[third:])
 
 
-def bare(told: Traffic, sends: bool) -> tuple[float, int]:
-    """Return seconds of the protocol alone, and how many it delivered."""
-    protocol, delivered, before = told.protocol, 0, 0.0
-    for part in (told.warm, told.measured):
+def time_protocol(traffic: Traffic, sends: bool) -> tuple[float, int]:
+    protocol, delivered, before = traffic.protocol, 0, 0.0
+    for part in (traffic.warm, traffic.measured):
         before = time.process_time()
         for now, control, _ in part:
             effects = protocol.receive(protocol.decode(control, PAYLOAD), now=now)
@@ -108,11 +100,10 @@ def bare(told: Traffic, sends: bool) -> tuple[float, int]:
     return time.process_time() - before, delivered
 
 
-def grouped(told: Traffic, sends: bool) -> tuple[float, int]:
-    """Return seconds of a group around the protocol, and how many it delivered."""
-    group = Group.around(told.protocol, told.names, order=told.order, incarnation=1)
+def time_group(traffic: Traffic, sends: bool) -> tuple[float, int]:
+    group = Group.around(traffic.protocol, traffic.names, order=traffic.order, incarnation=1)
     delivered, before = 0, 0.0
-    for part in (told.warm, told.measured):
+    for part in (traffic.warm, traffic.measured):
         before = time.process_time()
         for now, _, wire in part:
             delivered += len(group.receive(wire, now_ns=now))
@@ -122,47 +113,46 @@ def grouped(told: Traffic, sends: bool) -> tuple[float, int]:
 
 
 class Costs(NamedTuple):
-    """Microseconds a message."""
-
     bare_receive: float
     receive: float
     bare_send: float
     send: float
 
 
-def measured(told: Traffic, repeats: int = REPEATS) -> Costs:
-    """Return the least of some rounds. Raises RuntimeError when the two do not deliver the same."""
-    start = told.protocol.snapshot()
-    kinds = [(run, sends) for sends in (False, True) for run in (bare, grouped)]
+def measure(traffic: Traffic, repeats: int = REPEATS) -> Costs:
+    """Return the least times. Raises RuntimeError if the two deliver different messages."""
+    start = traffic.protocol.snapshot()
+    kinds = [(run, sends) for sends in (False, True) for run in (time_protocol, time_group)]
     best = dict.fromkeys(kinds, float("inf"))
     gc.collect()
     gc.freeze()
     for _ in range(repeats):
         counts = set()
         for run, sends in kinds:
-            told.protocol.restore(start)
-            spent, delivered = run(told, sends)
-            best[run, sends] = min(best[run, sends], spent / len(told.measured) * 1e6)
+            traffic.protocol.restore(start)
+            spent, delivered = run(traffic, sends)
+            best[run, sends] = min(best[run, sends], spent / len(traffic.measured) * 1e6)
             counts.add((sends, delivered))
         if len(counts) > 2:
-            raise RuntimeError(f"{told.order}: the group delivers other messages than its protocol")
+            raise RuntimeError(
+                f"{traffic.order}: the group delivers other messages than its protocol"
+            )
     gc.unfreeze()
-    told.protocol.restore(start)
+    traffic.protocol.restore(start)
     return Costs(
-        best[bare, False],
-        best[grouped, False],
-        best[bare, True] - best[bare, False],
-        best[grouped, True] - best[grouped, False],
+        best[time_protocol, False],
+        best[time_group, False],
+        best[time_protocol, True] - best[time_protocol, False],
+        best[time_group, True] - best[time_group, False],
     )
 
 
 def main(names: list[str]) -> None:
-    """Print the table, for all orders or those that are named."""
     print(f"{'':18}{'members':>8}{'receive: bare':>15}{'Group':>8}{'adds':>7}{'ratio':>7}", end="")
     print(f"{'send: bare':>13}{'Group':>8}{'adds':>7}{'ratio':>7}")
     for order in names or ENTRIES:
         for members in MEMBERS:
-            cost = measured(traffic(order, members))
+            cost = measure(make_traffic(order, members))
             print(f"{order:18}{members:8}", end="")
             for least, whole, width in (
                 (cost.bare_receive, cost.receive, 15),

@@ -1,12 +1,11 @@
-"""Microseconds a message of the orders by time, at one receiver of 10 to 1,000 members.
+"""Microseconds per message of clock-based orders, at one receiver of 10 to 1,000 members.
 
     python -m bench.large_groups
 
-Every other member sends 12.5 messages a second, copies take 50 to 150 ms, clocks err by 1 ms. A
-message is one `receive` and one `tick`. Measured when every member has been heard of twice, in
-processor time of the process, best of `REPEATS` runs over the same messages; beside it the ratio
-to 10 members, and how many messages were held at most. The messages are made before, and kept out
-of the garbage collector's rounds.
+Every other member sends 12.5 messages per second, copies take 50 to 150 ms, and clocks err by 1 ms.
+A message is one `receive` and one `tick`. Measurement starts after two messages of every member.
+The value is the least processor time of `REPEATS` runs, with the ratio to 10 members and the
+maximum of held messages. Messages are created before and excluded from garbage collection.
 """
 
 from __future__ import annotations
@@ -33,18 +32,15 @@ BOUNDS: Bounds[int] = Bounds(accuracy_s=0.001, least_s=0.05, most_s=0.15)
 Made = Callable[[int, int, int, int], Any]
 
 
-def stamped(sender: int, seq: int, lt: int, pt_ns: int) -> StampedMessage:
-    """Return a message of linear-physical."""
+def make_message(sender: int, seq: int, lt: int, pt_ns: int) -> StampedMessage:
     return StampedMessage(sender, seq, b"", seq - 1, lt, pt_ns)
 
 
-def event(sender: int, seq: int, lt: int, pt_ns: int) -> TopicMessage:
-    """Return an event of htbc, about the one topic there is."""
+def make_event(sender: int, seq: int, lt: int, pt_ns: int) -> TopicMessage:
     return TopicMessage(sender, seq, b"", ("x",), (("x", lt + 1),), lt + 1, pt_ns, 0)
 
 
-def arrivals(members: int, made: Made) -> tuple[list[tuple[int, Any]], int]:
-    """Return (reading, message) in the order of arrival, and how many of them warm up."""
+def make_arrivals(members: int, made: Made) -> tuple[list[tuple[int, Any]], int]:
     rng, warm = random.Random(1), 2 * members + 500
     period_ns = round(NS / (PER_S * (members - 1)))
     seq = [0] * members
@@ -57,9 +53,8 @@ def arrivals(members: int, made: Made) -> tuple[list[tuple[int, Any]], int]:
     return [(at, message) for at, _, message in sorted(found)], warm
 
 
-def microseconds(make: Callable[[], Protocol], members: int, made: Made) -> tuple[float, int]:
-    """Return microseconds a message, and the most that was held."""
-    came, warm = arrivals(members, made)
+def measure_us(make: Callable[[], Protocol], members: int, made: Made) -> tuple[float, int]:
+    came, warm = make_arrivals(members, made)
     gc.collect()
     gc.freeze()
     best, most = float("inf"), 0
@@ -82,7 +77,6 @@ def microseconds(make: Callable[[], Protocol], members: int, made: Made) -> tupl
 
 
 def main() -> None:
-    """Print a row for each protocol and size."""
     print(f"CPU time of the process a message, best of {REPEATS} runs of {MESSAGES} messages")
     print(f"{'':24}{'members':>8}{'us':>8}{'ratio':>8}{'held':>8}")
     kinds: dict[str, tuple[Callable[[int], Protocol], Made]] = {
@@ -90,7 +84,7 @@ def main() -> None:
             lambda n, delivery=delivery: LinearPhysical(  # type: ignore[misc]
                 0, range(n), bounds=BOUNDS, delivery=delivery
             ),
-            stamped,
+            make_message,
         )
         for delivery in ("null", "bound")
     }
@@ -101,12 +95,12 @@ def main() -> None:
             bounds=BOUNDS,
             subscriptions=Subscriptions(dict.fromkeys(range(n), ("x",))),
         ),
-        event,
+        make_event,
     )
     for name, (make, made) in kinds.items():
         first = 0.0
         for members in MEMBERS:
-            spent, most = microseconds(lambda n=members, make=make: make(n), members, made)  # type: ignore[misc]
+            spent, most = measure_us(lambda n=members, make=make: make(n), members, made)  # type: ignore[misc]
             first = first or spent
             print(f"{name:24}{members:8}{spent:8.1f}{spent / first:8.2f}{most:8}", flush=True)
 

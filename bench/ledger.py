@@ -1,7 +1,7 @@
-"""Ratios of operations to their reference programs, kept in `bench/ledger.jsonl`.
+"""Ratios of operations to their reference programs, stored in `bench/ledger.jsonl`.
 
 An operation and its reference program run in turns. A ratio is the processor time of the operation
-by that of the reference, for one unit of work each, the median of some rounds: lower is better.
+divided by that of the reference, per unit of work, as the median of some rounds: lower is better.
 Processor time includes all descendants of this process, such as Spark's JVM and its workers.
 """
 
@@ -22,41 +22,41 @@ from antecede.formatting import table
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 ROUNDS = 7
-LOSS = 1.1
-"""A ratio that exceeds the best one by this factor is marked."""
+LOSS_FACTOR = 1.1
+"""Factor above the best ratio from which a ratio is marked."""
 
 
-class Spent(NamedTuple):
-    """Work that was done, and its processor time."""
+class Work(NamedTuple):
+    """Completed work and its processor time."""
 
     units: float
     cpu_s: float
 
     @property
-    def unit_s(self) -> float:
-        """Processor seconds for one unit of work."""
+    def cpu_s_per_unit(self) -> float:
         return self.cpu_s / self.units
 
 
 class Comparison(NamedTuple):
-    """An operation with default settings beside its reference program."""
+    """An operation with default settings and its reference program."""
 
     name: str
-    operation: Callable[[], Spent]
-    reference: Callable[[], Spent]
+    operation: Callable[[], Work]
+    reference: Callable[[], Work]
     rounds: int = ROUNDS
 
-    def ratios(self) -> list[float]:
-        """Run both in turns; return the ratio of each round, the first round not counted."""
+    def measure_ratios(self) -> list[float]:
+        """Run both in turns; return the ratio of each round but the first."""
         self.reference()
         self.operation()
-        rounds = [(self.reference().unit_s, self.operation().unit_s) for _ in range(self.rounds)]
+        rounds = [
+            (self.reference().cpu_s_per_unit, self.operation().cpu_s_per_unit)
+            for _ in range(self.rounds)
+        ]
         return [ours / theirs for theirs, ours in rounds]
 
 
-class Entry(NamedTuple):
-    """One line of the ledger."""
-
+class LedgerEntry(NamedTuple):
     name: str
     ratio: float
     least: float
@@ -66,85 +66,84 @@ class Entry(NamedTuple):
     cores: int
     cpu: str
     load: float
-    """Processes that ran or waited in the minute before."""
+    """Load average of the last minute."""
     python: str
 
 
-def timed(work: Callable[[], float]) -> Callable[[], Spent]:
-    """Return a function that does some work and measures it; `work` returns its units."""
+def measure_cpu(work: Callable[[], float]) -> Callable[[], Work]:
+    """Wrap work that returns its units; the result measures its processor time."""
 
-    def run() -> Spent:
-        before = descendants_cpu_s()
+    def run() -> Work:
+        before = read_cpu_s()
         units = work()
-        return Spent(units, descendants_cpu_s() - before)
+        return Work(units, read_cpu_s() - before)
 
     return run
 
 
-def descendants_cpu_s() -> float:
-    """Return the processor seconds of this process and all its descendants."""
+def read_cpu_s() -> float:
     ended = os.times()
     own_s = time.process_time() + ended.children_user + ended.children_system
     parents, ticks = dict[int, int](), dict[int, int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile; its parent has its time
+        except OSError:  # it ended, so its parent has its time
             continue
         parents[int(stat.parent.name)] = int(fields[1])
         ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
-    others = (number for number in ticks if number != os.getpid() and _descends(number, parents))
+    others = (
+        number for number in ticks if number != os.getpid() and _is_descendant(number, parents)
+    )
     return own_s + sum(ticks[number] for number in others) / os.sysconf("SC_CLK_TCK")
 
 
-def _descends(number: int, parents: dict[int, int]) -> bool:
+def _is_descendant(number: int, parents: dict[int, int]) -> bool:
     while number != os.getpid() and number in parents:
         number = parents[number]
     return number == os.getpid()
 
 
-def measure(comparison: Comparison) -> Entry:
-    """Run a comparison and return its line."""
+def measure(comparison: Comparison) -> LedgerEntry:
     load = os.getloadavg()[0]
-    rounds = comparison.ratios()
-    return Entry(
+    rounds = comparison.measure_ratios()
+    return LedgerEntry(
         comparison.name,
-        _short(statistics.median(rounds)),
-        _short(min(rounds)),
-        _short(max(rounds)),
-        _commit(),
+        _round_ratio(statistics.median(rounds)),
+        _round_ratio(min(rounds)),
+        _round_ratio(max(rounds)),
+        _read_commit(),
         datetime.now(UTC).date().isoformat(),
         os.cpu_count() or 1,
-        _cpu_model(),
+        _read_cpu_model(),
         round(load, 2),
         platform.python_version(),
     )
 
 
-def _short(ratio: float) -> float:
+def _round_ratio(ratio: float) -> float:
     return float(f"{ratio:.4g}")
 
 
-def read(path: Path = LEDGER) -> list[Entry]:
-    """Return the lines of a ledger. Raises ValueError with file and line for one that is none."""
+def read(path: Path = LEDGER) -> list[LedgerEntry]:
+    """Return the lines of a ledger. Raises ValueError with file and line for a malformed one."""
     entries = []
     lines = path.read_text().splitlines() if path.exists() else []
     for number, line in enumerate(lines, 1):
         try:
-            entries.append(Entry(**json.loads(line)))
+            entries.append(LedgerEntry(**json.loads(line)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     return entries
 
 
-def append(entry: Entry, path: Path = LEDGER) -> None:
-    """Append a line to a ledger."""
+def append(entry: LedgerEntry, path: Path = LEDGER) -> None:
     with path.open("a") as ledger:
         ledger.write(json.dumps(entry._asdict()) + "\n")
 
 
-def comparable(entry: Entry, earlier: Iterable[Entry]) -> list[float]:
-    """Return the earlier ratios of an operation on the same model of processor, oldest first."""
+def select_comparable(entry: LedgerEntry, earlier: Iterable[LedgerEntry]) -> list[float]:
+    """Return the earlier ratios of an operation on the same processor model, oldest first."""
     return [
         one.ratio
         for one in earlier
@@ -152,9 +151,8 @@ def comparable(entry: Entry, earlier: Iterable[Entry]) -> list[float]:
     ]
 
 
-def row_of(entry: Entry, earlier: Iterable[Entry]) -> tuple[str, ...]:
-    """Return a row of the printed table: the ratio beside the last and the best, and the loss."""
-    before = comparable(entry, earlier)
+def format_row(entry: LedgerEntry, earlier: Iterable[LedgerEntry]) -> tuple[str, ...]:
+    before = select_comparable(entry, earlier)
     shown = [f"{one:.3g}" for one in (before[-1], min(before))] if before else ["-", "-"]
     loss = entry.ratio / min(before) if before else 1.0
     return (
@@ -162,17 +160,17 @@ def row_of(entry: Entry, earlier: Iterable[Entry]) -> tuple[str, ...]:
         f"{entry.ratio:.3g}",
         f"{entry.least:.3g} to {entry.most:.3g}",
         *shown,
-        f"LOSS {loss - 1:.0%}" if loss > LOSS else "",
+        f"LOSS {loss - 1:.0%}" if loss > LOSS_FACTOR else "",
     )
 
 
-HEAD = ("operation / reference", "ratio", "rounds", "last", "best", "")
+HEADING = ("operation / reference", "ratio", "rounds", "last", "best", "")
 
 
-def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[Entry]:
-    """Measure all, print each as it ends, append it to the ledger, and print the table.
+def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[LedgerEntry]:
+    """Measure all comparisons, append them to the ledger, and print the table.
 
-    None for the path: nothing is appended, and ratios stand beside those of the ledger.
+    Path None: do not append, and compare with the default ledger.
     """
     earlier = read(path or LEDGER)
     found = []
@@ -186,12 +184,12 @@ def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[E
             f"{entry.name}: {entry.ratio:.3g} ({time.perf_counter() - begin:.0f} s)",
             flush=True,
         )
-    print("\n" + table(HEAD, [row_of(entry, earlier) for entry in found]))
+    print("\n" + table(HEADING, [format_row(entry, earlier) for entry in found]))
     return found
 
 
-def _commit() -> str:
-    """Return the commit, with "+" where files differ from it."""
+def _read_commit() -> str:
+    """Return the commit, with "+" if files differ from it."""
 
     def git(*words: str) -> str:
         done = subprocess.run(
@@ -203,7 +201,7 @@ def _commit() -> str:
     return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
 
 
-def _cpu_model() -> str:
+def _read_cpu_model() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():

@@ -1,18 +1,17 @@
-"""Live peers, raw TCP and other people's group messaging in one run: 4 processes, 100 bytes.
+"""Live peers, raw TCP and other group messaging in one run: 4 processes, 100 bytes.
 
     python -m bench.live_comparison [--seconds S] [--burst N] [KIND ...]
 
-Every process sends to all others as fast as it may; counted is what the others' programs were
-given, with the processor time of all processes and of the server, if there is one. The kinds do not
-promise the same, so a ratio says what a promise costs, and not who is better
-(docs/live/comparison.md). What is not installed is skipped with the reason. Servers are of this
-run, on loopback alone.
+Every process sends to all others at full speed. Counted are deliveries to the programs, and the
+processor time of all processes and of the server. The kinds give different guarantees, so a ratio
+shows the cost of a guarantee (docs/live/comparison.md). Missing software is skipped with a reason.
+Servers are started by this run and listen on loopback only.
 
     raw, peer ...   as in bench.live_rate
-    nats            core NATS: at most once, nothing is kept
-    jetstream       a stream in files, acknowledged to the sender, read in its order by everybody
-    zenoh           peer to peer, blocking where a link is full; zenoh-advanced: with recovery
-    corosync        closed process groups (CPG): one order for all, by one daemon on this machine
+    nats            core NATS: at most once, no storage
+    jetstream       a stream in files, acknowledged to the sender, read in order by all
+    zenoh           peer to peer, blocks on full links; zenoh-advanced: with recovery
+    corosync        closed process groups (CPG): total order by one daemon on this machine
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.live_rate import MEMBERS, SIZE, free_ports, mesh
+from bench.live_rate import MEMBERS, SIZE, find_free_ports, measure_mesh
 
 WARM_S, REST_S = 0.5, 1.0
 DEADLINE_S = 20.0
 SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
 
 
-class Result(NamedTuple):
-    """What one process did: while it was measured, and in all."""
+class ProcessResult(NamedTuple):
+    """Counts of one process: during the measurement, and in total."""
 
     deliveries: int
     seconds: float
@@ -55,52 +54,53 @@ class Result(NamedTuple):
 
 
 class Server(NamedTuple):
-    """Where a server answers, and its process; none for what goes from peer to peer."""
+    """Address and process of a server; None for peer-to-peer kinds."""
 
     address: str
     process: subprocess.Popen[bytes] | None = None
 
     def cpu(self) -> float:
-        """Return the seconds of a core that it has used."""
+        """Return the used processor seconds."""
         if self.process is None:
             return 0.0
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class Kind(NamedTuple):
-    """One way of group messaging."""
-
-    why_not: Callable[[], str]
-    """Why it cannot be measured here; empty: it can."""
+class MessagingKind(NamedTuple):
+    explain_missing: Callable[[], str]
+    """Returns why it cannot be measured here; empty if it can."""
     serve: Callable[[Path], AbstractContextManager[Server]]
-    member: Callable[[int, str, Any, int, float], Result]
+    member: Callable[[int, str, Any, int, float], ProcessResult]
 
 
-class Meter:
-    """Counts in one process: `got` is called for each message of another, `sent` for one's own."""
+class DeliveryMeter:
+    """Counts deliveries and sends of one process."""
 
     def __init__(self) -> None:
         self.deliveries = self.outgoing = 0
 
-    def measured(self, seconds: float, sleep: Callable[[float], None]) -> Callable[..., Result]:
-        """Measure for so long; returns what makes the result once all has come to rest."""
+    def measure(
+        self, seconds: float, sleep: Callable[[float], None]
+    ) -> Callable[..., ProcessResult]:
+        """Measure for some seconds; return a function that builds the result after the last
+        arrival.
+        """
         sleep(WARM_S)
         before, start, cpu = self.deliveries, time.perf_counter(), time.process_time()
         sleep(seconds)
         during = self.deliveries - before
         took, used = time.perf_counter() - start, time.process_time() - cpu
-        return lambda: Result(during, took, used, self.outgoing, self.deliveries)
+        return lambda: ProcessResult(during, took, used, self.outgoing, self.deliveries)
 
-    def rest(self) -> None:
-        """Wait until nothing more comes."""
+    def wait_until_idle(self) -> None:
         before = -1
         while before != self.deliveries:
             before = self.deliveries
             time.sleep(REST_S)
 
 
-def _missing(*, module: str = "", program: str = "") -> str:
+def _explain_missing(*, module: str = "", program: str = "") -> str:
     if module and find_spec(module) is None:
         return f"the module {module} is not installed"
     if program and shutil.which(program, path=SBIN) is None:
@@ -109,14 +109,14 @@ def _missing(*, module: str = "", program: str = "") -> str:
 
 
 @contextlib.contextmanager
-def _running(words: list[str], ready: Callable[[], bool], log: Path) -> Iterator[Any]:
+def _run_server(words: list[str], ready: Callable[[], bool], log: Path) -> Iterator[Any]:
     with log.open("wb") as out:
         process = subprocess.Popen(words, stdout=out, stderr=out)
     try:
         end = time.monotonic() + DEADLINE_S
         while not ready():
             if process.poll() is not None or time.monotonic() > end:
-                raise OSError(f"{words[0]} does not start: {log.read_text()[-500:]}")
+                raise OSError(f"cannot start {words[0]}: {log.read_text()[-500:]}")
             time.sleep(0.05)
         yield process
     finally:
@@ -128,12 +128,12 @@ def _running(words: list[str], ready: Callable[[], bool], log: Path) -> Iterator
 
 
 @contextlib.contextmanager
-def _nats_server(folder: Path) -> Iterator[Server]:
+def _run_nats_server(folder: Path) -> Iterator[Server]:
     import socket
 
     server = shutil.which("nats-server", path=SBIN)
     assert server is not None
-    [port] = free_ports(1)
+    [port] = find_free_ports(1)
 
     def ready() -> bool:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -141,17 +141,19 @@ def _nats_server(folder: Path) -> Iterator[Server]:
         return False
 
     words = [server, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder)]
-    with _running(words, ready, folder / "log") as process:
+    with _run_server(words, ready, folder / "log") as process:
         yield Server(f"nats://127.0.0.1:{port}", process)
 
 
-async def _nats(me: int, address: str, ready: Any, burst: int, seconds: float, js: bool) -> Result:
+async def _run_nats(
+    me: int, address: str, ready: Any, burst: int, seconds: float, js: bool
+) -> ProcessResult:
     import nats
     from nats.js.api import StorageType, StreamConfig
 
     client = await nats.connect(address, no_echo=not js)
     stream = client.jetstream(publish_async_max_pending=max(1000, burst))
-    meter, mine = Meter(), f"m.{me}"
+    meter, mine = DeliveryMeter(), f"m.{me}"
     if js and me == 0:
         await stream.add_stream(StreamConfig(name="m", subjects=["m.*"], storage=StorageType.FILE))
     await asyncio.to_thread(ready.wait)
@@ -180,42 +182,42 @@ async def _nats(me: int, address: str, ready: Any, burst: int, seconds: float, j
             await asyncio.sleep(0)
 
     task = asyncio.create_task(send())
-    result = await asyncio.to_thread(meter.measured, seconds, time.sleep)
+    result = await asyncio.to_thread(meter.measure, seconds, time.sleep)
     stop = True
     await asyncio.wait_for(task, 60)
     if js:
         await asyncio.wait_for(stream.publish_async_completed(), 60)
     await client.flush()
-    await asyncio.to_thread(meter.rest)
+    await asyncio.to_thread(meter.wait_until_idle)
     await asyncio.to_thread(ready.wait)
     await client.close()
     return result()
 
 
-def _core(me: int, address: str, ready: Any, burst: int, seconds: float) -> Result:
-    return asyncio.run(_nats(me, address, ready, burst, seconds, js=False))
+def _run_core_nats(me: int, address: str, ready: Any, burst: int, seconds: float) -> ProcessResult:
+    return asyncio.run(_run_nats(me, address, ready, burst, seconds, js=False))
 
 
-def _jetstream(me: int, address: str, ready: Any, burst: int, seconds: float) -> Result:
-    return asyncio.run(_nats(me, address, ready, burst, seconds, js=True))
+def _run_jetstream(me: int, address: str, ready: Any, burst: int, seconds: float) -> ProcessResult:
+    return asyncio.run(_run_nats(me, address, ready, burst, seconds, js=True))
 
 
 # -- Zenoh -----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def _ports(folder: Path) -> Iterator[Server]:
-    yield Server(",".join(f"tcp/127.0.0.1:{port}" for port in free_ports(MEMBERS)))
+def _serve_ports(folder: Path) -> Iterator[Server]:
+    yield Server(",".join(f"tcp/127.0.0.1:{port}" for port in find_free_ports(MEMBERS)))
 
 
-def _zenoh(
+def _run_zenoh(
     me: int, address: str, ready: Any, burst: int, seconds: float, *, advanced: bool = False
-) -> Result:
+) -> ProcessResult:
     import json
 
     import zenoh
 
-    meter, endpoints = Meter(), address.split(",")
+    meter, endpoints = DeliveryMeter(), address.split(",")
     config = zenoh.Config()
     for key, value in {
         "mode": "peer",
@@ -252,21 +254,23 @@ def _zenoh(
             kept = [session.declare_subscriber(one, took) for one in others]
         time.sleep(1)  # declarations travel
         ready.wait()
-        result = _threaded(meter, lambda: sender.put(b"x" * SIZE), burst, seconds)
-        meter.rest()
+        result = _send_in_thread(meter, lambda: sender.put(b"x" * SIZE), burst, seconds)
+        meter.wait_until_idle()
         ready.wait()
         for one in kept:
             one.undeclare()
     return result()
 
 
-def _zenoh_advanced(me: int, address: str, ready: Any, burst: int, seconds: float) -> Result:
-    return _zenoh(me, address, ready, burst, seconds, advanced=True)
+def _run_zenoh_advanced(
+    me: int, address: str, ready: Any, burst: int, seconds: float
+) -> ProcessResult:
+    return _run_zenoh(me, address, ready, burst, seconds, advanced=True)
 
 
-def _threaded(
-    meter: Meter, put: Callable[[], Any], burst: int, seconds: float
-) -> Callable[..., Result]:
+def _send_in_thread(
+    meter: DeliveryMeter, put: Callable[[], Any], burst: int, seconds: float
+) -> Callable[..., ProcessResult]:
     stop = threading.Event()
 
     def send() -> None:
@@ -277,7 +281,7 @@ def _threaded(
 
     thread = threading.Thread(target=send, daemon=True)
     thread.start()
-    result = meter.measured(seconds, time.sleep)
+    result = meter.measure(seconds, time.sleep)
     stop.set()
     thread.join(30)
     return result
@@ -311,16 +315,16 @@ system {{
 _TRY_AGAIN = 6
 
 
-def _no_corosync() -> str:
+def _explain_no_corosync() -> str:
     if os.geteuid():
         return "corosync runs as root"
     if ctypes.util.find_library("cpg") is None and not os.environ.get("LIBCPG"):
         return "libcpg is not installed"
-    return _missing(program="corosync")
+    return _explain_missing(program="corosync")
 
 
 @contextlib.contextmanager
-def _corosync(folder: Path) -> Iterator[Server]:
+def _run_corosync(folder: Path) -> Iterator[Server]:
     program = shutil.which("corosync", path=SBIN)
     assert program is not None
     config = folder / "corosync.conf"
@@ -334,7 +338,7 @@ def _corosync(folder: Path) -> Iterator[Server]:
                 return True
         return False
 
-    with _running([program, "-f", "-c", str(config)], ready, folder / "log") as process:
+    with _run_server([program, "-f", "-c", str(config)], ready, folder / "log") as process:
         yield Server("", process)
 
 
@@ -360,8 +364,10 @@ class _Vector(ctypes.Structure):
     _fields_ = [("base", ctypes.c_char_p), ("length", ctypes.c_size_t)]
 
 
-def _corosync_member(me: int, address: str, ready: Any, burst: int, seconds: float) -> Result:
-    library, handle, meter, mine = _cpg(), ctypes.c_uint64(), Meter(), os.getpid()
+def _run_corosync_member(
+    me: int, address: str, ready: Any, burst: int, seconds: float
+) -> ProcessResult:
+    library, handle, meter, mine = _cpg(), ctypes.c_uint64(), DeliveryMeter(), os.getpid()
 
     def took(_: Any, __: Any, node: int, pid: int, data: Any, length: int) -> None:
         meter.deliveries += pid != mine
@@ -374,7 +380,7 @@ def _corosync_member(me: int, address: str, ready: Any, burst: int, seconds: flo
 
     def receive() -> None:
         while not end.is_set():
-            if library.cpg_dispatch(handle, 2) not in (1, _TRY_AGAIN):  # 2: all there is
+            if library.cpg_dispatch(handle, 2) not in (1, _TRY_AGAIN):  # 2: all pending
                 return
             time.sleep(0.0005)
 
@@ -389,8 +395,8 @@ def _corosync_member(me: int, address: str, ready: Any, burst: int, seconds: flo
     ready.wait()
     time.sleep(1)
     ready.wait()
-    result = _threaded(meter, put, burst, seconds)
-    meter.rest()
+    result = _send_in_thread(meter, put, burst, seconds)
+    meter.wait_until_idle()
     ready.wait()
     end.set()
     taking.join()
@@ -398,45 +404,51 @@ def _corosync_member(me: int, address: str, ready: Any, burst: int, seconds: flo
     return result()
 
 
-# -- all of them -----------------------------------------------------------------------------------
+# -- all kinds -------------------------------------------------------------------------------------
 
 KINDS = {
-    "nats": Kind(lambda: _missing(module="nats", program="nats-server"), _nats_server, _core),
-    "jetstream": Kind(
-        lambda: _missing(module="nats", program="nats-server"), _nats_server, _jetstream
+    "nats": MessagingKind(
+        lambda: _explain_missing(module="nats", program="nats-server"),
+        _run_nats_server,
+        _run_core_nats,
     ),
-    "zenoh": Kind(lambda: _missing(module="zenoh"), _ports, _zenoh),
-    "zenoh-advanced": Kind(lambda: _missing(module="zenoh"), _ports, _zenoh_advanced),
-    "corosync": Kind(_no_corosync, _corosync, _corosync_member),
+    "jetstream": MessagingKind(
+        lambda: _explain_missing(module="nats", program="nats-server"),
+        _run_nats_server,
+        _run_jetstream,
+    ),
+    "zenoh": MessagingKind(lambda: _explain_missing(module="zenoh"), _serve_ports, _run_zenoh),
+    "zenoh-advanced": MessagingKind(
+        lambda: _explain_missing(module="zenoh"), _serve_ports, _run_zenoh_advanced
+    ),
+    "corosync": MessagingKind(_explain_no_corosync, _run_corosync, _run_corosync_member),
 }
 OURS = ("raw", "peer", "peer tls", "peer tls store")
 
 
-def _process(name: str, out: Queue[Result], *arguments: Any) -> None:
+def _run_process(name: str, out: Queue[ProcessResult], *arguments: Any) -> None:
     out.put(KINDS[name].member(*arguments))
 
 
-class Rate(NamedTuple):
-    """What all processes did together."""
-
+class KindRate(NamedTuple):
     per_s: float
     cpu_us: float
-    """Of a core, for each delivery, server included."""
+    """Processor time per delivery, server included."""
     lost: int
-    """Deliveries that were owed for what was sent, and had not come when all was at rest."""
+    """Deliveries still missing when no more messages arrive."""
 
 
-def measured(name: str, burst: int, seconds: float) -> Rate:
-    """Measure one of the others. Raises OSError where its server does not start."""
+def measure_kind(name: str, burst: int, seconds: float) -> KindRate:
+    """Measure one of the other kinds. Raises OSError if its server does not start."""
     kind = KINDS[name]
     context = multiprocessing.get_context("spawn")
-    out: Queue[Result] = context.Queue()
+    out: Queue[ProcessResult] = context.Queue()
     ready = context.Barrier(MEMBERS)
     with tempfile.TemporaryDirectory() as folder, kind.serve(Path(folder)) as server:
         before = server.cpu()
         processes = [
             context.Process(
-                target=_process, args=(name, out, me, server.address, ready, burst, seconds)
+                target=_run_process, args=(name, out, me, server.address, ready, burst, seconds)
             )
             for me in range(MEMBERS)
         ]
@@ -446,36 +458,35 @@ def measured(name: str, burst: int, seconds: float) -> Rate:
             found = [out.get(timeout=90) for _ in processes]
             served = server.cpu() - before
         except queue.Empty as error:
-            raise OSError("it does not come to an end") from error
+            raise OSError("its processes did not finish") from error
         finally:
             for one in processes:
                 one.join(5)
                 one.kill()
     deliveries = sum(one.deliveries for one in found)
-    # The server's whole life is a little longer than what is measured: its share is by deliveries.
+    # The server runs longer than the measurement, so its share is computed by deliveries.
     got = sum(one.got for one in found)
     cpu = sum(one.cpu for one in found) / max(1, deliveries) + served / max(1, got)
     owed = (MEMBERS - 1) * sum(one.sent for one in found)
-    return Rate(sum(one.deliveries / one.seconds for one in found), 1e6 * cpu, owed - got)
+    return KindRate(sum(one.deliveries / one.seconds for one in found), 1e6 * cpu, owed - got)
 
 
 def main() -> None:
-    """Print each kind beside raw TCP of the same run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("kinds", nargs="*", default=[*OURS, *KINDS])
     parser.add_argument("--burst", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=3.0)
     args = parser.parse_args()
-    base: Rate | None = None
+    base: KindRate | None = None
     for name in args.kinds:
         if name not in KINDS:
-            rate = Rate(*mesh(name, args.burst, args.seconds), 0)
-        elif why := KINDS[name].why_not():
+            rate = KindRate(*measure_mesh(name, args.burst, args.seconds), 0)
+        elif why := KINDS[name].explain_missing():
             print(f"{name:16} skipped: {why}", flush=True)
             continue
         else:
             try:
-                rate = measured(name, args.burst, args.seconds)
+                rate = measure_kind(name, args.burst, args.seconds)
             except OSError as error:
                 print(f"{name:16} skipped: {error}", flush=True)
                 continue

@@ -1,4 +1,4 @@
-"""Figures of the live benchmark: what was measured, what was wanted, and whether that is met."""
+"""Measured values of the live benchmark, with their targets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """One measured figure."""
-
     row: str
     what: str
     value: float
@@ -16,43 +14,46 @@ class Figure(NamedTuple):
     at_least: float | None = None
     at_most: float | None = None
     spread: tuple[float, float] | None = None
-    """The least and the greatest of all turns, where `value` is their median."""
+    """Least and greatest of all turns, if `value` is their median."""
 
     @property
-    def wanted(self) -> str:
-        """What was wanted, in words; empty: nothing was, it is told beside."""
+    def target(self) -> str:
+        """Text of the target; empty if there is none."""
         if self.at_least is not None:
-            return f"at least {number(self.at_least)}"
-        return f"at most {number(self.at_most)}" if self.at_most is not None else ""
+            return f"at least {format_number(self.at_least)}"
+        return f"at most {format_number(self.at_most)}" if self.at_most is not None else ""
 
     @property
-    def met(self) -> bool | None:
-        """Whether it is what was wanted; None: nothing was."""
+    def is_met(self) -> bool | None:
+        """Return whether the target is met; None without one."""
         if self.at_least is not None:
             return self.value >= self.at_least
         return self.value <= self.at_most if self.at_most is not None else None
 
-    def line(self) -> str:
-        """Return it as a line of text."""
-        spread = f" ({number(self.spread[0])} to {number(self.spread[1])})" if self.spread else ""
-        said = f"{self.row:24} {self.what:58} {number(self.value):>9} {self.unit}{spread}"
-        if self.met is None:
-            return said
-        return f"{said}   wanted {self.wanted}: {'met' if self.met else 'NOT MET'}"
+    def format_line(self) -> str:
+        spread = (
+            f" ({format_number(self.spread[0])} to {format_number(self.spread[1])})"
+            if self.spread
+            else ""
+        )
+        text = f"{self.row:24} {self.what:58} {format_number(self.value):>9} {self.unit}{spread}"
+        if self.is_met is None:
+            return text
+        return f"{text}   target {self.target}: {'met' if self.is_met else 'NOT MET'}"
 
 
-class Skipped(NamedTuple):
-    """A part that this machine cannot run."""
+class SkippedPart(NamedTuple):
+    """Part that this machine cannot run."""
 
     row: str
     why: str
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         return f"{self.row:24} not measured: {self.why}"
 
 
-def number(value: float | None) -> str:
-    """Return a number with as many digits as it is good for."""
+def format_number(value: float | None) -> str:
+    """Format a number with its significant digits."""
     if value is None or math.isnan(value):
         return "-"
     if value == int(value) and abs(value) < 1e9:

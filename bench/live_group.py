@@ -1,4 +1,4 @@
-"""A group of live peers, each a process on this machine, seen from the one that measures."""
+"""Group of live peers in processes of this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.live_rate import free_ports
+from bench.live_rate import find_free_ports
 
 Rows = NDArray[np.int64]
 ROOT = Path(__file__).parents[1]
@@ -28,24 +28,22 @@ SOURCES = ROOT / "src"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Seen(NamedTuple):
-    """What one member sent and saw; times in nanoseconds of the machine's monotonic clock."""
+class MemberLog(NamedTuple):
+    """Messages sent and received by one member; times in ns of the machine's monotonic clock."""
 
     got: Rows
-    """[n, 4]: sender, number, when `send` was called, when it was taken."""
+    """[n, 4]: sender, number, time of `send`, time of receipt."""
     sent: Rows
-    """[n, 3]: number, when `send` was called, when it was safe at the sender."""
+    """[n, 3]: number, time of `send`, time when it was durable at the sender."""
 
 
-class Process:
-    """One member's process."""
-
+class MemberProcess:
     def __init__(self, options: dict[str, Any], popen: Callable[..., Any]) -> None:
         self.index, self.lines = options["index"], queue.Queue[str]()
         self.joined = False
-        self.meets = 0
+        self.connections = 0
         self.states: dict[str, str] = {}
-        """How the others are, by name, as this one says."""
+        """States of the other members by name, as reported by this one."""
         self.out = ""
         errors = (Path(options["folder"]) / f"{self.index}.err").open("ab")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCES), str(ROOT)])}
@@ -64,7 +62,7 @@ class Process:
         for raw in self.process.stdout:
             word, _, rest = raw.decode().strip().partition(" ")
             if word == "meets":
-                self.meets = int(rest)
+                self.connections = int(rest)
             elif word == "states":
                 self.states = dict(pair.split("=") for pair in rest.split())
             elif word == "joined":
@@ -74,21 +72,21 @@ class Process:
             elif word == "done":
                 self.lines.put(word)
 
-    def tell(self, order: str) -> None:
+    def send_command(self, order: str) -> None:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(f"{order}\n".encode())
             self.process.stdin.flush()
 
     def cpu(self) -> float:
-        """Return the seconds of a core that it has used."""
+        """Return the used processor seconds."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             stat = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
             return (int(stat[11]) + int(stat[12])) / TICKS
         return 0.0
 
 
-class Group:
-    """Members m0, m1, ...: a context manager that ends them. `hosts`: namespaces they live in."""
+class PeerGroup:
+    """Context manager of members m0, m1, ...; `hosts`: network namespaces of the members."""
 
     def __init__(
         self,
@@ -106,7 +104,7 @@ class Group:
         self._states, self._size = states, size
         self._folder = tempfile.TemporaryDirectory(prefix="bench-live-")
         self.folder = Path(self._folder.name)
-        self.members: list[Process] = []
+        self.members: list[MemberProcess] = []
 
     def __enter__(self) -> Self:
         from antecede.live import keys
@@ -114,7 +112,7 @@ class Group:
         keys.make_authority(self.folder)
         for index in range(self.count):
             keys.make_member(self.folder, f"m{index}")
-        ports = free_ports(self.count) if not self.hosts else [7000] * self.count
+        ports = find_free_ports(self.count) if not self.hosts else [7000] * self.count
         hosts = [one.address for one in self.hosts] or ["127.0.0.1"] * self.count
         self.addresses = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
         return self
@@ -130,7 +128,7 @@ class Group:
             one.process.wait()
         self._folder.cleanup()
 
-    def start(self, index: int) -> Process:
+    def start(self, index: int) -> MemberProcess:
         options = {
             "index": index,
             "name": f"m{index}",
@@ -145,86 +143,88 @@ class Group:
             "join_s": 120,
         }
         popen = self.hosts[index].popen if self.hosts else subprocess.Popen
-        process = Process(options, popen)
+        process = MemberProcess(options, popen)
         self.members.append(process)
         return process
 
-    def gather(self, timeout_s: float = 120.0) -> float:
-        """Start all, and wait until all are connected to all; returns how long that took."""
+    def start_all(self, timeout_s: float = 120.0) -> float:
+        """Start all members and wait until all are connected; return the seconds."""
         begin = time.monotonic()
         self.start(0)
-        self.until(lambda: self.members[0].joined, 30)
+        self.wait_until(lambda: self.members[0].joined, 30)
         for index in range(1, self.count):
             self.start(index)
-        self.until(lambda: all(one.meets == self.count - 1 for one in self.members), timeout_s)
+        self.wait_until(
+            lambda: all(one.connections == self.count - 1 for one in self.members), timeout_s
+        )
         return time.monotonic() - begin
 
-    def until(self, true: Callable[[], bool], timeout_s: float) -> None:
-        """Wait until something is so. Raises TimeoutError with what the members said."""
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
+        """Wait for a condition. Raises TimeoutError with the members' output."""
         end = time.monotonic() + timeout_s
-        while not true():
+        while not condition():
             if time.monotonic() > end:
-                raise TimeoutError(f"not within {timeout_s:.0f} s. {self.trouble()}")
+                raise TimeoutError(f"not within {timeout_s:.0f} s. {self.describe_errors()}")
             time.sleep(0.005)
 
-    def trouble(self) -> str:
-        """Return what members wrote to their standard error, and whom they met."""
-        texts = [f"connected: {[one.meets for one in self.members]}"]
+    def describe_errors(self) -> str:
+        texts = [f"connected: {[one.connections for one in self.members]}"]
         for one in self.members:
             text = (self.folder / f"{one.index}.err").read_text(errors="replace")[-600:]
             texts += [f"m{one.index}: {text}"] if text else []
         return "\n".join(texts)[:4000]
 
-    def tell(self, order: str, *but: int) -> None:
-        """Tell all members, but some, something."""
+    def send_command(self, order: str, *but: int) -> None:
         for one in self.members:
             if one.index not in but:
-                one.tell(order)
+                one.send_command(order)
 
     def signal(self, index: int, number: signal.Signals) -> int:
-        """Send a signal to a member; returns when, in nanoseconds."""
+        """Send a signal to a member; return the time in ns."""
         now = time.monotonic_ns()
         self.members[index].process.send_signal(number)
         return now
 
-    def end(self, *but: int, timeout_s: float = 60.0) -> dict[int, Seen]:
-        """Let all but some write what they saw, and return it."""
+    def stop(self, *but: int, timeout_s: float = 60.0) -> dict[int, MemberLog]:
+        """Stop all members but some, and return their logs."""
         found = {}
         asked = [one for one in self.members if one.index not in but]
         for one in asked:
-            one.tell("end")
+            one.send_command("end")
         for one in asked:
             try:
                 one.lines.get(timeout=timeout_s)
             except queue.Empty:
-                raise TimeoutError(f"m{one.index} does not end. {self.trouble()}") from None
-            found[one.index] = Seen(
-                self._rows(one.index, "got", 4), self._rows(one.index, "sent", 3)
+                raise TimeoutError(
+                    f"m{one.index} did not finish. {self.describe_errors()}"
+                ) from None
+            found[one.index] = MemberLog(
+                self._read_rows(one.index, "got", 4), self._read_rows(one.index, "sent", 3)
             )
         return found
 
-    def _rows(self, index: int, what: str, width: int) -> Rows:
+    def _read_rows(self, index: int, what: str, width: int) -> Rows:
         data = (self.folder / f"{index}.{what}").read_bytes()
         return np.frombuffer(data, dtype=np.int64).reshape(-1, width)
 
 
-def longest_gap_ms(seen: Seen, start: int, end: int, *but: int) -> float:
-    """Return the longest time without a delivery between two moments, messages of some left out."""
-    got = seen.got
+def find_longest_gap_ms(log: MemberLog, start: int, end: int, *but: int) -> float:
+    """Return the longest time without a delivery in an interval, without some senders."""
+    got = log.got
     times = got[(got[:, 3] >= start) & (got[:, 3] <= end) & ~np.isin(got[:, 0], but), 3]
     return float(np.diff(np.concatenate(([start], times, [end]))).max()) / 1e6
 
 
-def lost(
-    seen: dict[int, Seen], senders: Sequence[int], receivers: Sequence[int]
+def count_lost(
+    logs: dict[int, MemberLog], senders: Sequence[int], receivers: Sequence[int]
 ) -> tuple[int, int]:
-    """Return how many messages, acknowledged to their senders, receivers lack, and got twice."""
+    """Return the numbers of acknowledged messages that receivers lack, and of duplicates."""
     lacking = twice = 0
     for sender in senders:
-        acknowledged = seen[sender].sent[:, 0]
+        acknowledged = logs[sender].sent[:, 0]
         for receiver in receivers:
             if receiver != sender:
-                got = seen[receiver].got
+                got = logs[receiver].got
                 numbers = got[got[:, 0] == sender, 1]
                 lacking += len(np.setdiff1d(acknowledged, numbers))
                 twice += len(numbers) - len(np.unique(numbers))

@@ -1,13 +1,11 @@
-"""Live peers beside raw TCP: n processes on this machine, everybody to everybody, 100 bytes.
-
-Raw is asyncio TCP with coalesced writes and nothing else: a length in front of each message, all
-that was sent in a turn of the loop in one write, each message handed over by itself. It promises
-order of each sender while a connection lasts. The others are `antecede.live.Peer`.
+"""Live peers and raw TCP: n processes on this machine, all to all, 100 bytes.
 
     python -m bench.live_rate [KIND ...]
 
 Kinds: raw, peer, peer batches, peer tls, peer batches tls, each also with uvloop. Without any:
-shares of raw TCP and costs beside it, in turns, with TLS.
+ratios to raw TCP, in turns, with TLS. Raw is asyncio TCP with length-prefixed messages and one
+write per loop iteration. It preserves the order of each sender while a connection lasts. The others
+are `antecede.live.Peer`.
 """
 
 from __future__ import annotations
@@ -29,26 +27,22 @@ from typing import Any, NamedTuple, cast
 from bench.live_figures import Figure
 
 MEMBERS, SIZE = 4, 100
-HEAD = struct.Struct(">I")
+HEADER = struct.Struct(">I")
 PENDING = 1 << 18
 
 
-class Rate(NamedTuple):
-    """What one process did in the measured time."""
-
+class ProcessRate(NamedTuple):
     deliveries: int
     seconds: float
     cpu: float
 
 
-class Raw(asyncio.Protocol):
-    """Length-prefixed messages, and nothing else."""
-
+class RawConnection(asyncio.Protocol):
     def __init__(self, mesh: RawMesh) -> None:
         self.mesh, self.rest, self.paused = mesh, b"", False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's has another class
         self.transport.set_write_buffer_limits(high=PENDING)
         self.mesh.connections.append(self)
 
@@ -56,7 +50,7 @@ class Raw(asyncio.Protocol):
         data = self.rest + data if self.rest else data
         offset, end, got = 0, len(data), self.mesh.got
         while offset + 4 <= end:
-            (size,) = HEAD.unpack_from(data, offset)
+            (size,) = HEADER.unpack_from(data, offset)
             if offset + 4 + size > end:
                 break
             got.append(data[offset + 4 : offset + 4 + size])
@@ -76,10 +70,8 @@ class Raw(asyncio.Protocol):
 
 
 class RawMesh:
-    """One process of the raw mesh."""
-
     def __init__(self) -> None:
-        self.connections: list[Raw] = []
+        self.connections: list[RawConnection] = []
         self.got: deque[bytes] = deque()
         self.pending: list[bytes] = []
         self.due = False
@@ -90,7 +82,7 @@ class RawMesh:
             self.waiter.set_result(None)
 
     def send(self, payload: bytes) -> None:
-        self.pending += (HEAD.pack(len(payload)), payload)
+        self.pending += (HEADER.pack(len(payload)), payload)
         if not self.due:
             self.due = True
             asyncio.get_running_loop().call_soon(self.flush)
@@ -110,12 +102,14 @@ class RawMesh:
             await self.waiter
 
 
-async def raw_member(me: int, ports: list[int], ready: Any, burst: int, seconds: float) -> Rate:
+async def run_raw_member(
+    me: int, ports: list[int], ready: Any, burst: int, seconds: float
+) -> ProcessRate:
     mesh, loop = RawMesh(), asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Raw(mesh), "127.0.0.1", ports[me])
+    server = await loop.create_server(lambda: RawConnection(mesh), "127.0.0.1", ports[me])
     await asyncio.to_thread(ready.wait)
     for port in ports[:me]:
-        await loop.create_connection(lambda: Raw(mesh), "127.0.0.1", port)
+        await loop.create_connection(lambda: RawConnection(mesh), "127.0.0.1", port)
     while len(mesh.connections) < len(ports) - 1:
         await asyncio.sleep(0.01)
     await asyncio.to_thread(ready.wait)
@@ -136,7 +130,7 @@ async def raw_member(me: int, ports: list[int], ready: Any, burst: int, seconds:
             await asyncio.sleep(0)
 
     tasks = [loop.create_task(receive()), loop.create_task(send())]
-    rate = await _measured(lambda: count, seconds)
+    rate = await _measure(lambda: count, seconds)
     for task in tasks:
         task.cancel()
     await asyncio.to_thread(ready.wait)
@@ -144,21 +138,21 @@ async def raw_member(me: int, ports: list[int], ready: Any, burst: int, seconds:
     return rate
 
 
-async def _measured(count: Any, seconds: float) -> Rate:
+async def _measure(count: Any, seconds: float) -> ProcessRate:
     await asyncio.sleep(0.5)
     before, start, cpu = count(), time.perf_counter(), time.process_time()
     await asyncio.sleep(seconds)
-    return Rate(count() - before, time.perf_counter() - start, time.process_time() - cpu)
+    return ProcessRate(count() - before, time.perf_counter() - start, time.process_time() - cpu)
 
 
-async def peer_member(
+async def run_peer_member(
     me: int, ports: list[int], ready: Any, burst: int, seconds: float, folder: str, kind: str
-) -> Rate:
+) -> ProcessRate:
     from antecede.live import Peer
 
     options: dict[str, Any] = {"insecure": True}
     if "tls" in kind:
-        options = {"tls": _tls(folder, me)}
+        options = {"tls": _make_tls(folder, me)}
     if "store" in kind:
         options["store"] = f"{folder}/{me}.db"
     if os.environ.get("GATHER"):
@@ -178,8 +172,8 @@ async def peer_member(
         async def receive() -> None:
             nonlocal count
             if "batches" in kind:
-                async for said in peer.batches():
-                    for _ in said.payloads:
+                async for batch in peer.batches():
+                    for _ in batch.payloads:
                         count += 1
             else:
                 async for _ in peer:
@@ -199,7 +193,7 @@ async def peer_member(
 
             profile = cProfile.Profile()
             profile.enable()
-        rate = await _measured(lambda: count, seconds)
+        rate = await _measure(lambda: count, seconds)
         if os.environ.get("PROFILE") and me == 0:
             profile.disable()
             profile.dump_stats(os.environ["PROFILE"])
@@ -210,14 +204,20 @@ async def peer_member(
     return rate
 
 
-def _tls(folder: str, me: int) -> Any:
+def _make_tls(folder: str, me: int) -> Any:
     from antecede.live import Tls
 
     return Tls(f"{folder}/m{me}.pem", f"{folder}/ca.pem")
 
 
-def _process(
-    me: int, ports: list[int], ready: Any, out: Queue[Rate], kind: str, burst: int, *more: Any
+def _run_process(
+    me: int,
+    ports: list[int],
+    ready: Any,
+    out: Queue[ProcessRate],
+    kind: str,
+    burst: int,
+    *more: Any,
 ) -> None:
     if "uvloop" in kind:
         import uvloop
@@ -225,13 +225,13 @@ def _process(
         uvloop.install()
     seconds, folder = more
     if kind.startswith("raw"):
-        out.put(asyncio.run(raw_member(me, ports, ready, burst, seconds)))
+        out.put(asyncio.run(run_raw_member(me, ports, ready, burst, seconds)))
     else:
-        out.put(asyncio.run(peer_member(me, ports, ready, burst, seconds, folder, kind)))
+        out.put(asyncio.run(run_peer_member(me, ports, ready, burst, seconds, folder, kind)))
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports of this machine that nobody listens at."""
+def find_free_ports(count: int) -> list[int]:
+    """Return unused ports of this machine."""
     import socket
 
     sockets = [socket.socket() for _ in range(count)]
@@ -243,12 +243,12 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def mesh(
+def measure_mesh(
     kind: str, burst: int, seconds: float = 3.0, members: int = MEMBERS
 ) -> tuple[float, float]:
-    """Return deliveries a second of all processes, and microseconds of a core for each."""
+    """Return deliveries per second of all processes, and processor microseconds per delivery."""
     context = multiprocessing.get_context("spawn")
-    out: Queue[Rate] = context.Queue()
+    out: Queue[ProcessRate] = context.Queue()
     ready = context.Barrier(members)
     with tempfile.TemporaryDirectory() as folder:
         if "tls" in kind:
@@ -257,10 +257,10 @@ def mesh(
             keys.make_authority(Path(folder))
             for me in range(members):
                 keys.make_member(Path(folder), f"m{me}")
-        ports = free_ports(members)
+        ports = find_free_ports(members)
         arguments = ports, ready, out, kind, burst, seconds, folder
         processes = [
-            context.Process(target=_process, args=(me, *arguments)) for me in range(members)
+            context.Process(target=_run_process, args=(me, *arguments)) for me in range(members)
         ]
         for one in processes:
             one.start()
@@ -274,33 +274,32 @@ def mesh(
     )
 
 
-def figures(
+def measure_figures(
     bursts: Sequence[int] = (16, 64, 256), seconds: float = 2.0, turns: int = 3
 ) -> Iterator[Figure]:
-    """Measure peers with TLS and causal order in turns with raw TCP, over both loops.
+    """Measure peers with TLS and causal order in turns with raw TCP, over both event loops.
 
-    A turn of each, one after the other, again and again: what the machine does beside meets all
-    alike. A share is of the same turn's raw TCP over the same loop.
+    The ratio is to raw TCP of the same turn and loop, so other load affects both.
     """
     for burst in bursts:
         for loop in ("", " uvloop"):
-            kinds = [f"{kind}{loop}" for kind in ("raw", *WANTED)]
+            kinds = [f"{kind}{loop}" for kind in ("raw", *TARGET_KINDS)]
             runs: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
             for _ in range(turns):
                 for kind in kinds:
-                    runs[kind].append(mesh(kind, burst, seconds))
-            for kind, how in zip(kinds[1:], WANTED.values(), strict=True):
-                yield from _beside(runs[kinds[0]], runs[kind], f"{how}, {_over(loop)}", burst)
+                    runs[kind].append(measure_mesh(kind, burst, seconds))
+            for kind, how in zip(kinds[1:], TARGET_KINDS.values(), strict=True):
+                yield from _compare(runs[kinds[0]], runs[kind], f"{how}, {_name_loop(loop)}", burst)
 
 
-WANTED = {"peer batches tls": "peer.batches()", "peer tls": "message by message"}
+TARGET_KINDS = {"peer batches tls": "peer.batches()", "peer tls": "message by message"}
 
 
-def _over(loop: str) -> str:
+def _name_loop(loop: str) -> str:
     return loop.strip() or "asyncio"
 
 
-def _beside(
+def _compare(
     raw: list[tuple[float, float]], runs: list[tuple[float, float]], how: str, burst: int
 ) -> Iterator[Figure]:
     rates = [ours[0] / theirs[0] for ours, theirs in zip(runs, raw, strict=True)]
@@ -319,16 +318,15 @@ def _beside(
 
 
 def main() -> None:
-    """Print the wanted figures, or the kinds that are named beside the first of them."""
     kinds = sys.argv[1:]
     if not kinds:
-        for figure in figures():
-            print(figure.line(), flush=True)
+        for figure in measure_figures():
+            print(figure.format_line(), flush=True)
         return
     for burst in (16, 64, 256):
         base = None
         for kind in kinds:
-            rate, cpu = mesh(kind, burst)
+            rate, cpu = measure_mesh(kind, burst)
             base = base or (rate, cpu)
             print(
                 f"{burst:4}  {kind:24} {rate / 1e3:8.0f} k/s {rate / base[0]:5.2f}   "

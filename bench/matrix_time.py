@@ -1,4 +1,4 @@
-"""What one R2 of matrix time costs beside numpy, and what a message with a matrix takes.
+"""Costs of rule R2 of matrix time, with numpy for comparison, and of a message with a matrix.
 
 python -m bench.matrix_time
 """
@@ -14,8 +14,8 @@ import numpy as np
 
 from antecede.core.clocks import joined
 from antecede.core.protocols.matrix.matrix import Matrix
-from bench.receive_path import receive_us
-from bench.traffic import made
+from bench.receive_path import measure_receive_us
+from bench.traffic import synthetic
 from examples.clocks.matrix import MatrixClock
 
 SIDES = (10, 100, 300)
@@ -24,34 +24,33 @@ REPEATS = 9
 
 
 def main() -> None:
-    """Print what R2 takes by rows and by maxima, beside numpy, and what the bytes take."""
     print("us:       R2 by rows   one integer   np.maximum   receive   encode   decode     bytes")
     for side in SIDES:
-        print(f"n = {side:<5}{_row(side)}", flush=True)
+        print(f"n = {side:<5}{_format_row(side)}", flush=True)
 
 
-def _row(side: int) -> str:
-    stream = made.matrix(side, MESSAGES)
+def _format_row(side: int) -> str:
+    stream = synthetic.make_matrix(side, MESSAGES)
     observer, last = stream.make(), stream.messages[-1]
     assert isinstance(observer, Matrix)
     one, other = (MatrixClock(joined(m, side), side) for m in (observer.matrix, last.rows))
     arrays = [np.array(clock.rows, dtype=np.int64) for clock in (one, other)]
     control = observer.encode(last)
-    # One that learns from a message that it has not delivered is in no state that could be stored.
+    # A member that learns from an undelivered message has a state that cannot be stored.
     learner = copy.deepcopy(observer)
     times = [
-        _us(lambda: learner.learn(last)),
-        _us(lambda: one.merge(other)),
-        _us(lambda: np.maximum(arrays[0], arrays[1])),
-        receive_us(observer, stream.messages),
-        _us(lambda: observer.encode(last)),
-        _us(lambda: observer.decode(control, None)),
+        _measure_us(lambda: learner.learn(last)),
+        _measure_us(lambda: one.merge(other)),
+        _measure_us(lambda: np.maximum(arrays[0], arrays[1])),
+        measure_receive_us(observer, stream.messages),
+        _measure_us(lambda: observer.encode(last)),
+        _measure_us(lambda: observer.decode(control, None)),
     ]
     places = zip(times, (12, 14, 13, 10, 9, 9), strict=True)
     return "".join(f"{time_us:{wide}.1f}" for time_us, wide in places) + f"{len(control):10,}"
 
 
-def _us(call: Callable[[], object]) -> float:
+def _measure_us(call: Callable[[], object]) -> float:
     times = 20
     spent = []
     for _ in range(REPEATS):

@@ -1,6 +1,6 @@
 """Panels of curves as SVG for the docs: side by side, or in a grid with one legend.
 
-The same numbers give the same bytes. Colours are those of `antecede.lab.report.drawing`.
+Equal numbers give equal bytes. Colours are those of `antecede.lab.report.drawing`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,21 @@ CELL_INCHES = (3.6, 2.15)
 _LEGEND_INCHES = 0.75
 _LINE_INCHES = 0.17
 NARROW = 3
-"""Most curves of a panel whose legend has one column."""
+"""Maximum number of curves for a legend with one column."""
 
 
 class Curve(NamedTuple):
-    """One line of a panel."""
-
     label: str
     points: Sequence[tuple[float, float]]
     colour: int | None = 0
-    """0 to 7; None: the faint colour, for what is there to compare with."""
+    """0 to 7; None: the faint colour of the reference."""
     style: str = SOLID
     marked: bool = True
     """Measured points are marked; bounds are not."""
 
 
 class Panel(NamedTuple):
-    """One pair of axes, both logarithmic."""
+    """Pair of axes, both logarithmic."""
 
     title: str
     curves: Sequence[Curve]
@@ -61,7 +59,6 @@ def draw_curves(
 
 
 def draw_curve(axes: Any, curve: Curve) -> Any:
-    """Draw a curve on matplotlib's axes; return its line."""
     (line,) = axes.plot(
         [x for x, _ in curve.points],
         [y for _, y in curve.points],
@@ -104,12 +101,12 @@ def _draw(axes: Any, panel: Panel, x_label: str, ticks: Sequence[int]) -> None:
 
 
 class Cell(NamedTuple):
-    """One pair of axes: x logarithmic, y logarithmic above its least value that is not zero."""
+    """Pair of axes: x logarithmic, y logarithmic with a break above zero."""
 
     title: str
     curves: Sequence[Curve]
     note: str = ""
-    """What the curves cannot show, written below the panel."""
+    """Text below the panel for values that cannot be drawn."""
 
 
 def draw_grid(
@@ -123,9 +120,8 @@ def draw_grid(
 ) -> None:
     """Write rows of panels as one SVG file.
 
-    `y_ticks` has the ticks of each row; all panels of a row share one scale, on which zero stands
-    below the least tick. Curves of one label look alike in every panel and are named once.
-    `footer`: lines below all panels.
+    `y_ticks` has the ticks of each row; all panels of a row share one scale, with zero below the
+    least tick. Curves of one label look alike in every panel. `footer`: lines below all panels.
     """
     width, height = CELL_INCHES
     columns = max(len(row) for row in rows)

@@ -1,11 +1,10 @@
-"""Microseconds that `receive` takes for one message, and `decode` apart from it.
+"""Microseconds per message of `receive`, and separately of `decode`.
 
     python -m bench.receive_path [PROTOCOL ...]
 
-One row a protocol and size of group: what a message carries, how many of the reordered were
-held, and the median of `REPEATS` runs over the same messages, in order and with one in ten
-reordered. `receive` takes a decoded message; `decode` makes one of bytes. Processor time is
-counted, not the wall clock, so that other work on the machine disturbs less.
+One row per protocol and group size: the size of a message, the share of reordered messages that
+were held, and the median of `REPEATS` runs over the same messages, in order and with one in ten
+reordered. `receive` takes a decoded message. Values are processor time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from antecede.core.protocols.clock_based.physical import Physical
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.vector.bss import Bss
 from antecede.core.protocols.vector.ds import Ds
-from bench.traffic import Family, made, running, traffic
+from bench.traffic import Family, make_traffic, simulated, synthetic
 
 MEMBERS = (100, 300)
 MESSAGES = 3000
@@ -33,59 +32,61 @@ SHARES = (0.0, 0.1)
 REPEATS = 9
 
 
-class Entry(NamedTuple):
-    """One protocol: a name, and what arrives."""
-
+class ReceiveEntry(NamedTuple):
     name: str
     family: Family
 
 
 ENTRIES = [
-    Entry("unordered", partial(running.counting, Unordered)),
-    Entry("fifo", partial(running.counting, Fifo)),
-    Entry("bss", partial(running.counting, Bss)),
-    Entry("bss by differences", partial(running.counting, partial(Bss, differences=True))),
-    Entry("idr", partial(running.counting, Idr)),
-    Entry("ds", partial(running.counting, Ds)),
-    Entry("matrix", made.matrix),
-    Entry("hierarchical internal", made.downward),
-    Entry("sb", made.replies),
-    Entry("linear", partial(running.clocks, Linear, "null")),
-    Entry("linear, bound", partial(running.clocks, Linear, "bound")),
-    Entry("physical", partial(running.clocks, Physical, "null")),
-    Entry("physical, bound", partial(running.clocks, Physical, "bound")),
-    Entry("linear-physical", partial(running.clocks, LinearPhysical, "null")),
-    Entry("ses", made.ses),
-    Entry("sent", made.sent),
-    Entry("tv", partial(running.topics, Tv)),
-    Entry("tv-lt", partial(running.topics, TvLt)),
-    Entry("tv-pt", partial(running.topics, TvPt)),
-    Entry("htbc", partial(running.topics, Htbc)),
-    Entry("tv-vt", partial(running.topics, TvVt)),
+    ReceiveEntry("unordered", partial(simulated.run_counting, Unordered)),
+    ReceiveEntry("fifo", partial(simulated.run_counting, Fifo)),
+    ReceiveEntry("bss", partial(simulated.run_counting, Bss)),
+    ReceiveEntry(
+        "bss by differences", partial(simulated.run_counting, partial(Bss, differences=True))
+    ),
+    ReceiveEntry("idr", partial(simulated.run_counting, Idr)),
+    ReceiveEntry("ds", partial(simulated.run_counting, Ds)),
+    ReceiveEntry("matrix", synthetic.make_matrix),
+    ReceiveEntry("hierarchical internal", synthetic.make_downward),
+    ReceiveEntry("sb", synthetic.make_replies),
+    ReceiveEntry("linear", partial(simulated.run_clocks, Linear, "null")),
+    ReceiveEntry("linear, bound", partial(simulated.run_clocks, Linear, "bound")),
+    ReceiveEntry("physical", partial(simulated.run_clocks, Physical, "null")),
+    ReceiveEntry("physical, bound", partial(simulated.run_clocks, Physical, "bound")),
+    ReceiveEntry("linear-physical", partial(simulated.run_clocks, LinearPhysical, "null")),
+    ReceiveEntry("ses", synthetic.make_ses),
+    ReceiveEntry("sent", synthetic.make_rst),
+    ReceiveEntry("tv", partial(simulated.run_topics, Tv)),
+    ReceiveEntry("tv-lt", partial(simulated.run_topics, TvLt)),
+    ReceiveEntry("tv-pt", partial(simulated.run_topics, TvPt)),
+    ReceiveEntry("htbc", partial(simulated.run_topics, Htbc)),
+    ReceiveEntry("tv-vt", partial(simulated.run_topics, TvVt)),
 ]
 
 
 def main(names: list[str]) -> None:
-    """Print the table, for all entries or those whose names begin with one of `names`."""
     print(f"{'protocol':22}{'members':>8}{'bytes':>8}{'held':>7}   us a message:", end="")
     print(f"{'in order':>10}{'10% late':>10}{'decode':>9}")
     for entry in ENTRIES:
         if names and not entry.name.startswith(tuple(names)):
             continue
         for members in MEMBERS:
-            runs = traffic(entry.family, members, MESSAGES, SHARES)
-            size, held = _wire_bytes(*runs[0]), _held(*runs[1])
-            receive = [receive_us(protocol, arrivals) for protocol, arrivals in runs]
+            runs = make_traffic(entry.family, members, MESSAGES, SHARES)
+            size, held = _measure_wire_bytes(*runs[0]), _measure_held_share(*runs[1])
+            receive = [measure_receive_us(protocol, arrivals) for protocol, arrivals in runs]
             print(f"{entry.name:22}{members:8}{size:8.0f}{held:7.0%}{'':16}", end="")
-            print(f"{receive[0]:10.2f}{receive[1]:10.2f}{_decode_us(*runs[0]):9.2f}", flush=True)
+            print(
+                f"{receive[0]:10.2f}{receive[1]:10.2f}{_measure_decode_us(*runs[0]):9.2f}",
+                flush=True,
+            )
 
 
-def _wire_bytes(protocol: Protocol, arrivals: list[Any]) -> float:
+def _measure_wire_bytes(protocol: Protocol, arrivals: list[Any]) -> float:
     return statistics.mean(len(protocol.encode(message)) for message in arrivals)
 
 
-def _held(protocol: Protocol, arrivals: list[Any]) -> float:
-    """Return the share of messages that were held back, and leave the protocol as it was."""
+def _measure_held_share(protocol: Protocol, arrivals: list[Any]) -> float:
+    """Return the share of held messages; the protocol is restored."""
     start = protocol.snapshot()
     held = sum(isinstance(e, Hold) for message in arrivals for e in protocol.receive(message))
     if protocol.blocked_on():
@@ -94,8 +95,7 @@ def _held(protocol: Protocol, arrivals: list[Any]) -> float:
     return held / len(arrivals)
 
 
-def receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
-    """Return the median of some runs over the same messages."""
+def measure_receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
     start = protocol.snapshot()
     spent = []
     for _ in range(REPEATS):
@@ -108,7 +108,7 @@ def receive_us(protocol: Protocol, arrivals: list[Any]) -> float:
     return statistics.median(spent) / len(arrivals) * 1e6
 
 
-def _decode_us(protocol: Protocol, arrivals: list[Any]) -> float:
+def _measure_decode_us(protocol: Protocol, arrivals: list[Any]) -> float:
     controls = [protocol.encode(message) for message in arrivals]
     spent = []
     for _ in range(3):

@@ -1,13 +1,12 @@
-"""`make bench-scale`: does a batch of any shape end, when, and how large is its largest task?
+"""Duration and largest task of Spark batches of many shapes (`make bench-scale`).
 
     python -m bench.scale [--scale 0.01] [--only NAME ...] [--cores 2] [--memory 9g] [--folder DIR]
 
-Every case runs in a Spark of its own (`local[cores]`, 16 GiB for Java and Python workers together)
-over Parquet that is written before. `--scale` multiplies all numbers of rows. The figures come from
-Spark's event log: the most rows that one task read from storage (Spark does not count all bytes
-of a Parquet file), the most bytes that one read from shuffles, and the most
-resident memory that all Python workers had at one time (so no task had more). `rounds` are rows
-raised a round of the fixpoint, `+ n parts` exchanges of the kernel over ranges of rows.
+Every case runs in its own Spark (`local[cores]`, 16 GiB for Java and Python workers together) over
+Parquet that is written before. `--scale` multiplies all row counts. Values come from Spark's event
+log: the maximum rows that one task read from storage, the maximum bytes that one read from
+shuffles, and the maximum resident memory of all Python workers at one time. `rounds` are raised
+rows per superstep of the fixpoint, `+ n parts` exchanges of the kernel over ranges of rows.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ WIDE = 18
 
 @dataclass(frozen=True)
 class Case:
-    """A shape of data: rows and groups at full size, and what is special about it."""
+    """Shape of data: rows and groups at full size, and special properties."""
 
     rows: int
     groups: int = 0
@@ -67,11 +66,11 @@ CASES = {
 }
 
 
-def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
-    """Return the rows of a case, the same ones at every call.
+def make_rows(spark: SparkSession, case: Case, scale: float) -> DataFrame:
+    """Return the rows of a case, the same at every call.
 
-    A row a millisecond, clocks wrong by up to 20 ms, a cause up to 200 rows back in its group: 5 %
-    of causes are later than their effects. A chain has the first row last.
+    One row per millisecond, clocks wrong by up to 20 ms, a cause up to 200 rows earlier in its
+    group: 5 % of causes are later than their effects. A chain has the first row last.
     """
     count = max(int(case.rows * scale) // (2 if case.twice else 1), 100)
     groups = max(1, int(case.groups * min(1.0, scale * 10)))
@@ -80,7 +79,7 @@ def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
         key = f.when(f.col("id") < count // 2, 0).otherwise(key + 1)
     back = f.lit(1) if case.chain else 1 + f.pmod(f.xxhash64(f.lit(3), "id"), f.lit(200))
     if groups > 1:
-        # Rows stand group by group, so that a cause is in the group of its effect.
+        # Rows are sorted by group, so a cause is in the group of its effect.
         each = f.lit(max(count // groups, 1))
         key = (f.col("id") / each).cast("bigint")
         if case.half:
@@ -91,8 +90,8 @@ def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
     if case.chain:
         at = -f.col("id")
     made = spark.range(count).select(
-        _name(f.col("id")).alias("id"),
-        f.when(cause >= 0, _name(cause)).alias("after"),
+        _make_name(f.col("id")).alias("id"),
+        f.when(cause >= 0, _make_name(cause)).alias("after"),
         key.cast("bigint").alias("g"),
         f.timestamp_micros(at + f.lit(1_700_000_000_000_000)).alias("at"),
         *(
@@ -103,13 +102,11 @@ def rows_of(spark: SparkSession, case: Case, scale: float) -> DataFrame:
     return made.unionAll(made) if case.twice else made
 
 
-def _name(number: Any) -> Any:
-    """Return a text of 24 letters that tells nothing of the order."""
+def _make_name(number: Any) -> Any:
     return f.concat(f.hex(f.xxhash64(number)), f.lpad(number.cast("string"), 10, "0"))
 
 
 def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
-    """Write a case's rows, order them, and print one line of JSON."""
     case = CASES[name]
     log = folder / "log"
     log.mkdir(parents=True)
@@ -126,15 +123,15 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
             "spark.executor.metrics.pollingInterval": "200ms",
         },
     )
-    # What is small at full size is small here.
+    # Groups that are small at full size stay small.
     oversized.SMALL_BYTES = int(oversized.SMALL_BYTES * scale)
-    once = int(fixpoint.LIMITS.at_once * scale)
-    fixpoint.LIMITS = replace(fixpoint.LIMITS, at_once=once)
+    once = int(fixpoint.LIMITS.small_edges * scale)
+    fixpoint.LIMITS = replace(fixpoint.LIMITS, small_edges=once)
     rows = str(folder / "rows")
-    rows_of(spark, case, scale).write.parquet(rows)
+    make_rows(spark, case, scale).write.parquet(rows)
     notes: list[dict[str, Any]] = []
-    fixpoint.NOTES.addHandler(_Keeping(notes))
-    fixpoint.NOTES.setLevel(logging.INFO)
+    fixpoint.LOGGER.addHandler(_LogCollector(notes))
+    fixpoint.LOGGER.setLevel(logging.INFO)
     begin, begin_ms, seen = time.perf_counter(), time.time() * 1000, Observation()
     df = spark.read.parquet(rows)
     if case.ordered:
@@ -159,10 +156,10 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
     if got["placed"] != wanted:
         raise SystemExit(f"{name}: {got['placed']:,} of {wanted:,} rows have a position")
     made = {"seconds": spent, "rows": got["rows"], "notes": notes[-1] if notes else {}}
-    print(json.dumps({**made, **largest(log, begin_ms)}), flush=True)
+    print(json.dumps({**made, **find_task_maxima(log, begin_ms)}), flush=True)
 
 
-class _Keeping(logging.Handler):
+class _LogCollector(logging.Handler):
     def __init__(self, kept: list[dict[str, Any]]) -> None:
         super().__init__()
         self.kept = kept
@@ -171,10 +168,10 @@ class _Keeping(logging.Handler):
         self.kept.append(dict(record.args))  # type: ignore[arg-type]
 
 
-def largest(log: Path, begin_ms: float) -> dict[str, float]:
-    """Return the most of any task that began after a moment: rows read, bytes shuffled, Python."""
+def find_task_maxima(log: Path, begin_ms: float) -> dict[str, float]:
+    """Return the maxima of all tasks after a time: rows read, bytes shuffled, Python memory."""
     most = {"read": 0, "shuffled": 0, "python": 0, "tasks": 0}
-    for task in _tasks(log):
+    for task in _read_tasks(log):
         if task["Task Info"]["Launch Time"] < begin_ms:
             continue
         metrics = task.get("Task Metrics") or {}
@@ -189,7 +186,7 @@ def largest(log: Path, begin_ms: float) -> dict[str, float]:
     return {name: float(number) for name, number in most.items()}
 
 
-def _tasks(log: Path) -> Iterator[dict[str, Any]]:
+def _read_tasks(log: Path) -> Iterator[dict[str, Any]]:
     for path in log.iterdir():
         with path.open() as lines:
             for line in lines:
@@ -198,7 +195,6 @@ def _tasks(log: Path) -> Iterator[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the cases, each in a process of its own, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))
@@ -214,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = []
     for name in given.only:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-            lines.append(_line(name, _one(name, given, folder)))
+            lines.append(_format_line(name, _run_case(name, given, folder)))
         print("  ".join(lines[-1]), file=sys.stderr, flush=True)
     head = ("case", "rows", "s", "k rows/s", "read", "shuffled", "Python", "rounds")
     print(table(head, lines))
@@ -223,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
 
 
-def _one(name: str, given: argparse.Namespace, folder: str) -> dict[str, Any] | None:
+def _run_case(name: str, given: argparse.Namespace, folder: str) -> dict[str, Any] | None:
     places = {**os.environ, "SPARK_LOCAL_DIRS": f"{folder}/local"}
     command = [sys.executable, "-m", "bench.scale", "--case", name, "--folder", folder]
     command += ["--scale", str(given.scale), "--cores", str(given.cores), "--memory", given.memory]
@@ -233,7 +229,7 @@ def _one(name: str, given: argparse.Namespace, folder: str) -> dict[str, Any] | 
     return made
 
 
-def _line(name: str, made: dict[str, Any] | None) -> tuple[str, ...]:
+def _format_line(name: str, made: dict[str, Any] | None) -> tuple[str, ...]:
     if made is None:
         return (name, *["failed"] * 7)
     notes, mib = made["notes"], 1 << 20

@@ -1,11 +1,11 @@
-"""A group behind a super peer that sends nothing while months of messages come from outside.
+"""A group behind a super peer that sends nothing while months of messages arrive from outside.
 
     python -m bench.silent_group [MESSAGES]
 
-One external peer sends, another and the silent group receive; every effect is carried out. Each
-line is a quarter of a million messages (an eighth, if there are fewer): the time of one with all
-receives, what the super peer stores, what I spans, and what is left of VTx at the external peer
-that receives. At the end the silent peer speaks; its message must be delivered outside.
+One external peer sends, another and the silent group receive; all effects are executed. Each line
+is a quarter of a million messages (an eighth, if there are fewer). It shows the time per message,
+the storage of the super peer, the span of I, and the size of VTx at the receiving peer. Finally the
+silent peer sends; its message must be delivered outside.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEP = 250_000
 
 
 def carry(members: Mapping[int, Protocol], effects: Iterable[Effect]) -> tuple[int, int]:
-    """Carry effects out until nothing is under way; return deliveries, and bytes of flushes."""
+    """Execute effects until none is pending; return deliveries, and bytes of flushes."""
     delivered = flushed = 0
     left = list(effects)
     while left:
@@ -45,7 +45,6 @@ def carry(members: Mapping[int, Protocol], effects: Iterable[Effect]) -> tuple[i
 
 
 def main(args: Sequence[str]) -> None:
-    """Print a line for each step, and what the first message after the silence costs."""
     messages = int(args[0]) if args else MESSAGES
     step = min(STEP, max(1, messages // 8))
     members = hierarchical(Topology({SUPER: (SILENT,)}, (SENDER, RECEIVER)))

@@ -1,15 +1,12 @@
-"""Deliveries a second of the compiled engines, beside the same model in SimPy, in one run.
-
-The compiled hierarchy runs with all measures, with none, and with each alone, in
-turns, so that the columns can be compared.
+"""Deliveries per second of the compiled engines, and of the same model in SimPy.
 
     python -m bench.simulators [--quick] [--c FOLDER]
 
-The model is the mesh of Evropeytsev et al.'s scenario with the shortest delays: every peer
-broadcasts each N(80, 5) ms under IDR, a copy takes N(25, 12.5) ms clipped to 0 to 50. SimPy gets
-the rules of IDR written down plainly on dictionaries, and its fastest form of an arrival, a
-timeout with a callback. At 900 peers it gets the first 20 ms only, while little depends on
-anything: later it is slower. Time is of this process alone; what is compiled is compiled before.
+The model is the mesh of Evropeytsev et al.'s scenario with the shortest delays. Every peer
+broadcasts each N(80, 5) ms under IDR, and a copy takes N(25, 12.5) ms clipped to 0 to 50. The SimPy
+model has the rules of IDR on dictionaries, and timeouts with callbacks, its fastest arrivals. At
+900 peers it runs the first 20 ms only; later it is slower. The compiled hierarchy runs with all
+measures, with none, and with each alone, in turns. Times are of this process, without compilation.
 
 `--c` compiles the C programs of a folder, `fastidr.c` for the mesh and `fasthier.c` for the
 hierarchy, and measures them in turns with the compiled engines.
@@ -50,61 +47,63 @@ MEASURES = {
 SIMPY_S = {100: 0.5, 300: 0.1, 900: 0.02}
 
 
-class Rate(NamedTuple):
-    """What one engine did."""
-
+class EngineRate(NamedTuple):
     deliveries: float
     spent_s: float
 
     @property
     def millions(self) -> float:
-        """Million deliveries a second."""
+        """Million deliveries per second."""
         return self.deliveries / self.spent_s / 1e6
 
 
-def compiled(peers: int, duration_s: float) -> Rate:
-    """Run the compiled engine; the best of some runs, the first not counted."""
+def run_compiled(peers: int, duration_s: float) -> EngineRate:
+    """Run the compiled engine; the best of some runs, without the first."""
     scenario = Scenario(Mesh(peers), "idr", links=Links(DELAYS), duration_s=duration_s)
     run_mesh(scenario, 0)
-    return min((_timed(lambda: _compiled(scenario)) for _ in range(REPEATS)), key=_seconds)
+    return min(
+        (_measure_rate(lambda: _run_compiled(scenario)) for _ in range(REPEATS)), key=_get_seconds
+    )
 
 
-def _compiled(scenario: Scenario) -> float:
+def _run_compiled(scenario: Scenario) -> float:
     return run_mesh(scenario, 1).figures["deliveries"]
 
 
-def hierarchical(peers: int, duration_s: float) -> dict[str, Rate]:
-    """Run the compiled hierarchy of Evropeytsev et al. 2016, half inside, half outside.
+def run_hierarchical(peers: int, duration_s: float) -> dict[str, EngineRate]:
+    """Run the compiled hierarchy of Evropeytsev et al. 2016, half of the peers internal.
 
-    By measures: the best of some rounds, in each of which every choice of measures has its turn.
+    Returns the best round of each choice of measures.
     """
     topology = Hierarchy((peers // 2,), peers // 2)
     links = Links(DELAYS)
     scenario = Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
     run_hierarchy(scenario, 0)
     rounds = [
-        {name: _timed(partial(_hierarchical, scenario, asked)) for name, asked in MEASURES.items()}
+        {
+            name: _measure_rate(partial(_run_hierarchical, scenario, asked))
+            for name, asked in MEASURES.items()
+        }
         for _ in range(REPEATS)
     ]
-    return {name: min((each[name] for each in rounds), key=_seconds) for name in MEASURES}
+    return {name: min((each[name] for each in rounds), key=_get_seconds) for name in MEASURES}
 
 
-def _hierarchical(scenario: Scenario, measures: Measures) -> float:
+def _run_hierarchical(scenario: Scenario, measures: Measures) -> float:
     return run_hierarchy(scenario, 1, measures).figures["deliveries"]
 
 
-def in_simpy(peers: int, duration_s: float) -> Rate:
-    """Run the model in SimPy, once."""
-    return _timed(lambda: _Group(peers, duration_s).run())
+def run_simpy(peers: int, duration_s: float) -> EngineRate:
+    return _measure_rate(lambda: _Group(peers, duration_s).run())
 
 
-def _timed(work: Callable[[], float]) -> Rate:
+def _measure_rate(work: Callable[[], float]) -> EngineRate:
     begin = time.process_time()
     deliveries = work()
-    return Rate(deliveries, time.process_time() - begin)
+    return EngineRate(deliveries, time.process_time() - begin)
 
 
-def _seconds(rate: Rate) -> float:
+def _get_seconds(rate: EngineRate) -> float:
     return rate.spent_s
 
 
@@ -121,7 +120,6 @@ class _Peer:
         self.held: list[_Message] = []
 
     def receive(self, message: _Message) -> int:
-        """Deliver what can be delivered now; return how many."""
         if not self.is_ready(message):
             self.held.append(message)
             return 0
@@ -134,13 +132,11 @@ class _Peer:
         return count
 
     def is_ready(self, message: _Message) -> bool:
-        """Tell whether all that a message names is delivered."""
         if self.delivered[message.sender] != message.number - 1:
             return False
         return all(self.delivered[one] >= number for one, number in message.pairs.items())
 
     def deliver(self, message: _Message) -> None:
-        """Count a message; it implies what it names."""
         self.delivered[message.sender] = message.number
         for one, number in message.pairs.items():
             if self.immediate.get(one, number + 1) <= number:
@@ -155,16 +151,14 @@ class _Group:
         self.peers = [_Peer(peers) for _ in range(peers)]
         self.deliveries = 0
         for me in range(peers):
-            self.env.process(self.speak(me, duration_s))
+            self.env.process(self.send_periodically(me, duration_s))
 
     def run(self) -> float:
-        """Let everything happen."""
         self.env.run()
         assert not any(peer.held for peer in self.peers)
         return self.deliveries
 
-    def speak(self, me: int, until_s: float) -> Generator[Any, Any, None]:
-        """Broadcast every N(80, 5) ms."""
+    def send_periodically(self, me: int, until_s: float) -> Generator[Any, Any, None]:
         yield self.env.timeout(self.rng.uniform(0, 0.08))
         number = 0
         while self.env.now < until_s:
@@ -175,17 +169,16 @@ class _Group:
             for other in range(len(self.peers)):
                 if other != me:
                     copy = self.env.timeout(
-                        self.normal(DELAYS.low_s, DELAYS.high_s), (message, other)
+                        self.draw_normal(DELAYS.low_s, DELAYS.high_s), (message, other)
                     )
-                    copy.callbacks.append(self.arrive)
-            yield self.env.timeout(self.normal(0.07, 0.09))
+                    copy.callbacks.append(self.receive_copy)
+            yield self.env.timeout(self.draw_normal(0.07, 0.09))
 
-    def arrive(self, copy: Any) -> None:
-        """Give a copy to its receiver."""
+    def receive_copy(self, copy: Any) -> None:
         message, to = copy.value
         self.deliveries += self.peers[to].receive(message)
 
-    def normal(self, low: float, high: float) -> float:
+    def draw_normal(self, low: float, high: float) -> float:
         """Draw a clipped normal: middle of the interval, a quarter of its width."""
         return min(max(self.rng.gauss((low + high) / 2, (high - low) / 4), low), high)
 
@@ -194,12 +187,11 @@ FLAT_C, HIERARCHY_C = "fastidr", "fasthier"
 
 
 def compile_c(folder: Path, program: str, to: Path) -> Path:
-    """Compile a C program of a folder. Raises SystemExit where it cannot be compiled."""
     source, compiler = folder / f"{program}.c", shutil.which("cc") or shutil.which("gcc")
     if not source.exists():
-        raise SystemExit(f"--c: there is no {source}; name the folder of the C programs")
+        raise SystemExit(f"--c: {source} not found; give the folder of the C programs")
     if compiler is None:
-        raise SystemExit("--c: there is no C compiler; install cc or gcc, or leave --c out")
+        raise SystemExit("--c: no C compiler found; install cc or gcc, or omit --c")
     binary = to / program
     words = [compiler, "-O3", "-march=native", "-w", "-o", str(binary), str(source), "-lm"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -208,18 +200,20 @@ def compile_c(folder: Path, program: str, to: Path) -> Path:
     return binary
 
 
-def in_c(binary: Path, peers: int, duration_s: float) -> Rate:
-    """Run a C program, its judge included. Raises RuntimeError for a delivery that is too early."""
+def run_c(binary: Path, peers: int, duration_s: float) -> EngineRate:
+    """Run a C program with its checker. Raises RuntimeError for a causal violation."""
     words = [str(binary), f"N={peers}", f"T={duration_s}", "warm=0", "relay=0"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)
-    if told["viol"] or told["fifo"]:
-        raise RuntimeError(f"{binary.name}: {told['viol']} violations, {told['fifo']} out of FIFO")
-    return Rate(told["del"], told["cpu"])
+    result = json.loads(done.stdout)
+    if result["viol"] or result["fifo"]:
+        raise RuntimeError(
+            f"{binary.name}: {result['viol']} violations, {result['fifo']} out of FIFO"
+        )
+    return EngineRate(result["del"], result["cpu"])
 
 
-def beside_c(folder: Path, quick: bool) -> list[list[str]]:
-    """Return rows of the compiled engines beside C, in turns: the best of each."""
+def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:
+    """Return rows of the compiled engines and of C, in turns: the best of each."""
     rows = []
     with tempfile.TemporaryDirectory() as where:
         programs = {name: compile_c(folder, name, Path(where)) for name in (FLAT_C, HIERARCHY_C)}
@@ -227,13 +221,18 @@ def beside_c(folder: Path, quick: bool) -> list[list[str]]:
             if quick and peers == max(COMPILED_S):
                 continue
             for name, binary in programs.items():
-                scenario = scenario_of(name, peers, seconds)
+                scenario = make_scenario(name, peers, seconds)
                 simulate(scenario, 0)
                 turns = [
-                    (in_c(binary, peers, seconds), _timed(partial(_deliveries, scenario)))
+                    (
+                        run_c(binary, peers, seconds),
+                        _measure_rate(partial(_count_deliveries, scenario)),
+                    )
                     for _ in range(REPEATS)
                 ]
-                theirs, ours = (max(each, key=_millions) for each in zip(*turns, strict=True))
+                theirs, ours = (
+                    max(each, key=_format_millions) for each in zip(*turns, strict=True)
+                )
                 rows.append([f"{name}.c", f"{peers}", f"{theirs.millions:.2f}", "1"])
                 ratio = ours.millions / theirs.millions
                 rows.append(
@@ -247,8 +246,7 @@ def beside_c(folder: Path, quick: bool) -> list[list[str]]:
     return rows
 
 
-def scenario_of(program: str, peers: int, duration_s: float) -> Scenario:
-    """Return the scenario that a C program runs."""
+def make_scenario(program: str, peers: int, duration_s: float) -> Scenario:
     links = Links(DELAYS)
     if program == FLAT_C:
         return Scenario(Mesh(peers), "idr", links=links, duration_s=duration_s)
@@ -256,34 +254,33 @@ def scenario_of(program: str, peers: int, duration_s: float) -> Scenario:
     return Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
 
 
-def _deliveries(scenario: Scenario) -> float:
+def _count_deliveries(scenario: Scenario) -> float:
     return simulate(scenario, 1).figures["deliveries"]
 
 
-def _millions(rate: Rate) -> float:
+def _format_millions(rate: EngineRate) -> float:
     return rate.millions
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.simulators")
-    parser.add_argument("--quick", action="store_true", help="leave the largest group out")
+    parser.add_argument("--quick", action="store_true", help="omit the largest group")
     parser.add_argument("--c", type=Path, metavar="FOLDER", help="compile and measure C programs")
     given = parser.parse_args(arguments)
     rows = []
     for peers, seconds in COMPILED_S.items():
         if given.quick and peers == max(COMPILED_S):
             continue
-        plain = in_simpy(peers, SIMPY_S[peers])
+        plain = run_simpy(peers, SIMPY_S[peers])
         rows.append(["SimPy, IDR", f"{peers}", f"{plain.millions:.4f}", "1"])
-        rates = {"mesh, IDR": compiled(peers, seconds), **hierarchical(peers, seconds)}
+        rates = {"mesh, IDR": run_compiled(peers, seconds), **run_hierarchical(peers, seconds)}
         for name, rate in rates.items():
             ratio = rate.millions / plain.millions
             rows.append([name, f"{peers}", f"{rate.millions:.2f}", f"{ratio:,.0f}"])
     print(table(["engine", "peers", "M deliveries/s", "times SimPy"], rows))
     if given.c is not None:
         head = ["engine", "peers", "M deliveries/s", "times C"]
-        print("\n" + table(head, beside_c(given.c, given.quick)))
+        print("\n" + table(head, compare_with_c(given.c, given.quick)))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
-"""Rows a second of the streaming operator against a pass-through of the same files, in one run.
+"""Rows per second of the streaming operator, and of a pass-through of the same files.
 
     python -m bench.stream_rate [--rows 500000 50000] [--files 5] [--late 0.1] [--groups 1000]
 
-Reads Parquet files with one file a micro-batch and writes Parquet, all but the last query twice, in
-turns; the better run counts. The rate leaves the first micro-batch of each query out; that one is
-told beside it, and what making the query took before (kernels compiled or loaded: `--cold` into
-an empty cache). "pass-through" is the same stream without the operator, "Arrow and back" sends
-every row through Python without ordering, "stateful, nothing kept" is the plan of `order` with an
-operator that does nothing (`bench.nothing_kept`), "buffer and sort" is `bench.buffer_and_sort`
-behind a watermark that is long enough to lose nothing here. What has not come out of that by the
-end of the files waits for the watermark; `lost` is what Spark dropped.
+Reads Parquet files with one file per micro-batch and writes Parquet. All queries but the last run
+twice, in turns; the better run counts. Rates exclude the first micro-batch, which is printed
+separately, as is the time of creating the query (`--cold`: with an empty kernel cache).
+
+- "pass-through": the same stream without the operator.
+- "Arrow and back": every row through Python without ordering.
+- "stateful, nothing kept": the plan of `order` with an operator that does nothing
+  (`bench.pass_through`).
+- "buffer and sort": `bench.buffer_and_sort` with a watermark that loses nothing here. Rows behind
+  the watermark at the end are not written; `lost` is what Spark dropped.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ from antecede.formatting import table
 from antecede.spark import local_session
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order import OrderSpec
-from bench.buffer_and_sort import buffered_and_sorted
-from bench.nothing_kept import passed_through
+from bench.buffer_and_sort import buffer_and_sort
+from bench.pass_through import pass_through
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 DECLARED = OrderSpec(id="id", after=("after",), group="group", time="at")
 FIFO = OrderSpec(sender="sender", seq="seq", group="group", time="at")
-HEAD = (
+HEADING = (
     "a file",
     "query",
     "rows/s",
@@ -51,7 +53,7 @@ HEAD = (
 
 
 def write_input(folder: Path, rows: int, files: int, groups: int, late: float) -> pa.Schema:
-    """Every row names the row before it in its group; a part of them comes a file later."""
+    """Write rows that each name the previous one in their group; a part of them is a file late."""
     rng = np.random.default_rng(1)
     total = rows * files
     group = rng.integers(0, groups, total)
@@ -86,15 +88,15 @@ def write_input(folder: Path, rows: int, files: int, groups: int, late: float) -
     return schema
 
 
-def through_arrow(df: DataFrame) -> DataFrame:
+def pass_through_arrow(df: DataFrame) -> DataFrame:
     def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
     return df.mapInArrow(same, df.schema)
 
 
-class Rate(NamedTuple):
-    """What a query took: rows a second but for its first micro-batch, that one in ms, rows."""
+class QueryRate(NamedTuple):
+    """Rows per second without the first micro-batch, that one in ms, and row counts."""
 
     rows_per_s: float
     making_s: float
@@ -104,8 +106,7 @@ class Rate(NamedTuple):
     lost: int
 
 
-def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataFrame]) -> Rate:
-    """Run a query to its end."""
+def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataFrame]) -> QueryRate:
     schema = spark.read.parquet(str(source)).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
     with tempfile.TemporaryDirectory() as out:
@@ -125,17 +126,16 @@ def measure(spark: SparkSession, source: Path, make: Callable[[DataFrame], DataF
         rows = sum(p["numInputRows"] for p in batches[1:])
         lost = sum(o["numRowsDroppedByWatermark"] for p in batches for o in p["stateOperators"])
         written = spark.read.parquet(f"{out}/out").count()
-    return Rate(rows / sum(millis[1:]) * 1000, making, millis[0], millis[-1], written, lost)
+    return QueryRate(rows / sum(millis[1:]) * 1000, making, millis[0], millis[-1], written, lost)
 
 
 def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[tuple[str, ...]]:
-    """Return a line a query, over files of that many rows; the better of two runs each."""
     # Rows are a millisecond apart, and late by up to two files.
     delay = f"{2 * rows} milliseconds"
     queries: dict[str, Callable[[DataFrame], DataFrame]] = {
         "pass-through": lambda df: df,
-        "Arrow and back": through_arrow,
-        "stateful, nothing kept": lambda df: passed_through(df, DECLARED),
+        "Arrow and back": pass_through_arrow,
+        "stateful, nothing kept": lambda df: pass_through(df, DECLARED),
         "order by causes": lambda df: order_stream(df, DECLARED),
         "order by number": lambda df: order_stream(df, FIFO),
     }
@@ -148,7 +148,7 @@ def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[t
         sort = measure(
             spark,
             source,
-            lambda df: buffered_and_sorted(df, group="group", time="at", delay=delay),
+            lambda df: buffer_and_sort(df, group="group", time="at", delay=delay),
         )
     best = {name: max(run[name] for run in both) for name in queries} | {"buffer and sort": sort}
     cold = both[0] | {"buffer and sort": sort}
@@ -170,12 +170,15 @@ def compare(spark: SparkSession, rows: int, given: argparse.Namespace) -> list[t
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all queries over large files, then over small ones, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.stream_rate")
-    parser.add_argument("--rows", type=int, nargs="*", default=[500_000, 50_000], help="a file")
+    parser.add_argument(
+        "--rows", type=int, nargs="*", default=[500_000, 50_000], help="rows per file"
+    )
     parser.add_argument("--files", type=int, default=5)
     parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--late", type=float, default=0.1, help="part that comes a file later")
+    parser.add_argument(
+        "--late", type=float, default=0.1, help="fraction of rows that arrive a file late"
+    )
     parser.add_argument("--cold", action="store_true", help="kernels compile into an empty cache")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as cache:
@@ -190,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         lines = [line for rows in given.rows for line in compare(spark, rows, given)]
         spark.stop()
-    print(table(HEAD, lines))
+    print(table(HEADING, lines))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a step of one shard of a stream costs and writes, by how much it remembers and holds."""
+"""Time and written bytes of a step of one shard, by numbers of known ids and held rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ GROUPS = 1_000
 STEPS = 40
 
 
-def texts(names: list[str], width: int) -> Text:
+def make_texts(names: list[str], width: int) -> Text:
     data = np.array(names, dtype=f"S{width}")
     ends = np.arange(0, width * len(names) + 1, width)
     return Text(np.frombuffer(data.tobytes(), np.uint8).copy(), ends)
 
 
-def rows(begin: int, end: int, held: bool) -> Batch:
-    """Rows begin..end, each naming the one before it in its group; held: one that never comes."""
+def make_rows(begin: int, end: int, held: bool) -> Batch:
+    """Return rows begin..end, each naming the previous one in its group; held: a missing one."""
     number = np.arange(begin, end)
     cause = number - GROUPS
     has = np.ones(len(number), np.bool_) if held else cause >= 0
@@ -32,21 +32,20 @@ def rows(begin: int, end: int, held: bool) -> Batch:
     if held:
         names = [f"lost{k:028x}-abc" for k in number]
     return Batch(
-        group=texts([f"group-{k % GROUPS:06d}" for k in number], 12),
-        name=texts([f"{k:032x}-abc" for k in number], 36),
+        group=make_texts([f"group-{k % GROUPS:06d}" for k in number], 12),
+        name=make_texts([f"{k:032x}-abc" for k in number], 36),
         number=np.zeros(len(number), np.int64),
         time=number,
         digest=number,
         status=np.zeros(len(number), np.uint8),
         first=np.concatenate([[0], np.cumsum(has)]),
-        cause_name=texts(names, 36),
+        cause_name=make_texts(names, 36),
         cause_count=np.zeros(len(names), np.int64),
     )
 
 
-def step(state: Memory, begin: int, size: int, held: bool = False) -> tuple[float, int]:
-    """Take in some rows; return processor seconds and bytes written."""
-    batch, users = rows(begin, begin + size, held), pa.table({"row": np.arange(size)})
+def run_step(state: Memory, begin: int, size: int, held: bool = False) -> tuple[float, int]:
+    batch, users = make_rows(begin, begin + size, held), pa.table({"row": np.arange(size)})
     start = time.process_time()
     shard = Shard(ShardPlan(counted=False, timed=True), state)
     shard.step(batch, begin + size, users)
@@ -57,11 +56,11 @@ def measure(remembered: int, waiting: int) -> None:
     state, at, large = Memory(), 0, 0.0
     while at < remembered:
         size = min(LARGE, remembered - at)
-        large = step(state, at, size)[0] / size
+        large = run_step(state, at, size)[0] / size
         at += size
     for begin in range(0, waiting, LARGE):
-        step(state, 10**9 + begin, min(LARGE, waiting - begin), held=True)
-    taken = [step(state, at + k * SMALL, SMALL) for k in range(STEPS)]
+        run_step(state, 10**9 + begin, min(LARGE, waiting - begin), held=True)
+    taken = [run_step(state, at + k * SMALL, SMALL) for k in range(STEPS)]
     print(
         f"{remembered:12,} ids {waiting:10,} rows held   {SMALL:,} rows: "
         f"{statistics.median(t for t, _ in taken) * 1e3:5.1f} ms, "

@@ -1,9 +1,9 @@
-"""What a small micro-batch costs with more shards: 1,000 rows, two tasks, 2 to 128 shards.
+"""Time of a small micro-batch by number of shards: 1,000 rows, two tasks, 2 to 128 shards.
 
     python -m bench.stream_shards [BATCHES [ROUNDS]]
 
-All in one session; each round runs every number of shards once, so that what else the machine does
-meets all of them. Prints the median time of a micro-batch without the first three of a query.
+Each round runs every number of shards once, in one session, so other load affects all. Prints the
+median time of a micro-batch without the first three of a query.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ def _run(spark: SparkSession, source: Path, folder: Path, shards: int) -> list[f
 
 
 def main(batches: int = 12, rounds: int = 2) -> None:
-    """Measure and print."""
     settings = {
         "spark.sql.streaming.stateStore.providerClass": _STORE,
         "spark.sql.streaming.numRecentProgressUpdates": "1000",

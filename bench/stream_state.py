@@ -1,12 +1,12 @@
-"""What a micro-batch of 1,000 rows costs through Spark, by how much the stream remembers and holds.
+"""Time of a micro-batch of 1,000 rows through Spark, by numbers of known ids and held rows.
 
     python -m bench.stream_state [--ids 10000 1000000 30000000] [--held 1000000] [--batches 40]
 
-For each case one query takes in the rows to be remembered (each names the one before it in its
-group), or to be held (each names one that never comes), in files of up to a million; then small
-files, one a micro-batch. Times are those of the small ones, whole triggers, medians; so are the
-bytes that the operator wrote for a row of them, of which some 60 are new. All cases run twice, in
-turns; the better median counts.
+One query per case first reads the known rows (each names the previous one in its group), or the
+held rows (each names a missing one), in files of up to a million. Then it reads small files, one
+per micro-batch. Medians are those of the small ones, of whole triggers; so are the bytes that the
+operator wrote per row, of which about 60 are new. All cases run twice, in turns; the better median
+counts.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ SETTINGS = {
 SPEC = OrderSpec(id="id", after=("after",), group="group", time="at", shards=2, metrics="cost")
 LARGE, SMALL = 1_000_000, 1_000
 GROUPS = 1_000
-HEAD = ("ids", "held", "ms", "of the first", "bytes a row", "state MB", "all in, s")
+HEADING = ("ids", "held", "ms", "of the first", "bytes a row", "state MB", "all in, s")
 
 
-def rows(begin: int, end: int, held: bool) -> pyarrow.Table:
-    """Return rows begin..end; each names the one before it in its group, or one never there."""
+def make_rows(begin: int, end: int, held: bool) -> pyarrow.Table:
+    """Return rows begin..end; each names the previous one in its group, or a missing one."""
     number = np.arange(begin, end)
-    cause = names(number) if held else names(number - GROUPS)
+    cause = make_ids(number) if held else make_ids(number - GROUPS)
     if held:
         cause = pc.binary_join_element_wise("never", cause, "-")
     made: pyarrow.Table = pa.table(
         {
-            "id": names(number),
+            "id": make_ids(number),
             "after": pc.if_else(pa.array(number >= GROUPS), cause, None),
             "group": pc.binary_join_element_wise(
                 "group", pa.array(number % GROUPS).cast(pa.string()), "-"
@@ -64,13 +64,11 @@ def rows(begin: int, end: int, held: bool) -> pyarrow.Table:
     return made
 
 
-def names(number: Any) -> Any:
-    """Return ids of 36 letters."""
+def make_ids(number: Any) -> Any:
     return pc.utf8_lpad(pa.array(number).cast(pa.string()), 36, "0")
 
 
 def write_input(folder: Path, remembered: int, held: int, batches: int) -> None:
-    """Write the files in the order in which they are to be read."""
     sizes = [(LARGE, False)] * (remembered // LARGE) + [(remembered % LARGE, False)]
     sizes += [(LARGE, True)] * (held // LARGE) + [(held % LARGE, True)]
     at = 0
@@ -78,15 +76,15 @@ def write_input(folder: Path, remembered: int, held: int, batches: int) -> None:
         if not size:
             continue
         path = folder / f"part-{index:04}.parquet"
-        # What is held stands apart, so that the small files name what is out.
+        # Held rows have their own range, so the small files name released rows.
         begin = 10**12 + at if waits else at
-        pq.write_table(rows(begin, begin + size, waits), path)
+        pq.write_table(make_rows(begin, begin + size, waits), path)
         os.utime(path, (1_700_000_000 + index,) * 2)
         at += 0 if waits else size
 
 
 def measure(spark: SparkSession, remembered: int, held: int, batches: int) -> tuple[float, ...]:
-    """Return ms a small micro-batch, bytes written a row, bytes of state, seconds in all."""
+    """Return ms per small micro-batch, bytes written per row, bytes of state, total seconds."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "in"
         source.mkdir()
@@ -113,11 +111,10 @@ def measure(spark: SparkSession, remembered: int, held: int, batches: int) -> tu
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all cases, twice, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.stream_state")
     parser.add_argument("--ids", type=int, nargs="*", default=[10_000, 1_000_000, 30_000_000])
     parser.add_argument("--held", type=int, default=1_000_000)
-    parser.add_argument("--batches", type=int, default=40, help="small ones")
+    parser.add_argument("--batches", type=int, default=40, help="number of small micro-batches")
     parser.add_argument("--times", type=int, default=2)
     given = parser.parse_args(arguments)
     spark = local_session(settings=SETTINGS, memory="3g")
@@ -140,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         for (ids, held), (took, written, state, whole) in zip(cases, best, strict=True)
     ]
-    print(table(HEAD, lines))
+    print(table(HEADING, lines))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Traces of an awkward shape: one long chain put in order, one message with very many parents.
+"""Traces of extreme shape: ordering of one long chain, and of one message with many causes.
 
-Seconds of processor time for a size and for four times it: what is linear takes four times as long.
+Processor seconds for a size and for four times it; linear algorithms take four times as long.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ PARENTS = 25_000
 
 def main() -> None:
     for name, make, work, size in (
-        ("order of a chain", _chain, _order, CHAIN),
-        ("audit of a message with many parents", _star, audit_events, PARENTS),
+        ("order of a chain", _make_chain, _order_table, CHAIN),
+        ("audit of a message with many parents", _make_star, audit_events, PARENTS),
     ):
-        work(make(1000))  # compiled before it is measured
-        seconds = [_seconds(work, make(n)) for n in (size, 4 * size)]
+        work(make(1000))  # compile
+        seconds = [_measure_s(work, make(n)) for n in (size, 4 * size)]
         print(f"{name:<38} {size:>9,}: {seconds[0]:6.2f} s   {4 * size:>9,}: {seconds[1]:6.2f} s")
 
 
-def _chain(size: int) -> pa.Table:
+def _make_chain(size: int) -> pa.Table:
     parents = ((f"m{k - 1}",) if k else () for k in range(size))
-    return _table([Event(id=f"m{k}", parents=p, send_time=k) for k, p in enumerate(parents)])
+    return _make_table([Event(id=f"m{k}", parents=p, send_time=k) for k, p in enumerate(parents)])
 
 
-def _star(size: int) -> pa.Table:
+def _make_star(size: int) -> pa.Table:
     roots = [Event(id=f"m{k}") for k in range(size)]
-    return _table([*roots, Event(id="last", parents=tuple(event.id for event in roots))])
+    return _make_table([*roots, Event(id="last", parents=tuple(event.id for event in roots))])
 
 
-def _table(events: list[Event]) -> pa.Table:
+def _make_table(events: list[Event]) -> pa.Table:
     return pa.Table.from_batches([to_batch(events)])
 
 
-def _order(table: pa.Table) -> object:
+def _order_table(table: pa.Table) -> object:
     return order_trace(prepare(Trace(table, QUARANTINE_SCHEMA.empty_table(), "table")))
 
 
-def _seconds(work: Callable[[pa.Table], object], table: pa.Table) -> float:
+def _measure_s(work: Callable[[pa.Table], object], table: pa.Table) -> float:
     begin = time.process_time()
     work(table)
     return time.process_time() - begin

@@ -1,12 +1,10 @@
-"""Frames of the page while it is moved: how long each takes in a headless Chromium without a
-graphics card.
+"""Frame times of the moving trace page in a headless Chromium without a graphics card.
 
     python -m bench.view_frames [EVENTS] [MEMBERS]
 
-A made-up trace (seeded; sendings, receipts, a bit of waiting) is written as a page, opened, and
-moved along by a step every frame, at three zooms and with an event chosen. Told: the median and
-the 95th percentile of the time from frame to frame (a screen of 60 Hz gives 16.7 ms at best), the
-script's own time of a frame, and the time of opening.
+A synthetic trace is written as a page and moved by a step per frame, at three zooms and with an
+event selected. Printed are median and 95th percentile of the frame time (16.7 ms at 60 Hz), the
+script's own time per frame, and the time of opening.
 """
 
 from __future__ import annotations
@@ -54,8 +52,7 @@ MOVE = """async (frames) => {
 }"""
 
 
-def make_trace(events: int, members: int, seed: int = 1) -> Trace:
-    """Return sendings, receipts and deliveries among members, with times."""
+def make_events(events: int, members: int, seed: int = 1) -> Trace:
     draw = np.random.default_rng(seed)
     copies = 3
     messages = events // (1 + 2 * copies)
@@ -82,8 +79,7 @@ def make_trace(events: int, members: int, seed: int = 1) -> Trace:
     return Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), "table", {})
 
 
-def measure_frames(file: Path) -> dict[str, Any]:
-    """Open a page, move it, and return what was measured, in ms."""
+def measure_page(file: Path) -> dict[str, Any]:
     from playwright.sync_api import sync_playwright
 
     found: dict[str, Any] = {}
@@ -109,10 +105,9 @@ def measure_frames(file: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write a page, measure, print."""
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     members = int(sys.argv[2]) if len(sys.argv) > 2 else 30
-    trace = make_trace(events, members)
+    trace = make_events(events, members)
     begin = time.perf_counter()
     text = render_page(picture(trace, title="frames"))
     print(
@@ -122,7 +117,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         file.write_text(text, encoding="utf-8")
-        found = measure_frames(file)
+        found = measure_page(file)
     print(f"opened in {found.pop('open') / 1e3:.1f} s")
     for name, (apart, spent) in found.items():
         print(

@@ -1,7 +1,6 @@
-"""What the table of `bench.watermark_curve` shows, in words: each claim is worked out from it.
+"""Sentences about the table of `bench.watermark_curve`, each checked against it.
 
-A sentence whose comparison does not hold in the table raises ClaimError, so neither figure nor page
-can say it.
+A sentence that contradicts the table raises ClaimError, so neither figure nor page contains it.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bench.watermark_curve import CAPPED, DAY, HOLD, HOUR, MINUTE, RAW, RELEASE, WIDTHS, Point
-from bench.watermark_model import Figures
+from bench.watermark_model import ModelMetrics
 
 TITLES = {
     "lore": "mailing lists",
@@ -19,54 +18,50 @@ TITLES = {
 
 
 class ClaimError(ValueError):
-    """A sentence says what the table does not."""
+    """A sentence contradicts the table."""
 
 
-def claim(holds: bool, sentence: str) -> str:
-    """Return the sentence. Raises ClaimError when it does not hold."""
+def check_claim(holds: bool, sentence: str) -> str:
     if not holds:
         raise ClaimError(f"the table does not show: {sentence}")
     return sentence
 
 
-def part_dropped(of: Figures) -> float:
-    """Return the part of the rows that is dropped."""
-    return of.dropped / of.rows
+def compute_dropped_part(metrics: ModelMetrics) -> float:
+    return metrics.dropped / metrics.rows
 
 
-def part_wrong(of: Figures) -> float:
-    """Return the part of the pairs with an effect that left whose cause came later, or never."""
-    return (of.inverted + of.broken) / max(of.judged, 1)
+def compute_wrong_part(metrics: ModelMetrics) -> float:
+    """Return the part of the pairs with a released effect whose cause came later, or never."""
+    return (metrics.inverted + metrics.broken) / max(metrics.judged, 1)
 
 
 class Curves:
-    """The points by feed, scheme and width."""
+    """Points by feed, scheme and width."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         self.at = {(p.feed, p.scheme, p.width): p.figures for p in points}
         self.feeds = list(dict.fromkeys(p.feed for p in points))
 
-    def hold(self, feed: str) -> Figures:
-        """Return the figures of on_missing="hold"."""
+    def get_hold(self, feed: str) -> ModelMetrics:
         return self.at[feed, HOLD, ""]
 
-    def all(self, feed: str, scheme: str) -> list[Figures]:
-        """Return the figures of a scheme, by width."""
+    def list_scheme(self, feed: str, scheme: str) -> list[ModelMetrics]:
         return [self.at[feed, scheme, width] for width in WIDTHS]
 
-    def widths(self, feed: str, worse: Callable[[Figures, Figures], bool]) -> list[str]:
+    def find_worse_widths(
+        self, feed: str, worse: Callable[[ModelMetrics, ModelMetrics], bool]
+    ) -> list[str]:
         """Return the widths at which on_missing="release" is worse than the better watermark."""
-        pairs = zip(self.all(feed, RELEASE), self.all(feed, CAPPED), strict=True)
+        pairs = zip(self.list_scheme(feed, RELEASE), self.list_scheme(feed, CAPPED), strict=True)
         return [width for width, pair in zip(WIDTHS, pairs, strict=True) if worse(*pair)]
 
 
-def percent(part: float) -> str:
-    """Return a part in percent, with two digits that count."""
+def format_percent(part: float) -> str:
     return f"{100 * part:.2g} %" if part < 0.1 else f"{100 * part:.1f} %"
 
 
-def span(ms: int | None) -> str:
-    """Return a time in words; None: a wait that never ends."""
+def format_span(ms: int | None) -> str:
     if ms is None:
         return "never"
     for unit, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
@@ -75,31 +70,30 @@ def span(ms: int | None) -> str:
     return "0" if ms == 0 else f"{ms / 1000:.3g} s"
 
 
-def worse(points: Sequence[Point]) -> list[str]:
-    """Return the sentences on where causal release is worse than a watermark."""
+def describe_worse(points: Sequence[Point]) -> list[str]:
     curves = Curves(points)
-    known = " or ".join(f"{curves.hold(feed).remembered:,}" for feed in curves.feeds)
+    known = " or ".join(f"{curves.get_hold(feed).remembered:,}" for feed in curves.feeds)
     lines = [
         "Where causal release is worse:",
-        claim(
+        check_claim(
             all(p.figures.remembered == 0 for p in points if p.scheme in (RAW, CAPPED)),
             f"everywhere: it remembers every id ({known}) where state_ttl= does not bound that, "
             "a watermark none",
         ),
     ]
     for feed in curves.feeds:
-        lines += [f"{TITLES[feed]}: {sentence}" for sentence in _worse(curves, feed)]
+        lines += [f"{TITLES[feed]}: {sentence}" for sentence in _describe_worse_feed(curves, feed)]
     return lines
 
 
-def _worse(curves: Curves, feed: str) -> list[str]:
-    hold, widest = curves.hold(feed), curves.at[feed, CAPPED, "7 days"]
+def _describe_worse_feed(curves: Curves, feed: str) -> list[str]:
+    hold, widest = curves.get_hold(feed), curves.at[feed, CAPPED, "7 days"]
     found = []
     if hold.stuck:
         found.append(
-            claim(
-                all(of.stuck == 0 for of in curves.all(feed, CAPPED)),
-                f'"hold" never lets {percent(hold.stuck / hold.settled)} of the rows go '
+            check_claim(
+                all(of.stuck == 0 for of in curves.list_scheme(feed, CAPPED)),
+                f'"hold" never lets {format_percent(hold.stuck / hold.settled)} of the rows go '
                 f"({hold.absent:,} causes never come), "
                 "the capped watermark lets all go that it does not drop",
             )
@@ -111,32 +105,34 @@ def _worse(curves: Curves, feed: str) -> list[str]:
         )
     if not hold.stuck and (hold.wait_p99 or 0) > (widest.wait_p99 or 0):
         found.append(
-            f'"hold" has a wait of 99 % of {span(hold.wait_p99)}, '
-            f"the widest watermark {span(widest.wait_p99)}"
+            f'"hold" has a wait of 99 % of {format_span(hold.wait_p99)}, '
+            f"the widest watermark {format_span(widest.wait_p99)}"
         )
-    longer = curves.widths(feed, lambda a, b: (a.wait_p99 or 0) > (b.wait_p99 or 0))
+    longer = curves.find_worse_widths(feed, lambda a, b: (a.wait_p99 or 0) > (b.wait_p99 or 0))
     if longer:
         found.append(
-            f'"release" has a longer wait of 99 % than the capped watermark at {among(longer)}'
+            '"release" has a longer wait of 99 % than the capped watermark at '
+            f"{format_widths(longer)}"
         )
-    fuller = curves.widths(feed, lambda a, b: a.buffered_most > b.buffered_most)
+    fuller = curves.find_worse_widths(feed, lambda a, b: a.buffered_most > b.buffered_most)
     if fuller:
         found.append(
-            f'"release" holds more rows at most than the capped watermark at {among(fuller)}'
+            '"release" holds more rows at most than the capped watermark at '
+            f"{format_widths(fuller)}"
         )
-    late = curves.widths(feed, lambda a, b: a.inverted > b.inverted)
+    late = curves.find_worse_widths(feed, lambda a, b: a.inverted > b.inverted)
     if late:
         most = max(curves.at[feed, RELEASE, width].inverted for width in late)
         gone = max(curves.at[feed, CAPPED, width].broken for width in late)
         found.append(
-            f'"release" puts more effects before causes (up to {most:,}) at {among(late)}; '
+            f'"release" puts more effects before causes (up to {most:,}) at {format_widths(late)}; '
             f"the capped watermark drops the causes of up to {gone:,} there"
         )
     return found
 
 
-def among(widths: Sequence[str]) -> str:
-    """Name widths: a run of them by its ends."""
+def format_widths(widths: Sequence[str]) -> str:
+    """Return the text of widths; consecutive ones as a range."""
     order = list(WIDTHS)
     places = [order.index(width) for width in widths]
     if len(places) > 1 and places == list(range(places[0], places[0] + len(places))):

@@ -1,11 +1,11 @@
-"""Watermarks of 10 minutes to 7 days beside causal release, on the same arrivals.
+"""Watermarks of 10 minutes to 7 days and causal release, on the same arrivals.
 
-    python -m bench.watermark_curve           work it out, then write figure and page
-    python -m bench.watermark_curve --draw    figure and page again from docs/figures/watermarks.csv
+    python -m bench.watermark_curve           compute, then write figure and page
+    python -m bench.watermark_curve --draw    figure and page from docs/figures/watermarks.csv
 
-Feeds are in `watermark_feeds`, the two rules in `watermark_model`, the figure in
-`watermark_figures`, and the sentences of docs/watermarks.md in `watermark_page`: each is worked out
-from the table, or refused when the table says otherwise.
+Feeds are in `watermark_feeds`, both rules in `watermark_model`, the figure in `watermark_figures`.
+The sentences of docs/watermarks.md in `watermark_page` are computed from the table, or rejected if
+they contradict it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from bench.watermark_feeds import FEEDS
-from bench.watermark_model import Figures, Row, Run, causal, figures, needed, watermark
+from bench.watermark_model import (
+    FeedRow,
+    ModelMetrics,
+    ModelRun,
+    compute_earliest,
+    compute_metrics,
+    run_causal,
+    run_watermark,
+)
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TABLE = DOCS / "figures" / "watermarks.csv"
@@ -40,33 +48,33 @@ SCHEMES = (RAW, CAPPED, RELEASE, HOLD)
 
 
 class Point(NamedTuple):
-    """One line of the table: feed, scheme, width (HOLD has none) and what it cost."""
+    """Line of the table: feed, scheme, width (HOLD has none) and metrics."""
 
     feed: str
     scheme: str
     width: str
-    figures: Figures
+    figures: ModelMetrics
 
 
-def measure(feed: str, rows: Sequence[Row]) -> Iterator[Point]:
-    """Try every scheme and width on a feed."""
-    need = needed(rows, TICK_MS)
+def measure(feed: str, rows: Sequence[FeedRow]) -> Iterator[Point]:
+    need = compute_earliest(rows, TICK_MS)
     capped = [row._replace(stamp=min(row.stamp, row.arrived)) for row in rows]
 
-    def point(scheme: str, width: str, run: Run) -> Point:
+    def point(scheme: str, width: str, run: ModelRun) -> Point:
         remembers = scheme in (RELEASE, HOLD)
-        return Point(feed, scheme, width, figures(rows, run, need, TICK_MS, remembers=remembers))
+        return Point(
+            feed, scheme, width, compute_metrics(rows, run, need, TICK_MS, remembers=remembers)
+        )
 
     for width, ms in WIDTHS.items():
-        yield point(RAW, width, watermark(rows, ms, TICK_MS))
-        yield point(CAPPED, width, watermark(capped, ms, TICK_MS))
-        yield point(RELEASE, width, causal(rows, ms, TICK_MS))
-    yield point(HOLD, "", causal(rows, None, TICK_MS))
+        yield point(RAW, width, run_watermark(rows, ms, TICK_MS))
+        yield point(CAPPED, width, run_watermark(capped, ms, TICK_MS))
+        yield point(RELEASE, width, run_causal(rows, ms, TICK_MS))
+    yield point(HOLD, "", run_causal(rows, None, TICK_MS))
 
 
 def load(path: Path = TABLE) -> list[Point]:
-    """Return the points of the table."""
-    kinds = get_type_hints(Figures)
+    kinds = get_type_hints(ModelMetrics)
 
     def value(name: str, text: str) -> Any:
         return None if text == "" else float(text) if kinds[name] is float else int(text)
@@ -77,30 +85,28 @@ def load(path: Path = TABLE) -> list[Point]:
                 row["feed"],
                 row["scheme"],
                 row["width"],
-                Figures(**{name: value(name, row[name]) for name in Figures._fields}),
+                ModelMetrics(**{name: value(name, row[name]) for name in ModelMetrics._fields}),
             )
             for row in csv.DictReader(lines)
         ]
 
 
 def save(points: Iterable[Point], path: Path = TABLE) -> None:
-    """Write the table; an empty cell is a wait that never ends."""
     with path.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(("feed", "scheme", "width", *Figures._fields))
+        writer.writerow(("feed", "scheme", "width", *ModelMetrics._fields))
         writer.writerows((p.feed, p.scheme, p.width, *p.figures) for p in points)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Work out, write, draw."""
     from bench.watermark_figures import draw
-    from bench.watermark_page import page_of
+    from bench.watermark_page import make_page
 
     if list(arguments) != ["--draw"]:
         save(point for name, make in FEEDS.items() for point in measure(name, make()))
     points = load()
     draw(points, DOCS / "figures" / "watermarks.svg")
-    (DOCS / "watermarks.md").write_text(page_of(points), encoding="utf-8")
+    (DOCS / "watermarks.md").write_text(make_page(points), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The arrivals of `bench.watermark_curve`: archives of mailing lists, feeds of the simulator."""
+"""Arrivals for `bench.watermark_curve`: mailing-list archives, and the simulator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antecede.lab.simulate import Delay, Mesh, run_readable
 from antecede.lab.simulate.config import Clocks, Links, Partition, Scenario, Workload
 from antecede.lab.simulate.outputs.trace import events
 from antecede.tables.trace import RECEIVE, SEND
-from bench.watermark_model import Row
+from bench.watermark_model import FeedRow
 
 LORE = Path(__file__).resolve().parents[2] / "shared" / "data" / "lore"
 HOUR_S, DAY_S = 3_600.0, 86_400.0
@@ -22,11 +22,11 @@ SEED = 9
 START_MS = 1_800_000_000_000
 LOSS = 0.002
 OUTAGES_S = ((4, 1 / 3), (8, 2.0), (12, 8.0), (17, 24.0), (22, 96.0))
-"""Day on which a third of the senders is cut off, and for how many hours."""
+"""Day on which a third of the senders is cut off, and duration in hours."""
 
 
-class Named(NamedTuple):
-    """A row before its causes are numbered: name, names of its causes, times in milliseconds."""
+class NamedRow(NamedTuple):
+    """Row before its causes are numbered: name, names of its causes, times in ms."""
 
     name: str
     causes: tuple[str, ...]
@@ -34,9 +34,9 @@ class Named(NamedTuple):
     stamp: int
 
 
-def numbered(rows: Iterable[Named]) -> list[Row]:
-    """Number the rows in the order of arrival; of rows with one name only the first counts."""
-    first: dict[str, Named] = {}
+def number_rows(rows: Iterable[NamedRow]) -> list[FeedRow]:
+    """Number the rows by arrival; of rows with one name only the first counts."""
+    first: dict[str, NamedRow] = {}
     for row in sorted(rows, key=lambda row: (row.arrived, row.name)):
         first.setdefault(row.name, row)
     number = {name: k for k, name in enumerate(first)}
@@ -44,27 +44,27 @@ def numbered(rows: Iterable[Named]) -> list[Row]:
     for name, row in first.items():
         causes = [cause for cause in dict.fromkeys(row.causes) if cause != name]
         known = tuple(number[cause] for cause in causes if cause in number)
-        made.append(Row(row.arrived, row.stamp, known, len(causes) - len(known)))
+        made.append(FeedRow(row.arrived, row.stamp, known, len(causes) - len(known)))
     return made
 
 
-def lore(folder: Path = LORE) -> list[Row]:
-    """Return the mails of all lists: a reply has one cause, the mail that it answers.
+def read_lore(folder: Path = LORE) -> list[FeedRow]:
+    """Return the mails of all lists; the cause of a reply is the mail that it answers.
 
-    A mail is told by its list and its id, as threads are. Raises FileNotFoundError.
+    A mail is identified by its list and its id. Raises FileNotFoundError.
     """
     files = sorted(folder.glob("*.jsonl.gz"))
     if not files:
-        raise FileNotFoundError(f"{folder} has no *.jsonl.gz: see the docstring of lore")
-    return numbered(row for path in files for row in _mails(path))
+        raise FileNotFoundError(f"{folder} has no *.jsonl.gz: see the docstring of read_lore")
+    return number_rows(row for path in files for row in _read_mails(path))
 
 
-def _mails(path: Path) -> Iterator[Named]:
+def _read_mails(path: Path) -> Iterator[NamedRow]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             mail: dict[str, Any] = json.loads(line)
             parent = mail["parent"]
-            yield Named(
+            yield NamedRow(
                 f"{mail['topic']} {mail['id']}",
                 () if parent is None else (f"{mail['topic']} {parent}",),
                 mail["arrived"] * 1_000,
@@ -72,21 +72,21 @@ def _mails(path: Path) -> Iterator[Named]:
             )
 
 
-def heavy_tail(days: float = SENDING_S / DAY_S) -> list[Row]:
-    """Return what one of eight members receives where delays have a heavy tail.
+def simulate_heavy_tail(days: float = SENDING_S / DAY_S) -> list[FeedRow]:
+    """Return the messages received by one of eight members with heavy-tailed delays.
 
-    They are lognormal: 329 s in the middle, one in 44 above 6 hours, at most about 8 days; clocks
-    are up to 5 s off; five copies in a thousand come twice, none is lost.
+    Delays are lognormal: median 329 s, one in 44 above 6 hours, maximum about 8 days. Clocks are up
+    to 5 s off. Five copies in a thousand are duplicates, and none is lost.
     """
     links = Links(Delay(5.0, 6 * HOUR_S, "lognormal"), duplicate=0.005)
-    return simulated(links, days * DAY_S)
+    return simulate_feed(links, days * DAY_S)
 
 
-def outages(days: float = SENDING_S / DAY_S) -> list[Row]:
-    """Return what one of eight members receives where senders are cut off for a time.
+def simulate_outages(days: float = SENDING_S / DAY_S) -> list[FeedRow]:
+    """Return the messages received by one of eight members while senders are cut off for a time.
 
-    Delays are 1 to 60 s; what three members send in the `OUTAGES_S` arrives when these end. Two
-    copies in a thousand are lost, five come twice.
+    Delays are 1 to 60 s; messages sent in the `OUTAGES_S` arrive when these end. Two copies in a
+    thousand are lost, five are duplicates.
     """
     cut = tuple(
         Partition(day * DAY_S, day * DAY_S + hours * HOUR_S, (1, 2, 3))
@@ -94,13 +94,13 @@ def outages(days: float = SENDING_S / DAY_S) -> list[Row]:
         if day < days
     )
     links = Links(Delay(1.0, 60.0, "lognormal"), loss=LOSS, duplicate=0.005, partitions=cut)
-    return simulated(links, days * DAY_S)
+    return simulate_feed(links, days * DAY_S)
 
 
-def simulated(links: Links, sending_s: float) -> list[Row]:
-    """Run the package's simulator and return the receipts of the member that never sends.
+def simulate_feed(links: Links, sending_s: float) -> list[FeedRow]:
+    """Run the simulator and return the receipts of the member that never sends.
 
-    Causes are those of causal order by delivery, without those that another cause names already.
+    Causes are the immediate predecessors in causal order by delivery.
     """
     scenario = Scenario(
         topology=Mesh(MEMBERS),
@@ -116,24 +116,24 @@ def simulated(links: Links, sending_s: float) -> list[Row]:
     sent = {event.id: event for event in trace if event.kind == SEND}
     senders = {event.member for event in sent.values()}
     observer = next(event.member for event in trace if event.member not in senders)
-    return numbered(
-        Named(
+    return number_rows(
+        NamedRow(
             event.id,
             sent[event.id].parents,
-            START_MS + _ms(event.arrival),
-            START_MS + _ms(sent[event.id].send_time),
+            START_MS + _to_ms(event.arrival),
+            START_MS + _to_ms(sent[event.id].send_time),
         )
         for event in trace
         if event.kind == RECEIVE and event.member == observer
     )
 
 
-def _ms(time_ns: int | None) -> int:
+def _to_ms(time_ns: int | None) -> int:
     return (time_ns or 0) * 1_000 // NS
 
 
-FEEDS: dict[str, Callable[[], list[Row]]] = {
-    "lore": lore,
-    "heavy-tail": heavy_tail,
-    "outages": outages,
+FEEDS: dict[str, Callable[[], list[FeedRow]]] = {
+    "lore": read_lore,
+    "heavy-tail": simulate_heavy_tail,
+    "outages": simulate_outages,
 }

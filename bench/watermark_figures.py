@@ -1,4 +1,4 @@
-"""The figure of `bench.watermark_curve`: measures below each other, feeds side by side."""
+"""Figure of `bench.watermark_curve`: measures as rows, feeds as columns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.panels import DASHED, DOTTED, SOLID, Cell, Curve, draw_grid
-from bench.watermark_claims import TITLES, part_dropped, part_wrong, worse
+from bench.watermark_claims import TITLES, compute_dropped_part, compute_wrong_part, describe_worse
 from bench.watermark_curve import CAPPED, DAY, HOLD, HOUR, MINUTE, RAW, RELEASE, WIDTHS, Point
-from bench.watermark_model import Figures
+from bench.watermark_model import ModelMetrics
 
 WAITS, HELD = 2, 4
 """Rows of the figure."""
 COLOURS = {RAW: None, CAPPED: 1, RELEASE: 0, HOLD: 2}
-WORDS = {
+LABELS = {
     RAW: "watermark on the date",
     CAPPED: "watermark on the earlier of date and arrival (capped)",
     RELEASE: 'causal, on_missing="release", patience of this length',
@@ -47,14 +47,13 @@ X_TICKS: dict[float, str] = {
 
 
 def draw(points: Sequence[Point], path: Path) -> None:
-    """Write the figure."""
     feeds = list(dict.fromkeys(point.feed for point in points))
-    measures: list[tuple[str, list[tuple[Callable[[Figures], float | None], str]]]] = [
-        ("rows dropped", [(part_dropped, SOLID)]),
-        ("effects that left before or without a cause", [(part_wrong, SOLID)]),
-        ("wait: half, 99 % (dashed)", [(_p50, SOLID), (_p99, DASHED)]),
-        ("waited without need, mean", [(_unnecessary, SOLID)]),
-        ("rows held: mean, most (dotted)", [(_mean, SOLID), (_most, DOTTED)]),
+    measures: list[tuple[str, list[tuple[Callable[[ModelMetrics], float | None], str]]]] = [
+        ("rows dropped", [(compute_dropped_part, SOLID)]),
+        ("effects that left before or without a cause", [(compute_wrong_part, SOLID)]),
+        ("wait: half, 99 % (dashed)", [(_get_p50, SOLID), (_get_p99, DASHED)]),
+        ("waited without need, mean", [(_get_unnecessary, SOLID)]),
+        ("rows held: mean, most (dotted)", [(_get_mean, SOLID), (_get_maximum, DOTTED)]),
     ]
     ticks = [PARTS, PARTS, TIMES, TIMES, COUNTS]
     rows = [
@@ -64,39 +63,41 @@ def draw(points: Sequence[Point], path: Path) -> None:
                 [
                     curve
                     for measure, style in parts
-                    for curve in _curves(points, feed, measure, style)
+                    for curve in _make_curves(points, feed, measure, style)
                 ],
-                _note(points, feed, r),
+                _describe_missing(points, feed, r),
             )
             for feed in feeds
         ]
         for r, (title, parts) in enumerate(measures)
     ]
-    draw_grid(rows, path, x_ticks=X_TICKS, y_ticks=ticks, x_label=X_LABEL, footer=worse(points))
+    draw_grid(
+        rows, path, x_ticks=X_TICKS, y_ticks=ticks, x_label=X_LABEL, footer=describe_worse(points)
+    )
 
 
-def _p50(of: Figures) -> float | None:
+def _get_p50(of: ModelMetrics) -> float | None:
     return of.wait_p50
 
 
-def _p99(of: Figures) -> float | None:
+def _get_p99(of: ModelMetrics) -> float | None:
     return of.wait_p99
 
 
-def _unnecessary(of: Figures) -> float:
+def _get_unnecessary(of: ModelMetrics) -> float:
     return of.unnecessary_mean
 
 
-def _mean(of: Figures) -> float:
+def _get_mean(of: ModelMetrics) -> float:
     return of.buffered_mean
 
 
-def _most(of: Figures) -> float:
+def _get_maximum(of: ModelMetrics) -> float:
     return of.buffered_most
 
 
-def _note(points: Sequence[Point], feed: str, row: int) -> str:
-    """Return what cannot be drawn: rows that wait for ever, and ids that must be known."""
+def _describe_missing(points: Sequence[Point], feed: str, row: int) -> str:
+    """Return the text for values that cannot be drawn: rows that never leave, and known ids."""
     found = next(p.figures for p in points if p.feed == feed and p.scheme == HOLD)
     if row == HELD:
         return f"causal release remembers {found.remembered:,} ids besides"
@@ -107,15 +108,15 @@ def _note(points: Sequence[Point], feed: str, row: int) -> str:
     return f'"hold": {100 * found.stuck / found.settled:.1f} % of the rows never leave'
 
 
-def _curves(
-    points: Sequence[Point], feed: str, measure: Callable[[Figures], float | None], style: str
+def _make_curves(
+    points: Sequence[Point], feed: str, measure: Callable[[ModelMetrics], float | None], style: str
 ) -> list[Curve]:
     curves = []
     for scheme, colour in COLOURS.items():
         mine = [p for p in points if p.feed == feed and p.scheme == scheme]
-        if scheme == HOLD:  # has no width: a level line
+        if scheme == HOLD:  # a horizontal line
             mine = [mine[0]._replace(width=width) for width in (*WIDTHS,)[:: len(WIDTHS) - 1]]
         drawn = [(float(WIDTHS[p.width]), measure(p.figures)) for p in mine]
         line = [(x, float(y)) for x, y in drawn if y is not None]
-        curves.append(Curve(WORDS[scheme], line, colour, style, style == SOLID and scheme != HOLD))
+        curves.append(Curve(LABELS[scheme], line, colour, style, style == SOLID and scheme != HOLD))
     return curves

@@ -1,26 +1,22 @@
-"""What a watermark and causal release do with the same arrivals, micro-batch by micro-batch.
+"""Model of a watermark and of causal release on the same arrivals, by micro-batch.
 
-Theory of operation
--------------------
-Time goes in ticks, the triggers of a query; a row is in the first micro-batch at or after its
-arrival, and waits from that one to the one that it leaves in.
+Time advances in ticks, the triggers of a query. A row is in the first micro-batch at or after its
+arrival, and waits until the micro-batch that releases it.
 
-`watermark` is what people write on Spark: a stateful operator that buffers rows and gives them out
-sorted by event time once the watermark has passed them. As Spark does it (`tests/spark/
-test_watermark_model.py` holds this model against Spark itself):
+`run_watermark` models a stateful operator that buffers rows and emits them sorted by event time
+when the watermark has passed. It follows Spark (`tests/spark/test_watermark_model.py` compares
+them):
 
-    a micro-batch goes by the watermark that the ones before it made: max(event time) - delay, over
-    all rows that came, the dropped ones too, and it never goes back
-    what is late is judged by the watermark of the micro-batch before: event time <= it is dropped
-    what has event time <= the watermark leaves
-    a trigger without rows runs a micro-batch when the watermark has moved
+- The watermark of a micro-batch is max(event time) - delay over all rows of earlier ones, dropped
+  rows included. It never decreases.
+- A row with event time <= the watermark of the previous micro-batch is dropped.
+- A row with event time <= the watermark leaves.
+- A trigger without rows runs a micro-batch if the watermark has moved.
 
-`causal` is `antecede.spark.order` with the arrival as `time`: a row leaves once its causes have
-left. Causes that never come: `patience` None holds the row for good (on_missing="hold"), else they
-are given up so long after the row came (on_missing="release"). The engine agrees with it:
-`tests/bench/test_watermark_curve.py`.
-
-Neither keeps what is idle: rows that leave in the micro-batch in which they came count as unheld.
+`run_causal` models `antecede.spark.order` with the arrival as `time`. A row leaves when its causes
+have left. Missing causes: `patience_ms` None holds the row forever (on_missing="hold"), else they are
+ignored that long after the row's arrival (on_missing="release"). `tests/bench/test_watermark_curve.py`
+compares it with the engine.
 """
 
 from __future__ import annotations
@@ -32,43 +28,43 @@ from typing import NamedTuple
 
 NEVER = -1
 SETTLED_MS = 14 * 86_400_000
-"""Twice the longest delay and patience that are tried."""
+"""Twice the longest delay and patience."""
 
 
-class Row(NamedTuple):
-    """One row of a feed, in milliseconds; `causes` are rows of the feed, by number."""
+class FeedRow(NamedTuple):
+    """Row of a feed, in ms; `causes` are row numbers."""
 
     arrived: int
     stamp: int
     causes: tuple[int, ...] = ()
     absent: int = 0
-    """How many of its causes never come."""
+    """Number of missing causes."""
 
 
-class Run(NamedTuple):
-    """What became of each row of a feed."""
+class ModelRun(NamedTuple):
+    """Outcome of each row of a feed."""
 
     came: list[int]
-    """The tick of its micro-batch."""
+    """Tick of its micro-batch."""
     left: list[int]
-    """The tick in which it left; NEVER: dropped, or still waiting when the data ended."""
+    """Tick in which it left; NEVER: dropped, or held at the end."""
     dropped: list[bool]
     place: list[tuple[int, ...]]
-    """Of rows that left: what goes first is less."""
+    """Sort key of rows that left."""
 
 
-def batches(rows: Sequence[Row], tick_ms: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield the micro-batches that have rows: their tick, and the numbers of their rows."""
+def group_batches(rows: Sequence[FeedRow], tick_ms: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield the micro-batches that have rows: tick, and row numbers."""
     order = sorted(range(len(rows)), key=lambda k: (rows[k].arrived, k))
     for tick, some in groupby(order, key=lambda k: -(-rows[k].arrived // tick_ms)):
         yield tick, list(some)
 
 
-def watermark(rows: Sequence[Row], delay_ms: int, tick_ms: int) -> Run:
-    """Buffer and sort behind a watermark on `stamp`, as Spark does it."""
-    run = _nothing(rows)
+def run_watermark(rows: Sequence[FeedRow], delay_ms: int, tick_ms: int) -> ModelRun:
+    """Buffer and sort behind a watermark on `stamp`, as Spark does."""
+    run = _make_empty_run(rows)
     buffer: list[tuple[int, int]] = []
-    late = mark = newest = 0  # a query begins with the watermark at 1970
+    late = mark = newest = 0  # the first watermark is 1970
     last: int | None = None
 
     def leave(tick: int) -> None:
@@ -82,7 +78,7 @@ def watermark(rows: Sequence[Row], delay_ms: int, tick_ms: int) -> Run:
             late, mark = mark, newest - delay_ms
             leave(tick)
 
-    for tick, some in batches(rows, tick_ms):
+    for tick, some in group_batches(rows, tick_ms):
         if last is not None and tick > last + 1:
             without_rows(last + 1)
         late, mark = mark, max(mark, newest - delay_ms)
@@ -99,17 +95,17 @@ def watermark(rows: Sequence[Row], delay_ms: int, tick_ms: int) -> Run:
     return run
 
 
-def causal(rows: Sequence[Row], patience_ms: int | None, tick_ms: int) -> Run:
-    """Release every row once its causes are out; None: wait for ever for those that never come."""
-    run = _nothing(rows)
+def run_causal(rows: Sequence[FeedRow], patience_ms: int | None, tick_ms: int) -> ModelRun:
+    """Release every row after its causes; None: wait forever for missing ones."""
+    run = _make_empty_run(rows)
     effects: list[list[int]] = [[] for _ in rows]
     for k, row in enumerate(rows):
         for cause in row.causes:
             effects[cause].append(k)
     open_ = [len(row.causes) + row.absent for row in rows]
-    """Causes that keep the row."""
+    """Number of causes that hold the row."""
     unseen: list[set[int]] = [set(row.causes) for row in rows]
-    """Causes that have not come yet."""
+    """Causes that have not arrived yet."""
     given_up = [False] * len(rows)
     patient: list[tuple[int, int]] = []
     gone = 0
@@ -127,7 +123,7 @@ def causal(rows: Sequence[Row], patience_ms: int | None, tick_ms: int) -> Run:
                     open_[effect] -= 1
                     ready.append(effect)
 
-    for tick, some in batches(rows, tick_ms):
+    for tick, some in group_batches(rows, tick_ms):
         for k in some:
             run.came[k] = tick
             for effect in effects[k]:
@@ -146,60 +142,59 @@ def causal(rows: Sequence[Row], patience_ms: int | None, tick_ms: int) -> Run:
     return run
 
 
-def needed(rows: Sequence[Row], tick_ms: int) -> list[int]:
-    """Return the tick from which each row could leave in causal order, known in hindsight."""
-    return causal([row._replace(absent=0) for row in rows], None, tick_ms).left
+def compute_earliest(rows: Sequence[FeedRow], tick_ms: int) -> list[int]:
+    """Return the earliest tick of each row in causal order, with hindsight."""
+    return run_causal([row._replace(absent=0) for row in rows], None, tick_ms).left
 
 
-class Figures(NamedTuple):
-    """What a run cost and what it got wrong; times in milliseconds.
+class ModelMetrics(NamedTuple):
+    """Costs and errors of a run; times in ms.
 
-    Waits are those of the `settled` rows, which came SETTLED_MS before the end of the data or
-    earlier: later ones may only wait because the data ended. A wait that never ended is longer than
-    every other; None: the quantile is such a one.
+    Waits are those of the `settled` rows, which arrived SETTLED_MS before the end of the data or
+    earlier. A wait that never ended is longer than all others, and is None as a quantile.
     """
 
     rows: int
     pairs: int
-    """Of a row and one of its causes, both in the feed."""
+    """Pairs of a row and one of its causes, both in the feed."""
     absent: int
-    """Causes that never come."""
+    """Missing causes."""
     dropped: int
     judged: int
-    """Pairs of which the effect left."""
+    """Pairs whose effect left."""
     inverted: int
-    """Pairs of which the effect left before its cause."""
+    """Pairs whose effect left before its cause."""
     broken: int
-    """Pairs of which the cause was dropped and the effect left."""
+    """Pairs whose cause was dropped and whose effect left."""
     settled: int
     stuck: int
     """Settled rows that never left, and were not dropped."""
     unnecessary: int
-    """Settled rows that left later than when all of their causes that ever come were there."""
+    """Settled rows that left later than their last existing cause arrived."""
     unnecessary_mean: int
-    """How much later, mean over the settled rows that left."""
+    """Mean of that delay over the settled rows that left."""
     wait_p50: int | None
     wait_p99: int | None
     wait_max: int | None
     buffered_most: int
     buffered_mean: float
-    """Rows held after a micro-batch: at most, and over time."""
+    """Rows held after a micro-batch: maximum, and mean over time."""
     remembered: int
-    """Identities that must be known when the data ends (causal release without `state_ttl`)."""
+    """Known ids at the end (causal release without `state_ttl`)."""
 
 
-def figures(
-    rows: Sequence[Row], run: Run, need: Sequence[int], tick_ms: int, *, remembers: bool
-) -> Figures:
-    """Measure a run; `need` is what `needed` says of the rows."""
+def compute_metrics(
+    rows: Sequence[FeedRow], run: ModelRun, need: Sequence[int], tick_ms: int, *, remembers: bool
+) -> ModelMetrics:
+    """Compute the metrics of a run; `need` is the result of `compute_earliest`."""
     end = max(run.came) - -(-SETTLED_MS // tick_ms)
     settled = [k for k in range(len(rows)) if run.came[k] <= end and not run.dropped[k]]
     out = [k for k in settled if run.left[k] != NEVER]
     waits = [tick_ms * wait for wait in sorted(run.left[k] - run.came[k] for k in out)]
     without = [run.left[k] - need[k] for k in out if run.left[k] > need[k]]
-    judged, inverted, broken = _wrong(rows, run)
-    most, mean = _buffered(run)
-    return Figures(
+    judged, inverted, broken = _count_wrong_pairs(rows, run)
+    most, mean = _measure_buffer(run)
+    return ModelMetrics(
         rows=len(rows),
         pairs=sum(len(row.causes) for row in rows),
         absent=sum(row.absent for row in rows),
@@ -211,19 +206,17 @@ def figures(
         stuck=len(settled) - len(out),
         unnecessary=len(without),
         unnecessary_mean=round(sum(without) * tick_ms / max(len(out), 1)),
-        wait_p50=_quantile(waits, len(settled), 0.5),
-        wait_p99=_quantile(waits, len(settled), 0.99),
-        wait_max=_quantile(waits, len(settled), 1.0),
+        wait_p50=_find_quantile(waits, len(settled), 0.5),
+        wait_p99=_find_quantile(waits, len(settled), 0.99),
+        wait_max=_find_quantile(waits, len(settled), 1.0),
         buffered_most=most,
         buffered_mean=round(mean, 1),
         remembered=len(rows) if remembers else 0,
     )
 
 
-def _wrong(rows: Sequence[Row], run: Run) -> tuple[int, int, int]:
-    """Return of how many pairs the effect left, how many of these are inverted, and how many lack
-    their cause, which was dropped.
-    """
+def _count_wrong_pairs(rows: Sequence[FeedRow], run: ModelRun) -> tuple[int, int, int]:
+    """Return the numbers of pairs whose effect left, of inverted ones, and of dropped causes."""
     judged = inverted = broken = 0
     for k, row in enumerate(rows):
         if run.left[k] == NEVER:
@@ -237,8 +230,8 @@ def _wrong(rows: Sequence[Row], run: Run) -> tuple[int, int, int]:
     return judged, inverted, broken
 
 
-def _buffered(run: Run) -> tuple[int, float]:
-    """Return how many rows are held after a micro-batch, at most and in the mean over time."""
+def _measure_buffer(run: ModelRun) -> tuple[int, float]:
+    """Return the maximum and the mean over time of rows held after a micro-batch."""
     first, last = min(run.came), max(*run.came, *run.left)
     change: dict[int, int] = {}
     total = 0
@@ -256,12 +249,12 @@ def _buffered(run: Run) -> tuple[int, float]:
     return most, total / max(last - first, 1)
 
 
-def _quantile(waits: Sequence[int], count: int, part: float) -> int | None:
-    """Return a quantile (nearest rank) of `count` waits, of which those not given never ended."""
+def _find_quantile(waits: Sequence[int], count: int, part: float) -> int | None:
+    """Return a quantile (nearest rank) of `count` waits; those not in `waits` never ended."""
     rank = min(int(part * count), count - 1)
     return waits[rank] if 0 <= rank < len(waits) else None
 
 
-def _nothing(rows: Sequence[Row]) -> Run:
+def _make_empty_run(rows: Sequence[FeedRow]) -> ModelRun:
     n = len(rows)
-    return Run([NEVER] * n, [NEVER] * n, [False] * n, [()] * n)
+    return ModelRun([NEVER] * n, [NEVER] * n, [False] * n, [()] * n)

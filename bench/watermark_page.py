@@ -1,4 +1,4 @@
-"""docs/watermarks.md, written from the table of `bench.watermark_curve`."""
+"""Writer of docs/watermarks.md from the table of `bench.watermark_curve`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from bench.watermark_claims import (
     TITLES,
     Curves,
-    claim,
-    part_dropped,
-    part_wrong,
-    percent,
-    span,
-    worse,
+    check_claim,
+    compute_dropped_part,
+    compute_wrong_part,
+    describe_worse,
+    format_percent,
+    format_span,
 )
 from bench.watermark_curve import CAPPED, HOLD, RAW, RELEASE, Point
 from bench.watermark_feeds import LOSS, MEMBERS
-from bench.watermark_model import Figures
+from bench.watermark_model import ModelMetrics
 
 _SHOWN = ("10 min", "1 h", "1 day", "7 days")
 _SCHEMES = {
@@ -25,15 +25,15 @@ _SCHEMES = {
     RELEASE: "causal, release",
     HOLD: "causal, hold",
 }
-_COLUMNS: dict[str, Callable[[Figures], str]] = {
-    "dropped": lambda f: percent(part_dropped(f)) if f.dropped else "0",
+_COLUMNS: dict[str, Callable[[ModelMetrics], str]] = {
+    "dropped": lambda f: format_percent(compute_dropped_part(f)) if f.dropped else "0",
     "pairs left": lambda f: f"{f.judged:,}",
     "inverted": lambda f: f"{f.inverted:,}",
     "cause dropped": lambda f: f"{f.broken:,}",
     "never leave": lambda f: f"{f.stuck:,}",
-    "wait, half": lambda f: span(f.wait_p50),
-    "99 %": lambda f: span(f.wait_p99),
-    "without need, mean": lambda f: span(f.unnecessary_mean),
+    "wait, half": lambda f: format_span(f.wait_p50),
+    "99 %": lambda f: format_span(f.wait_p99),
+    "without need, mean": lambda f: format_span(f.unnecessary_mean),
     "held, mean": lambda f: f"{f.buffered_mean:,.1f}",
     "most": lambda f: f"{f.buffered_most:,}",
 }
@@ -80,22 +80,29 @@ longest.
 """
 
 
-def page_of(points: Sequence[Point]) -> str:
-    """Return the page. Raises ClaimError for a sentence that the table does not show."""
+def make_page(points: Sequence[Point]) -> str:
+    """Return the page. Raises ClaimError for a sentence that contradicts the table."""
     curves = Curves(points)
-    parts = [_HEAD, _MODEL, _feeds(curves), "\n## What comes out\n\n", _findings(curves)]
-    parts += [f"\n## {worse(points)[0].rstrip(':')}\n\n"]
-    parts += ["".join(f"- {line}.\n" for line in worse(points)[1:])]
+    parts = [
+        _HEAD,
+        _MODEL,
+        _describe_feeds(curves),
+        "\n## What comes out\n\n",
+        _describe_findings(curves),
+    ]
+    parts += [f"\n## {describe_worse(points)[0].rstrip(':')}\n\n"]
+    parts += ["".join(f"- {line}.\n" for line in describe_worse(points)[1:])]
     parts += [
         "".join(
-            f"\n## {TITLES[feed].capitalize()}\n\n{_table(curves, feed)}" for feed in curves.feeds
+            f"\n## {TITLES[feed].capitalize()}\n\n{_format_table(curves, feed)}"
+            for feed in curves.feeds
         )
     ]
     return "".join(parts)
 
 
-def _feeds(curves: Curves) -> str:
-    lore, tail, cut = (curves.hold(feed) for feed in ("lore", "heavy-tail", "outages"))
+def _describe_feeds(curves: Curves) -> str:
+    lore, tail, cut = (curves.get_hold(feed) for feed in ("lore", "heavy-tail", "outages"))
     return (
         "\n| feed | rows | pairs | causes that never come | what it is |\n|---|---|---|---|---|\n"
         + "".join(
@@ -118,8 +125,8 @@ def _feeds(curves: Curves) -> str:
                     "outages",
                     cut,
                     "the same members, delays of 1 to 60 s; five outages of 20 minutes to 4 "
-                    f"days, after which three members' messages come at once; {percent(LOSS)} of "
-                    "copies lost",
+                    "days, after which three members' messages come at once; "
+                    f"{format_percent(LOSS)} of copies lost",
                 ),
             )
         )
@@ -128,70 +135,75 @@ def _feeds(curves: Curves) -> str:
     )
 
 
-def _findings(curves: Curves) -> str:
-    lore_raw, lore = curves.all("lore", RAW), curves.all("lore", CAPPED)
+def _describe_findings(curves: Curves) -> str:
+    lore_raw, lore = curves.list_scheme("lore", RAW), curves.list_scheme("lore", CAPPED)
     lines = [
-        claim(
-            min(part_dropped(f) for f in lore_raw) > 0.9,
-            f"**On raw dates the mailing lists lose {percent(min(map(part_dropped, lore_raw)))} "
-            "of their rows or more at every width**: "
+        check_claim(
+            min(compute_dropped_part(f) for f in lore_raw) > 0.9,
+            "**On raw dates the mailing lists lose "
+            f"{format_percent(min(map(compute_dropped_part, lore_raw)))} of their rows or more "
+            "at every width**: "
             "two mails are dated 20 and 66 years ahead, and behind the "
             "first of them everything is late",
         ),
-        claim(
+        check_claim(
             all(f.dropped > 0 for f in lore),
             f"Capped, a watermark of 10 minutes drops {lore[0].dropped:,} mails "
-            f"({percent(part_dropped(lore[0]))}), one of 7 days {lore[-1].dropped:,}; no width "
-            "drops none",
+            f"({format_percent(compute_dropped_part(lore[0]))}), one of 7 days "
+            f"{lore[-1].dropped:,}; no width drops none",
         ),
-        claim(
+        check_claim(
             min(f.inverted for f in lore) > 0
             and max(f.inverted for f in lore) < 1.2 * min(f.inverted for f in lore),
             f"No width mends a wrong clock: {min(f.inverted for f in lore)} to "
             f"{max(f.inverted for f in lore)} replies stand before what they answer at every "
             "width, for their dates are earlier, or the same second and they came first",
         ),
-        _price(curves),
-        claim(
+        _describe_price(curves),
+        check_claim(
             all(
                 f.dropped == 0
                 for feed in curves.feeds
                 for s in (RELEASE,)
-                for f in curves.all(feed, s)
+                for f in curves.list_scheme(feed, s)
             )
-            and all(curves.hold(feed).dropped == 0 for feed in curves.feeds),
+            and all(curves.get_hold(feed).dropped == 0 for feed in curves.feeds),
             "Causal release drops no row, under either policy and in every feed",
         ),
-        claim(
+        check_claim(
             all(
-                curves.hold(feed).inverted == 0 and curves.hold(feed).unnecessary == 0
+                curves.get_hold(feed).inverted == 0 and curves.get_hold(feed).unnecessary == 0
                 for feed in curves.feeds
             ),
             '`on_missing="hold"` inverts nothing and lets no row wait that could go, of those that '
             "go at all",
         ),
-        _patience(curves),
-        _lost(curves),
+        _describe_patience(curves),
+        _describe_lost(curves),
     ]
     return "".join(f"- {line}.\n" for line in lines)
 
 
-def _price(curves: Curves) -> str:
+def _describe_price(curves: Curves) -> str:
     day, released = curves.at["lore", CAPPED, "1 day"], curves.at["lore", RELEASE, "1 day"]
-    return claim(
+    return check_claim(
         day.wait_p50 is not None and day.wait_p50 > 86_400_000 and released.wait_p50 == 0,
-        f"A capped watermark of one day makes half of the mails wait {span(day.wait_p50)} or "
-        f"more and still drops {day.dropped}; with a patience of one day half do not wait, "
+        "A capped watermark of one day makes half of the mails wait "
+        f"{format_span(day.wait_p50)} or more and still drops {day.dropped}; with a patience of "
+        "one day half do not wait, "
         f"{released.inverted} of {released.pairs:,} pairs is inverted, and the mean wait without "
-        f"need is {span(released.unnecessary_mean)} (watermark: {span(day.unnecessary_mean)})",
+        f"need is {format_span(released.unnecessary_mean)} "
+        f"(watermark: {format_span(day.unnecessary_mean)})",
     )
 
 
-def _patience(curves: Curves) -> str:
+def _describe_patience(curves: Curves) -> str:
     short, long = (curves.at["heavy-tail", RELEASE, width] for width in ("10 min", "7 days"))
     other = curves.at["heavy-tail", CAPPED, "10 min"]
-    return claim(
-        part_wrong(short) > 0.1 and part_wrong(long) > 0 and part_wrong(short) < part_wrong(other),
+    return check_claim(
+        compute_wrong_part(short) > 0.1
+        and compute_wrong_part(long) > 0
+        and compute_wrong_part(short) < compute_wrong_part(other),
         "A patience shorter than the delays is no causal order: with the heavy tail, 10 minutes "
         f"leave {short.inverted:,} of {short.pairs:,} effects before their cause "
         f"(marked `missing_cause`, the cause `late`), 7 days {long.inverted}. The watermark of "
@@ -200,28 +212,28 @@ def _patience(curves: Curves) -> str:
     )
 
 
-def _lost(curves: Curves) -> str:
-    held = curves.hold("outages")
-    return claim(
+def _describe_lost(curves: Curves) -> str:
+    held = curves.get_hold("outages")
+    return check_claim(
         held.stuck / held.settled > 0.9,
         '**Where messages are lost for good, `on_missing="hold"` stops**: of one talk in which '
         f"everything follows from everything, {held.absent} lost causes hold back "
-        f"{percent(held.stuck / held.settled)} of the rows for ever. "
+        f"{format_percent(held.stuck / held.settled)} of the rows for ever. "
         "Give `patience`, or groups that fail apart",
     )
 
 
-def _table(curves: Curves, feed: str) -> str:
+def _format_table(curves: Curves, feed: str) -> str:
     head = ["", "width", *_COLUMNS]
     lines = [head, ["---"] * len(head)]
     lines += [
-        _line(curves.at[feed, scheme, w], _SCHEMES[scheme], w)
+        _format_line(curves.at[feed, scheme, w], _SCHEMES[scheme], w)
         for scheme in (RAW, CAPPED, RELEASE)
         for w in _SHOWN
     ]
-    lines.append(_line(curves.hold(feed), _SCHEMES[HOLD], ""))
+    lines.append(_format_line(curves.get_hold(feed), _SCHEMES[HOLD], ""))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _line(figures: Figures, scheme: str, width: str) -> list[str]:
+def _format_line(figures: ModelMetrics, scheme: str, width: str) -> list[str]:
     return [scheme, width, *(show(figures) for show in _COLUMNS.values())]

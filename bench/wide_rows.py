@@ -1,11 +1,14 @@
-"""Where the time of `order` goes with wide rows: a Spark batch beside parts of its own plan.
+"""Time of `order` with wide rows: a Spark batch, and parts of its own plan.
 
     python -m bench.wide_rows [--rows 400000] [--times 3]
 
-Rows have the 21 columns of the event schema and a payload of 400 letters; all plans run in one
-session, in turns; the best time of each counts. "shuffled" is the same plan without Python, "with
-a digest" also hashes all columns, "a function that counts" passes two of them through an Arrow
-function that reads a partition to its end, as `order` does.
+Rows have the 21 columns of the event schema and a payload of 400 letters. All plans run in one
+session, in turns; the best time of each counts.
+
+- "shuffled": the same plan without Python.
+- "with a digest": also hashes all columns.
+- "a function that counts": passes two columns through an Arrow function that reads a whole
+  partition, as `order` does.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.formatting import table
 from antecede.spark import local_session, order
-from antecede.spark.columns import digest
+from antecede.spark.columns import hash_columns
 from antecede.tables.trace import SCHEMA
 
 pa: Any = pyarrow
@@ -34,7 +37,6 @@ COLUMNS = ("id", "parents", "run", "send_time")
 
 
 def write_rows(path: str, count: int) -> None:
-    """Write rows that each name the one before it in its run, in no order."""
     rng = np.random.default_rng(1)
     number = np.arange(count)
     ids = [f"{k:036d}" for k in number]
@@ -56,42 +58,39 @@ def write_rows(path: str, count: int) -> None:
     pq.write_table(rows, f"{path}/rows.parquet", row_group_size=50_000)
 
 
-def counting() -> Any:
-    """Return an Arrow function of columns that gives back numbers."""
-
+def make_counting_function() -> Any:
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
     def count(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         for columns in list(batches):
             yield pa.array(range(len(columns[0])))
 
-    functions: Any = F  # the stubs do not know arrow_udf
+    functions: Any = F  # the stubs lack arrow_udf
     return functions.arrow_udf(count, "long").asNondeterministic()
 
 
-def ordered(df: DataFrame) -> DataFrame:
-    """Return rows in order, as a user has it."""
+def order_rows(df: DataFrame) -> DataFrame:
     made: DataFrame = order(
         df, id="id", after="parents", group="run", time="send_time", time_unit="ns"
     )
     return made
 
 
-def plans() -> dict[str, Callable[[DataFrame], DataFrame]]:
-    """Return what is compared, by name."""
-    count = counting()
+def make_plans() -> dict[str, Callable[[DataFrame], DataFrame]]:
+    count = make_counting_function()
     return {
         "shuffled": lambda df: df.repartition("run"),
-        "with a digest": lambda df: df.repartition("run").withColumn("x", digest(df, df.columns)),
+        "with a digest": lambda df: df.repartition("run").withColumn(
+            "x", hash_columns(df, df.columns)
+        ),
         "a function that counts": lambda df: df.repartition("run").withColumn(
             "x", count("id", "parents")
         ),
-        "order": ordered,
-        "order of four columns alone": lambda df: ordered(df.select(*COLUMNS)),
+        "order": order_rows,
+        "order of four columns alone": lambda df: order_rows(df.select(*COLUMNS)),
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all plans and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.wide_rows")
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--times", type=int, default=3)
@@ -101,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_rows(folder, given.rows)
         for _ in range(given.times):
-            for name, plan in plans().items():
+            for name, plan in make_plans().items():
                 begin = time.perf_counter()
                 plan(spark.read.parquet(folder)).write.format("noop").mode("overwrite").save()
                 took = time.perf_counter() - begin

@@ -1,9 +1,9 @@
-"""A protocol of one's own: causal order by the plain set of everything that came before.
+"""Custom protocol: causal order by the set of all earlier messages.
 
     antecede check examples/causal_by_sets.py:CausalBySets
 
-Correct, and far too big on the wire: each message carries its whole causal past. Take away the
-subset test in `receive` and the check shows two messages that break it.
+Correct, but large on the wire: each message carries its whole causal past. Without the subset test
+in `receive` the check finds two messages that break it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from antecede.core.protocols import (
 
 
 class Message(NamedTuple):
-    """A message with its number and its causal past."""
+    """Message with its number and its causal past."""
 
     sender: int
     seq: int
@@ -33,7 +33,7 @@ class Message(NamedTuple):
 
 
 class CausalBySets(Protocol):
-    """One member; `Protocol` brings snapshots and promises order by delivery."""
+    """One member; `Protocol` provides snapshots and promises order by delivery."""
 
     def __init__(self, me: int, members: Iterable[int]) -> None:
         super().__init__(me, members)
@@ -44,14 +44,14 @@ class CausalBySets(Protocol):
     def send(
         self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
     ) -> Sequence[Effect]:
-        """Let the message carry everything sent or delivered here so far."""
+        """Send a message that carries everything sent or delivered here so far."""
         self.sent += 1
         message = Message(self.me, self.sent, payload, tuple(sorted(self.known)))
         self.known.add(MessageId(self.me, self.sent))
         return [Transmit(self.others(), message)]
 
     def receive(self, message: Message, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver what has its whole past delivered, again and again until nothing moves."""
+        """Deliver messages with a delivered past, until nothing changes."""
         name = MessageId(message.sender, message.seq)
         if name in self.known or name in self.held:
             return [Discard(message, DUPLICATE)]

@@ -1,9 +1,9 @@
-"""A group over UDP: lost datagrams are recovered by the order itself.
+"""A group over UDP: the protocol recovers lost datagrams.
 
-python examples/lossy_sockets.py
+    python examples/lossy_sockets.py
 
-Three members send over the loopback network, which loses a fifth of the datagrams, brings some
-twice, and reorders them. `matrix` with `recovering` and `linear-physical` ask for what they lack.
+Three members use a network that loses a fifth of the datagrams, duplicates some, and reorders them.
+`matrix` with `recovering` and `linear-physical` request missing messages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Member:
         self.transmit(sent, sent.to)
 
     def transmit(self, wire: bytes, to: tuple[str, ...]) -> None:
-        """Put a datagram for each receiver on a network that loses, doubles and reorders."""
+        """Send a datagram to each receiver through the lossy network."""
         for name in to:
             copies = 0 if self.random.random() < self.loss else 1 + (self.random.random() < 0.1)
             self.late += [(wire, self.addresses[name])] * copies
@@ -55,7 +55,7 @@ class Member:
             self.socket.sendto(*self.late.pop())
 
     def turn(self) -> None:
-        """Receive what has come, let time pass, and send what the order asks for."""
+        """Receive datagrams, advance time, and send what the protocol requests."""
         while True:
             try:
                 wire = self.socket.recv(65_535)
@@ -70,7 +70,7 @@ class Member:
 def talk(
     order: str, *, messages: int, loss: float = 0.2, seed: int = 1
 ) -> dict[str, list[Message]]:
-    """Let three members send so many messages each; return what each one has delivered."""
+    """Let three members send some messages each; return the deliveries of each."""
     names = ["alice", "bob", "carol"]
     members = [Member(name, names, order, loss, seed) for name in names]
     for one in members:

@@ -1,13 +1,13 @@
-"""A reader of one's own: notes that name what they answer, one a line.
+"""Custom reader: notes that name the notes they reply to, one per line.
 
     python examples/own_reader.py FILE
 
-    %notes                             the first line tells the format
+    %notes                             the first line identifies the format
     17 ann 2026-03-01T10:00:00Z - Shall we move the release?
     18 bob 2026-03-01T09:59:58Z 17 Fine with me.
     19 eve 2026-03-01T10:00:09Z 17,18 Moved.
 
-number, author, time by the author's clock, numbers of the notes it answers, text.
+number, author, time by the author's clock, numbers of the notes it replies to, text.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ NOTE = re.compile(
 
 
 class NotesReader:
-    """A reader is any object with a name, `sniff` and `read`."""
+    """Reader: an object with a name, `sniff` and `read`."""
 
     name = "notes"
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """How sure are we? 0 is no; `head` is the beginning of the file, decompressed."""
+        """Return the confidence, 0: none; `head` is the decompressed start of the file."""
         return 1.0 if head.startswith(b"%notes") else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
-        """Yield events, bad records with the reason, and facts on the file; one line in memory."""
+        """Yield events, bad records with the reason, and facts on the file, one line at a time."""
         empty = 0
         with path.open(encoding="utf-8", errors="backslashreplace") as file:
             for number, line in enumerate(file, 1):
@@ -59,7 +59,7 @@ class NotesReader:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Return an ISO time as ns since 1970 UTC; None, never a guess, if it cannot be read."""
+    """Return an ISO time as ns since 1970 UTC; None if it is unreadable."""
     try:
         when = datetime.datetime.fromisoformat(text)
     except ValueError:

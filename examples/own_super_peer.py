@@ -1,4 +1,4 @@
-"""Super peers of one's own, checked with the hierarchical protocol of Evropeytsev et al. 2016.
+"""Custom super peers, checked with the hierarchical protocol of Evropeytsev et al. 2016.
 
 antecede check examples/own_super_peer.py:counting
 antecede check examples/own_super_peer.py:careless
@@ -15,21 +15,21 @@ from antecede.lab.check import Target
 
 
 class Counting(SuperPeer):
-    """Counts the messages that it forwards."""
+    """Counts forwarded messages."""
 
     def __init__(self, me: int, *more: Any) -> None:
         super().__init__(me, *more)
         self.forwarded = 0
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Receive a message, and count what is forwarded."""
+        """Receive a message, and count the forwarded ones."""
         effects = super().receive(message, now=now)
         self.forwarded += sum(isinstance(one, Transmit) for one in effects)
         return effects
 
 
 class Careless(SuperPeer):
-    """Forwards messages of its group without their causes at other super peers and peers."""
+    """Forwards messages of its group without their causes."""
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
         """Receive a message, and forward it without its causes."""
@@ -37,14 +37,14 @@ class Careless(SuperPeer):
 
 
 def without_causes(effect: Effect) -> Effect:
-    """Return an effect; a message for the external group names no causes in it."""
+    """Return an effect; messages for the external group name no causes."""
     if isinstance(effect, Transmit) and isinstance(effect.message, External):
         return Transmit(effect.to, effect.message._replace(counts=(), vectors=()))
     return effect
 
 
 def with_super_peers(made: Callable[..., SuperPeer]) -> Callable[..., dict[int, Protocol]]:
-    """Return a function that makes all processes of a topology, with these super peers."""
+    """Return a function that creates all processes of a topology, with these super peers."""
 
     def processes(topology: Topology) -> dict[int, Protocol]:
         members = hierarchical(topology)

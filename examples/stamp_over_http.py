@@ -1,7 +1,8 @@
 """Causes over HTTP, with the standard library: `python examples/stamp_over_http.py`.
 
-A shop asks a stock and a till, each a server with a thread a request, and then sends a receipt. The
-requests bear stamps, and so do the answers: what the shop does next follows what they did.
+A shop calls a stock and a till, servers with one thread per request, and then sends a receipt.
+Requests and replies carry causal contexts, so later messages of the shop follow those of the
+servers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from antecede.core.propagation import ContextPropagator, Stamp, read
 
 
 def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
-    """Return a request handler of the service that stamps with `stamp`."""
+    """Return a request handler of the service with this context propagator."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -33,8 +34,8 @@ def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def serving(stamp: ContextPropagator) -> Iterator[str]:
-    """Run a service on this machine alone; give its address."""
+def run_server(stamp: ContextPropagator) -> Iterator[str]:
+    """Run a service on loopback; yield its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler(stamp))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -47,7 +48,7 @@ def serving(stamp: ContextPropagator) -> Iterator[str]:
 
 
 def ask(stamp: ContextPropagator, address: str) -> tuple[Stamp, Stamp]:
-    """Send a request, learn from its answer; return both stamps."""
+    """Send a request, and merge the context of its reply; return both stamps."""
     headers = stamp.outgoing({"Accept": "*/*"})
     request = urllib.request.Request(address, headers=headers)
     with urllib.request.urlopen(request, timeout=10) as response:
@@ -59,11 +60,11 @@ def ask(stamp: ContextPropagator, address: str) -> tuple[Stamp, Stamp]:
 
 
 def main() -> list[Stamp]:
-    """Return the stamps of two requests, their answers, and a receipt, as they were sent."""
+    """Return the stamps of two requests, their replies, and a receipt."""
     shop, stock, till = (
         ContextPropagator(name, incarnation="demo") for name in ("shop", "stock", "till")
     )
-    with serving(stock) as stock_at, serving(till) as till_at, shop.beginning():
+    with run_server(stock) as stock_at, run_server(till) as till_at, shop.beginning():
         reserved = ask(shop, stock_at)
         paid = ask(shop, till_at)
         receipt = shop.create_message()

@@ -1,8 +1,8 @@
 """Causes over NATS, with `nats-py` and a running server: `python examples/stamp_over_nats.py`.
 
-A shop asks a stock by request and reply, and publishes what was sold on a stream of JetStream that
-an audit reads later. NATS carries headers with core messages, replies and streams alike; the stamp
-is two of them. A message without headers has `headers` None, which counts as unstamped.
+A shop calls a stock by request and reply, and publishes sales on a stream of JetStream that an
+audit reads later. NATS supports headers in core messages, replies and streams; the causal context
+is two of them. A message without headers has `headers` None.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADDRESS = "nats://127.0.0.1:4222"
 
 
 async def answer(stock: ContextPropagator, client: Client) -> None:
-    """Answer every request; what is answered follows the request."""
+    """Reply to every request; the reply follows the request."""
 
     async def reserve(message: Msg) -> None:
         with stock.handling(message.headers):
@@ -30,14 +30,14 @@ async def answer(stock: ContextPropagator, client: Client) -> None:
 
 
 async def ask(shop: ContextPropagator, client: Client) -> tuple[Stamp | None, Stamp | None]:
-    """Send a request, learn from its answer; return both stamps."""
+    """Send a request, and merge the context of its reply; return both stamps."""
     headers = shop.outgoing({})
     reply = await client.request("stock.reserve", b"2 apples", timeout=5, headers=headers)
     return read(headers), shop.received(reply.headers)
 
 
 async def main(address: str = ADDRESS) -> list[Stamp | None]:
-    """Return the stamps of a request, its answer, and a sale as the stream gives it back."""
+    """Return the stamps of a request, its reply, and a sale as read from the stream."""
     shop, stock = (ContextPropagator(name, incarnation="demo") for name in ("shop", "stock"))
     async with await nats.connect(address) as client:
         stream = client.jetstream()

@@ -1,15 +1,13 @@
-"""Causes and W3C trace context (OpenTelemetry's headers) together; needs neither package.
+"""Causes and W3C trace context (OpenTelemetry's headers) together, without either package.
 
     traceparent: 00-<trace id, 32 digits>-<span id, 16 digits>-<flags>
     baggage:     key=value,key=value
 
-Three things that go well together:
-
-- A message's span id is a digest of its id (`span_id`), so its causes are links of its span: a
-  trace backend then shows what a message followed; parents alone cannot (a span has one).
-- `outgoing` gives all three headers from the context that the instrumentation put there.
-- Services that forward baggage but know nothing of stamps still carry the id of the last stamped
-  message on their way (`to_baggage`): whoever learns it (`from_baggage`) follows that message.
+- A message's span id is a hash of its id (`span_id`), so its causes are links of its span, and a
+  trace backend shows them. A span has only one parent.
+- `make_headers` returns all three headers from the context of the instrumentation.
+- Services that only forward baggage carry the id of the last message on their way (`to_baggage`); a
+  receiver that reads it (`from_baggage`) follows that message.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from antecede.core.propagation import CAUSES, ID, ContextPropagator, Past, Stamp
 from antecede.errors import DecodeError
 
 MEMBER = "antecede-last"
-"""Key of our entry in the baggage."""
+"""Key of this package's entry in the baggage."""
 _PARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})")
 
 
 class Span(NamedTuple):
-    """What a tracer would be told of one message."""
+    """Data of a message for a tracer."""
 
     trace_id: str
     span_id: str
@@ -40,23 +38,26 @@ class Span(NamedTuple):
 
 
 def span_id(message_id: str) -> str:
-    """Return 16 hexadecimal digits, the same for the same message everywhere; never all zero."""
+    """Return 16 hexadecimal digits, a function of the message id; never all zero."""
     found = hashlib.sha256(message_id.encode()).hexdigest()[:16]
     return found if int(found, 16) else "1".zfill(16)
 
 
 def span_of(stamp: Stamp, traceparent: str) -> Span:
-    """Return the span of a message in the trace of a context; other texts raise DecodeError."""
+    """Return the span of a message in a context's trace. Raises DecodeError for invalid text."""
     match = _PARENT.fullmatch(traceparent.strip())
     if match is None:
         raise DecodeError(f"{traceparent!r} is no traceparent of version 00")
     return Span(match[1], span_id(stamp.id), match[2], tuple(map(span_id, stamp.causes)))
 
 
-def outgoing(stamp: ContextPropagator, context: Mapping[str, str]) -> tuple[dict[str, str], Span]:
-    """Return the headers of a new message, and its span: the incoming trace goes on.
+def make_headers(
+    stamp: ContextPropagator, context: Mapping[str, str]
+) -> tuple[dict[str, str], Span]:
+    """Return the headers of a new message, and its span in the incoming trace.
 
-    `context` holds `traceparent` and perhaps `baggage`, as OpenTelemetry's propagators write them.
+    `context` holds `traceparent` and optionally `baggage`, as OpenTelemetry's propagators write
+    them.
     """
     headers = stamp.outgoing(context)
     sent = read(headers)
@@ -69,16 +70,16 @@ def outgoing(stamp: ContextPropagator, context: Mapping[str, str]) -> tuple[dict
 
 
 def to_baggage(baggage: str, stamp: Stamp) -> str:
-    """Return the baggage with this message as the last stamped one, other entries as they were."""
+    """Return the baggage with this message as the last one; other entries are unchanged."""
     others = [entry.strip() for entry in baggage.split(",") if entry.strip()]
     kept = [entry for entry in others if entry.partition("=")[0].strip() != MEMBER]
     return ",".join([*kept, f"{MEMBER}={quote(stamp.id, safe='')}"])
 
 
 def from_baggage(baggage: str) -> Past:
-    """Return the past in the baggage, for `ContextPropagator.join`; empty where it has none.
+    """Return the past in the baggage, for `ContextPropagator.join`; empty without one.
 
-    Raises DecodeError when our entry is no id of a message.
+    Raises DecodeError if the entry is not a message id.
     """
     for entry in baggage.split(","):
         key, _, value = entry.strip().partition("=")
@@ -90,7 +91,7 @@ def from_baggage(baggage: str) -> Past:
 
 
 def main() -> list[str]:
-    """A gateway, a proxy that only forwards baggage, and a worker: lines that say what followed."""
+    """Return the lines of a gateway, a proxy that forwards baggage, and a worker."""
     incoming = {
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "baggage": "tenant=acme",
@@ -99,11 +100,11 @@ def main() -> list[str]:
         ContextPropagator("gateway", incarnation="demo"),
         ContextPropagator("worker", incarnation="demo"),
     )
-    headers, first = outgoing(gateway, incoming)
+    headers, first = make_headers(gateway, incoming)
     forwarded = {name: headers[name] for name in ("traceparent", "baggage")}  # by the proxy
     with worker.beginning():
         worker.join(from_baggage(forwarded["baggage"]))
-        answer, second = outgoing(worker, forwarded)
+        answer, second = make_headers(worker, forwarded)
     told = read(answer)
     assert told is not None
     return [

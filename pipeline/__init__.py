@@ -1,10 +1,10 @@
-"""Services, a broker, Spark and a page: causal order as a running pipeline (`make pipeline`).
+"""Example pipeline: services, a broker, Spark and a report page (`make pipeline`).
 
-    orders, payments, shipping  --stamped events-->  topics orders, payments, shipping
-    courier   carries each topic to lake.*: late, repeated, out of order, with an outage
+    orders, payments, shipping  --events with causes-->  topics orders, payments, shipping
+    courier   copies each topic to lake.*: late, repeated, out of order, with an outage
     spark     reads lake.*, `antecede.spark.order`, writes a Delta table; gets killed
-    check     the table against what the services logged themselves, by plain sets
+    check     compares the table with the logs of the services
 
-Every box is an operating system process, started and ended by `python -m pipeline`. Without
-a broker the same runs over files. docs/pipeline.md says what it shows.
+Every box is a process, started and stopped by `python -m pipeline`. Without a broker the same
+pipeline uses files (docs/pipeline.md).
 """

@@ -1,7 +1,7 @@
-"""A Kafka broker of one node, in KRaft mode, from Maven artifacts: resolved, started, stopped.
+"""Kafka broker of one node in KRaft mode, from Maven artifacts.
 
-Its jars, and those that Spark needs for topics and Delta tables, are resolved by Maven from the two
-files under `pipeline/maven` into a folder, once.
+Maven downloads its jars, and those of Spark for Kafka and Delta, once, by the two files under
+`pipeline/maven`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ transaction.state.log.min.isr=1
 
 
 def resolve(cache: Path) -> tuple[Path, Path]:
-    """Return the folders with the jars of the broker and of Spark; Maven brings what is not there.
+    """Return the jar folders of the broker and of Spark; Maven downloads missing ones.
 
-    Raises SetupError, which says why, where there is no Maven or it does not find them.
+    Raises SetupError with the reason without Maven, or if it fails.
     """
     folders = []
     for part in ("broker", "spark"):
@@ -62,7 +62,7 @@ def resolve(cache: Path) -> tuple[Path, Path]:
 def _resolve(pom: Path, folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise SetupError("there is no Maven (mvn) here")
+        raise SetupError("Maven (mvn) is not installed")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     words = ["-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
@@ -75,25 +75,23 @@ def _resolve(pom: Path, folder: Path) -> None:
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
-        raise SetupError(f"Maven did not end within {RESOLVE_S} s") from error
+        raise SetupError(f"Maven did not finish within {RESOLVE_S} s") from error
     if done.returncode or not any(folder.glob("*.jar")):
-        said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
-        raise SetupError(
-            f"Maven does not bring {pom.parent.name}: {' '.join(said[:1]) or 'no jar'}"
-        )
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
+        raise SetupError(f"Maven failed for {pom.parent.name}: {' '.join(errors[:1]) or 'no jar'}")
 
 
 @contextlib.contextmanager
 def broker(jars: Path, folder: Path) -> Iterator[str]:
-    """Run a broker on this machine alone; give its address, and stop it at the end.
+    """Run a broker on loopback; yield its address, and stop it at the end.
 
-    Raises SetupError when it does not answer in time, with the end of its log.
+    Raises SetupError with the end of its log if it does not answer in time.
     """
     environ = dict(os.environ)
     use_java(environ)
     java = [str(Path(environ["JAVA_HOME"], "bin", "java")), "-Xmx384m", "-XX:+UseSerialGC"]
     java += ["-XX:TieredStopAtLevel=1", "-cp", f"{jars.resolve()}/*"]
-    port, controller = _free_ports(2)
+    port, controller = _find_free_ports(2)
     folder.mkdir()
     settings = folder / "server.properties"
     logs = (folder / "logs").resolve()
@@ -102,13 +100,13 @@ def broker(jars: Path, folder: Path) -> Iterator[str]:
     form = ["kafka.tools.StorageTool", "format", "-t", name, "-c", str(settings), "--standalone"]
     done = subprocess.run([*java, *form], capture_output=True, text=True, env=environ)
     if done.returncode:
-        raise SetupError(f"the broker's storage cannot be made: {done.stderr.strip()[-300:]}")
+        raise SetupError(f"cannot format the broker's storage: {done.stderr.strip()[-300:]}")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*java, "kafka.Kafka", str(settings)], stdout=log, stderr=log, env=environ
         )
     try:
-        _wait(process, port, folder / "log")
+        _wait_for_broker(process, port, folder / "log")
         yield f"kafka:127.0.0.1:{port}"
     finally:
         process.terminate()
@@ -119,7 +117,7 @@ def broker(jars: Path, folder: Path) -> Iterator[str]:
             process.wait(15)
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_for_broker(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -128,7 +126,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise SetupError(f"the broker does not answer: {log.read_text(errors='replace')[-500:]}")
 
 
-def _free_ports(count: int) -> list[int]:
+def _find_free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         found = []
         for _ in range(count):

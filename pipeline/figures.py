@@ -1,4 +1,4 @@
-"""What the page shows, computed from a finished run: held rows, delays, watermarks, counts."""
+"""Metrics of a finished run for the page: held rows, delays, watermarks, counts."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from antecede.tables.order import (
     by_watermark,
     streams,
 )
-from pipeline.processes import KILLED
-from pipeline.spark_job import PROGRESS, TABLE
+from pipeline.processes import KILL_LOG
+from pipeline.spark_job import PROGRESS_FILE, TABLE_FILE
 
 WIDTHS_MS = (200, 500, 1_000, 2_000, 5_000, 10_000)
-"""Watermarks to compare with."""
+"""Watermark delays to compare with."""
 
-Steps = tuple[list[float], list[float]]
-"""A curve of steps: seconds since the first arrival, count from then on."""
+StepCurve = tuple[list[float], list[float]]
+"""Step curve: seconds since the first arrival, count from then on."""
 
 
-class Figures(NamedTuple):
-    """All that is drawn and said."""
+class RunMetrics(NamedTuple):
+    """All values of the page."""
 
     rows: int
     repeats: int
     waited: int
-    """Rows that came before a cause."""
-    held: Steps
-    """Rows held for a cause that had not come."""
-    unwritten: Steps
-    """Rows that had come and were not in the table yet."""
+    """Rows that arrived before a cause."""
+    held: StepCurve
+    """Rows held for a cause that had not arrived."""
+    unwritten: StepCurve
+    """Rows that had arrived and were not in the table."""
     kills: list[tuple[float, dict[str, Any]]]
     outcomes: list[BaselineOutcome]
     batches: int
@@ -49,33 +49,33 @@ class Figures(NamedTuple):
     seconds: float
 
 
-def table_of(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows of the table as the last driver read them."""
-    rows: list[dict[str, Any]] = pq.read_table(folder / TABLE).to_pylist()
+def read_table(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of the table as read by the last driver."""
+    rows: list[dict[str, Any]] = pq.read_table(folder / TABLE_FILE).to_pylist()
     return rows
 
 
-def figures(folder: Path, rows: Sequence[Mapping[str, Any]], sink: str) -> Figures:
-    """Compute the figures of a run."""
+def compute_metrics(folder: Path, rows: Sequence[Mapping[str, Any]], sink: str) -> RunMetrics:
+    """Compute the metrics of a run."""
     placed = [row for row in rows if row["position"] is not None]
-    written = commit_times(folder / "table", sink)
+    written = read_commit_times(folder / "table", sink)
     come = {id(row): row["arrived"].timestamp() * 1000 for row in rows}
     begin = min(come.values())
     held = [(come[id(row)], come[id(row)] + row["waited_ms"]) for row in placed]
     unwritten = [(come[id(row)], written[row["file"]]) for row in rows]
     delays = sorted(end - start for start, end in unwritten)
-    progress = (folder / PROGRESS).read_text().splitlines()
-    return Figures(
+    progress = (folder / PROGRESS_FILE).read_text().splitlines()
+    return RunMetrics(
         rows=len(placed),
         repeats=len(rows) - len(placed),
         waited=sum(row["waited_ms"] > 0 for row in placed),
-        held=steps(held, begin),
-        unwritten=steps(unwritten, begin),
+        held=count_open_spans(held, begin),
+        unwritten=count_open_spans(unwritten, begin),
         kills=[
             ((line["at_ms"] - begin) / 1000, line)
-            for line in map(json.loads, _text(folder / KILLED).splitlines())
+            for line in map(json.loads, _read_text(folder / KILL_LOG).splitlines())
         ],
-        outcomes=outcomes(placed),
+        outcomes=simulate_baselines(placed),
         batches=len({json.loads(line)["batch"] for line in progress}),
         commit_p50_ms=delays[len(delays) // 2],
         commit_p99_ms=delays[int(len(delays) * 0.99)],
@@ -83,12 +83,12 @@ def figures(folder: Path, rows: Sequence[Mapping[str, Any]], sink: str) -> Figur
     )
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def steps(spans: Sequence[tuple[float, float]], begin: float) -> Steps:
-    """Return how many spans (from, to, in ms) are open at any time; spans of no length: none."""
+def count_open_spans(spans: Sequence[tuple[float, float]], begin: float) -> StepCurve:
+    """Return the number of open spans (from, to, in ms) over time; empty spans do not count."""
     changes: dict[float, int] = {}
     for start, end in spans:
         if end > start:
@@ -99,8 +99,8 @@ def steps(spans: Sequence[tuple[float, float]], begin: float) -> Steps:
     return [(time - begin) / 1000 for time in times], [float(count) for count in counts]
 
 
-def outcomes(placed: Sequence[Mapping[str, Any]]) -> list[BaselineOutcome]:
-    """Return what other ways to put the same arrivals in order would have done, ours last."""
+def simulate_baselines(positioned: Sequence[Mapping[str, Any]]) -> list[BaselineOutcome]:
+    """Return the outcomes of other orders for the same arrivals, causal release last."""
     arrivals = [
         Arrival(
             "all",
@@ -109,28 +109,28 @@ def outcomes(placed: Sequence[Mapping[str, Any]]) -> list[BaselineOutcome]:
             round(row["arrived"].timestamp() * 1e3 * NS_PER_MS),
             row["sent_ns"],
         )
-        for row in placed
+        for row in positioned
     ]
     split = streams(arrivals)
     found = [as_they_come(split), by_timestamp(split)]
     found += [by_watermark(split, round(ms * NS_PER_MS), duration(ms)) for ms in WIDTHS_MS]
-    position = {row["message_id"]: (row["customer"], row["position"]) for row in placed}
+    position = {row["message_id"]: (row["customer"], row["position"]) for row in positioned}
     inverted = sum(
         position[cause] > position[row["message_id"]]
-        for row in placed
+        for row in positioned
         for cause in row["causes"]
         if cause in position
     )
-    waits = tuple(sorted(row["waited_ms"] for row in placed))
-    return [*found, BaselineOutcome("causal release", len(placed), 0, inverted, 0, waits)]
+    waits = tuple(sorted(row["waited_ms"] for row in positioned))
+    return [*found, BaselineOutcome("causal release", len(positioned), 0, inverted, 0, waits)]
 
 
-def commit_times(table: Path, sink: str) -> dict[str, float]:
-    """Return file of the table -> when its commit was made, in ms since 1970."""
-    return _delta_times(table) if sink == "delta" else _sink_log_times(table)
+def read_commit_times(table: Path, sink: str) -> dict[str, float]:
+    """Return file of the table -> time of its commit, ms since 1970."""
+    return _read_delta_times(table) if sink == "delta" else _read_sink_log_times(table)
 
 
-def _delta_times(table: Path) -> dict[str, float]:
+def _read_delta_times(table: Path) -> dict[str, float]:
     found: dict[str, float] = {}
     for path in sorted((table / "_delta_log").glob("*.json")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -139,8 +139,8 @@ def _delta_times(table: Path) -> dict[str, float]:
     return found
 
 
-def _sink_log_times(table: Path) -> dict[str, float]:
-    """Spark's file sink logs the files of each batch in a file of its own, some also again."""
+def _read_sink_log_times(table: Path) -> dict[str, float]:
+    """Read the log of Spark's file sink, one file per batch; some files are listed again."""
     found: dict[str, float] = {}
     logs = [path for path in (table / "_spark_metadata").iterdir() if path.name[0].isdigit()]
     for path in sorted(logs, key=lambda path: path.stat().st_mtime):

@@ -1,4 +1,4 @@
-"""The page of a run: every sentence is computed from its figures."""
+"""Page of a run; every sentence is computed from its metrics."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from antecede.lab.report import Plot, Series, draw_plot, inlined, look, slots_of
 from antecede.tables.order import BaselineOutcome
 from pipeline import courier, spark_job
 from pipeline.check import Verdict
-from pipeline.figures import Figures, Steps
-from pipeline.run import OUTAGE, SKEW_MS, Options, Ran
+from pipeline.figures import RunMetrics, StepCurve
+from pipeline.run import OUTAGE, SKEW_MS, Options, RunResult
 
 _ONE = {"executor": "an executor", "driver": "the driver"}
 _LOADERS = (
@@ -26,21 +26,21 @@ _environment = jinja2.Environment(
 )
 
 
-def write_page(path: Path, ran: Ran, options: Options) -> Path:
-    """Write the page; its plots stand in it, and beside it as SVG and PNG."""
+def write_page(path: Path, ran: RunResult, options: Options) -> Path:
+    """Write the page, with its plots inlined, and as SVG and PNG files."""
     verdict, figures = ran.verdict, ran.figures
     values: dict[str, Any] = {
-        "finding": finding(verdict, figures),
-        "lead": lead(ran),
-        "checks": checks(verdict),
-        "wrong": "; ".join(first_wrong(verdict)),
-        "held_words": held_words(figures),
-        "plots": _plots(path.parent / "figures", figures),
-        "kills": _kills(figures),
-        "kill_words": kill_words(verdict, figures),
-        "watermark_words": watermark_words(figures.outcomes),
-        "outcomes": [_row(outcome, figures.outcomes[-1]) for outcome in figures.outcomes],
-        "conditions": conditions(ran, options),
+        "finding": describe_result(verdict, figures),
+        "lead": describe_input(ran),
+        "checks": list_checks(verdict),
+        "wrong": "; ".join(list_first_errors(verdict)),
+        "held_words": describe_held_rows(figures),
+        "plots": _draw_plots(path.parent / "figures", figures),
+        "kills": _list_kills(figures),
+        "kill_words": describe_kills(verdict, figures),
+        "watermark_words": describe_watermarks(figures.outcomes),
+        "outcomes": [_make_row(outcome, figures.outcomes[-1]) for outcome in figures.outcomes],
+        "conditions": list_conditions(ran, options),
         "options": f" (seed {options.seed}, orders for {options.seconds:g} s)",
         **look(),
     }
@@ -48,12 +48,12 @@ def write_page(path: Path, ran: Ran, options: Options) -> Path:
     return path
 
 
-def finding(verdict: Verdict, figures: Figures) -> str:
-    """Say in one sentence what came out."""
+def describe_result(verdict: Verdict, figures: RunMetrics) -> str:
+    """Return the result in one sentence."""
     killed = [_ONE[line["what"]] for _, line in figures.kills]
-    through = f" while {_and(killed)} {_were(killed)} killed"
+    through = f" while {_join_names(killed)} {_choose_verb(killed)} killed"
     what = counted(verdict.messages, "event")
-    if not verdict.ok:
+    if not verdict.is_ok:
         return f"Of {what}, something is wrong in the table{through if killed else ''}"
     return (
         f"{what[:1].upper()}{what[1:]} from three services, each once in the table and after its "
@@ -61,16 +61,16 @@ def finding(verdict: Verdict, figures: Figures) -> str:
     )
 
 
-def _were(names: list[str]) -> str:
+def _choose_verb(names: list[str]) -> str:
     return were(len(names))
 
 
-def _and(parts: list[str]) -> str:
+def _join_names(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def lead(ran: Ran) -> str:
-    """Say what happened to the events on their way, and where they went."""
+def describe_input(ran: RunResult) -> str:
+    """Describe the path of the events."""
     verdict, figures = ran.verdict, ran.figures
     more = verdict.copies - verdict.messages
     topics = "Kafka topics" if ran.sink == "delta" else "folders of files"
@@ -80,27 +80,27 @@ def lead(ran: Ran) -> str:
         f"repeats); {count_and_part(figures.waited, figures.rows)} came before a cause and waited "
         f"for it. Spark wrote them to {table}."
     )
-    return text + (f" There was no broker: {ran.why_files}." if ran.why_files else "")
+    return text + (f" There was no broker: {ran.files_reason}." if ran.files_reason else "")
 
 
-def checks(verdict: Verdict) -> list[dict[str, Any]]:
-    """Return the lines of the check: what, how many are wrong, of how many."""
+def list_checks(verdict: Verdict) -> list[dict[str, Any]]:
+    """Return the rows of the check: name, number of errors, total."""
     messages = counted(verdict.messages, "event")
     return [
         {"what": "lost", "wrong": len(verdict.lost), "of": messages},
         {
-            "what": "twice, or more repeats than were carried",
-            "wrong": len(verdict.twice),
+            "what": "duplicate rows, or more copies than were sent",
+            "wrong": len(verdict.duplicated),
             "of": counted(verdict.copies, "copy", "copies"),
         },
         {
-            "what": "sent by nobody, changed, or of a wrong status",
-            "wrong": len(verdict.strange),
+            "what": "unknown, changed, or with a wrong status",
+            "wrong": len(verdict.invalid),
             "of": counted(verdict.copies, "copy", "copies"),
         },
         {
-            "what": "effect before its cause, direct or not",
-            "wrong": len(verdict.early),
+            "what": "effect before its direct or indirect cause",
+            "wrong": len(verdict.violations),
             "of": counted(verdict.pairs, "pair"),
         },
         {
@@ -109,23 +109,23 @@ def checks(verdict: Verdict) -> list[dict[str, Any]]:
             "of": f"{verdict.customers:,}",
         },
         {
-            "what": "stamps that carry another past than the logs tell",
-            "wrong": len(verdict.stamps),
+            "what": "causal contexts that differ from the logs",
+            "wrong": len(verdict.wrong_contexts),
             "of": f"{messages}, {counted(verdict.direct, 'cause')} named",
         },
     ]
 
 
-def first_wrong(verdict: Verdict) -> list[str]:
-    """Return one example of each thing that is wrong."""
-    names = ("lost", "twice", "strange", "early", "gaps", "stamps")
+def list_first_errors(verdict: Verdict) -> list[str]:
+    """Return one example of each kind of error."""
+    names = ("lost", "duplicated", "invalid", "violations", "gaps", "wrong_contexts")
     return [f"{name} {found[0]}" for name in names if (found := getattr(verdict, name))]
 
 
-def held_words(figures: Figures) -> str:
-    """Say how many rows were held at most, and how soon rows are in the table."""
-    most, when = _most(figures.held)
-    behind, then = _most(figures.unwritten)
+def describe_held_rows(figures: RunMetrics) -> str:
+    """Describe the maximum of held rows, and the time until rows are in the table."""
+    most, when = _find_maximum(figures.held)
+    behind, then = _find_maximum(figures.unwritten)
     p50, p99 = duration(figures.commit_p50_ms), duration(figures.commit_p99_ms)
     return (
         f"At most {counted(most, 'row')} {were(most)} held at a time for a cause that had not come "
@@ -135,7 +135,7 @@ def held_words(figures: Figures) -> str:
     )
 
 
-def _most(curve: Steps) -> tuple[int, float]:
+def _find_maximum(curve: StepCurve) -> tuple[int, float]:
     times, counts = curve
     if not counts:
         return 0, 0.0
@@ -143,10 +143,10 @@ def _most(curve: Steps) -> tuple[int, float]:
     return int(most), times[counts.index(most)]
 
 
-def kill_words(verdict: Verdict, figures: Figures) -> str:
-    """Say what the kills did to the table."""
+def describe_kills(verdict: Verdict, figures: RunMetrics) -> str:
+    """Describe the effect of the kills on the table."""
     within = sum(line["within_a_batch"] for _, line in figures.kills)
-    wrong = len(verdict.lost) + len(verdict.twice)
+    wrong = len(verdict.lost) + len(verdict.duplicated)
     what = counted(wrong, "row") if wrong else "nothing"
     return (
         f"{within} of {counted(len(figures.kills), 'kill')} fell within a micro-batch; "
@@ -154,26 +154,28 @@ def kill_words(verdict: Verdict, figures: Figures) -> str:
     )
 
 
-def watermark_words(outcomes: list[BaselineOutcome]) -> str:
-    """Set causal release beside the watermarks that drop least and wait least."""
+def describe_watermarks(outcomes: list[BaselineOutcome]) -> str:
+    """Compare causal release with the watermarks that drop least and wait least."""
     ours = outcomes[-1]
     marks = [outcome for outcome in outcomes if outcome.scheme.startswith("watermark")]
     clean = [mark for mark in marks if not mark.dropped and not mark.inverted]
     text = (
         f"Causal release dropped {ours.dropped:,} and put {counted(ours.inverted, 'effect')} "
-        f"before a cause; {_half(ours)}, 99 % waited {_wait(ours, 0.99)} or less. "
+        f"before a cause; {_describe_median(ours)}, 99 % waited "
+        f"{_format_wait(ours, 0.99)} or less. "
     )
     if clean:
         text += (
             f"The shortest watermark here that drops and inverts nothing is "
-            f"{clean[0].scheme[10:]}: half of its rows waited {_wait(clean[0], 0.5)} or more."
+            f"{clean[0].scheme[10:]}: half of its rows waited "
+            f"{_format_wait(clean[0], 0.5)} or more."
         )
     else:
         least = min(marks, key=lambda mark: (mark.dropped + mark.inverted, mark.scheme))
         text += (
             f"No watermark here drops and inverts nothing: {least.scheme} dropped "
             f"{least.dropped:,} and inverted {least.inverted:,}, and half of its rows waited "
-            f"{_wait(least, 0.5)} or more."
+            f"{_format_wait(least, 0.5)} or more."
         )
     by_time = next(outcome for outcome in outcomes if outcome.scheme == "sort by timestamp")
     if by_time.inverted:
@@ -185,38 +187,41 @@ def watermark_words(outcomes: list[BaselineOutcome]) -> str:
     shorter = [mark for mark in marks if (mark.wait_ms(0.99) or 0) < (ours.wait_ms(0.99) or 0)]
     worse = [mark.scheme for mark in shorter if mark not in clean]
     if worse:
-        text += f" Shorter p99 than causal release, for what they drop or invert: {_and(worse)}."
+        text += (
+            f" Shorter p99 than causal release, for what they drop or invert: {_join_names(worse)}."
+        )
     better = [mark.scheme for mark in shorter if mark in clean]
     if better:
         text += (
-            f" Shorter p99 than causal release, and nothing dropped or inverted: {_and(better)}."
+            " Shorter p99 than causal release, and nothing dropped or inverted: "
+            f"{_join_names(better)}."
         )
     return text
 
 
-def _half(outcome: BaselineOutcome) -> str:
+def _describe_median(outcome: BaselineOutcome) -> str:
     wait = outcome.wait_ms(0.5)
     return f"half of the rows waited {duration(wait)} or less" if wait else "half did not wait"
 
 
-def _wait(outcome: BaselineOutcome, quantile: float) -> str:
+def _format_wait(outcome: BaselineOutcome, quantile: float) -> str:
     return duration(outcome.wait_ms(quantile))
 
 
-def _row(outcome: BaselineOutcome, ours: BaselineOutcome) -> dict[str, Any]:
+def _make_row(outcome: BaselineOutcome, ours: BaselineOutcome) -> dict[str, Any]:
     return {
         "scheme": outcome.scheme,
         "dropped": outcome.dropped,
         "dropped_text": count_and_part(outcome.dropped, outcome.rows),
         "inverted": outcome.inverted,
         "broken": outcome.broken,
-        "p50": _wait(outcome, 0.5),
-        "p99": _wait(outcome, 0.99),
+        "p50": _format_wait(outcome, 0.5),
+        "p99": _format_wait(outcome, 0.99),
         "ours": outcome is ours,
     }
 
 
-def _kills(figures: Figures) -> list[dict[str, Any]]:
+def _list_kills(figures: RunMetrics) -> list[dict[str, Any]]:
     return [
         {
             "what": line["what"],
@@ -229,7 +234,7 @@ def _kills(figures: Figures) -> list[dict[str, Any]]:
     ]
 
 
-def _plots(folder: Path, figures: Figures) -> dict[str, str]:
+def _draw_plots(folder: Path, figures: RunMetrics) -> dict[str, str]:
     top = max([*figures.unwritten[1], 1.0])
     kills = [
         Series(f"{line['what']} killed", [at, at], [0.0, top], style="dashed")
@@ -242,21 +247,21 @@ def _plots(folder: Path, figures: Figures) -> dict[str, str]:
             "Held for a cause that has not come",
             seconds,
             "rows",
-            [Series("held by causal order", *_stairs(figures.held))],
+            [Series("held by causal order", *_make_stairs(figures.held))],
         ),
         Plot(
             "unwritten",
             "Come, and not yet in the table",
             seconds,
             "rows, repeats too",
-            [Series("not yet in the table", *_stairs(figures.unwritten)), *kills],
+            [Series("not yet in the table", *_make_stairs(figures.unwritten)), *kills],
         ),
         Plot(
             "watermarks",
             "Rows dropped or put before a cause, by wait",
             "wait p50, ms",
             "rows dropped and effects inverted",
-            _curve(figures.outcomes),
+            _make_series(figures.outcomes),
         ),
     ]
     folder.mkdir(exist_ok=True)
@@ -270,15 +275,15 @@ def _plots(folder: Path, figures: Figures) -> dict[str, str]:
     return parts
 
 
-def _stairs(curve: Steps) -> tuple[list[float], list[float]]:
-    """Give a curve of steps the corners that lines between points lack."""
+def _make_stairs(curve: StepCurve) -> tuple[list[float], list[float]]:
+    """Add the corners of a step curve, for drawing with lines."""
     times, counts = curve
     x = [time for time in times for _ in range(2)]
     y = [0.0, *(count for count in counts for _ in range(2))][: len(x)]
     return x, y
 
 
-def _curve(outcomes: list[BaselineOutcome]) -> list[Series]:
+def _make_series(outcomes: list[BaselineOutcome]) -> list[Series]:
     def points(found: list[BaselineOutcome]) -> tuple[list[float], list[float]]:
         waits = [outcome.wait_ms(0.5) or 0.0 for outcome in found]
         return waits, [float(outcome.dropped + outcome.inverted) for outcome in found]
@@ -290,8 +295,8 @@ def _curve(outcomes: list[BaselineOutcome]) -> list[Series]:
     ]
 
 
-def conditions(ran: Ran, options: Options) -> list[tuple[str, str]]:
-    """Return what ran, with its numbers, as the code has them."""
+def list_conditions(ran: RunResult, options: Options) -> list[tuple[str, str]]:
+    """Return the configuration of the run."""
     import pyspark
 
     kind = "Kafka topics of a broker (KRaft, one node)" if ran.sink == "delta" else "files"
@@ -306,17 +311,17 @@ def conditions(ran: Ran, options: Options) -> list[tuple[str, str]]:
         (
             "courier",
             f"delays log-normal, median {courier.MEDIAN_S * 1000:.0f} ms, sigma {courier.SIGMA:g}; "
-            f"{courier.REPEATED:.0%} carried twice; for {still:.1f} s nothing of "
-            f"the topic {courier.STILL} got through",
+            f"{courier.REPEAT_FRACTION:.0%} copied twice; for {still:.1f} s nothing of "
+            f"the topic {courier.OUTAGE_TOPIC} was copied",
         ),
         (
             "Spark",
             f"{pyspark.__version__}, {options.master} (executors are processes of their own), "
             f"{counted(ran.figures.batches, 'micro-batch', 'micro-batches')} seen to end, at most "
             + (
-                f"{options.a_batch or spark_job.ROWS_A_BATCH} rows"
+                f"{options.max_per_batch or spark_job.MAX_ROWS_PER_BATCH} rows"
                 if ran.sink == "delta"
-                else f"{options.a_batch or spark_job.FILES_A_BATCH} files"
+                else f"{options.max_per_batch or spark_job.MAX_FILES_PER_BATCH} files"
             )
             + " each",
         ),
@@ -327,13 +332,16 @@ def conditions(ran: Ran, options: Options) -> list[tuple[str, str]]:
     ]
 
 
-def lines(ran: Ran) -> list[str]:
-    """Return what the terminal gets."""
-    told = [f"  {finding(ran.verdict, ran.figures)}", f"  {lead(ran)}"]
-    told += [f"  {held_words(ran.figures)}", f"  {watermark_words(ran.figures.outcomes)}"]
-    width = max(len(row["what"]) for row in checks(ran.verdict))
-    for row in checks(ran.verdict):
-        told.append(f"    {row['what']:{width}}  {row['wrong']:>5,}  of {row['of']}".rstrip(" of"))
-    if not ran.verdict.ok:
-        told.append(f"  WRONG: {'; '.join(first_wrong(ran.verdict))}")
-    return told
+def format_summary(ran: RunResult) -> list[str]:
+    """Return the lines for the terminal."""
+    lines = [f"  {describe_result(ran.verdict, ran.figures)}", f"  {describe_input(ran)}"]
+    lines += [
+        f"  {describe_held_rows(ran.figures)}",
+        f"  {describe_watermarks(ran.figures.outcomes)}",
+    ]
+    width = max(len(row["what"]) for row in list_checks(ran.verdict))
+    for row in list_checks(ran.verdict):
+        lines.append(f"    {row['what']:{width}}  {row['wrong']:>5,}  of {row['of']}".rstrip(" of"))
+    if not ran.verdict.is_ok:
+        lines.append(f"  WRONG: {'; '.join(list_first_errors(ran.verdict))}")
+    return lines

@@ -1,4 +1,4 @@
-"""The processes of the pipeline: started here, killed by their numbers, all ended at the end."""
+"""Processes of the pipeline: started here, killed by pid, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from antecede.errors import SetupError
 from pipeline import spark_job
 
 ROOT = Path(__file__).resolve().parents[1]
-KILLED = "killed.jsonl"
+KILL_LOG = "killed.jsonl"
 QUIET_S = 10.0
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
-class Killed(NamedTuple):
-    """One SIGKILL: of what, when (ms since 1970), after how many finished micro-batches."""
+class Kill(NamedTuple):
+    """One SIGKILL: target, time (ms since 1970), and number of finished micro-batches."""
 
     what: str
     pids: list[int]
@@ -33,7 +33,7 @@ class Killed(NamedTuple):
 
 
 class Processes:
-    """Starts Python processes of this package with their output in a log each."""
+    """Python processes of this package, with one log file each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,14 +48,14 @@ class Processes:
             )
 
     def check(self) -> None:
-        """Raise SetupError when a process ended badly, with the end of its log."""
+        """Raise SetupError with the end of its log if a process failed."""
         for name, process in self.running.items():
             if process.poll():
                 log = (self.folder / f"{name}.log").read_text(errors="replace")
                 raise SetupError(f"{name} ended with {process.returncode}: {log[-2000:]}")
 
     def wait(self, names: Iterator[str] | list[str], seconds: float) -> None:
-        """Wait until these have ended well."""
+        """Wait until these processes have ended without an error."""
         end = time.monotonic() + seconds
         for name in names:
             while self.running[name].poll() is None:
@@ -65,9 +65,9 @@ class Processes:
                 time.sleep(0.05)
         self.check()
 
-    def end(self) -> None:
-        """Kill what still runs, and what a driver of ours has left behind."""
-        for pid in spark_pids(self.folder):
+    def stop(self) -> None:
+        """Kill all processes that still run, including those of a driver."""
+        for pid in list_spark_pids(self.folder):
             kill(pid)
         for process in self.running.values():
             if process.poll() is None:
@@ -75,28 +75,31 @@ class Processes:
             process.wait(15)
 
 
-def spark_pids(folder: Path) -> list[int]:
-    """Return the process numbers of the driver's JVM and of its executors, as far as they run."""
+def list_spark_pids(folder: Path) -> list[int]:
+    """Return the pids of the driver's JVM and of its executors that still run."""
     with contextlib.suppress(OSError, ValueError):
-        java = int((folder / spark_job.PIDS).read_text().split()[1])
-        ours = f"{spark_job.MARK}={folder.resolve()}"  # not one that has got its number meanwhile
-        if any(pid == java and ours in words for pid, _, words in all_processes()):
-            return [*executors(java), java]
+        java = int((folder / spark_job.PIDS_FILE).read_text().split()[1])
+        ours = f"{spark_job.RUN_PROPERTY}={folder.resolve()}"  # the pid may have been reused
+        if any(pid == java and ours in words for pid, _, words in list_processes()):
+            return [*list_executors(java), java]
     return []
 
 
-def executors(java: int) -> list[int]:
-    """Return the numbers of the executors that a driver's JVM has started, ascending.
+def list_executors(java: int) -> list[int]:
+    """Return the pids of the executors of a driver's JVM, ascending.
 
-    Raises SetupError where the machine does not tell (neither /proc nor ps).
+    Raises SetupError without /proc and ps.
     """
     return sorted(
-        pid for pid, parent, words in all_processes() if parent == java and EXECUTOR in words
+        pid for pid, parent, words in list_processes() if parent == java and EXECUTOR in words
     )
 
 
-def all_processes() -> Iterator[tuple[int, int, str]]:
-    """Give number, parent and command line of every process. Raises SetupError where none tells."""
+def list_processes() -> Iterator[tuple[int, int, str]]:
+    """Yield pid, parent and command line of all processes.
+
+    Raises SetupError without /proc and ps.
+    """
     if Path("/proc/self/stat").exists():
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -109,14 +112,14 @@ def all_processes() -> Iterator[tuple[int, int, str]]:
             ["ps", "-A", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise SetupError("neither /proc nor ps: executors cannot be told here") from error
+        raise SetupError("neither /proc nor ps found: cannot list executors") from error
     for line in listed.stdout.splitlines():
         pid, parent, words = line.split(None, 2)
         yield int(pid), int(parent), words
 
 
 def kill(pid: int) -> None:
-    """Send SIGKILL to a process, and wait until it is gone."""
+    """Send SIGKILL to a process, and wait until it has ended."""
     with contextlib.suppress(ProcessLookupError):
         for _ in range(500):
             os.kill(pid, signal.SIGKILL)
@@ -131,18 +134,18 @@ def _is_zombie(pid: int) -> bool:
     return False
 
 
-def batches(folder: Path, what: str) -> int:
-    """Return the number of micro-batches that were begun ("offsets") or are done ("commits")."""
-    numbers = (path.name for path in (folder / "checkpoint" / what).glob("[0-9]*"))
+def count_batches(folder: Path, kind: str) -> int:
+    """Return the number of started ("offsets") or finished ("commits") micro-batches."""
+    numbers = (path.name for path in (folder / "checkpoint" / kind).glob("[0-9]*"))
     return max((int(name) + 1 for name in numbers if name.isdigit()), default=0)
 
 
 class Killer:
-    """Kills an executor, then the driver: each within a micro-batch, the driver is started again.
+    """Kills an executor, then the driver, each within a micro-batch; restarts the driver.
 
-    Call `step` often. `plan` names what is killed, after how many finished micro-batches more. Once
-    no row comes any more and no micro-batch has run for QUIET_S, what is left of the plan is killed
-    all the same; the page says then that it did not fall within one.
+    Call `step` often. `plan` has targets, and the micro-batches to finish before each. If no row
+    arrives and no micro-batch runs for QUIET_S, the rest of the plan is killed outside of a
+    micro-batch, and the page says so.
     """
 
     def __init__(self, processes: Processes, words: list[str], plan: list[tuple[str, int]]) -> None:
@@ -150,38 +153,38 @@ class Killer:
         self.folder = processes.folder
         self.since = 0
         self.busy = time.monotonic()
-        self.killed: list[Killed] = []
+        self.kills: list[Kill] = []
 
     def start(self) -> None:
-        """Start the driver, or start it again."""
-        (self.folder / spark_job.PIDS).unlink(missing_ok=True)
+        """Start or restart the driver."""
+        (self.folder / spark_job.PIDS_FILE).unlink(missing_ok=True)
         self.processes.start("spark", "pipeline.spark_job", *self.words)
 
     def step(self, *, over: bool) -> bool:
-        """Kill what is due, if a micro-batch is under way; tell whether all of the plan is done.
+        """Execute a due kill if a micro-batch is running; return whether the plan is complete.
 
-        `over`: no more rows come.
+        `over`: no more rows arrive.
         """
         if not self.plan:
             return True
         what, after = self.plan[0]
-        done, begun = batches(self.folder, "commits"), batches(self.folder, "offsets")
+        done, begun = count_batches(self.folder, "commits"), count_batches(self.folder, "offsets")
         if begun > done or not done or not over:
             self.busy = time.monotonic()
         due = begun > done >= self.since + after
         if not due and time.monotonic() < self.busy + QUIET_S:
             return False
-        java = int((self.folder / spark_job.PIDS).read_text().split()[1])
-        pids = executors(java)
+        java = int((self.folder / spark_job.PIDS_FILE).read_text().split()[1])
+        pids = list_executors(java)
         if not pids:
-            return False  # the driver has just lost one, and starts another
+            return False  # the driver is replacing an executor
         driver = self.processes.running["spark"]
         pids = pids[:1] if what == "executor" else [driver.pid, java, *pids]
         at_ms = time.time() * 1000
         for pid in pids:
             kill(pid)
-        within = batches(self.folder, "commits") == done < begun
-        self._note(Killed(what, pids, at_ms, done, within))
+        within = count_batches(self.folder, "commits") == done < begun
+        self._record(Kill(what, pids, at_ms, done, within))
         self.since, self.busy = done, time.monotonic()
         self.plan = self.plan[1:]
         if what == "driver":
@@ -189,7 +192,7 @@ class Killer:
             self.start()
         return not self.plan
 
-    def _note(self, killed: Killed) -> None:
-        self.killed.append(killed)
-        with (self.folder / KILLED).open("a", encoding="utf-8") as log:
+    def _record(self, killed: Kill) -> None:
+        self.kills.append(killed)
+        with (self.folder / KILL_LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(killed._asdict()) + "\n")

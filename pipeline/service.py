@@ -1,9 +1,8 @@
-"""What the three services share: stamps, a log of their own, and how they end.
+"""Base of the three services: causal contexts, logs, shutdown.
 
-The log says what happened, in the service's own words and without looking at any cause that a stamp
-carries: a *control* (one handler, from its beginning to its end) handles messages, sends
-messages and follows what another control had done until it put something on a shelf. From these
-lines alone `pipeline.check` works out what happened before what.
+The log is independent of the causal contexts in headers. A *handler* (from its start to its end)
+handles messages, sends messages, and follows the lines of another handler that stored a context.
+`pipeline.check` computes happened-before from these lines.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from antecede.core.propagation import ContextPropagator, Past, Stamp, read
 from pipeline.transport import Record, open_transport
 
 IDLE_S = 2.0
-"""A service ends when no order is placed any more and for so long nothing has come."""
-PLACED = "placed"
-"""File that says that no order is placed any more."""
+"""Time without records, after the last order, until a service ends."""
+ORDERS_DONE_FILE = "placed"
+"""File that marks the end of orders."""
 
 
-class Shelved(NamedTuple):
-    """What must lie beside data in a store: its causes, for the stamp and for the log."""
+class StoredContext(NamedTuple):
+    """Causal context and log position, stored with data."""
 
     past: Past
     control: int
     lines: int
 
 
-class Setting(NamedTuple):
-    """What a service is told."""
+class ServiceConfig(NamedTuple):
+    """Configuration of a service."""
 
     address: str
     folder: Path
@@ -45,8 +44,8 @@ class Setting(NamedTuple):
     skew_ms: float
 
 
-class Control:
-    """One handler at work: what it sends is stamped and logged."""
+class Handler:
+    """One active handler: its events get causes and are logged."""
 
     def __init__(self, service: Service, number: int) -> None:
         self._service, self.number, self.lines = service, number, 0
@@ -55,77 +54,77 @@ class Control:
         """Send an event of this service."""
         self._service.send(self, kind, customer, orders)
 
-    def note(self, do: str, **fields: Any) -> None:
+    def log(self, do: str, **fields: Any) -> None:
         """Write a line of the log."""
         self._service.write({"control": self.number, "do": do, **fields})
         self.lines += 1
 
-    def shelve(self) -> Shelved:
-        """Return what whoever takes the data from the store must `follow`."""
-        return Shelved(self._service.stamp.past, self.number, self.lines)
+    def export_context(self) -> StoredContext:
+        """Return the context that a reader of the stored data must import."""
+        return StoredContext(self._service.stamp.past, self.number, self.lines)
 
-    def follow(self, shelved: Shelved) -> None:
-        """Follow what another control had done when it shelved something."""
-        self._service.stamp.join(shelved.past)
-        self.note("follow", other=shelved.control, lines=shelved.lines)
+    def import_context(self, context: StoredContext) -> None:
+        """Follow the handler that stored a context."""
+        self._service.stamp.join(context.past)
+        self.log("follow", other=context.control, lines=context.lines)
 
 
 class Service:
-    """A process that reads the events of others and sends its own; subclasses say how."""
+    """Process that reads events of others and sends its own; subclasses implement `handle`."""
 
     name = ""
     reads: tuple[str, ...] = ()
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+    def __init__(self, config: ServiceConfig) -> None:
+        self.config = config
         self.stamp = ContextPropagator(self.name)
-        self.random = random.Random(f"{setting.seed}:{self.name}")
-        self.transport = open_transport(setting.address, self.name, self.reads)
-        self._controls = itertools.count()
+        self.random = random.Random(f"{config.seed}:{self.name}")
+        self.transport = open_transport(config.address, self.name, self.reads)
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._log = (setting.folder / f"{self.name}.jsonl").open("w", encoding="utf-8")
+        self._log = (config.folder / f"{self.name}.jsonl").open("w", encoding="utf-8")
 
     @contextmanager
-    def control(self, record: Record | None = None) -> Iterator[Control]:
-        """Handle a record, or begin something new."""
-        control = Control(self, next(self._controls))
+    def open_handler(self, record: Record | None = None) -> Iterator[Handler]:
+        """Open a handler of a record, or of a new activity."""
+        control = Handler(self, next(self._numbers))
         if record is None:
             with self.stamp.beginning():
                 yield control
             return
         with self.stamp.handling(record.headers) as stamp:
-            control.note("handle", id=known(stamp).id)
+            control.log("handle", id=require_stamp(stamp).id)
             yield control
 
-    def send(self, control: Control, kind: str, customer: str, orders: list[str]) -> None:
-        """Stamp, log and send one event."""
-        sent_ns = time.time_ns() + round(self.setting.skew_ms * 1e6)
+    def send(self, control: Handler, kind: str, customer: str, orders: list[str]) -> None:
+        """Add causes, log and send one event."""
+        sent_ns = time.time_ns() + round(self.config.skew_ms * 1e6)
         fields = {"kind": kind, "customer": customer, "orders": orders, "sent_ns": sent_ns}
         value = json.dumps({"service": self.name, **fields})
         headers = self.stamp.outgoing()
-        control.note("send", id=known(read(headers)).id, customer=customer, value=value)
+        control.log("send", id=require_stamp(read(headers)).id, customer=customer, value=value)
         self.transport.send(Record(self.name, customer, value, headers))
         self.transport.flush()
 
     def write(self, line: dict[str, Any]) -> None:
-        """Write a line of the log; lines of several threads do not mix."""
+        """Write a line of the log; thread-safe."""
         with self._lock:
             self._log.write(json.dumps(line) + "\n")
 
-    def polled(self) -> Iterator[list[Record]]:
-        """Give what comes until it is over, also when it is nothing."""
+    def poll_records(self) -> Iterator[list[Record]]:
+        """Yield new records, possibly none, until the service ends."""
         last = time.monotonic()
         while True:
             records = self.transport.poll(0.05)
-            if records or not (self.setting.folder / PLACED).exists():
+            if records or not (self.config.folder / ORDERS_DONE_FILE).exists():
                 last = time.monotonic()
             elif time.monotonic() - last > IDLE_S:
                 return
             yield records
 
     def run(self) -> None:
-        """Work until it is over."""
-        for records in self.polled():
+        """Handle records until the end."""
+        for records in self.poll_records():
             for record in records:
                 self.handle(record)
 
@@ -134,14 +133,14 @@ class Service:
         raise NotImplementedError
 
     def close(self) -> None:
-        """End: all sent, the log whole."""
+        """Flush everything and close the log."""
         self.transport.close()
         stats = self.stamp.stats()
         self.write({"do": "end", **stats._asdict()})
         self._log.close()
 
 
-def known(stamp: Stamp | None) -> Stamp:
-    """Return a stamp that must be there."""
-    assert stamp is not None, "a record of the services bears no stamp"
+def require_stamp(stamp: Stamp | None) -> Stamp:
+    """Return a stamp that must exist."""
+    assert stamp is not None, "a record of the services has no causal context"
     return stamp

@@ -1,8 +1,10 @@
-"""orders (one loop), payments (threads), shipping (asyncio): `python -m pipeline.services`.
+"""Services: orders (one loop), payments (threads), shipping (asyncio).
 
-A customer places an order; payments takes the money or does not; orders confirms or cancels;
-shipping puts what it has to send to a customer into parcels, which follow each of their orders;
-orders closes them. What a handler sends follows what it handles, and nothing else.
+    python -m pipeline.services NAME ...
+
+A customer places an order, payments takes or rejects the money, and orders confirms or cancels.
+Shipping packs a customer's orders into parcels, which follow each of these orders; orders closes
+them. Events of a handler follow only the events that it handles.
 """
 
 from __future__ import annotations
@@ -17,63 +19,63 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pipeline.service import PLACED, Control, Service, Setting, Shelved
+from pipeline.service import ORDERS_DONE_FILE, Handler, Service, ServiceConfig, StoredContext
 from pipeline.transport import Record
 
 CUSTOMERS = 40
-REFUSED = 0.1
-"""Part of all orders that are not paid."""
-PARCEL = 2
+REFUSED_FRACTION = 0.1
+"""Fraction of orders that are not paid."""
+PARCEL_ORDERS = 2
 """Orders of a customer in a parcel."""
 
 
 class Orders(Service):
-    """Places orders at times of its own, and handles events between: one thread."""
+    """Places orders at random times, and handles events between, in one thread."""
 
     name = "orders"
     reads = ("payments", "shipping")
     per_second = 6.0
 
     def run(self) -> None:
-        """Place orders for the given time, then go on until it is over."""
-        end = time.monotonic() + self.setting.seconds
+        """Place orders for the configured time, then handle events until the end."""
+        end = time.monotonic() + self.config.seconds
         due, number = time.monotonic(), 0
-        for records in self.polled():
+        for records in self.poll_records():
             for record in records:
                 self.handle(record)
             while due < min(time.monotonic(), end):
-                self._place(number)
+                self._place_order(number)
                 number += 1
                 due += self.random.expovariate(self.per_second)
             if time.monotonic() >= end:
-                (self.setting.folder / PLACED).touch()
+                (self.config.folder / ORDERS_DONE_FILE).touch()
 
-    def _place(self, number: int) -> None:
+    def _place_order(self, number: int) -> None:
         customer = f"c{self.random.randrange(CUSTOMERS):02}"
-        with self.control() as control:
+        with self.open_handler() as control:
             control.send("placed", customer, [f"o{number:05}"])
             control.send("reserved", customer, [f"o{number:05}"])
 
     def handle(self, record: Record) -> None:
-        """Answer payments and shipping."""
+        """Reply to payments and shipping."""
         event = json.loads(record.value)
         answers = {"taken": "confirmed", "refused": "cancelled", "sent": "closed"}
-        with self.control(record) as control:
+        with self.open_handler(record) as control:
             if event["kind"] in answers:
                 control.send(answers[event["kind"]], event["customer"], event["orders"])
 
 
 class Payments(Service):
-    """Takes money: several payments at once, each in a thread."""
+    """Handles payments concurrently in threads."""
 
     name = "payments"
     reads = ("orders",)
 
     def run(self) -> None:
-        """Hand every record to the pool."""
+        """Pass every record to the thread pool."""
         with ThreadPoolExecutor(4) as pool:
             working: list[Future[None]] = []
-            for records in self.polled():
+            for records in self.poll_records():
                 working += [pool.submit(self.handle, record) for record in records]
                 for done in [future for future in working if future.done()]:
                     done.result()
@@ -82,51 +84,51 @@ class Payments(Service):
                 future.result()
 
     def handle(self, record: Record) -> None:
-        """Take the money of an order, or refuse it."""
+        """Take the money of an order, or reject it."""
         event = json.loads(record.value)
-        with self.control(record) as control:
+        with self.open_handler(record) as control:
             if event["kind"] == "placed":
-                chance = random.Random(f"{self.setting.seed}:{event['orders']}")
+                chance = random.Random(f"{self.config.seed}:{event['orders']}")
                 time.sleep(chance.uniform(0, 0.02))
-                kind = "refused" if chance.random() < REFUSED else "taken"
+                kind = "refused" if chance.random() < REFUSED_FRACTION else "taken"
                 control.send(kind, event["customer"], event["orders"])
 
 
 class Shipping(Service):
-    """Packs parcels: a task a record; what is packed waits on a shelf with its past."""
+    """Packs parcels with one task per record; packed orders wait with their causal context."""
 
     name = "shipping"
     reads = ("orders",)
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self._shelf: dict[str, list[tuple[str, Shelved]]] = defaultdict(list)
+    def __init__(self, config: ServiceConfig) -> None:
+        super().__init__(config)
+        self._shelf: dict[str, list[tuple[str, StoredContext]]] = defaultdict(list)
 
     def run(self) -> None:
-        """Run the event loop until it is over."""
-        asyncio.run(self._loop())
+        """Run the event loop until the end."""
+        asyncio.run(self._run_loop())
 
-    async def _loop(self) -> None:
-        polled = self.polled()
+    async def _run_loop(self) -> None:
+        polled = self.poll_records()
         async with asyncio.TaskGroup() as tasks:
             while (records := await asyncio.to_thread(next, polled, None)) is not None:
                 for record in records:
-                    tasks.create_task(self._handle(record))
+                    tasks.create_task(self._handle_record(record))
 
-    async def _handle(self, record: Record) -> None:
+    async def _handle_record(self, record: Record) -> None:
         event = json.loads(record.value)
-        with self.control(record) as control:
+        with self.open_handler(record) as control:
             if event["kind"] == "confirmed":
                 await asyncio.sleep(0.005)
-                self._confirmed(control, event)
+                self._pack_order(control, event)
 
-    def _confirmed(self, control: Control, event: dict[str, Any]) -> None:
+    def _pack_order(self, control: Handler, event: dict[str, Any]) -> None:
         customer = event["customer"]
         shelf = self._shelf[customer]
-        shelf.append((event["orders"][0], control.shelve()))
-        if len(shelf) == PARCEL:
+        shelf.append((event["orders"][0], control.export_context()))
+        if len(shelf) == PARCEL_ORDERS:
             for _, shelved in shelf:
-                control.follow(shelved)
+                control.import_context(shelved)
             orders = [order for order, _ in shelf]
             shelf.clear()
             control.send("packed", customer, orders)
@@ -147,7 +149,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--skew-ms", type=float, required=True)
     given = parser.parse_args(arguments)
-    setting = Setting(given.address, given.folder, given.seed, given.seconds, given.skew_ms)
+    setting = ServiceConfig(given.address, given.folder, given.seed, given.seconds, given.skew_ms)
     service = next(kind for kind in SERVICES if kind.name == given.name)(setting)
     try:
         service.run()

@@ -1,9 +1,9 @@
-"""The streaming query: lake topics -> `order` -> a table. `python -m pipeline.spark_job`.
+"""Streaming query of the pipeline: lake topics, `order`, a table. `python -m pipeline.spark_job`.
 
-Run in a driver of its own with two executors in processes of their own (`local-cluster`: threads
-of a `local[n]` driver cannot be killed alone). It may be killed at any time and started again
-with the same words: it goes on from its checkpoint. When the file FINISH is there, it works off
-what the topics hold and writes what the table holds, read through the table's own log, to one file.
+Runs in a driver process with two executor processes (`local-cluster`, because threads of `local[n]`
+cannot be killed separately). It may be killed and restarted with the same arguments, and continues
+from its checkpoint. When FINISH_FILE exists, it processes all records and writes the table to one
+file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from antecede.spark import OrderSpec, cluster_session, order_with, stamped
+from antecede.spark import OrderSpec, cluster_session, order_with, read_context
 from pipeline.courier import LAKE
 
 SPEC = OrderSpec(
@@ -32,29 +32,29 @@ SPEC = OrderSpec(
     content=("value",),
     shards=4,
 )
-FINISH = "finish"
-PIDS = "pids"
-TABLE = "table.parquet"
-"""What the table holds at the end, with the file in which each row stands."""
-PROGRESS = "progress.jsonl"
+FINISH_FILE = "finish"
+PIDS_FILE = "pids"
+TABLE_FILE = "table.parquet"
+"""Final rows of the table, with the file of each row."""
+PROGRESS_FILE = "progress.jsonl"
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-MARK = "antecede.pipeline"
-"""Java property that tells the JVM of a run's driver from all others."""
+RUN_PROPERTY = "antecede.pipeline"
+"""Java property that identifies the JVM of a run's driver."""
 _JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-ROWS_A_BATCH, FILES_A_BATCH = 150, 16
-"""Small, so that there are many micro-batches in a short run."""
-_VALUE = "service string, kind string, customer string, orders array<string>, sent_ns bigint"
-_LINE = (
+MAX_ROWS_PER_BATCH, MAX_FILES_PER_BATCH = 150, 16
+"""Small limits, so that a short run has many micro-batches."""
+_VALUE_SCHEMA = "service string, kind string, customer string, orders array<string>, sent_ns bigint"
+_LINE_SCHEMA = (
     "topic string, key string, value string, "
     "headers array<struct<key: string, value: string>>, timestamp timestamp"
 )
 
 
-def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
-    """Start Spark; what its executors log lies under `folder`/spark."""
+def start_session(folder: Path, jars: Path | None, master: str) -> SparkSession:
+    """Start Spark; executors log under `folder`/spark."""
     home = folder / "spark"
     if not home.exists():
         home.mkdir()
@@ -66,7 +66,7 @@ def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
     settings = {
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
-        "spark.locality.wait": "100ms",  # not seconds for an executor that has been killed
+        "spark.locality.wait": "100ms",  # avoid seconds of waiting for a killed executor
     }
     if jars is not None:
         settings |= {**_DELTA, "spark.jars": ",".join(str(p) for p in sorted(jars.glob("*.jar")))}
@@ -74,33 +74,33 @@ def session(folder: Path, jars: Path | None, master: str) -> SparkSession:
         master,
         memory="640m",
         name="antecede-pipeline",
-        java_options=(f"-D{MARK}={folder.resolve()}", *_JAVA),
+        java_options=(f"-D{RUN_PROPERTY}={folder.resolve()}", *_JAVA),
         settings={**settings, "spark.executor.extraJavaOptions": " ".join(_JAVA)},
     )
 
 
-def arrivals(spark: SparkSession, address: str, a_batch: int = 0) -> DataFrame:
+def read_arrivals(spark: SparkSession, address: str, max_per_batch: int = 0) -> DataFrame:
     """Return the stream of all lake topics: headers, value, timestamp.
 
-    `a_batch`: most records (of files: files) of a micro-batch, 0 for ROWS_A_BATCH, FILES_A_BATCH.
+    `max_per_batch`: limit of records (with files: files) of a micro-batch; 0: default.
     """
     kind, _, where = address.partition(":")
     if kind == "kafka":
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", where)
         reader = reader.option("subscribe", ",".join(LAKE)).option("startingOffsets", "earliest")
-        # Offsets that are gone are lost rows: fail then, never go on.
-        reader = reader.option("maxOffsetsPerTrigger", a_batch or ROWS_A_BATCH)
+        # Fail on missing offsets, which are lost rows.
+        reader = reader.option("maxOffsetsPerTrigger", max_per_batch or MAX_ROWS_PER_BATCH)
         stream = reader.option("includeHeaders", "true").option("failOnDataLoss", "true").load()
         return stream.withColumn("value", F.col("value").cast("string"))
-    files = spark.readStream.schema(_LINE)
-    files = files.option("maxFilesPerTrigger", a_batch or FILES_A_BATCH)
+    files = spark.readStream.schema(_LINE_SCHEMA)
+    files = files.option("maxFilesPerTrigger", max_per_batch or MAX_FILES_PER_BATCH)
     return files.json(str(Path(where, "lake.*")))
 
 
-def ordered(stream: DataFrame) -> DataFrame:
-    """Return the rows of the table: stamps and fields as columns, in causal order."""
-    fields = F.from_json("value", _VALUE)
-    rows = stamped(stream).select(
+def order_events(stream: DataFrame) -> DataFrame:
+    """Return the rows of the table in causal order, with context and fields as columns."""
+    fields = F.from_json("value", _VALUE_SCHEMA)
+    rows = read_context(stream).select(
         "message_id", "causes", "value", F.col("timestamp").alias("arrived"), fields.alias("of")
     )
     rows = rows.select("message_id", "causes", "value", "arrived", "of.customer", "of.sent_ns")
@@ -108,29 +108,29 @@ def ordered(stream: DataFrame) -> DataFrame:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Run the query until FINISH is there and all is worked off."""
+    """Run the query until FINISH_FILE exists and all records are processed."""
     folder, sink = given.folder, given.sink
-    spark = session(folder, given.jars, given.master)
+    spark = start_session(folder, given.jars, given.master)
     jvm: Any = spark.sparkContext._jvm
-    (folder / PIDS).write_text(f"{os.getpid()} {jvm.java.lang.ProcessHandle.current().pid()}")
+    (folder / PIDS_FILE).write_text(f"{os.getpid()} {jvm.java.lang.ProcessHandle.current().pid()}")
     query = (
-        ordered(arrivals(spark, given.address, given.a_batch))
+        order_events(read_arrivals(spark, given.address, given.a_batch))
         .writeStream.format(sink)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(str(folder / "table"))
     )
-    with (folder / PROGRESS).open("a", encoding="utf-8") as log:
-        _watch(query, folder / FINISH, log)
+    with (folder / PROGRESS_FILE).open("a", encoding="utf-8") as log:
+        _watch(query, folder / FINISH_FILE, log)
     query.stop()
     table = spark.read.format(sink).load(str(folder / "table"))
     rows = table.select("*", F.col("_metadata.file_name").alias("file")).toArrow()
-    pq.write_table(rows, folder / f".{TABLE}")
-    (folder / f".{TABLE}").rename(folder / TABLE)
+    pq.write_table(rows, folder / f".{TABLE_FILE}")
+    (folder / f".{TABLE_FILE}").rename(folder / TABLE_FILE)
     spark.stop()
 
 
 def _watch(query: StreamingQuery, finish: Path, log: Any) -> None:
-    """Log the progress of the query; return when it has worked off all. Raises what fails it."""
+    """Log the progress of the query until all records are processed. Raises its errors."""
     logged = -1
     while True:
         over = finish.exists()
@@ -139,16 +139,16 @@ def _watch(query: StreamingQuery, finish: Path, log: Any) -> None:
         for progress in query.recentProgress:
             if progress.batchId > logged and progress.numInputRows:
                 logged = progress.batchId
-                log.write(json.dumps(_figures(progress)) + "\n")
+                log.write(json.dumps(_format_progress(progress)) + "\n")
                 log.flush()
         if over:
             return
         if not query.isActive:
-            query.awaitTermination()  # raises what ended it
+            query.awaitTermination()  # raises the query's error
         time.sleep(0.2)
 
 
-def _figures(progress: Any) -> dict[str, Any]:
+def _format_progress(progress: Any) -> dict[str, Any]:
     observed = progress.observedMetrics.get("antecede")
     return {
         "batch": progress.batchId,

@@ -1,7 +1,7 @@
-"""Topics: in Kafka, or as folders of files with one JSON line a record.
+"""Topics in Kafka, or as folders of files with one JSON line per record.
 
-Both give what a service needs and no more: send a record, poll the records of some topics from
-their beginning. Records of one topic and key come in the order in which they were sent.
+Both only send records and poll the records of topics from their start. Records of one topic and key
+keep their order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Headers = list[tuple[str, bytes]]
 
 
 class Record(NamedTuple):
-    """One record of a topic."""
+    """Record of a topic."""
 
     topic: str
     key: str
@@ -31,19 +31,19 @@ class Record(NamedTuple):
 
 
 class Transport(Protocol):
-    """What services and courier talk through; `send` may be called from several threads."""
+    """Interface of topics for services and courier; `send` is thread-safe."""
 
     def send(self, record: Record) -> None:
-        """Hand a record over; it is safe in its topic after `flush`."""
+        """Queue a record; it is durable after `flush`."""
 
     def flush(self) -> None:
-        """Wait until all that was sent is in its topic; raises SetupError when it is not."""
+        """Wait until all records are durable. Raises SetupError on failure."""
 
     def poll(self, seconds: float) -> list[Record]:
         """Return new records, at once or after at most `seconds`."""
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
 
 
 def open_transport(address: str, name: str, topics: Sequence[str]) -> Transport:
@@ -53,11 +53,11 @@ def open_transport(address: str, name: str, topics: Sequence[str]) -> Transport:
         return KafkaTopics(where, name, topics)
     if kind == "files":
         return FileTopics(Path(where), name, topics)
-    raise InputError(f"topics are at kafka:HOST:PORT or files:FOLDER, not {address!r}")
+    raise InputError(f"unknown address {address!r}; expected kafka:HOST:PORT or files:FOLDER")
 
 
 class FileTopics:
-    """A topic is a folder; a flush makes one file, which appears whole by a rename."""
+    """Topics as folders; a flush creates one file by a rename."""
 
     def __init__(self, root: Path, name: str, topics: Sequence[str]) -> None:
         self._root, self._name, self._topics = root, name, topics
@@ -67,45 +67,45 @@ class FileTopics:
         self._seen: set[str] = set()
 
     def send(self, record: Record) -> None:
-        """Keep a record until the next flush."""
+        """Queue a record until the next flush."""
         with self._lock:
             self._waiting.append(record)
 
     def flush(self) -> None:
-        """Write what waits, a file a topic."""
+        """Write the queued records, one file per topic."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for topic in dict.fromkeys(record.topic for record in waiting):
             name = f"{time.time_ns():020}-{self._name}-{next(self._numbers)}.json"
             folder = self._root / topic
             draft = folder / f".{name}"
-            lines = [_line(record) for record in waiting if record.topic == topic]
+            lines = [_encode_record(record) for record in waiting if record.topic == topic]
             draft.write_text("".join(lines), encoding="utf-8")
             draft.rename(folder / name)
 
     def poll(self, seconds: float) -> list[Record]:
-        """Return the records of files that were not there before."""
+        """Return the records of new files."""
         end = time.monotonic() + seconds
-        while not (found := self._new()) and time.monotonic() < end:
+        while not (found := self._read_new()) and time.monotonic() < end:
             time.sleep(0.02)
         return found
 
     def close(self) -> None:
-        """Write what waits."""
+        """Flush."""
         self.flush()
 
-    def _new(self) -> list[Record]:
+    def _read_new(self) -> list[Record]:
         files = [path for topic in self._topics for path in (self._root / topic).glob("[0-9]*")]
         files = sorted((p for p in files if p.name not in self._seen), key=lambda p: p.name)
         found = []
         for path in files:
             self._seen.add(path.name)
             lines = path.read_text(encoding="utf-8").splitlines()
-            found += [_record(path.parent.name, json.loads(line)) for line in lines]
+            found += [_decode_record(path.parent.name, json.loads(line)) for line in lines]
         return found
 
 
-def _line(record: Record) -> str:
+def _encode_record(record: Record) -> str:
     headers = [{"key": name, "value": value.decode("ascii")} for name, value in record.headers]
     fields = {
         "topic": record.topic,
@@ -117,30 +117,30 @@ def _line(record: Record) -> str:
     return json.dumps(fields) + "\n"
 
 
-def _record(topic: str, fields: dict[str, Any]) -> Record:
+def _decode_record(topic: str, fields: dict[str, Any]) -> Record:
     headers = [(pair["key"], pair["value"].encode("ascii")) for pair in fields["headers"]]
     return Record(topic, fields["key"], fields["value"], headers)
 
 
 class KafkaTopics:
-    """Topics of a broker, by its C client: all partitions from their beginning, no group."""
+    """Topics of a broker: all partitions from their start, without a consumer group."""
 
     def __init__(self, server: str, name: str, topics: Sequence[str]) -> None:
-        kafka = _client()
+        kafka = _import_client()
         common = {"bootstrap.servers": server, "client.id": f"{name}-{os.getpid()}"}
         self._producer = kafka.Producer(
             {**common, "enable.idempotence": True, "linger.ms": 2, "acks": "all"}
         )
-        self._refused: list[str] = []
+        self._rejected: list[str] = []
         self._consumer = None
         if topics:
             self._consumer = kafka.Consumer(
                 {**common, "group.id": name, "enable.auto.commit": False}
             )
-            self._consumer.assign(_partitions(self._consumer, topics))
+            self._consumer.assign(_list_partitions(self._consumer, topics))
 
     def send(self, record: Record) -> None:
-        """Give a record to the client, which sends it in the background."""
+        """Pass a record to the client, which sends it in the background."""
         while True:
             try:
                 self._producer.produce(
@@ -148,7 +148,7 @@ class KafkaTopics:
                     record.value.encode(),
                     record.key.encode(),
                     headers=record.headers,
-                    on_delivery=self._told,
+                    on_delivery=self._on_delivery,
                 )
             except BufferError:
                 self._producer.poll(0.1)
@@ -157,19 +157,19 @@ class KafkaTopics:
                 return
 
     def flush(self) -> None:
-        """Wait until the broker has it all."""
+        """Wait until the broker has acknowledged all records."""
         left = self._producer.flush(30)
-        if left or self._refused:
-            raise SetupError(f"{left} records were not sent; refused: {self._refused[:3]}")
+        if left or self._rejected:
+            raise SetupError(f"{left} records were not sent; rejected: {self._rejected[:3]}")
 
     def poll(self, seconds: float) -> list[Record]:
-        """Return what the broker has that is new."""
+        """Return new records of the broker."""
         if self._consumer is None:
-            raise InputError("this side reads no topics")
+            raise InputError("this transport was opened without topics to read")
         found = []
         for message in self._consumer.consume(500, seconds):
             if message.error() is not None:
-                raise SetupError(f"the broker says {message.error()}")
+                raise SetupError(f"broker error: {message.error()}")
             found.append(
                 Record(
                     message.topic(),
@@ -181,18 +181,18 @@ class KafkaTopics:
         return found
 
     def close(self) -> None:
-        """Flush, and leave the broker."""
+        """Flush and disconnect."""
         self.flush()
         if self._consumer is not None:
             self._consumer.close()
 
-    def _told(self, error: object, message: object) -> None:
+    def _on_delivery(self, error: object, message: object) -> None:
         if error is not None:
-            self._refused.append(str(error))
+            self._rejected.append(str(error))
 
 
-def _partitions(consumer: Any, topics: Iterable[str]) -> list[Any]:
-    kafka = _client()
+def _list_partitions(consumer: Any, topics: Iterable[str]) -> list[Any]:
+    kafka = _import_client()
     return [
         kafka.TopicPartition(topic, number, kafka.OFFSET_BEGINNING)
         for topic in topics
@@ -201,7 +201,7 @@ def _partitions(consumer: Any, topics: Iterable[str]) -> list[Any]:
 
 
 def make_topics(address: str, topics: Sequence[str], lake: Sequence[str]) -> None:
-    """Make all topics; those of the lake are stamped with the time at which a record comes."""
+    """Create all topics; those of the lake get the append time as timestamp."""
     kind, _, where = address.partition(":")
     if kind == "files":
         for topic in (*topics, *lake):
@@ -212,19 +212,17 @@ def make_topics(address: str, topics: Sequence[str], lake: Sequence[str]) -> Non
     arrival = {"message.timestamp.type": "LogAppendTime"}
     new = [NewTopic(topic, 1, 1) for topic in topics]
     new += [NewTopic(topic, 2, 1, config=arrival) for topic in lake]
-    admin = AdminClient({"bootstrap.servers": where})  # to be kept until all is answered
+    admin = AdminClient({"bootstrap.servers": where})  # must live until all replies
     for topic, made in admin.create_topics(new, request_timeout=30).items():
         try:
             made.result(40)
-        except Exception as error:  # KafkaException, which is of no use without its text
-            raise SetupError(f"the broker makes no topic {topic}: {error}") from error
+        except Exception as error:  # KafkaException
+            raise SetupError(f"the broker did not create topic {topic}: {error}") from error
 
 
-def _client() -> Any:
+def _import_client() -> Any:
     try:
         import confluent_kafka
     except ModuleNotFoundError as error:
-        raise SetupError(
-            "no Kafka client here: `make pipeline` installs confluent-kafka"
-        ) from error
+        raise SetupError("no Kafka client: `make pipeline` installs confluent-kafka") from error
     return confluent_kafka

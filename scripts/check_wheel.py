@@ -1,4 +1,4 @@
-"""Look into the wheel in a folder: what must be in it is, and nothing else; exits with a reason.
+"""Check of the files and metadata in a wheel; exits with the problems.
 
 python scripts/check_wheel.py dist
 """
@@ -20,11 +20,11 @@ NEEDED = (
     "antecede/lab/simulate/templates/",
     "antecede/tables/view/assets/main.js",
 )
-"""Files and folders that no import would miss until they are used."""
+"""Files and folders that are loaded at run time only."""
 
 
-def problems(wheel: Path) -> list[str]:
-    """Return what is wrong with a wheel, in words."""
+def find_problems(wheel: Path) -> list[str]:
+    """Return the problems of a wheel as text."""
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
         metadata = Parser().parsestr(
@@ -45,5 +45,5 @@ def problems(wheel: Path) -> list[str]:
 if __name__ == "__main__":
     wheels = sorted(Path(sys.argv[1]).glob("*.whl"))
     wrong = [] if len(wheels) == 1 else [f"{len(wheels)} wheels in {sys.argv[1]}, not one"]
-    wrong += [f"{wheel.name}: {line}" for wheel in wheels for line in problems(wheel)]
+    wrong += [f"{wheel.name}: {line}" for wheel in wheels for line in find_problems(wheel)]
     sys.exit("\n".join(wrong) or 0)

@@ -1,8 +1,7 @@
-"""Execute the notebooks of the site in place: `python -m scripts.notebooks`.
+"""Execution of the site's notebooks in place: `python -m scripts.notebooks [--check] [FOLDER]`.
 
-What they print is kept in the files, so that the site needs no Python of the package to show them.
-With `--check` nothing is written: it exits with 1, and says where, when a cell prints something
-else than what is kept. A folder may be named; without one it is docs/notebooks.
+Outputs are stored in the files, so the site needs no Python. `--check` writes nothing and exits
+with 1 if a cell prints something else than its stored output. The default folder is docs/notebooks.
 """
 
 from __future__ import annotations
@@ -22,49 +21,47 @@ nbformat: Any = untyped
 Notebook = Any
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
-SECONDS = 300
-"""For one cell, kernels being compiled for the first time among what it does."""
-WORDS = re.compile(r"<(?:text|title|desc)\b[^>]*>([^<]*)<")
-"""What an SVG says: labels, states, tooltips, and what it is for those who do not see it."""
+CELL_TIMEOUT_S = 300
+"""Time limit of a cell, including the compilation of kernels."""
+SVG_TEXT = re.compile(r"<(?:text|title|desc)\b[^>]*>([^<]*)<")
+"""Texts of an SVG: labels, tooltips, descriptions."""
 
 
-def executed(path: Path) -> Notebook:
-    """Return a notebook with the output of every cell; raises what a cell raises."""
+def execute_notebook(path: Path) -> Notebook:
+    """Return a notebook with the output of every cell; raises errors of cells."""
     notebook = nbformat.read(path, as_version=4)
-    # Sockets in a folder of their own: over TCP another process may take the port that was chosen,
-    # and the default names of sockets are the same for every kernel of one folder.
+    # Use sockets in a separate folder: another process may take a chosen TCP port, and default
+    # socket names are the same for all kernels of one folder.
     with TemporaryDirectory() as folder:
         kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{folder}/kernel")
         try:
-            client = NotebookClient(notebook, km=kernel, timeout=SECONDS, record_timing=False)
-            client.coalesce_streams = True  # a cell's text in one piece, however it came
+            client = NotebookClient(
+                notebook, km=kernel, timeout=CELL_TIMEOUT_S, record_timing=False
+            )
+            client.coalesce_streams = True  # one text per cell
             client.execute()
         finally:
             kernel.shutdown_kernel(now=True)
-    notebook.metadata.pop("language_info", None)  # it names the Python that was at hand
+    notebook.metadata.pop("language_info", None)  # depends on the Python version
     return notebook
 
 
 def printed(notebook: Notebook) -> list[str]:
-    """Return what each cell of code printed, and the words of the pictures that it showed."""
+    """Return the printed text of each code cell, and the texts of its images."""
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
-    return ["".join(map(_said, cell.outputs)) for cell in cells]
+    return ["".join(map(_read_text, cell.outputs)) for cell in cells]
 
 
-def _said(output: Mapping[str, Any]) -> str:
-    """Return the words of an output.
-
-    Of a picture all that is written in it counts, and not where: curves differ by a hair from one
-    machine to the next, and text in the place of the picture says again what it shows.
-    """
+def _read_text(output: Mapping[str, Any]) -> str:
+    """Return the text of an output, without positions: curves differ slightly between machines."""
     shown = output.get("data", {})
-    words = [shown.get("text/plain", ""), *WORDS.findall(shown.get("image/svg+xml", ""))]
+    words = [shown.get("text/plain", ""), *SVG_TEXT.findall(shown.get("image/svg+xml", ""))]
     return str(output.get("text", "")) + "\n".join(filter(None, words))
 
 
-def differences(path: Path) -> list[str]:
-    """Return where a notebook prints something else than what is kept in it, in words."""
-    kept, now = printed(nbformat.read(path, as_version=4)), printed(executed(path))
+def find_differences(path: Path) -> list[str]:
+    """Return the differences between printed and stored outputs as text."""
+    kept, now = printed(nbformat.read(path, as_version=4)), printed(execute_notebook(path))
     pairs = enumerate(zip(kept, now, strict=True), start=1)
     return [f"{path.name}, cell of code {n}: {b!r}, kept: {a!r}" for n, (a, b) in pairs if a != b]
 
@@ -76,9 +73,9 @@ def main(arguments: list[str]) -> int:
     wrong = []
     for path in sorted(folders[0].glob("*.ipynb")):
         if check:
-            wrong += differences(path)
+            wrong += find_differences(path)
         else:
-            nbformat.write(executed(path), path)
+            nbformat.write(execute_notebook(path), path)
         print(f"  {path.name}")
     print("\n".join(wrong))
     return int(bool(wrong))

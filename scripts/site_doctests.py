@@ -1,4 +1,4 @@
-"""An extension of griffe: examples in docstrings become fenced blocks on the API page."""
+"""Griffe extension: examples in docstrings become fenced blocks on the API page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import griffe
 
 
-def fenced(text: str) -> str:
-    """Return a docstring with a fence around each run of `>>>` lines and what they print."""
+def fence_examples(text: str) -> str:
+    """Put a fence around each run of `>>>` lines with their output."""
     lines: list[str] = []
     inside = False
     for line in text.split("\n"):
@@ -23,9 +23,9 @@ def fenced(text: str) -> str:
 
 
 class Doctests(griffe.Extension):
-    """Fences the doctests of everything that has a docstring."""
+    """Extension that fences the examples of all docstrings."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Griffe calls this for every module, class, function and attribute."""
+        """Fence the examples of an object; called by griffe."""
         if obj.docstring:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = fence_examples(obj.docstring.value)

@@ -1,8 +1,7 @@
-"""A hook of MkDocs: links that leave `docs/` go to the repository, if the file is there.
+"""MkDocs hook: links that leave `docs/` lead to the repository.
 
-Pages are read in the repository, too, where `../src/...` works. On the site such a link would be
-broken: it becomes one below `repo_url` of `mkdocs.yml`, or, as long as none stands there, plain
-text. A link to a file that does not exist stays as it is, and fails the build.
+Such a link becomes one below `repo_url` of `mkdocs.yml`, or plain text without a `repo_url`. A link
+to a missing file is unchanged and fails the build.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
-    """Return the page's text with such links replaced; MkDocs calls this for every page."""
+    """Return the page's text with replaced links; called by MkDocs."""
     folder = posixpath.dirname(posixpath.join("docs", page.file.src_uri))
 
     def target(link: re.Match[str]) -> str:

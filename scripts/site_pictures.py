@@ -1,10 +1,9 @@
-"""A hook of MkDocs for notebooks: pictures that follow the page's colours, and links to pages.
+"""MkDocs hook for notebooks: inline SVG in the page's colours, and links to pages.
 
-Notebooks are shown with each SVG as an image of its own, which knows the reader's scheme and not
-the one that the page was switched to. Those of `antecede.lab.diagram.notebook` have nothing but
-shapes and a style sheet that says to which class it applies: they become a part of the page. Links
-to other pages stand in notebooks as in the repository (`../errata.md`); here they lead to the page,
-or fail the build.
+MkDocs shows SVG as images, which ignore the page's colour scheme. Those of
+`antecede.lab.diagram.notebook` are inlined instead, because their style sheet names its own class.
+Links to other pages are as in the repository (`../errata.md`); a link without a page fails the
+build.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import re
 from typing import Any
 
 IMAGE = re.compile(r'<img\b[^>]*src="data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"[^>]*>')
-OURS = re.compile(r'<svg\b[^>]*\bclass="ac(-plot)?"')
+INLINED_SVG = re.compile(r'<svg\b[^>]*\bclass="ac(-plot)?"')
 LINK = re.compile(r'href="([^":#]+\.(?:md|ipynb))(#[^"]*)?"')
 LOG = logging.getLogger("mkdocs.hooks.site_pictures")
 
 
 def on_page_content(html: str, page: Any, files: Any, **_: Any) -> str:
-    """Return the HTML of a notebook with these changes; MkDocs calls this for every page."""
+    """Return the HTML of a notebook with these changes; called by MkDocs."""
     if not page.file.src_uri.endswith(".ipynb"):
         return html
     folder = posixpath.dirname(page.file.src_uri)
@@ -35,9 +34,9 @@ def on_page_content(html: str, page: Any, files: Any, **_: Any) -> str:
             return link[0]
         return f'href="{file.url_relative_to(page.file)}{link[2] or ""}"'
 
-    return LINK.sub(target, IMAGE.sub(_inside, html))
+    return LINK.sub(target, IMAGE.sub(_inline, html))
 
 
-def _inside(image: re.Match[str]) -> str:
+def _inline(image: re.Match[str]) -> str:
     svg = base64.b64decode(image[1]).decode()
-    return svg if OURS.match(svg) else image[0]
+    return svg if INLINED_SVG.match(svg) else image[0]

@@ -1,4 +1,4 @@
-"""Print the version of the package, without importing it."""
+"""Print the version of the package without importing it."""
 
 import ast
 from pathlib import Path

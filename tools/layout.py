@@ -1,8 +1,8 @@
-"""Rules of the package's layout: layers, import cycles, interfaces and sizes of folders.
+"""Layout rules of the package: layers, import cycles, interfaces and folder sizes.
 
     python -m tools.layout
 
-Imports under TYPE_CHECKING and inside functions count. `docs/design/house.md` describes the layout.
+Imports under TYPE_CHECKING and inside functions count (`docs/design/house.md`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Final
 
 PACKAGE: Final = "antecede"
 LAYERS: Final = (("core",), ("tables",), ("spark", "live"), ("lab",), ("cli",))
-"""Top-level packages from low to high; packages of one layer do not import each other."""
-DIVIDED: Final = ("core", "tables", "lab")
-"""Packages whose entries are compared with each other for cycles."""
-INNER: Final = (
+"""Top-level packages, lowest first; packages of one layer do not import each other."""
+DIVIDED_PACKAGES: Final = ("core", "tables", "lab")
+"""Packages whose entries must not import each other in cycles."""
+INNER_INTERFACES: Final = (
     "core.clocks.encoding",
     "core.protocols.hierarchical",
     "core.protocols.options",
@@ -43,31 +43,35 @@ INNER: Final = (
     "tables.trace.formats",
     "tables.trace.user_tables",
 )
-"""Packages inside of others that other packages import from, too."""
-MOST: Final = 15
-"""Modules and packages per folder; `__init__.py` does not count, JavaScript does."""
-LARGE: Final = ("antecede/tables/trace/formats", "antecede/live")
-"""Folders without a limit: a reader a format; `live` until it is rebuilt."""
-OPEN: Final = "antecede.live."
-"""Cycles inside of this package are allowed until it is rebuilt."""
+"""Inner packages that other packages may import from."""
+MAX_ENTRIES: Final = 15
+"""Limit of modules and packages per folder, JavaScript included, `__init__.py` excluded."""
+UNLIMITED_FOLDERS: Final = ("antecede/tables/trace/formats", "antecede/live")
+"""Folders without a limit: one reader per format; `live` until it is rebuilt."""
+CYCLES_ALLOWED: Final = "antecede.live."
+"""Prefix of modules with allowed cycles, until they are rebuilt."""
 
 Imports = dict[str, set[str]]
 
 
 def read_imports(source: Path) -> Imports:
-    """Return the modules of the package that each of its modules imports."""
-    files = {_name_of(path.relative_to(source)): path for path in source.rglob("*.py")}
+    """Return the imported modules of the package for each of its modules."""
+    files = {_get_module_name(path.relative_to(source)): path for path in source.rglob("*.py")}
     return {
-        name: set(_imported(ast.parse(path.read_text(encoding="utf-8")), files)) - {name}
+        name: set(_find_imports(ast.parse(path.read_text(encoding="utf-8")), files)) - {name}
         for name, path in files.items()
     }
 
 
 def find_problems(source: Path) -> list[str]:
-    """Return the violations of the rules below a folder that holds the package."""
+    """Return the violations of all rules in a source folder."""
     imports = read_imports(source)
-    found = [*_upward(imports), *_file_cycles(imports), *_package_cycles(imports)]
-    return sorted([*found, *_deep_imports(source), *_large_folders(source)])
+    found = [
+        *_find_upward_imports(imports),
+        *_find_file_cycles(imports),
+        *_find_package_cycles(imports),
+    ]
+    return sorted([*found, *_find_deep_imports(source), *_find_large_folders(source)])
 
 
 def find_cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
@@ -98,12 +102,12 @@ def find_cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return found
 
 
-def _name_of(path: Path) -> str:
+def _get_module_name(path: Path) -> str:
     parts = path.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imported(tree: ast.Module, known: Mapping[str, Path]) -> Iterator[str]:
+def _find_imports(tree: ast.Module, known: Mapping[str, Path]) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
@@ -116,60 +120,68 @@ def _imported(tree: ast.Module, known: Mapping[str, Path]) -> Iterator[str]:
                     yield node.module
 
 
-def _top(name: str) -> str:
-    """Return the top-level package of a module; "" for files beside the packages."""
+def _get_top_package(name: str) -> str:
+    """Return the top-level package of a module; "" for files outside the packages."""
     packages = {package for layer in LAYERS for package in layer}
     part = name.split(".")[1] if "." in name else ""
     return part if part in packages else ""
 
 
-def _upward(imports: Imports) -> Iterator[str]:
+def _find_upward_imports(imports: Imports) -> Iterator[str]:
     level = {package: number for number, layer in enumerate(LAYERS, 1) for package in layer}
     level[""] = 0
     for name, targets in imports.items():
         if name in (PACKAGE, f"{PACKAGE}.__main__"):
             continue
         for target in targets:
-            ends = _top(name), _top(target)
+            ends = _get_top_package(name), _get_top_package(target)
             if target != PACKAGE and ends[0] != ends[1] and level[ends[0]] <= level[ends[1]]:
                 yield f"upward import: {name} imports {target}"
 
 
-def _file_cycles(imports: Imports) -> Iterator[str]:
+def _find_file_cycles(imports: Imports) -> Iterator[str]:
     for cycle in find_cycles(imports):
-        if not all(name.startswith(OPEN) for name in cycle):
+        if not all(name.startswith(CYCLES_ALLOWED) for name in cycle):
             yield f"import cycle: {', '.join(cycle)}"
 
 
-def _face(name: str) -> str:
-    """Return the package whose `__init__` is the interface of a module; "" for shared files."""
+def _get_interface(name: str) -> str:
+    """Return the package whose `__init__` is a module's interface; "" for shared files."""
     parts = name.split(".")
-    return ".".join(parts[1:3]) if _top(name) in DIVIDED else _top(name)
+    return (
+        ".".join(parts[1:3])
+        if _get_top_package(name) in DIVIDED_PACKAGES
+        else _get_top_package(name)
+    )
 
 
-def _package_cycles(imports: Imports) -> Iterator[str]:
+def _find_package_cycles(imports: Imports) -> Iterator[str]:
     faces: Imports = defaultdict(set)
     for name, targets in imports.items():
-        faces[_face(name)].update(_face(target) for target in targets)
+        faces[_get_interface(name)].update(_get_interface(target) for target in targets)
     for cycle in find_cycles({name: targets - {name, ""} for name, targets in faces.items()}):
         yield f"cycle of packages: {', '.join(cycle)}"
 
 
-def _deep_imports(source: Path) -> Iterator[str]:
-    """Yield imports from a module of another package that is no interface."""
+def _find_deep_imports(source: Path) -> Iterator[str]:
+    """Yield imports from a module of another package that is not an interface."""
     for path in source.rglob("*.py"):
-        name = _name_of(path.relative_to(source))
+        name = _get_module_name(path.relative_to(source))
         if name == PACKAGE:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
                 target = str(node.module).removeprefix(f"{PACKAGE}.")
-                face = _face(str(node.module))
-                if face not in ("", _face(name)) and target not in (face, *DIVIDED, *INNER):
+                face = _get_interface(str(node.module))
+                if face not in ("", _get_interface(name)) and target not in (
+                    face,
+                    *DIVIDED_PACKAGES,
+                    *INNER_INTERFACES,
+                ):
                     yield f"import past an interface: {name} imports from {PACKAGE}.{target}"
 
 
-def _large_folders(source: Path) -> Iterator[str]:
+def _find_large_folders(source: Path) -> Iterator[str]:
     entries: dict[str, set[str]] = defaultdict(set)
     for path in source.rglob("*"):
         if path.suffix in (".py", ".js") and path.name != "__init__.py":
@@ -178,7 +190,7 @@ def _large_folders(source: Path) -> Iterator[str]:
             for inner, outer in zip([folder, *folder.parents], folder.parents, strict=False):
                 entries[outer.as_posix()].add(f"{inner.name}/")
     for folder_name, names in entries.items():
-        if len(names) > MOST and folder_name not in LARGE:
+        if len(names) > MAX_ENTRIES and folder_name not in UNLIMITED_FOLDERS:
             yield f"{len(names)} entries in {folder_name}: {', '.join(sorted(names))}"
 
 

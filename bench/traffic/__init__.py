@@ -1,4 +1,4 @@
-"""What comes at an observer who never sends: `running` groups, and messages `made` by a rule."""
+"""Arrivals at an observer that never sends: from `simulated` groups, and `synthetic` ones."""
 
 from __future__ import annotations
 
@@ -13,37 +13,32 @@ LATE_PLACES = 50
 LATE_NS = NS // 20
 
 
-class Stream(NamedTuple):
-    """What makes observers that are warm, and what arrives at them then, in order."""
+class MessageStream(NamedTuple):
+    """Factory of warmed-up observers, and the messages that arrive then, in order."""
 
     make: Callable[[], Protocol]
     messages: list[Any]
 
 
 class Arrival(NamedTuple):
-    """A message and what the observer's clock shows when it arrives."""
-
     message: Any
     now_ns: int
 
 
-Family = Callable[[int, int], Stream]
-"""The stream of a protocol, by members and number of messages."""
+Family = Callable[[int, int], MessageStream]
+"""Messages of a protocol, by members and number of messages."""
 
 
-def traffic(
+def make_traffic(
     family: Family, members: int, messages: int, shares: Sequence[float]
 ) -> list[tuple[Protocol, list[Any]]]:
     """Return for each share an observer, and its messages with this share of them late."""
     stream = family(members, messages)
-    return [(stream.make(), late(stream.messages, share)) for share in shares]
+    return [(stream.make(), delay_messages(stream.messages, share)) for share in shares]
 
 
-def late(messages: list[Any], share: float) -> list[Any]:
-    """Return the messages with this share of them up to LATE_PLACES places later.
-
-    Where arrivals have a time, up to LATE_NS later, beyond what the bounds allow.
-    """
+def delay_messages(messages: list[Any], share: float) -> list[Any]:
+    """Delay a share of the messages by up to LATE_PLACES positions, or by up to LATE_NS."""
     rng = random.Random(1)
     moved: list[tuple[float, Any]] = []
     for place, one in enumerate(messages):

@@ -77,7 +77,7 @@ class BitVector:
         return _canonical(prefix, base, bits)
 
     def __contains__(self, position: int) -> bool:
-        """Tell whether a position is set; position 0 always is."""
+        """Return whether a position is set; position 0 always is."""
         if position <= self.prefix:
             return position >= 0
         at = position - self.base - 1
@@ -134,11 +134,11 @@ class BitVector:
         return _canonical(0 if other.prefix else cut, base, bits)
 
     def __le__(self, other: BitVector) -> bool:
-        """Tell whether every position set here is set in `other`."""
+        """Return whether every position set here is set in `other`."""
         return self & other == self
 
     def __lt__(self, other: BitVector) -> bool:
-        """Tell whether this is a proper subset."""
+        """Return whether this is a proper subset."""
         return self != other and self <= other
 
     @property

@@ -80,7 +80,7 @@ class MatrixClock:
         return tuple(self.row(member) for member in range(self.side))
 
     def row(self, member: int) -> tuple[int, ...]:
-        """Return what a member is known to know; one's own row is the principal vector."""
+        """Return what a member is known to know; the own row is the principal vector."""
         return lanes.unpack(row_of(self.lanes, self._own(member), self.side), self.side)
 
     def knows(self, member: int, of: int) -> int:
@@ -118,16 +118,16 @@ class MatrixClock:
         return MatrixClock(lanes.merge(self.lanes, other.lanes, guard), self.side)
 
     def __le__(self, other: MatrixClock) -> bool:
-        """Tell whether every entry is at or below that of `other`."""
+        """Return whether every entry is at or below that of `other`."""
         self._same(other)
         return lanes.dominates(other.lanes, self.lanes, lanes.guards(self.side * self.side))
 
     def __lt__(self, other: MatrixClock) -> bool:
-        """Tell whether this is at or below `other` and differs."""
+        """Return whether this is at or below `other` and differs."""
         return self.lanes != other.lanes and self <= other
 
     def concurrent(self, other: MatrixClock) -> bool:
-        """Tell whether neither is at or below the other."""
+        """Return whether neither is at or below the other."""
         return not self <= other and not other <= self
 
     def widened(self, side: int) -> MatrixClock:

@@ -91,15 +91,15 @@ class VectorClock:
         return VectorClock(lanes.merge(self.lanes, other.lanes, self._guard(other)))
 
     def __le__(self, other: VectorClock) -> bool:
-        """Tell whether every entry is at or below that of `other`."""
+        """Return whether every entry is at or below that of `other`."""
         return lanes.dominates(other.lanes, self.lanes, self._guard(other))
 
     def __lt__(self, other: VectorClock) -> bool:
-        """Tell whether this is at or below `other` and differs: it happened before."""
+        """Return whether this is at or below `other` and differs: it happened before."""
         return self.lanes != other.lanes and self <= other
 
     def concurrent(self, other: VectorClock) -> bool:
-        """Tell whether neither is at or below the other."""
+        """Return whether neither is at or below the other."""
         return not self <= other and not other <= self
 
     def _guard(self, other: VectorClock) -> int:

@@ -1,4 +1,4 @@
-"""One log of many members with vector clocks, and no group: all of it is one order."""
+"""One log of many members with vector clocks, without groups."""
 
 import random
 
@@ -11,7 +11,7 @@ MEMBERS, ROWS, LATE = 8, 20_000, 50
 
 
 def log(seed: int = 1) -> list[tuple[str, dict[str, int], int]]:
-    """Return (member, clock, arrival) of messages that members learn of at random, shuffled."""
+    """Return (member, clock, arrival) of messages, shuffled."""
     chance = random.Random(seed)
     names = [f"m{k}" for k in range(MEMBERS)]
     clocks = {name: dict.fromkeys(names, 0) for name in names}
@@ -26,15 +26,15 @@ def log(seed: int = 1) -> list[tuple[str, dict[str, int], int]]:
     return rows
 
 
-def ordered(spark: SparkSession) -> DataFrame:
-    """Return the rows with their places: one order of all, no row before what its clock names."""
+def order_log(spark: SparkSession) -> DataFrame:
+    """Return the rows in one order, each after everything that its clock names."""
     df = spark.createDataFrame(log(), "member string, clock map<string, int>, came long")
     return df.transform(order(clock="clock", member="member", time="came", time_unit="ms"))
 
 
 def run(spark: SparkSession) -> DataFrame:
-    """Return how many rows there are, how many came before a cause, and the longest wait."""
-    return ordered(spark).agg(
+    """Return the number of rows, of rows before a cause, and the longest wait."""
+    return order_log(spark).agg(
         F.count("position").alias("rows"),
         F.count_if(F.col("waited_ms") > 0).alias("waited"),
         F.max("waited_ms").alias("longest_ms"),

@@ -1,4 +1,4 @@
-"""Orders and payments: events name what caused them, each order is a group of its own."""
+"""Orders and payments: events name their causes, and each order is a group."""
 
 import datetime as dt
 
@@ -19,7 +19,7 @@ EVENTS = [  # id, order, kind, caused by, seconds after noon at which it came
 
 
 def run(spark: SparkSession) -> DataFrame:
-    """Return the events with their place in their order, and how long each waited."""
+    """Return the events with their position in their order, and their wait."""
     rows = [(*event[:4], NOON + dt.timedelta(seconds=event[4])) for event in EVENTS]
     schema = "id string, order string, kind string, caused_by array<string>, came timestamp"
     df = spark.createDataFrame(rows, schema)

@@ -1,4 +1,4 @@
-"""A sensor that many gateways hear: its own numbers give the order, gateways only repeat it."""
+"""A sensor heard by many gateways: its sequence numbers give the order."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -10,13 +10,13 @@ UPLINKS = [  # sensor, number, temperature, gateway, milliseconds at which it ca
     ("s1", 1, 20.0, "south", 25),
     ("s1", 2, 20.5, "south", 30),
     ("s1", 2, 20.5, "west", 31),
-    ("s1", 4, 21.5, "north", 50),  # nobody heard number 3
+    ("s1", 4, 21.5, "north", 50),  # number 3 is missing
     ("s2", 1, 7.0, "north", 60),
 ]
 
 
 def run(spark: SparkSession) -> DataFrame:
-    """Return each reading once in its place; what other gateways heard is marked as repeated."""
+    """Return each reading once in its position; copies are marked as duplicates."""
     schema = "sensor string, number int, degrees double, gateway string, came long"
     df = spark.createDataFrame(UPLINKS, schema)
     by = order(

@@ -1,4 +1,4 @@
-"""Spans of two services whose clocks differ: by time the answer starts before the question."""
+"""Spans of two services with different clocks: by time the reply starts before the request."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,7 +14,7 @@ SPANS = [  # trace, span, parent, service, name, start in microseconds by the se
 
 
 def run(spark: SparkSession) -> DataFrame:
-    """Return the spans in causal order, each with its place by time beside it."""
+    """Return the spans in causal order, with their position by time."""
     schema = "trace string, span string, parent string, service string, name string, start long"
     df = spark.createDataFrame(SPANS, schema)
     by = order(id="span", after="parent", group="trace", time="start", time_unit="us")

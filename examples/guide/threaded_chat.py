@@ -1,4 +1,4 @@
-"""A threaded chat: answers name what they answer; one question was never archived."""
+"""A threaded chat: replies name what they reply to; one question was never archived."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ MESSAGES = [  # id, room, who, text, answer to, time of arrival in the archive
 
 
 def run(spark: SparkSession) -> DataFrame:
-    """Return the messages so that each stands after what it answers, else as archived."""
+    """Return the messages, each after the one that it replies to."""
     schema = "id string, room string, who string, text string, answers string, archived timestamp"
     df = spark.createDataFrame(MESSAGES, schema)
     done = df.transform(order(id="id", after="answers", group="room", time="archived"))

@@ -1,4 +1,4 @@
-"""A StreamingQueryListener that serves the figures of causal orders to Prometheus.
+"""StreamingQueryListener that exports the metrics of causal orders to Prometheus.
 
 pip install prometheus_client
 
@@ -16,13 +16,13 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 
 class Exporter(StreamingQueryListener):
-    """Keeps the metrics of all queries of a session; runs on the driver."""
+    """Metrics of all queries of a session; runs on the driver."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.metrics: dict[str, Any] = {
             name: (Gauge if metric.kind == GAUGE else Counter)(
-                name, metric.says, metric.labels, registry=self.registry
+                name, metric.help_text, metric.labels, registry=self.registry
             )
             for name, metric in METRICS.items()
         }
@@ -31,20 +31,20 @@ class Exporter(StreamingQueryListener):
     def serve(self, port: int, address: str = "127.0.0.1") -> tuple[Any, Any]:
         """Serve /metrics in a thread; return the server (`.shutdown()`) and the thread.
 
-        Port 0: a free one, which `.server_port` of the server tells. Whoever reaches the port reads
-        the figures: keep the address to a network where that may be.
+        Port 0: a free port, in `.server_port` of the server. Everyone who can connect can read the
+        metrics: restrict the address.
         """
         return start_http_server(port, address, registry=self.registry)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """A query begins; one without a name goes by its id."""
+        """Register a query; without a name its id is used."""
         self.names[str(event.id)] = event.name or str(event.id)
-        self._heard(str(event.id), running=True)
+        self._update_running(str(event.id), running=True)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        """A micro-batch is done."""
+        """Export a finished micro-batch."""
         progress = event.progress
-        query = self._heard(str(progress.id), running=True)
+        query = self._update_running(str(progress.id), running=True)
         observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
         for sample in samples(query, observed):
             self._take(sample)
@@ -52,14 +52,14 @@ class Exporter(StreamingQueryListener):
         self._take(Sample("antecede_micro_batch_seconds", (query,), progress.batchDuration / 1000))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """No row came for a while; the query is well."""
-        self._heard(str(event.id), running=True)
+        """Mark an idle query as running."""
+        self._update_running(str(event.id), running=True)
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """The query has ended, by itself, by `stop()` or by an error."""
-        self._heard(str(event.id), running=False)
+        """Mark a query as ended."""
+        self._update_running(str(event.id), running=False)
 
-    def _heard(self, query_id: str, *, running: bool) -> str:
+    def _update_running(self, query_id: str, *, running: bool) -> str:
         query = self.names.get(query_id, query_id)
         self._take(Sample("antecede_last_heard_timestamp_seconds", (query,), time.time()))
         self._take(Sample("antecede_query_running", (query,), int(running)))

@@ -1,7 +1,7 @@
-"""A query whose rows wait, served to Prometheus: python examples/monitoring/run.py
+"""A query with waiting rows, exported to Prometheus: python examples/monitoring/run.py
 
-Ten rows a second. Every seventh names a cause that comes half a second later, every fiftieth one
-that never comes: it waits for 20 seconds and leaves as `missing_cause`.
+Ten rows per second. Every seventh names a cause that arrives half a second later, every fiftieth a
+missing one: it waits for 20 seconds and leaves as `missing_cause`.
 """
 
 import tempfile
@@ -17,7 +17,7 @@ PORT = 9108
 
 
 def start(spark: SparkSession, checkpoint: str) -> StreamingQuery:
-    """Start the query into a sink that keeps nothing."""
+    """Start the query with a sink that discards its rows."""
     rows: DataFrame = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
     rows = rows.selectExpr(
         "cast(value as string) id",

@@ -1,7 +1,4 @@
-"""The benchmarks run: each with few members and messages, to its last line.
-
-Their figures are for people (`make bench`); here it is held that they can still be had.
-"""
+"""The benchmarks run, with few members and messages."""
 
 from __future__ import annotations
 
@@ -25,7 +22,9 @@ from bench import (
 
 @pytest.mark.parametrize("entry", receive_path.ENTRIES, ids=lambda entry: entry.name)
 def test_the_receive_path_of(
-    entry: receive_path.Entry, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    entry: receive_path.ReceiveEntry,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(receive_path, "MEMBERS", (7,))
     monkeypatch.setattr(receive_path, "MESSAGES", 60)

@@ -1,4 +1,4 @@
-"""The benchmark beside others says what it skips, and measures what there is."""
+"""The benchmark of other systems reports what it skips, and measures the rest."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_what_is_not_here_is_skipped_with_the_reason(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", live_comparison.KINDS)
 def test_what_is_here_is_measured(name: str) -> None:
-    if why := live_comparison.KINDS[name].why_not():
+    if why := live_comparison.KINDS[name].explain_missing():
         pytest.skip(why)
-    rate = live_comparison.measured(name, 4, 0.2)
+    rate = live_comparison.measure_kind(name, 4, 0.2)
     assert rate.per_s > 0
     assert rate.cpu_us > 0
     assert rate.lost >= 0
@@ -39,5 +39,5 @@ def test_what_is_here_is_measured(name: str) -> None:
 
 def test_the_modules_it_asks_for_are_those_it_imports() -> None:
     for name, module in (("nats", "nats"), ("zenoh", "zenoh")):
-        missing = "is not installed" in live_comparison.KINDS[name].why_not()
+        missing = "is not installed" in live_comparison.KINDS[name].explain_missing()
         assert missing or find_spec(module) is not None

@@ -1,18 +1,18 @@
-"""The measured costs: every protocol can be measured, and the same run gives the same bytes."""
+"""Costs: every protocol can be measured, and equal runs give equal bytes."""
 
 from __future__ import annotations
 
 import pytest
 
 from antecede.core.protocols.registry import ENTRIES
-from bench.costs import Run, load, measured
+from bench.costs import GroupRun, load, make_group
 from bench.costs_figures import BOUNDS
 
 
 def bytes_of(name: str, size: int) -> dict[str, tuple[float, ...]]:
-    run = Run(measured(ENTRIES[name], "", size))
-    run.go()
-    return {row.curve: row[2:5] for row in run.rows()}
+    run = GroupRun(make_group(ENTRIES[name], "", size))
+    run.run()
+    return {row.curve: row[2:5] for row in run.make_rows()}
 
 
 @pytest.mark.parametrize("name", ENTRIES)

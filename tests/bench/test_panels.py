@@ -1,4 +1,4 @@
-"""Curves as SVG: the same bytes for the same numbers, colours that follow the reader's scheme."""
+"""Curves as SVG: equal bytes for equal numbers, colours that follow the reader's scheme."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ PANELS = [
 ]
 
 
-def drawn(path: Path) -> str:
+def read_svg(path: Path) -> str:
     draw_curves(PANELS, path, x_label="members", ticks=(5, 10, 50))
     return path.read_text(encoding="utf-8")
 
 
 def test_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
-    assert drawn(tmp_path / "a.svg") == drawn(tmp_path / "b.svg")
+    assert read_svg(tmp_path / "a.svg") == read_svg(tmp_path / "b.svg")
 
 
 def test_every_colour_is_a_variable_that_both_schemes_define(tmp_path: Path) -> None:
-    svg = drawn(tmp_path / "a.svg")
+    svg = read_svg(tmp_path / "a.svg")
     style, _, rest = svg.partition("</style>")
     light, _, dark = style.partition("@media (prefers-color-scheme:dark)")
     used = set(re.findall(r"var\((--\w+)\)", rest))
@@ -42,7 +42,7 @@ def test_every_colour_is_a_variable_that_both_schemes_define(tmp_path: Path) -> 
 
 
 def test_text_is_text_and_the_file_is_xml(tmp_path: Path) -> None:
-    texts = {node.text for node in ET.fromstring(drawn(tmp_path / "a.svg")).iter() if node.text}
+    texts = {node.text for node in ET.fromstring(read_svg(tmp_path / "a.svg")).iter() if node.text}
     assert {"bytes", "time", "measured", "bound", "flat", "members", "5", "10", "50"} <= texts
 
 

@@ -1,4 +1,4 @@
-"""The pipeline's check: it finds each thing that can be wrong, and nothing in a right table."""
+"""Check of the pipeline: detects each kind of error, and none in a correct table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.check import Truth, judge, truth
+from pipeline.check import EventHistory, check_table, read_history
 
 Rows = list[dict[str, Any]]
 
@@ -38,17 +38,17 @@ BEFORE = {
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Truth:
+def told(tmp_path: Path) -> EventHistory:
     for service, lines in LOGS.items():
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / f"{service}.jsonl").write_text(text)
     copies = [*BEFORE, "taken"]
     text = "".join(json.dumps({"id": name}) + "\n" for name in copies)
     (tmp_path / "courier.jsonl").write_text(text)
-    return truth(tmp_path, list(LOGS))
+    return read_history(tmp_path, list(LOGS))
 
 
-def table(told: Truth) -> Rows:
+def table(told: EventHistory) -> Rows:
     """A right table: one customer's rows in order, the repeat marked."""
     place = {"placed": 0, "reserved": 1, "taken": 2, "noted": 3, "other": 0}
     rows: Rows = [
@@ -65,15 +65,15 @@ def table(told: Truth) -> Rows:
     return [*rows, {**rows[2], "position": None, "antecede_status": "duplicate"}]
 
 
-def test_happened_before_is_read_from_the_logs(told: Truth) -> None:
+def test_happened_before_is_read_from_the_logs(told: EventHistory) -> None:
     assert told.before == BEFORE
-    assert told.carried["taken"] == 2
-    assert told.ends["orders"]["sent"] == 3
+    assert told.carried_copies["taken"] == 2
+    assert told.last_lines["orders"]["sent"] == 3
 
 
-def test_a_right_table_is_right(told: Truth) -> None:
-    verdict = judge(told, table(told))
-    assert verdict.ok
+def test_a_right_table_is_right(told: EventHistory) -> None:
+    verdict = check_table(told, table(told))
+    assert verdict.is_ok
     assert verdict[:5] == (5, 6, 2, 3, 3)
 
 
@@ -84,23 +84,23 @@ def swap(rows: Rows) -> None:
 FAULTS: dict[str, tuple[str, Callable[[Rows], Any]]] = {
     "a row is lost": ("lost", lambda rows: rows.pop(1)),
     "a repeat is lost": ("lost", lambda rows: rows.pop()),
-    "a row is there twice": ("twice", lambda rows: rows.append(rows[1])),
-    "a repeat too many": ("twice", lambda rows: rows.append(rows[-1])),
-    "nobody sent it": ("strange", lambda rows: rows.append({**rows[-1], "message_id": "x"})),
-    "its text is another": ("strange", lambda rows: rows[1].update(value="?")),
-    "a status is wrong": ("strange", lambda rows: rows[1].update(antecede_status="late")),
-    "the effect is first": ("early", swap),
+    "a row is there twice": ("duplicated", lambda rows: rows.append(rows[1])),
+    "a repeat too many": ("duplicated", lambda rows: rows.append(rows[-1])),
+    "nobody sent it": ("invalid", lambda rows: rows.append({**rows[-1], "message_id": "x"})),
+    "its text is another": ("invalid", lambda rows: rows[1].update(value="?")),
+    "a status is wrong": ("invalid", lambda rows: rows[1].update(antecede_status="late")),
+    "the effect is first": ("violations", swap),
     "a gap": ("gaps", lambda rows: rows[3].update(position=7)),
-    "a cause is not named": ("stamps", lambda rows: rows[3].update(causes=[])),
-    "a cause too many": ("stamps", lambda rows: rows[3].update(causes=["placed", "taken"])),
+    "a cause is not named": ("wrong_contexts", lambda rows: rows[3].update(causes=[])),
+    "a cause too many": ("wrong_contexts", lambda rows: rows[3].update(causes=["placed", "taken"])),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_found(told: Truth, fault: str) -> None:
+def test_each_fault_is_found(told: EventHistory, fault: str) -> None:
     kind, damage = FAULTS[fault]
     rows = table(told)
     damage(rows)
-    verdict = judge(told, rows)
-    assert not verdict.ok
+    verdict = check_table(told, rows)
+    assert not verdict.is_ok
     assert getattr(verdict, kind), verdict

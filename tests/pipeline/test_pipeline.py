@@ -1,4 +1,4 @@
-"""The whole pipeline with its kills: over files always, over Kafka and Delta when asked for."""
+"""Whole pipeline with its kills: over files, and over Kafka and Delta on request."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from antecede.errors import SetupError
 from antecede.formatting import counted
 from antecede.spark.java import find_java
-from pipeline.page import checks, finding, lines, write_page
-from pipeline.processes import spark_pids
-from pipeline.run import Options, Ran, fresh, run
+from pipeline.page import describe_result, format_summary, list_checks, write_page
+from pipeline.processes import list_spark_pids
+from pipeline.run import Options, RunResult, prepare_folder, run
 
 NEEDED_MIB = 4_000
 ASKED = "ANTECEDE_PIPELINE"
@@ -34,9 +34,9 @@ def machine() -> None:
         pytest.skip(f"the pipeline needs {NEEDED_MIB} MiB; {int(free) // 1024} are free")
 
 
-def killed_and_right(ran: Ran, folder: Path) -> None:
-    """What must hold of every run."""
-    assert ran.verdict.ok, ran.verdict
+def check_killed_run(ran: RunResult, folder: Path) -> None:
+    """Check the properties of every run."""
+    assert ran.verdict.is_ok, ran.verdict
     assert ran.verdict.messages > 50
     assert ran.verdict.copies > ran.verdict.messages
     assert ran.figures.waited > 0
@@ -45,18 +45,18 @@ def killed_and_right(ran: Ran, folder: Path) -> None:
     assert all(line["pids"] and line["within_a_batch"] for line in kills)
     assert ran.figures.rows == ran.verdict.messages
     assert ran.figures.outcomes[-1].inverted == 0
-    assert spark_pids(folder) == []
+    assert list_spark_pids(folder) == []
 
 
 @pytest.mark.slow
 def test_over_files_while_an_executor_and_the_driver_are_killed(tmp_path: Path) -> None:
     machine()
-    folder = fresh(tmp_path / "run")
+    folder = prepare_folder(tmp_path / "run")
     plan = (("executor", 1), ("driver", 1))
     one = "local-cluster[1,2,900]"  # cheaper to start than two executors
-    options = Options(folder, 7.0, 3, files=True, master=one, plan=plan, a_batch=10)
+    options = Options(folder, 7.0, 3, files=True, master=one, plan=plan, max_per_batch=10)
     ran = run(options)
-    killed_and_right(ran, folder)
+    check_killed_run(ran, folder)
     assert ran.sink == "parquet"
 
     page = write_page(folder / "index.html", ran, options).read_text()
@@ -64,15 +64,15 @@ def test_over_files_while_an_executor_and_the_driver_are_killed(tmp_path: Path) 
     assert "There was no broker: it was asked for (--files)" in page
     assert "while an executor and the driver were killed" in page
     assert page.count("<svg") == 3
-    assert not any("WRONG" in line for line in lines(ran))
+    assert not any("WRONG" in line for line in format_summary(ran))
 
     lost = ran._replace(verdict=ran.verdict._replace(lost=["orders:1:7"]))
-    assert "something is wrong" in finding(lost.verdict, lost.figures)
-    assert checks(lost.verdict)[0]["wrong"] == 1
+    assert "something is wrong" in describe_result(lost.verdict, lost.figures)
+    assert list_checks(lost.verdict)[0]["wrong"] == 1
     page = write_page(folder / "index.html", lost, options).read_text()
     assert "lost orders:1:7" in page
     assert "1 row was lost or written twice" in page
-    assert any("WRONG: lost orders:1:7" in line for line in lines(lost))
+    assert any("WRONG: lost orders:1:7" in line for line in format_summary(lost))
 
 
 def test_over_kafka_and_delta_while_an_executor_and_the_driver_are_killed(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_over_kafka_and_delta_while_an_executor_and_the_driver_are_killed(tmp_pa
     if find_spec("confluent_kafka") is None:
         pytest.skip("no Kafka client here: run by .venv-pipeline's Python")
     machine()
-    folder = fresh(tmp_path / "run")
+    folder = prepare_folder(tmp_path / "run")
     ran = run(Options(folder, seconds=20.0))
-    killed_and_right(ran, folder)
-    assert ran.sink == "delta", ran.why_files
+    check_killed_run(ran, folder)
+    assert ran.sink == "delta", ran.files_reason

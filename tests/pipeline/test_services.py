@@ -1,4 +1,4 @@
-"""The services and the courier as real processes over files, their lake put in order locally."""
+"""Services and courier as processes over files; the lake is ordered locally."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from antecede.errors import SetupError
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
 from pipeline import courier
-from pipeline.check import Verdict, judge, truth
-from pipeline.courier import Outage, delays, held_up
+from pipeline.check import Verdict, check_table, read_history
+from pipeline.courier import Outage, apply_outage, draw_delays
 from pipeline.processes import Processes
-from pipeline.run import fresh
-from pipeline.service import known
+from pipeline.run import prepare_folder
+from pipeline.service import require_stamp
 from pipeline.services import TOPICS
 from pipeline.transport import FileTopics, Record, make_topics
 
@@ -41,10 +41,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             more = ["--seconds", str(SECONDS), "--skew-ms", "0"]
             processes.start(name, "pipeline.services", name, *common, *more)
         processes.wait(list(TOPICS), 60)
-        (folder / courier.DONE).touch()
+        (folder / courier.DONE_FILE).touch()
         processes.wait(["courier"], 60)
     finally:
-        processes.end()
+        processes.stop()
     return folder
 
 
@@ -52,7 +52,7 @@ def lake(folder: Path) -> list[dict[str, Any]]:
     """The lake's records in the order in which they came."""
     rows: list[dict[str, Any]] = []
     for record in FileTopics(folder / "topics", "test", courier.LAKE).poll(0):
-        stamp = known(read(record.headers))
+        stamp = require_stamp(read(record.headers))
         fields = json.loads(record.value)
         rows.append(
             {
@@ -66,21 +66,21 @@ def lake(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def judged(folder: Path, rows: list[dict[str, Any]]) -> Verdict:
+def check_services(folder: Path, rows: list[dict[str, Any]]) -> Verdict:
     spec = OrderSpec(
         id="message_id", after=("causes",), group="customer", time="arrived", content=("value",)
     )
     table: Any = order_table(pa.Table.from_pylist(rows), spec)
-    return judge(truth(folder, TOPICS), table.to_pylist())
+    return check_table(read_history(folder, TOPICS), table.to_pylist())
 
 
 @pytest.mark.slow
 def test_what_the_services_sent_comes_out_in_order_and_once(folder: Path) -> None:
-    verdict = judged(folder, lake(folder))
-    assert verdict.ok, verdict
+    verdict = check_services(folder, lake(folder))
+    assert verdict.is_ok, verdict
     assert verdict.messages > 20
     assert verdict.copies > verdict.messages
-    ends = truth(folder, TOPICS).ends
+    ends = read_history(folder, TOPICS).last_lines
     assert sum(end["sent"] for end in ends.values()) == verdict.messages
     assert all(end["bad"] == end["unstamped"] == 0 for end in ends.values())
 
@@ -111,21 +111,21 @@ def test_as_they_come_they_are_out_of_order(folder: Path) -> None:
 def test_a_lost_record_is_noticed(folder: Path) -> None:
     rows = lake(folder)
     gone = next(row["message_id"] for row in rows if row["causes"])
-    verdict = judged(folder, [row for row in rows if row["message_id"] != gone])
+    verdict = check_services(folder, [row for row in rows if row["message_id"] != gone])
     assert gone in verdict.lost
 
 
 def test_delays_are_drawn_by_seed_topic_and_number() -> None:
-    drawn = [delays(1, "orders", k) for k in range(2_000)]
-    assert drawn == [delays(1, "orders", k) for k in range(2_000)]
-    assert drawn != [delays(2, "orders", k) for k in range(2_000)]
+    drawn = [draw_delays(1, "orders", k) for k in range(2_000)]
+    assert drawn == [draw_delays(1, "orders", k) for k in range(2_000)]
+    assert drawn != [draw_delays(2, "orders", k) for k in range(2_000)]
     repeated = sum(len(found) == 2 for found in drawn) / len(drawn)
-    assert abs(repeated - courier.REPEATED) < 0.02
+    assert abs(repeated - courier.REPEAT_FRACTION) < 0.02
     middle = sorted(found[0] for found in drawn)[1_000]
     assert abs(middle - courier.MEDIAN_S) < 0.02
-    assert held_up(1.5, "orders", Outage(1, 2)) == 2
-    assert held_up(2.0, "orders", Outage(1, 2)) == 2.0
-    assert held_up(1.5, "payments", Outage(1, 2)) == 1.5
+    assert apply_outage(1.5, "orders", Outage(1, 2)) == 2
+    assert apply_outage(2.0, "orders", Outage(1, 2)) == 2.0
+    assert apply_outage(1.5, "payments", Outage(1, 2)) == 1.5
 
 
 def test_files_are_topics(tmp_path: Path) -> None:
@@ -148,10 +148,10 @@ def test_a_process_that_fails_is_told_with_its_log(tmp_path: Path) -> None:
 
 
 def test_only_a_folder_of_its_own_is_emptied(tmp_path: Path) -> None:
-    mine = fresh(tmp_path / "a")
+    mine = prepare_folder(tmp_path / "a")
     (mine / "x").touch()
-    assert sorted(path.name for path in fresh(mine).iterdir()) == [".pipeline"]
+    assert sorted(path.name for path in prepare_folder(mine).iterdir()) == [".pipeline"]
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "x").touch()
     with pytest.raises(SetupError, match="something else"):
-        fresh(tmp_path / "b")
+        prepare_folder(tmp_path / "b")

@@ -1,4 +1,4 @@
-"""One Spark session for all tests: two task threads, everything that costs start-up time off."""
+"""Shared Spark session of all tests: two task threads, minimal start-up time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spark(java: None) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def rocks(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session with the state store that streams need, whatever a test makes of it."""
+    """The session with the state store that streams need, restored for every test."""
     provider = "spark.sql.streaming.stateStore.providerClass"
     rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     spark.conf.set(provider, rocksdb)

@@ -1,9 +1,8 @@
-"""Generator of dirty rows: scans of parcels as they arrive from many producers.
+"""Generator of dirty rows: scans of parcels from many producers.
 
-Each parcel is a group of steps that name earlier steps as their causes. Delays have a heavy tail,
-so effects often arrive before their causes. Known faults are mixed in: causes that never come,
-ids in other letters or with blanks around them, nulls, cycles, rows that name themselves,
-repeats and rows of one id with other content. The same arguments give the same rows.
+Each parcel is a group of steps that name earlier steps as causes. Delays have a heavy tail, so
+effects often arrive before their causes. Faults are mixed in: missing causes, ids with other case
+or blanks, nulls, cycles, self-causes, duplicates and conflicts. Equal arguments give equal rows.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.spark.parts import put
+from tests.spark.parts import write_parts
 
 STEPS = ("accepted", "weighed", "paid", "sorted", "loaded", "handed over")
 A_PARCEL = 150
@@ -45,18 +44,18 @@ NEW = pa.schema([*_COLUMNS[:4], _ADDED, *_COLUMNS[4:], ("details", pa.struct(_MO
 """The columns after the change: `carrier` and `details.sealed` are added in the middle."""
 
 
-def dirty_rows(parcels: int, seed: int = 11) -> list[Row]:
+def make_dirty_rows(parcels: int, seed: int = 11) -> list[Row]:
     """Return some 159 rows a parcel by arrival; `seen` is in microseconds, or None."""
     rng = random.Random(seed)
-    rows = [row for number in range(parcels) for row in _parcel(number, rng)]
-    _soil(rows, rng)
-    rows += _repeats(rows, rng)
+    rows = [row for number in range(parcels) for row in _make_parcel(number, rng)]
+    _add_faults(rows, rng)
+    rows += _make_repeats(rows, rng)
     for number, row in enumerate(rows):
         row["row"] = number
     return sorted(rows, key=lambda row: row["seen"] or row["made"])
 
 
-def in_files(rows: list[Row], files: int, changed_at: int) -> list[Row]:
+def assign_files(rows: list[Row], files: int, changed_at: int) -> list[Row]:
     """Number the `file` of each row; rows from file `changed_at` on have the added columns."""
     rng = random.Random(5)
     size = -(-len(rows) // files)
@@ -74,15 +73,15 @@ def write_files(rows: list[Row], folder: Path, changed_at: int) -> None:
     for row in rows:
         files.setdefault(row["file"], []).append(row)
     for number, part in files.items():
-        put(folder, [table_of(part, NEW if number >= changed_at else OLD)], number)
+        write_parts(folder, [make_table(part, NEW if number >= changed_at else OLD)], number)
 
 
-def table_of(rows: list[Row], schema: pa.Schema = OLD) -> pa.Table:
+def make_table(rows: list[Row], schema: pa.Schema = OLD) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows],
                                 schema)  # fmt: skip
 
 
-def _parcel(number: int, rng: random.Random) -> Iterator[Row]:
+def _make_parcel(number: int, rng: random.Random) -> Iterator[Row]:
     made = BEGIN_US + rng.randrange(86_400 * 10**6)
     ids: list[str] = []
     for count in range(A_PARCEL):
@@ -95,17 +94,17 @@ def _parcel(number: int, rng: random.Random) -> Iterator[Row]:
             "parcel": f"parcel {number}",
             "step": STEPS[count % len(STEPS)],
             "made": made,
-            "seen": _arrival(made, rng),
-            "details": _details(rng),
+            "seen": _make_arrival(made, rng),
+            "details": _make_details(rng),
         }
 
 
-def _arrival(made: int, rng: random.Random) -> int:
+def _make_arrival(made: int, rng: random.Random) -> int:
     delay = int(rng.paretovariate(1.2) * 5e5) + rng.randrange(1000)
     return made + min(delay, LONGEST_US)
 
 
-def _details(rng: random.Random) -> Row:
+def _make_details(rng: random.Random) -> Row:
     labels = [
         {"code": f"c{rng.randrange(50)}", "n": rng.randrange(4)}
         for _ in range(rng.choice([0, 1, 2]))
@@ -117,7 +116,7 @@ def _details(rng: random.Random) -> Row:
     }  # fmt: skip
 
 
-def _soil(rows: list[Row], rng: random.Random) -> None:
+def _add_faults(rows: list[Row], rng: random.Random) -> None:
     """Give one fault each to about one row in ninety."""
     share = len(rows) // 100_000 + 1
     left = iter(rng.sample(rows, len(rows)))
@@ -153,14 +152,16 @@ def _soil(rows: list[Row], rng: random.Random) -> None:
             row["causes"] = [*row["causes"], f"{parcel}.{int(step) + rng.randrange(1, 6):03}"]
 
 
-def _repeats(rows: list[Row], rng: random.Random) -> Iterator[Row]:
+def _make_repeats(rows: list[Row], rng: random.Random) -> Iterator[Row]:
     """Yield rows once more: later, with other content, and as they are."""
     for row in rng.sample(rows, len(rows) // 20):
-        late = None if row["seen"] is None else _arrival(row["made"], rng) + rng.randrange(10**7)
+        late = (
+            None if row["seen"] is None else _make_arrival(row["made"], rng) + rng.randrange(10**7)
+        )
         yield row | {"seen": late}
     for row in rng.sample(rows, len(rows) // 100):
         fewer = row["causes"][:-1] if row["causes"] and rng.random() < 0.2 else row["causes"]
-        other = row | {"seen": _arrival(row["made"], rng) + 1, "details": _details(rng)}
+        other = row | {"seen": _make_arrival(row["made"], rng) + 1, "details": _make_details(rng)}
         yield other | {"causes": fewer}
     for row in rng.sample(rows, len(rows) // 600):
         yield dict(row)

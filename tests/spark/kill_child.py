@@ -1,11 +1,11 @@
-"""Run by the tests in a process of its own: a stream on a cluster of executors that get killed.
+"""Child process: a stream on a cluster whose executors are killed.
 
     python -m tests.spark.kill_child FOLDER SOURCE SINK MASTER [JARS]
 
-SOURCE is `files` (FOLDER/in, a file a micro-batch) or kafka:HOST:PORT (topic `rows`). The query
-runs until FOLDER/finish is there and all is worked off; FOLDER/table.parquet has then what the
-sink holds. May be killed at any time and started again with the same words. With SOURCE
-`fill:HOST:PORT` it only hands the rows in FOLDER/in/*.parquet that are not yet there to the topic.
+SOURCE is `files` (FOLDER/in, one file per micro-batch) or kafka:HOST:PORT (topic `rows`). The query
+runs until FOLDER/finish exists and all rows are processed, and writes the sink's rows to
+FOLDER/table.parquet. It may be killed and restarted with the same arguments. SOURCE
+`fill:HOST:PORT` only sends the new rows of FOLDER/in/*.parquet to the topic.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.spark.streams.ordering import order_stream
-from pipeline.spark_job import FINISH, PIDS, TABLE, session
+from pipeline.spark_job import FINISH_FILE, PIDS_FILE, TABLE_FILE, start_session
 from tests.spark.kill_data import A_BATCH, DDL, SPEC
 
 TOPIC = "rows"
 
 
-def rows_of(spark: SparkSession, source: str, folder: Path) -> DataFrame:
+def read_rows(spark: SparkSession, source: str, folder: Path) -> DataFrame:
     kind, _, where = source.partition(":")
     if kind == "files":
         files = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
@@ -41,7 +41,7 @@ def rows_of(spark: SparkSession, source: str, folder: Path) -> DataFrame:
     return kafka.load().select(value.alias("of")).select("of.*")
 
 
-def fill(address: str, folder: Path, names: list[str]) -> None:
+def fill_topics(address: str, folder: Path, names: list[str]) -> None:
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -58,31 +58,31 @@ def fill(address: str, folder: Path, names: list[str]) -> None:
 
 def main(folder: Path, source: str, sink: str, master: str, jars: Path | None) -> None:
     warnings.simplefilter("ignore")
-    spark = session(folder, jars, master)
+    spark = start_session(folder, jars, master)
     jvm: Any = spark.sparkContext._jvm
     java = jvm.java.lang.ProcessHandle.current().pid()
-    (folder / f".{PIDS}").write_text(f"{os.getpid()} {java}")
-    (folder / f".{PIDS}").rename(folder / PIDS)
+    (folder / f".{PIDS_FILE}").write_text(f"{os.getpid()} {java}")
+    (folder / f".{PIDS_FILE}").rename(folder / PIDS_FILE)
     query = (
-        order_stream(rows_of(spark, source, folder), SPEC)
+        order_stream(read_rows(spark, source, folder), SPEC)
         .writeStream.format(sink)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(str(folder / "out"))
     )
-    while not (folder / FINISH).exists():
+    while not (folder / FINISH_FILE).exists():
         if not query.isActive:
             query.awaitTermination()  # raises what ended it
         time.sleep(0.1)
     query.processAllAvailable()
     query.stop()
     pq.write_table(spark.read.format(sink).load(str(folder / "out")).toArrow(), folder / "draft")
-    (folder / "draft").rename(folder / TABLE)
+    (folder / "draft").rename(folder / TABLE_FILE)
     spark.stop()
 
 
 if __name__ == "__main__":
     where, what, *more = sys.argv[1:]
     if what.startswith("fill:"):
-        fill(what.removeprefix("fill:"), Path(where), more)
+        fill_topics(what.removeprefix("fill:"), Path(where), more)
     else:
         main(Path(where), what, more[0], more[1], Path(more[2]) if more[2:] else None)

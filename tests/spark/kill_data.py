@@ -1,8 +1,8 @@
-"""Rows for streams that get killed: held over batches, repeated, in conflict, causes never sent.
+"""Rows for streams that are killed: held over batches, duplicates, conflicts, missing causes.
 
-Rows come some seconds (of event time) after they were made, so that an effect often comes one to
-several micro-batches before its cause. `state_ttl` is shorter than the whole and longer than any
-row refers back, so the state forgets all the while and the answer stays that of a batch.
+Rows arrive some seconds (of event time) after their creation, so effects often arrive some
+micro-batches before their causes. `state_ttl` is shorter than the whole stream and longer than any
+reference, so the state expires ids and the result equals that of a batch.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _PACE_S = 0.05
 """Seconds of event time between two rows."""
 
 
-def files(batches: int, seed: int, a_batch: int = A_BATCH) -> list[pa.Table]:
-    """Return the rows of each micro-batch; the last one only lets the clock go on."""
+def make_files(batches: int, seed: int, a_batch: int = A_BATCH) -> list[pa.Table]:
+    """Return the rows of each micro-batch; the last one only advances the clock."""
     rng = random.Random(seed)
     past: dict[str, list[tuple[float, str]]] = {f"g{k}": [] for k in range(12)}
     coming: list[tuple[float, dict[str, Any]]] = []
@@ -60,56 +60,55 @@ def files(batches: int, seed: int, a_batch: int = A_BATCH) -> list[pa.Table]:
         if rng.random() < 0.02:
             after.append(f"never-{number}")
         name, at = f"{rng.randrange(1000)}-{number}", made + rng.uniform(-1.5, 1.5)
-        row = {"id": name, "after": after, "group": group, "at": _at(at), "note": "x"}
+        row = {"id": name, "after": after, "group": group, "at": _make_time(at), "note": "x"}
         comes = made + rng.random() ** 3 * 6
         coming.append((comes, row))
         if rng.random() < 0.06:
             coming.append((comes + rng.random() * 6, row))
         elif rng.random() < 0.03:  # other content: later by its time, and in a later batch
-            other = {**row, "at": _at(at + 7), "note": "other"}
+            other = {**row, "at": _make_time(at + 7), "note": "other"}
             coming.append((comes + 7, other))
         past[group].append((made, name))
         number += 1
     coming = sorted(coming[:size], key=lambda pair: pair[0])
     rows = [row for _, row in coming]
     parts = [rows[k : k + a_batch] for k in range(0, size, a_batch)]
-    end = _at(number * _PACE_S + 1000)
+    end = _make_time(number * _PACE_S + 1000)
     parts.append([{"id": "end", "after": [], "group": "end", "at": end, "note": ""}])
     return [pa.Table.from_pylist(part, SCHEMA) for part in parts]
 
 
-def _at(seconds: float) -> dt.datetime:
+def _make_time(seconds: float) -> dt.datetime:
     return START + dt.timedelta(milliseconds=round(seconds * 1000))
 
 
-def check(
+def check_rows(
     got: Iterable[dict[str, Any]], parts: list[pa.Table], undisturbed: pa.Table | None = None
 ) -> None:
-    """Hold rows that a killed stream wrote against a batch, and a stream that nobody killed.
+    """Compare rows of a killed stream with a batch, and with an undisturbed stream.
 
-    The batch says all of a row but its position and the clock of its release, and not the waits
-    behind a cause that never came: those hang on when a row came.
-    `undisturbed` saw the same micro-batches, and says all.
+    A batch does not determine positions, release clocks, and waits behind a missing cause.
+    `undisturbed` read the same micro-batches and determines all.
     """
     rows = list(got)
     table = pa.concat_tables(parts)
     batch = order_table(table, SPEC).to_pylist()
-    behind = _behind_missing(batch)
-    assert Counter(_settled(row, behind) for row in rows) == Counter(
-        _settled(row, behind) for row in batch
+    behind = _find_behind_missing(batch)
+    assert Counter(_is_settled(row, behind) for row in rows) == Counter(
+        _is_settled(row, behind) for row in batch
     )
     _check_positions(rows)
     if undisturbed is not None:
         assert Counter(map(repr, rows)) == Counter(map(repr, undisturbed.to_pylist()))
 
 
-def _settled(row: dict[str, Any], behind: set[str]) -> str:
+def _is_settled(row: dict[str, Any], behind: set[str]) -> str:
     free = ["position", "released_at"]
     free += ["waited_for", "waited_ms"] if row["id"] in behind else []
     return repr({key: value for key, value in row.items() if key not in free})
 
 
-def _behind_missing(rows: list[dict[str, Any]]) -> set[str]:
+def _find_behind_missing(rows: list[dict[str, Any]]) -> set[str]:
     """Ids that have a cause in their past that never came."""
     names = {row["id"] for row in rows}
     after = {row["id"]: row["after"] for row in rows}

@@ -1,4 +1,4 @@
-"""Kill a stream and its JVM within a batch: what the tests of restarts share."""
+"""Kill of a stream and its JVM within a batch."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline.processes import batches, kill
-from tests.spark.parts import put
+from pipeline.processes import count_batches, kill
+from tests.spark.parts import write_parts
 
 FILES = 6
 DEADLINE_S = 300
 
 
 def survive_a_kill(folder: Path, operator: str, pieces: Iterable[pa.Table]) -> None:
-    """Run `stream_child.py OPERATOR` over the pieces, a file a batch; kill it once, start it again.
+    """Run `stream_child.py OPERATOR` with one file per batch; kill it once, and restart it.
 
-    Afterwards `folder`/out has what the stream wrote.
+    FOLDER/out then holds the output.
     """
-    put(folder / "in", pieces)
+    write_parts(folder / "in", pieces)
     assert 2 <= kill_within_a_batch(folder, start(folder, operator), 2) < FILES
     last = start(folder, operator)
     assert last.wait(DEADLINE_S) == 0, (folder / "log").read_text()
-    assert batches(folder, "commits") >= FILES
+    assert count_batches(folder, "commits") >= FILES
 
 
 def start(folder: Path, operator: str) -> subprocess.Popen[bytes]:
@@ -44,8 +44,8 @@ def kill_within_a_batch(folder: Path, child: subprocess.Popen[bytes], commits: i
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
         assert child.poll() is None, (folder / "log").read_text()
-        done = batches(folder, "commits")
-        if done >= commits and batches(folder, "offsets") > done:
+        done = count_batches(folder, "commits")
+        if done >= commits and count_batches(folder, "offsets") > done:
             break
         time.sleep(0.01)
     python, java = map(int, (folder / "pids").read_text().split())
@@ -55,5 +55,5 @@ def kill_within_a_batch(folder: Path, child: subprocess.Popen[bytes], commits: i
     for pid in (python, java):
         kill(pid)  # returns when it is gone
     child.wait(10)
-    assert batches(folder, "offsets") > batches(folder, "commits")
-    return batches(folder, "commits")
+    assert count_batches(folder, "offsets") > count_batches(folder, "commits")
+    return count_batches(folder, "commits")

@@ -1,4 +1,4 @@
-"""Parquet files of micro-batches, and Python in a process of its own."""
+"""Parquet files of micro-batches, and Python subprocesses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def put(folder: Path, tables: Iterable[pa.Table], first: int = 0) -> None:
+def write_parts(folder: Path, tables: Iterable[pa.Table], first: int = 0) -> None:
     """Write one file a table; Spark reads them in the order of their times of change."""
     folder.mkdir(exist_ok=True)
     for index, table in enumerate(tables, first):

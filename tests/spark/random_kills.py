@@ -1,4 +1,4 @@
-"""Kill drivers, executors and Python workers of a stream at points of time drawn by a seed."""
+"""Kills of drivers, executors and Python workers of a stream at random times."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.processes import all_processes, batches, executors, kill
-from pipeline.spark_job import FINISH, PIDS, TABLE
+from pipeline.processes import count_batches, kill, list_executors, list_processes
+from pipeline.spark_job import FINISH_FILE, PIDS_FILE, TABLE_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTER = "local-cluster[2,1,900]"
 DEADLINE_S = 240
 GAP_S = 2.5
-"""Seconds from when what is to be killed runs to the kill, at most."""
+"""Maximum time from the start of a target to its kill."""
 TARGETS = ("driver", "executor", "worker")
 
 
-class Kill(NamedTuple):
-    """One SIGKILL: of what, its process numbers, after how many finished micro-batches."""
+class StreamKill(NamedTuple):
+    """One SIGKILL: target, pids, and number of finished micro-batches."""
 
     what: str
     pids: list[int]
@@ -35,8 +35,8 @@ class Kill(NamedTuple):
     within_a_batch: bool
 
 
-class Stream:
-    """A stream in its own processes; `python` runs it, with the `jars` of its source and sink."""
+class KilledStream:
+    """Stream in its own processes; `python` runs it, with the `jars` of its source and sink."""
 
     def __init__(
         self,
@@ -71,26 +71,26 @@ class Stream:
             assert done == 0, self.log()
 
     def start(self) -> None:
-        (self.folder / PIDS).unlink(missing_ok=True)
+        (self.folder / PIDS_FILE).unlink(missing_ok=True)
         self.child = self._run(self.words)
 
-    def kill(self, what: str, rng: random.Random, wait_s: float) -> Kill:
+    def kill(self, what: str, rng: random.Random, wait_s: float) -> StreamKill:
         """Wait until the target runs and then `wait_s` more; kill it, start a driver again."""
-        self._wait(lambda: (self.folder / PIDS).exists())
+        self._wait(lambda: (self.folder / PIDS_FILE).exists())
         self._wait(lambda: bool(self._targets(what)))
         if rng.random() < 0.7:  # else it may not even have come so far
-            self._wait(lambda: batches(self.folder, "commits") > self.commits)
+            self._wait(lambda: count_batches(self.folder, "commits") > self.commits)
         time.sleep(wait_s)
         self._wait(lambda: bool(self._targets(what)))
         found = self._targets(what)
         pids = found if what == "driver" else [rng.choice(found)]
         java = self._java()
-        ended = executors(java)
+        ended = list_executors(java)
         if what == "driver":
             rng.shuffle(pids)
             if rng.random() < 0.5:  # the executors at once, too, else they find out by themselves
                 pids += ended
-        done, begun = (batches(self.folder, name) for name in ("commits", "offsets"))
+        done, begun = (count_batches(self.folder, name) for name in ("commits", "offsets"))
         for pid in pids:
             kill(pid)
         if what == "driver":
@@ -98,15 +98,15 @@ class Stream:
             self.child.wait(15)
             self.left += [pid for pid in ended if pid not in pids]
             self.start()
-        self.commits = batches(self.folder, "commits")
-        return Kill(what, pids, done, begun > done)
+        self.commits = count_batches(self.folder, "commits")
+        return StreamKill(what, pids, done, begun > done)
 
     def finish(self) -> list[dict[str, Any]]:
         """Let the stream work off all, and return the rows in the sink."""
-        (self.folder / FINISH).touch()
+        (self.folder / FINISH_FILE).touch()
         assert self.child is not None
         assert self.child.wait(DEADLINE_S) == 0, self.log()
-        rows: list[dict[str, Any]] = pq.read_table(self.folder / TABLE).to_pylist()
+        rows: list[dict[str, Any]] = pq.read_table(self.folder / TABLE_FILE).to_pylist()
         return rows
 
     def end(self) -> None:
@@ -114,10 +114,10 @@ class Stream:
         pids = list(self.left)
         if self.child is not None and self.child.poll() is None:
             with contextlib.suppress(OSError, ValueError, IndexError):
-                pids += [*executors(self._java()), self._java()]
+                pids += [*list_executors(self._java()), self._java()]
             self.child.kill()
             self.child.wait(15)
-        for pid, _, words in list(all_processes()):
+        for pid, _, words in list(list_processes()):
             if pid in pids and str(self.folder) in words:
                 kill(pid)
 
@@ -132,18 +132,18 @@ class Stream:
             return subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environ)
 
     def _java(self) -> int:
-        return int((self.folder / PIDS).read_text().split()[1])
+        return int((self.folder / PIDS_FILE).read_text().split()[1])
 
     def _targets(self, what: str) -> list[int]:
         java = self._java()
         if what == "driver":
             assert self.child is not None
             return [self.child.pid, java]
-        own = executors(java)
+        own = list_executors(java)
         if what == "executor":
             return own
         below: list[int] = []  # daemons of Python, and the workers that they fork
-        every = list(all_processes())
+        every = list(list_processes())
         level = set(own)
         for _ in range(2):
             level = {pid for pid, parent, words in every if parent in level and "pyspark" in words}
@@ -159,12 +159,12 @@ class Stream:
             time.sleep(0.02)
 
 
-def survive(
-    stream: Stream, parts: list[pa.Table], kills: int, seed: int
-) -> tuple[list[dict[str, Any]], list[Kill]]:
-    """Run a stream over the files through some kills; return what it wrote, and what was killed.
+def run_with_kills(
+    stream: KilledStream, parts: list[pa.Table], kills: int, seed: int
+) -> tuple[list[dict[str, Any]], list[StreamKill]]:
+    """Run a stream over files with some kills; return its output, and the kills.
 
-    The last file comes when all kills are over. Every third kill is one of the driver.
+    The last file arrives after all kills. Every third kill is of the driver.
     """
     rng = random.Random(seed)
     plan = [TARGETS[k % len(TARGETS)] for k in range(kills)]

@@ -1,4 +1,4 @@
-"""Which cases of the dear tests `make check` runs; `make soak` runs all."""
+"""Sampling of expensive tests: `make check` runs some cases, `make soak` all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from typing import Any
 import pytest
 
 
-def sampled(cases: Iterable[Any], some: Collection[Any]) -> list[Any]:
+def sample_cases(cases: Iterable[Any], some: Collection[Any]) -> list[Any]:
     """Return the cases as parameters; all but `some` are marked `soak`."""
     return [c if c in some else pytest.param(c, marks=pytest.mark.soak) for c in cases]

@@ -1,10 +1,10 @@
-"""Run by a test in a process of its own: order a table and a stream on workers without antecede.
+"""Child process: order a table and a stream on workers without antecede.
 
     python shipped_child.py FOLDER MASTER PYTHON ZIP
 
-PYTHON is what the workers run, ZIP what is shipped to them. Reads FOLDER/in, writes what came to
-FOLDER/batch.parquet, stream.parquet and deliver.parquet, and what a worker says of antecede before
-anything is shipped to FOLDER/said.
+PYTHON is the interpreter of the workers, ZIP the package shipped to them. Reads FOLDER/in, and
+writes FOLDER/batch.parquet, stream.parquet, deliver.parquet, and the import result of a worker
+before shipping to FOLDER/said.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from antecede.spark.ordering import order_with
-from antecede.spark.replay import deliver
+from antecede.spark.replay import replay_log
 from antecede.spark.session import cluster_session
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order.replay.spec import DeliverSpec
@@ -33,7 +33,7 @@ DELIVER = DeliverSpec(
 )
 
 
-def tried(_: Iterable[int]) -> list[str]:
+def try_import(_: Iterable[int]) -> list[str]:
     try:
         import antecede  # noqa: F401
     except ModuleNotFoundError as error:
@@ -44,13 +44,13 @@ def tried(_: Iterable[int]) -> list[str]:
 def main(folder: Path, master: str, python: str, shipped: str) -> None:
     settings = {"spark.sql.shuffle.partitions": "4", "spark.executor.memory": "512m"}
     spark = cluster_session(master, python=python, settings=settings)
-    said = spark.sparkContext.parallelize([0, 1], 2).mapPartitions(tried).collect()
+    said = spark.sparkContext.parallelize([0, 1], 2).mapPartitions(try_import).collect()
     (folder / "said").write_text("\n".join(said))
     spark.sparkContext.addPyFile(shipped)
     rows = spark.read.parquet(str(folder / "in"))
     pq.write_table(rows.transform(order_with(SPEC)).toArrow(), folder / "batch.parquet")
     logs = spark.read.parquet(str(folder / "logs"))
-    pq.write_table(deliver(logs, DELIVER).toArrow(), folder / "deliver.parquet")
+    pq.write_table(replay_log(logs, DELIVER).toArrow(), folder / "deliver.parquet")
     stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1)
     query = (
         order_stream(stream.parquet(str(folder / "in")), SPEC)

@@ -1,4 +1,4 @@
-"""A standalone cluster on this machine: a Master, two Workers, each with one executor of a core."""
+"""Standalone cluster on this machine: a Master, and two Workers with one executor each."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Cluster(NamedTuple):
         return sorted(found)
 
 
-def snapshot(folder: Path) -> tuple[Path, Path]:
-    """Copy the package and the toy study; return the copy and a zip file of it to be shipped."""
+def copy_package(folder: Path) -> tuple[Path, Path]:
+    """Copy the package and the toy study; return the copy and a zip file of it."""
     copy = folder / "shipped"
     ignored = shutil.ignore_patterns("__pycache__", "*.toml")
     shutil.copytree(ROOT / "src" / "antecede", copy / "antecede", ignore=ignored)
@@ -62,8 +62,8 @@ def snapshot(folder: Path) -> tuple[Path, Path]:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """Start the cluster; skip where it cannot run. All its processes are gone at the end."""
+def run_cluster(folder: Path) -> Iterator[Cluster]:
+    """Start the cluster, or skip; all its processes are stopped at the end."""
     environ = _environ(folder)
     with contextlib.ExitStack() as stack:
 

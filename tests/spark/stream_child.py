@@ -1,4 +1,4 @@
-"""Run by the tests of restarts in a process of its own: a streaming query that gets killed."""
+"""Child process: a streaming query that is killed and restarted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from antecede.spark.replay import deliver
+from antecede.spark.replay import replay_log
 from antecede.spark.session import local_session
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order.replay.spec import DeliverSpec
@@ -37,7 +37,7 @@ DIRTY = OrderSpec(
 def operate(operator: str, df: DataFrame, folder: Path) -> DataFrame:
     if operator == "dirty":
         return order_stream(df, replace(DIRTY, checkpoint=str(folder / "checkpoint")))
-    return order_stream(df, ORDER) if operator == "order" else deliver(df, DELIVER)
+    return order_stream(df, ORDER) if operator == "order" else replay_log(df, DELIVER)
 
 
 def main(operator: str, folder: Path) -> None:

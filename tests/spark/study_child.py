@@ -1,9 +1,9 @@
-"""Run by the tests in a process of its own: a study on Spark that gets killed, or a whole one.
+"""Child process: a study on Spark that is killed, or completes.
 
     python study_child.py FOLDER MASTER [PY_FILES]
 
-The runs are in FOLDER/runs (a line each), results go to FOLDER/study, and FOLDER/pids gets the
-numbers of this process and its JVM.
+The runs are in FOLDER/runs (one per line), results go to FOLDER/study, and FOLDER/pids holds the
+pids of this process and its JVM.
 """
 
 from __future__ import annotations

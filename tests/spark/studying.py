@@ -1,4 +1,4 @@
-"""Start, watch and kill studies in processes of their own: what the tests of that share."""
+"""Start, observe and kill studies in their own processes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from antecede.lab.reproductions.framework.study import COST, checked
 DEADLINE_S = 100
 
 
-def gate(number: int, folder: Path, cost_s: float, *, closed: bool) -> Run:
-    """A run that leaves a mark, and then waits for the file `open` where it is closed."""
+def run_gate(number: int, folder: Path, cost_s: float, *, closed: bool) -> Run:
+    """Run that leaves a mark, and waits for the file `open` if it is closed."""
     parameters = {"folder": str(folder), "closed": closed}
     return Run(f"gate {number}", number, cost_s, "gate", parameters=parameters)
 
@@ -48,26 +48,26 @@ def wait_for(ready: Callable[[], bool], child: subprocess.Popen[bytes], folder: 
 
 
 def finish(child: subprocess.Popen[bytes], folder: Path) -> str:
-    """Wait for the end; return what the study said."""
+    """Wait for the end; return the output of the study."""
     assert child.wait(DEADLINE_S) == 0, (folder / "log").read_text()
     return (folder / "log").read_text().splitlines()[-1]
 
 
-def executed(folder: Path) -> list[int]:
-    """Numbers of the gates that were carried out, as often as they were."""
+def list_executed(folder: Path) -> list[int]:
+    """Return the numbers of the executed gates, with repeats."""
     log = folder / "executed"
     return sorted(map(int, log.read_text().split())) if log.exists() else []
 
 
-def stored(folder: Path) -> set[str]:
-    """Keys of the runs whose figures are in a folder that is being written to."""
+def list_stored(folder: Path) -> set[str]:
+    """Return the keys of the runs whose results are in a folder that is being written."""
     parts = (folder / "study" / "results").glob("part-*.parquet")
     tables: list[Any] = [pq.read_table(path) for path in parts]
     return {key for table in tables for key in table["run"].to_pylist()}
 
 
-def figures(folder: Path) -> list[Any]:
-    """What a finished study wrote, but the rows about the machine."""
+def read_metrics(folder: Path) -> list[Any]:
+    """Return the results of a finished study without rows about the machine."""
     table: Any = pq.read_table(folder / "study" / "results" / "results.parquet")
     names = ("run", "seed", "quantity", "value", "series", "task", "digest")
     rows = table.select(names).to_pylist()

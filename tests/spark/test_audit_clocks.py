@@ -1,4 +1,4 @@
-"""Audits of vector-clock logs on Spark: of each run what the local engine says of its rows."""
+"""Audits of vector-clock logs on Spark: each run as in the local engine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.spark import audit
-from antecede.spark.audits.audit import unordered
-from antecede.spark.audits.clocks import giant_runs
-from antecede.spark.audits.event_columns import KEY, PLACE, events_of
+from antecede.spark.audits.audit import remove_order_counts
+from antecede.spark.audits.clocks import find_large_runs
+from antecede.spark.audits.event_columns import ROW_ORDER, RUN_KEY, select_events
 from antecede.tables.audit import audit_events
 from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE, SEND, Event
-from tests.spark.sampling import sampled
-from tests.spark.test_audit_frame import as_reports, local, same, spread
+from tests.spark.sampling import sample_cases
+from tests.spark.test_audit_frame import audit_locally, check_same, rows_to_reports, write_spread
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
@@ -27,7 +27,7 @@ HOSTS = ("a", "b", "c", "é:1", "'", "", " ")
 LARGEST = 2**63 - 1
 
 
-def execution(rng: random.Random, run: str | None, n: int) -> list[Event]:
+def make_execution(rng: random.Random, run: str | None, n: int) -> list[Event]:
     """Return events with right clocks, in no order, some left out of the log."""
     hosts = rng.sample(HOSTS, rng.choice((1, 2, 4, 6)))
     latest: dict[str, dict[str, int]] = {host: {} for host in hosts}
@@ -59,7 +59,7 @@ def execution(rng: random.Random, run: str | None, n: int) -> list[Event]:
     return [event for event in events if rng.random() < 0.95]
 
 
-def spoilt(rng: random.Random, event: Event, other: Event) -> Event:
+def spoil_event(rng: random.Random, event: Event, other: Event) -> Event:
     """Return an event with something wrong with its clock, or with a repeat of its number."""
     clock: dict[Any, Any] = dict(
         zip(event.clock_members or (), event.clock_counts or (), strict=True)
@@ -90,42 +90,44 @@ def spoilt(rng: random.Random, event: Event, other: Event) -> Event:
     return event._replace(clock_members=tuple(clock), clock_counts=tuple(clock.values()))
 
 
-def copy_of(rng: random.Random, event: Event) -> Event:
-    """Return a row that tells of a receipt or delivery at any host that the clock names."""
+def make_copy(rng: random.Random, event: Event) -> Event:
+    """Return a row of a receipt or delivery at any host in the clock."""
     host = rng.choice(event.clock_members or (None,))
     return event._replace(kind=rng.choice((RECEIVE, RECEIVE, DELIVER, EVENT)), member=host)
 
 
-def odd_log(seed: int) -> pa.Table:
-    """Return logs of some runs, from right ones to wrong ones, in any order of rows."""
+def make_odd_log(seed: int) -> pa.Table:
+    """Return logs of some runs, from valid to invalid ones, with rows in any order."""
     rng = random.Random(seed)
     rows: list[Event] = []
     for run, wrong in ((None, 0.0), ("", 0.0), ("r", 0.04), ("s", 0.3), ("t:1", rng.random())):
         talks = rng.random() < 0.5
-        events = execution(rng, run, rng.choice((1, 20, 60)))
+        events = make_execution(rng, run, rng.choice((1, 20, 60)))
         events = [e._replace(kind=SEND) for e in events] if talks else events
-        rows += [spoilt(rng, e, rng.choice(events)) if rng.random() < wrong else e for e in events]
+        rows += [
+            spoil_event(rng, e, rng.choice(events)) if rng.random() < wrong else e for e in events
+        ]
         rows += rng.sample(events, len(events) // 9)  # listed twice
-        rows += [copy_of(rng, e) for e in rng.sample(events, len(events) // 3) if talks]
+        rows += [make_copy(rng, e) for e in rng.sample(events, len(events) // 3) if talks]
     rows += [Event(run="bad", id=str(k), member=rng.choice(HOSTS)) for k in range(3)]
     rng.shuffle(rows)
     return pa.Table.from_batches([to_batch([r._replace(file_order=k) for k, r in enumerate(rows)])])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", sampled(range(6), {0, 2, 4}))
+@pytest.mark.parametrize("seed", sample_cases(range(6), {0, 2, 4}))
 def test_each_run_as_locally_over_odd_logs(spark: SparkSession, seed: int) -> None:
-    table = odd_log(seed)
-    same(
-        as_reports(audit(spread(spark, table), by="clocks", large_groups="always")),
-        local(table, clocked=True),
+    table = make_odd_log(seed)
+    check_same(
+        rows_to_reports(audit(write_spread(spark, table), by="clocks", large_groups="always")),
+        audit_locally(table, clocked=True),
     )
 
 
 def test_the_odd_logs_have_whatever_can_be_wrong() -> None:
     seen = dict[str, int]()
     for seed in range(6):
-        for report in local(odd_log(seed), clocked=True).values():
+        for report in audit_locally(make_odd_log(seed), clocked=True).values():
             details = report["details"] | {"defects": report["clock_inconsistencies"]}
             details["absent"] = [h for h in details.get("unlogged_hosts", ()) if not h["logged"]]
             details["implied"] = report["redundant_edges"]
@@ -148,15 +150,17 @@ def test_the_odd_logs_have_whatever_can_be_wrong() -> None:
 
 @pytest.mark.slow
 def test_a_log_without_an_order_of_rows(spark: SparkSession) -> None:
-    df = spread(spark, odd_log(11)).drop("file_order")
-    rows = events_of(df).sort(PLACE).toArrow()
-    found = as_reports(audit(df, by="clocks", large_groups="always"))
+    df = write_spread(spark, make_odd_log(11)).drop("file_order")
+    rows = select_events(df).sort(ROW_ORDER).toArrow()
+    found = rows_to_reports(audit(df, by="clocks", large_groups="always"))
     assert len(found) > 2
     expected = {}
     for run in found:
-        table = rows.filter(pc.equal(rows[KEY], run)).drop_columns([KEY, PLACE])
-        expected[run] = unordered(audit_events(table, clocked=True).to_dict(), ordered=False)
-    same(found, expected)
+        table = rows.filter(pc.equal(rows[RUN_KEY], run)).drop_columns([RUN_KEY, ROW_ORDER])
+        expected[run] = remove_order_counts(
+            audit_events(table, clocked=True).to_dict(), is_ordered=False
+        )
+    check_same(found, expected)
 
 
 @pytest.mark.slow
@@ -181,19 +185,22 @@ def test_columns_that_are_not_there_and_pairs_that_nobody_wants(spark: SparkSess
 @pytest.mark.slow
 def test_real_logs_as_locally(spark: SparkSession, shared_data: Path) -> None:
     table = read([shared_data / "shiviz/simpledb.log"]).events
-    same(
-        as_reports(audit(spread(spark, table), by="clocks", large_groups="always")),
-        local(table, clocked=True),
+    check_same(
+        rows_to_reports(audit(write_spread(spark, table), by="clocks", large_groups="always")),
+        audit_locally(table, clocked=True),
     )
 
 
 @pytest.mark.slow
 def test_large_runs_by_columns_and_all_others_a_task_each(spark: SparkSession) -> None:
-    table = odd_log(4)
-    df = spread(spark, table)
+    table = make_odd_log(4)
+    df = write_spread(spark, table)
     runs = pc.fill_null(table["run"], "")
     sizes = {run: table.filter(pc.equal(runs, run)).nbytes for run in runs.unique().to_pylist()}
     most = max(sizes.values()) * 6 // 5
-    large = giant_runs(events_of(df), most)
+    large = find_large_runs(select_events(df), most)
     assert 0 < len(large) < len(sizes)
-    same(as_reports(audit(df, by="clocks", run_bytes=most)), local(table, clocked=True))
+    check_same(
+        rows_to_reports(audit(df, by="clocks", max_run_bytes=most)),
+        audit_locally(table, clocked=True),
+    )

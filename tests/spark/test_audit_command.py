@@ -1,4 +1,4 @@
-"""`antecede audit --engine spark`: of the same files the same report, and the same bad rows."""
+"""`antecede audit --engine spark`: the report and bad rows of the local engine."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.cli import main
-from antecede.spark.sources.event_tables import typed
-from tests.spark.sampling import sampled
+from antecede.spark.sources.event_tables import parse_worker_error
+from tests.spark.sampling import sample_cases
 from tests.spark.test_order_files_on_spark import events
 
 pa: Any = pyarrow
 NAMING = ("separator_hint", "clock_skew")
-"""Details that only the local engine has, and that the other's `skipped_details` names."""
+"""Details that only the local engine has; the other lists them in `skipped_details`."""
 
 
-def written(folder: Path, columns: dict[str, Any]) -> Path:
+def write_table(folder: Path, columns: dict[str, Any]) -> Path:
     table = pa.table(columns)
     place = folder / "in"
     place.mkdir()
@@ -32,19 +32,19 @@ def written(folder: Path, columns: dict[str, Any]) -> Path:
     return place
 
 
-def said(capsys: pytest.CaptureFixture[str], call: list[str]) -> str:
+def run_call(capsys: pytest.CaptureFixture[str], call: list[str]) -> str:
     code = main(call)
     told = capsys.readouterr()
     assert code == 0, told.err
     return told.out
 
 
-def bad_rows(path: Path) -> list[str]:
+def read_bad_rows(path: Path) -> list[str]:
     parts = [path] if path.is_file() else sorted(path.glob("*.parquet"))
     return sorted(str(r) for part in parts for r in pyarrow.parquet.read_table(part).to_pylist())
 
 
-def both(
+def run_both(
     folder: Path, path: str, capsys: pytest.CaptureFixture[str], *words: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the two reports, once their bad rows are the same."""
@@ -52,15 +52,15 @@ def both(
     for engine in ("local", "spark"):
         bad = folder / f"{engine}.parquet"
         call = ["audit", path, "--json", "--engine", engine, "--quarantine", str(bad), *words]
-        found[engine] = json.loads(said(capsys, call))
-        aside[engine] = bad_rows(bad)
+        found[engine] = json.loads(run_call(capsys, call))
+        aside[engine] = read_bad_rows(bad)
     assert aside["spark"] == aside["local"]
     assert len(aside["local"]) == found["local"]["details"]["quarantined"]
     return found["local"], found["spark"]
 
 
-def same(local: dict[str, Any], spark: dict[str, Any]) -> list[str]:
-    """Hold one report to the other; return what is left out."""
+def check_same(local: dict[str, Any], spark: dict[str, Any]) -> list[str]:
+    """Compare both reports; return the details left out."""
     skipped: list[str] = spark["details"].pop("skipped_details")
     dropped = {name: local["details"].pop(name, None) for name in NAMING}
     assert not {name for name, value in dropped.items() if value} - {*skipped}
@@ -71,7 +71,7 @@ def same(local: dict[str, Any], spark: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", sampled(range(4), {1, 3}))
+@pytest.mark.parametrize("seed", sample_cases(range(4), {1, 3}))
 def test_folders_of_declared_causes(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
@@ -83,10 +83,10 @@ def test_folders_of_declared_causes(
         columns["kind"] = [draw.choice(["send", "receive", "deliver", "event"]) for _ in range(n)]
     if seed == 2:
         columns["member"] = pa.nulls(n, pa.string())
-    found = both(tmp_path, str(written(tmp_path, columns)), capsys)
+    found = run_both(tmp_path, str(write_table(tmp_path, columns)), capsys)
     assert found[0]["details"]["quarantined"]
     assert found[0]["details"]["worst_inversions"]
-    assert "separator_hint" in same(*found)
+    assert "separator_hint" in check_same(*found)
 
 
 @pytest.mark.slow
@@ -104,9 +104,9 @@ def test_patterns_of_csv_with_clocks(
     reports = []
     for engine in ("local", "spark"):
         call = ["audit", *pattern, "--json", "--clock", "clock", "--engine", engine]
-        reports.append(json.loads(said(capsys, call)))
+        reports.append(json.loads(run_call(capsys, call)))
     assert reports[0]["clock_inconsistencies"] is not None
-    assert same(reports[0], reports[1]) == []
+    assert check_same(reports[0], reports[1]) == []
 
 
 @pytest.mark.slow
@@ -115,15 +115,15 @@ def test_the_text_is_the_local_one_where_nothing_is_left_out(
 ) -> None:
     parents = [["a"], [], ["c"], [], ["a", "b", "b"], []]  # two are equally far back
     columns = {"id": ["b", "a", "d", "c", "e", ""], "parents": parents}
-    path = str(written(tmp_path, columns))
-    local = said(capsys, ["audit", path, "--engine", "local"])
-    assert said(capsys, ["audit", path, "--engine", "spark"]) == local
+    path = str(write_table(tmp_path, columns))
+    local = run_call(capsys, ["audit", path, "--engine", "local"])
+    assert run_call(capsys, ["audit", path, "--engine", "spark"]) == local
     assert "1 bad row quarantined: 1 x no id" in local
     assert "b before its cause a" in local
 
 
 def test_refusals(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(written(tmp_path, {"id": ["a", "b", "c"], "parents": [[], ["a"], ["b"]]}))
+    path = str(write_table(tmp_path, {"id": ["a", "b", "c"], "parents": [[], ["a"], ["b"]]}))
     calls = {
         "leave out --missing": ["audit", path, "--engine", "spark", "--missing"],
         "--engine local runs in this process": ["audit", path, "--engine", "local", "--master=l"],
@@ -139,7 +139,7 @@ def test_refusals(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_an_error_of_a_worker_is_ours() -> None:
     text = "Job aborted\n  File x\nantecede.errors.InputError: run 'a': too large\n\tat org.x"
-    error = typed(text)
+    error = parse_worker_error(text)
     assert type(error).__name__ == "InputError"
     assert str(error) == "run 'a': too large"
-    assert typed("java.lang.OutOfMemoryError: heap") is None
+    assert parse_worker_error("java.lang.OutOfMemoryError: heap") is None

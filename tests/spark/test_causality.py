@@ -1,4 +1,4 @@
-"""Stamps and what they say, on Spark: the same as on Arrow tables, in PySpark, SQL and Connect."""
+"""Causal labels on Spark: as on Arrow tables, in PySpark, SQL and Connect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the vocabulary of causality run, and say what they print."""
+"""Doctests of the causality functions."""
 
 from __future__ import annotations
 

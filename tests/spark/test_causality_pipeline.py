@@ -1,4 +1,4 @@
-"""The vocabulary of causality in a declarative pipeline, run as users run it."""
+"""Causality functions in a declarative pipeline."""
 
 from __future__ import annotations
 

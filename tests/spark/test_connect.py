@@ -1,4 +1,4 @@
-"""Through Spark Connect, a local server: the same answers as here, or a refusal in one sentence."""
+"""Spark Connect with a local server: the same results, or a rejection in one sentence."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from antecede.tables.order.table import order_table
 from antecede.tables.trace.arrow import to_batch
 from tests.lab.reproductions import toy
 from tests.spark.parts import run_python
-from tests.spark.standalone import snapshot
+from tests.spark.standalone import copy_package
 from tests.spark.test_shipped import bare_python
-from tests.spark.test_stream import DECLARED, check_as_batch, history
+from tests.spark.test_stream import DECLARED, check_as_batch, make_history
 from tests.spark.test_study_runner import BAD, RUNS, figures
 from tests.tables.false_causality.runs import ALIKE, random_run
 
@@ -75,7 +75,7 @@ Path(folder, "said").write_text(json.dumps(said))
 COUNTED = """
 events = spark.read.parquet(folder + "/events")
 pq.write_table(a.audit(events).toArrow(), folder + "/audit.parquet")
-pq.write_table(a.meter(events).toArrow(), folder + "/meter.parquet")
+pq.write_table(a.measure_false_causality(events).toArrow(), folder + "/meter.parquet")
 edges = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
 chain = spark.createDataFrame(edges, "id string, after string")
 stamped = a.add_causal_labels(chain, id="id", after="after")
@@ -124,10 +124,10 @@ pq.write_table(made.toArrow(), folder + "/made.parquet")
 
 @pytest.mark.soak
 def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
-    table = history(60, seed=7)
+    table = make_history(60, seed=7)
     (tmp_path / "in").mkdir()
     pq.write_table(table, tmp_path / "in" / "0.parquet")
-    copy, shipped = snapshot(tmp_path)
+    copy, shipped = copy_package(tmp_path)
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environ["PYSPARK_PYTHON"] = str(bare_python(tmp_path))
     words = (tmp_path, shipped, copy, *sys.path[1:])
@@ -139,7 +139,7 @@ def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
-    table = history(90, seed=6)
+    table = make_history(90, seed=6)
     (tmp_path / "in").mkdir()
     for k in range(2):
         pq.write_table(table.slice(45 * k, 45), tmp_path / "in" / f"{k}.parquet")
@@ -150,12 +150,14 @@ def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
     check_as_batch(pq.read_table(tmp_path / "stream.parquet"), table)
     assert said["held"] == 0
     assert said["always"].startswith(
-        'InputError: large_groups="always": such groups go to a fixpoint'
+        'InputError: large_groups="always": the fixpoint over joins is nested too deeply'
     )
     assert said["auto"].startswith(
         "InputError: 90 rows are in groups of more than max_rows_per_task=20"
     )
-    assert said["repartition"].startswith("SetupError: through Spark Connect the tasks of a stream")
+    assert said["repartition"].startswith(
+        "SetupError: Spark Connect cannot change the tasks of a stream"
+    )
 
 
 @pytest.mark.slow
@@ -177,7 +179,7 @@ def test_audit_meter_past_and_studies_through_connect(tmp_path: Path) -> None:
 
 
 def _run(program: str, folder: Path) -> dict[str, Any]:
-    """Run a program in a process of its own, with its server; return what it said."""
+    """Run a program in its own process with its server; return its output."""
     # The server's workers have the search path of this process.
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}

@@ -1,4 +1,4 @@
-"""Cuts and recovery lines on Spark: what the same call says of an Arrow table."""
+"""Cuts and recovery lines on Spark: as on Arrow tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_refusals(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
     for positions, other, said in (
-        ({"x": 1, "y": 1}, {}, "unknown process y: it has a position, but no row: its proc"),
+        ({"x": 1, "y": 1}, {}, "unknown process y: it has a position, but no row: proc"),
         ({"x": "one"}, {}, r"positions must map p \(string\) to n \(int\)"),
         ({}, {"at": "m"}, "no column m"),
         ({}, {"process": None}, "process= must name a column"),

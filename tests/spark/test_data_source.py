@@ -1,4 +1,4 @@
-"""`spark.read.format("antecede")`: what the local readers read; a stream takes files once."""
+"""`spark.read.format("antecede")`: rows of the local readers; a stream reads files once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.spark.sources.data_source import STEP, register_source
+from antecede.spark.sources.data_source import FILE_ORDER_STEP, register_source
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
 from tests.spark.test_stream import finish
@@ -48,12 +48,12 @@ def rows(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def read_here(paths: list[Path], format: str | None, **options: Any) -> tuple[list[Any], list[Any]]:
-    """Rows by the local reader, each file numbered as the data source does."""
+    """Return the rows of the local reader, with files numbered as in the data source."""
     events: list[Any] = []
     bad: list[Any] = []
     for number, path in enumerate(paths):
         trace = read([path], format, ReadOptions(**options))
-        first = number * STEP
+        first = number * FILE_ORDER_STEP
         events += [
             {**row, "file_order": row["file_order"] + first} for row in trace.events.to_pylist()
         ]
@@ -126,10 +126,10 @@ def test_options_and_details(source: SparkSession, tmp_path: Path) -> None:
         ("candidate_columns", "parents in why"),
     }
     for name, value, said in (
-        ("sperator", ";", "no option is called 'sperator'"),
+        ("sperator", ";", "unknown option 'sperator'"),
         ("as", "shivz", "unknown format 'shivz'"),
-        ("quarantine", "drop", "option quarantine is one of"),
-        ("timeUnit", "h", "option timeUnit is"),
+        ("quarantine", "drop", "option quarantine: unknown value"),
+        ("timeUnit", "h", "option timeUnit: unknown unit"),
     ):
         other = source.read.format("antecede").options(**given, **{name: value})
         with pytest.raises(Exception, match=said):
@@ -159,7 +159,9 @@ def test_a_stream_takes_each_file_once(source: SparkSession, tmp_path: Path) -> 
     def run() -> list[str]:
         stream = source.readStream.format("antecede").option("as", "shiviz").load(str(logs))
         found = finish(stream, tmp_path).sort_by("file_order").to_pylist()
-        return [f"{row['file_order'] % STEP}:{Path(row['source']).name}" for row in found]
+        return [
+            f"{row['file_order'] % FILE_ORDER_STEP}:{Path(row['source']).name}" for row in found
+        ]
 
     (logs / "b.log").write_text(SHIVIZ)
     first = [f"{k}:b.log" for k in range(3)]

@@ -1,4 +1,4 @@
-"""`deliver` on Spark, batch and stream, against the local engine and a plain loop over `Group`."""
+"""`replay_log` on Spark, batch and stream, against the local engine and a loop over `Group`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import antecede.spark
 from antecede.cli import main
 from antecede.core.group.group import Group
 from antecede.errors import InputError, SetupError
-from antecede.spark.streams.replay import about
+from antecede.spark.streams.replay import describe_stream
 from antecede.tables.order.replay.spec import DeliverSpec
 from antecede.tables.order.replay.table import deliver_table
 from tests.spark.test_stream import PROVIDER, ROCKSDB, finish, source
@@ -33,7 +33,7 @@ AGREED = dataclasses.replace(TIMED, order="total-agreed")
 
 
 def make_group(observer: str, group: Any) -> Group:
-    """Return a group of one's own making."""
+    """Return a custom group."""
     return Group(observer, NAMES, order="bss", room=str(group))
 
 
@@ -57,7 +57,9 @@ def test_batch_on_spark_is_the_local_engine_bit_for_bit(
     table = with_defects(many_groups(spec, lost=0.02))
     local = deliver_table(table, spec)
     assert set(local["status"].to_pylist()) > more
-    on_spark = spark.createDataFrame(table).repartition(5).transform(antecede.spark.deliver, spec)
+    on_spark = (
+        spark.createDataFrame(table).repartition(5).transform(antecede.spark.replay_log, spec)
+    )
     assert rows_of(on_spark.toArrow()) == rows_of(local)
 
 
@@ -69,7 +71,7 @@ def test_stream_delivers_what_the_batch_delivers(
     table = ended(with_defects(many_groups(spec, lost=0.02)))
     batch = deliver_table(table, spec)
     df = source(rocks, tmp_path / "in", pieces(table, 5))
-    streamed = finish(df.transform(antecede.spark.deliver, spec), tmp_path)
+    streamed = finish(df.transform(antecede.spark.replay_log, spec), tmp_path)
     assert set(batch["status"].to_pylist()) >= more | {"delivered", "sent", "duplicate", "rejected"}
     assert not {"held"} & set(batch["status"].to_pylist())
     assert rows_of(streamed) == rows_of(batch)
@@ -87,8 +89,8 @@ def test_columns_and_stores_that_cannot_serve_are_refused_before_anything_runs(
         (good, DeliverSpec(time="observer"), "time column observer must be a timestamp or a num"),
     ):
         with pytest.raises(InputError, match=said):
-            frame.transform(antecede.spark.deliver, spec)
-    made = good.transform(antecede.spark.deliver, DeliverSpec(prefix="my_"))
+            frame.transform(antecede.spark.replay_log, spec)
+    made = good.transform(antecede.spark.replay_log, DeliverSpec(prefix="my_"))
     assert made.columns[4:6] == ["my_position", "my_status"]
     assert made.count() == 0
     hdfs = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -97,7 +99,7 @@ def test_columns_and_stores_that_cannot_serve_are_refused_before_anything_runs(
     spark.conf.set(PROVIDER, hdfs)
     try:
         with pytest.raises(SetupError, match="RocksDB"):
-            stream.transform(antecede.spark.deliver, DeliverSpec())
+            stream.transform(antecede.spark.replay_log, DeliverSpec())
     finally:
         spark.conf.set(PROVIDER, ROCKSDB)
 
@@ -117,27 +119,27 @@ def test_a_stream_of_deliveries_started_again_as_another_one_is_refused(
     first, second = (piece.slice(0, 20) for piece in pieces(many_groups(BSS, 1), 2))
     spec = dataclasses.replace(BSS, shards=2)
     df = source(rocks, tmp_path / "in", [first])
-    finish(df.transform(antecede.spark.deliver, spec), tmp_path)
+    finish(df.transform(antecede.spark.replay_log, spec), tmp_path)
     pq.write_table(second, tmp_path / "in" / "part-900.parquet")
     for said, changes in CHANGED.items():
         other = dataclasses.replace(spec, **changes)
         with pytest.raises(StreamingQueryException, match=re.escape(said)):
-            finish(df.transform(antecede.spark.deliver, other), tmp_path)
+            finish(df.transform(antecede.spark.replay_log, other), tmp_path)
     goes_on = dataclasses.replace(spec, late_s=1.0)
-    assert finish(df.transform(antecede.spark.deliver, goes_on), tmp_path).num_rows > 20
+    assert finish(df.transform(antecede.spark.replay_log, goes_on), tmp_path).num_rows > 20
 
 
 def test_what_a_checkpoint_of_deliveries_belongs_to(rocks: SparkSession) -> None:
     schema = "observer string, wire binary, time double, run int, number int, sent boolean, at long"
     df = rocks.createDataFrame([], schema)
-    base = about(df, BSS, 4)
+    base = describe_stream(df, BSS, 4)
     for changes in (
         {"time": "at"}, {"time_unit": "ms"}, {"tick_s": 0.02}, {"group": None}, {"tiebreak": None},
         {"options": {"differences": True}}, {"members": None, "make": make_group},
     ):  # fmt: skip
-        assert about(df, dataclasses.replace(BSS, **changes), 4) != base
+        assert describe_stream(df, dataclasses.replace(BSS, **changes), 4) != base
     same = dataclasses.replace(BSS, late_s=2.0, patience_s=9.0, prefix="my_", finish_s=1.0)
-    assert about(df, same, 4) == base
+    assert describe_stream(df, same, 4) == base
 
 
 def test_the_command_writes_the_same_by_either_engine(spark: SparkSession, tmp_path: Path) -> None:

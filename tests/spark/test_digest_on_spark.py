@@ -1,4 +1,4 @@
-"""The digest that is worked out here is the one that Spark works out, whatever the type."""
+"""Row hashes: the local ones equal Spark's for every type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from antecede.spark.columns import content_digest
+from antecede.spark.columns import hash_content
 from antecede.tables.order.row_hash import content_digests, digests
 
 ZONE = dt.UTC
@@ -47,7 +47,7 @@ VALUES: dict[str, list[Any]] = {
 def test_spark_says_the_same(spark: SparkSession, kind: str) -> None:
     rows = [(value, "and more") for value in [*VALUES[kind], None]]
     df = spark.createDataFrame(rows, f"v {kind}, s string").coalesce(1)
-    made = {"spark": f.xxhash64("v", "s"), "nulls": content_digest(df, ["v", "s"])}
+    made = {"spark": f.xxhash64("v", "s"), "nulls": hash_content(df, ["v", "s"])}
     both = df.withColumns(made).toArrow()
     assert digests(both.select(["v", "s"])).tolist() == both["spark"].to_pylist()
     assert content_digests(both.select(["v", "s"])).tolist() == both["nulls"].to_pylist()
@@ -65,6 +65,6 @@ MAPS: dict[str, list[Any]] = {
 def test_maps_go_by_their_entries(spark: SparkSession, kind: str) -> None:
     rows = [(value, "and more") for value in [*MAPS[kind], None]]
     df = spark.createDataFrame(rows, f"v {kind}, s string").coalesce(1)
-    both = df.withColumn("told", content_digest(df, ["v", "s"])).toArrow()
+    both = df.withColumn("told", hash_content(df, ["v", "s"])).toArrow()
     assert content_digests(both.select(["v", "s"])).tolist() == both["told"].to_pylist()
     assert len(set(both["told"].to_pylist())) == len(rows)

@@ -1,4 +1,4 @@
-"""Evidence of causality on Spark: the same refusals, warnings and sources as in this process."""
+"""Evidence of causality on Spark: errors, warnings and sources of the local engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = ("ask", "meter", "order", "audit")
 SOME = ("kinds of shop", "receipts of others", "blank causes", "words", "several in one")
 
 
-def written(folder: Path, rows: Any) -> str:
+def write_rows(folder: Path, rows: Any) -> str:
     path = folder / "t.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
@@ -31,7 +31,7 @@ def test_commands_refuse_and_warn_alike(
     case: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows, why = WITHOUT[case]
-    path = written(tmp_path, rows)
+    path = write_rows(tmp_path, rows)
     said: dict[Any, Any] = {}
     for engine in ("local", "spark"):
         for words in (["ask", path, "past", "b"], ["meter", path]):
@@ -64,7 +64,7 @@ def test_reports_name_the_source(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = written(tmp_path, rows)
+    path = write_rows(tmp_path, rows)
     for words in (["ask", path, "past", "b"], ["meter", path], ["audit", path]):
         assert main([*words, "--json", "--engine", "spark"]) == 0
         assert json.loads(capsys.readouterr().out)["causality_source"] == source
@@ -97,7 +97,7 @@ def test_functions_refuse_and_warn(spark: SparkSession) -> None:
         [("a", [], 0), ("b", [], 1)], "id string, parents array<string>, file_order long"
     )
     with pytest.raises(InputError, match="causality_source: none"):
-        on_spark.meter(bare)
+        on_spark.measure_false_causality(bare)
     assert [row.causality_source for row in on_spark.audit(bare).collect()] == ["none"]
     assert on_spark.audit_report(bare)["causality_source"] == "none"
 

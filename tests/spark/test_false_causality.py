@@ -1,4 +1,4 @@
-"""The meter on Spark: the same rows as the local one, whatever the partitions."""
+"""False causality on Spark: the local rows, for any partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import InputError
-from antecede.spark.audits.false_causality import meter, violations
+from antecede.spark.audits.false_causality import find_violations, measure_false_causality
 from antecede.tables.false_causality.measure import measure
 from antecede.tables.false_causality.violations import find_violations as local_violations
 from antecede.tables.trace.arrow import to_batch
@@ -55,7 +55,7 @@ def test_it_counts_what_the_local_meter_counts(spark: SparkSession, tmp_path: Pa
         "relation": "receipt",
         "subscriptions": Subscriptions({"P": ["x"], "Q": ["x", "y"]}),
     }
-    found = rows(meter(frame(spark, table, tmp_path), **options))
+    found = rows(measure_false_causality(frame(spark, table, tmp_path), **options))
     assert len(found) > 100
     assert found == rows(measure(table, **options))
 
@@ -64,7 +64,11 @@ def test_it_counts_what_the_local_meter_counts(spark: SparkSession, tmp_path: Pa
 def test_rules_and_observers_can_be_chosen(spark: SparkSession, tmp_path: Path) -> None:
     table = events()
     df = frame(spark, table, tmp_path)
-    found = rows(meter(df, rules=["arrival", "linear"], observers=["P", "Q"], relation="receipt"))
+    found = rows(
+        measure_false_causality(
+            df, rules=["arrival", "linear"], observers=["P", "Q"], relation="receipt"
+        )
+    )
     wanted = [
         row
         for row in rows(measure(table, ["arrival", "linear"], relation="receipt"))
@@ -77,7 +81,7 @@ def test_early_deliveries_are_those_of_the_local_engine(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = events(deliver=True)
-    found = rows(violations(frame(spark, table, tmp_path)))
+    found = rows(find_violations(frame(spark, table, tmp_path)))
     assert found
     assert found == rows(local_violations(table))
 
@@ -85,7 +89,7 @@ def test_early_deliveries_are_those_of_the_local_engine(
 def test_declared_causes_need_no_run(spark: SparkSession, tmp_path: Path) -> None:
     thread = [Event(id=f"m{k}", parents=(f"m{k // 2}",) if k else ()) for k in range(20)]
     table = pa.Table.from_batches([to_batch(thread)]).drop_columns(["run", "member"])
-    found = rows(meter(frame(spark, table, tmp_path)))
+    found = rows(measure_false_causality(frame(spark, table, tmp_path)))
     assert [row["rule"] for row in found] == ["arrival", "linear"]
     assert found == rows(measure(table))
 
@@ -93,17 +97,17 @@ def test_declared_causes_need_no_run(spark: SparkSession, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_nothing_gives_nothing(spark: SparkSession, tmp_path: Path) -> None:
     df = frame(spark, events().slice(0, 0), tmp_path)
-    assert rows(meter(df)) == []
-    assert rows(violations(df)) == []
+    assert rows(measure_false_causality(df)) == []
+    assert rows(find_violations(df)) == []
 
 
 def test_what_cannot_be_measured_is_said(spark: SparkSession, tmp_path: Path) -> None:
     df = frame(spark, events(1), tmp_path)
     with pytest.raises(InputError, match="unknown rule 'lamport'"):
-        meter(df, rules=["lamport"])
+        measure_false_causality(df, rules=["lamport"])
     with pytest.raises(InputError, match="no column file_order"):
-        meter(df.drop("file_order"))
+        measure_false_causality(df.drop("file_order"))
     with pytest.raises(InputError, match="no column file_order"):
-        violations(df.drop("file_order"))
+        find_violations(df.drop("file_order"))
     with pytest.raises(PythonException, match="no bounds of clocks and delays"):
-        meter(df, rules=["physical"]).collect()
+        measure_false_causality(df, rules=["physical"]).collect()

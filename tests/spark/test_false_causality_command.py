@@ -1,4 +1,4 @@
-"""`antecede meter --engine spark` says of the same files what the local engine says."""
+"""`antecede meter --engine spark`: the output of the local engine for the same files."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pyspark.sql import SparkSession
 
 from antecede.cli import main
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
-from tests.spark.test_audit_command import said, written
+from tests.spark.test_audit_command import run_call, write_table
 from tests.spark.test_false_causality import events
 from tests.spark.test_order_files_on_spark import events as declared
 
 
 def both(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> dict[str, Any]:
-    """Return the JSON of both engines, which is the same; so is their text."""
+    """Return the JSON of both engines, which must be equal, as must their text."""
     call = ["meter", str(path), *words]
-    texts = [said(capsys, [*call, "--engine", engine]) for engine in ("local", "spark")]
+    texts = [run_call(capsys, [*call, "--engine", engine]) for engine in ("local", "spark")]
     assert texts[1] == texts[0]
     reports = [
-        json.loads(said(capsys, [*call, "--json", "--engine", engine]))
+        json.loads(run_call(capsys, [*call, "--json", "--engine", engine]))
         for engine in ("local", "spark")
     ]
     assert reports[1] == reports[0]
@@ -57,7 +57,7 @@ def test_runs_of_receipts_and_deliveries(
 ) -> None:
     columns = odd(seed)
     assert {SEND, RECEIVE, DELIVER} <= {*columns["kind"]}
-    found = both(capsys, written(tmp_path, columns))
+    found = both(capsys, write_table(tmp_path, columns))
     assert len(found["counts"]) > 20
     assert found["violations"]
     assert found["excluded_rows"]
@@ -69,7 +69,7 @@ def test_what_is_asked_for(
 ) -> None:
     columns = odd(0)
     columns["send_time"] = list(range(10**9, 10**9 + len(columns["id"])))
-    path = written(tmp_path, columns)
+    path = write_table(tmp_path, columns)
     words = ["--rules", "arrival,physical", "--observers", "P,Q", "--most", "4", "--accuracy", "1"]
     found = both(capsys, path, *words, "--relation", "receipt", "--to-everybody")
     assert {row["observer"] for row in found["counts"]} == {"P", "Q"}
@@ -83,7 +83,7 @@ def test_declared_causes_with_circles_and_gaps(
     draw = random.Random(3)
     columns = declared(draw, 120, "ab")
     columns["run"] = [draw.choice(["r", None, "s"]) for _ in columns["id"]]
-    found = both(capsys, written(tmp_path, columns))
+    found = both(capsys, write_table(tmp_path, columns))
     assert found["missing_causes"]
     assert "causes form a cycle" in found["excluded_rows"]
 
@@ -92,7 +92,7 @@ def test_declared_causes_with_circles_and_gaps(
 def test_refusals_are_those_of_the_local_engine(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = str(written(tmp_path, odd(0)))
+    path = str(write_table(tmp_path, odd(0)))
     for words in (
         ["--observers", "nobody"],
         ["--rules", "physical"],

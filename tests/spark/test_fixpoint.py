@@ -1,4 +1,4 @@
-"""Giant groups: the fixpoint over joins says of every row what the local engine says."""
+"""Oversized groups: the fixpoint over joins gives the local engine's result for every row."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pyspark.sql import functions as f
 import antecede.spark
 from antecede.errors import InputError
 from antecede.spark.fixpoint import ordering as fixpoint
-from antecede.spark.fixpoint.tables import Limits
+from antecede.spark.fixpoint.tables import TaskLimits
 from antecede.spark.ordering import order_with
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
-from tests.spark.sampling import sampled
+from tests.spark.sampling import sample_cases
 from tests.spark.test_odd_values import IDS, history
 from tests.spark.test_stream import SCHEMA_OF_ROWS
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-ROUNDS = Limits(part=60, at_once=0, task=10**6)
-"""Rounds of joins to the end, over several partitions."""
-PARTS = Limits(part=100, at_once=0, task=60, rounds=2)
-"""Two rounds of joins, then ranges of rows with an exchange at their borders."""
+ROUNDS = TaskLimits(partition_rows=60, small_edges=0, task_edges=10**6)
+"""Supersteps of joins to the end, over several partitions."""
+PARTS = TaskLimits(partition_rows=100, small_edges=0, task_edges=60, max_supersteps=2)
+"""Two supersteps of joins, then ranges of rows with exchanges at their borders."""
 FAR = (-(2**63) + 1, -5, 0, 1, 2, 3, 3, 3, 2**63 - 1, None)
 
 Rows = list[dict[str, Any]]
@@ -40,7 +40,9 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixpoint, "LIMITS", PARTS)
 
 
-def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str) -> pa.Table:
+def check_same_order(
+    spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str
+) -> pa.Table:
     """Order by the fixpoint and by the local engine, and compare row for row.
 
     `without` are columns in which rows may differ that mean the same: no causes and none at all.
@@ -54,12 +56,12 @@ def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str
     return local
 
 
-def statuses(local: pa.Table) -> set[Any]:
+def list_statuses(local: pa.Table) -> set[Any]:
     return set(local.column("antecede_status").to_pylist())
 
 
-def declared(case: str, seed: int) -> pa.Table:
-    """Rows of many groups by odd ids at moments that are far apart, repeated or null."""
+def make_declared(case: str, seed: int) -> pa.Table:
+    """Return rows of many groups with odd ids at distant, repeated or null times."""
     table = history(case, seed, 192)
     rng = random.Random(seed)
     at = pa.array([rng.choice(FAR) for _ in range(len(table))], pa.int64())
@@ -73,17 +75,17 @@ DECLARED = OrderSpec(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", sampled(sorted({*IDS} - {"text", "days", "flags"}), {"bytes", "decimals"})
+    "case", sample_cases(sorted({*IDS} - {"text", "days", "flags"}), {"bytes", "decimals"})
 )
 def test_odd_ids_in_many_groups(spark: SparkSession, case: str) -> None:
-    local = compare(spark, declared(case, seed=len(case)), DECLARED, "after")
-    assert len(statuses(local)) >= 6
+    local = check_same_order(spark, make_declared(case, seed=len(case)), DECLARED, "after")
+    assert len(list_statuses(local)) >= 6
 
 
 @pytest.mark.slow
 def test_odd_ids_in_parts(spark: SparkSession, parts: None) -> None:
-    local = compare(spark, declared("text", seed=8), DECLARED, "after")
-    assert {"cycle", "conflict", "missing_cause"} <= statuses(local)
+    local = check_same_order(spark, make_declared("text", seed=8), DECLARED, "after")
+    assert {"cycle", "conflict", "missing_cause"} <= list_statuses(local)
 
 
 @pytest.mark.slow
@@ -93,11 +95,11 @@ def test_odd_ids_in_parts(spark: SparkSession, parts: None) -> None:
         (ROUNDS, True),
         (PARTS, True),
         (PARTS, False),
-        pytest.param(Limits(), False, marks=pytest.mark.soak),
+        pytest.param(TaskLimits(), False, marks=pytest.mark.soak),
     ],
 )
 def test_one_group_of_all(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, timed: bool
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: TaskLimits, timed: bool
 ) -> None:
     monkeypatch.setattr(fixpoint, "LIMITS", limits)
     rng = random.Random(3)
@@ -110,22 +112,22 @@ def test_one_group_of_all(
         rows.append({"id": f"e{k}", "after": near, "at": None if rng.random() < 0.1 else at})
     table = pa.Table.from_pylist(rows, SCHEMA_OF_ROWS).drop_columns(["group"])
     spec = OrderSpec(id="id", after=("after",), time="at" if timed else None)
-    local = compare(spark, table, spec)
-    assert {"ordered", "cycle", "missing_cause"} <= statuses(local)
+    local = check_same_order(spark, table, spec)
+    assert {"ordered", "cycle", "missing_cause"} <= list_statuses(local)
 
 
-def entries(rng: random.Random, members: str, top: int) -> dict[str, int | None]:
+def make_entries(rng: random.Random, members: str, top: int) -> dict[str, int | None]:
     counts = (1, 2, 3, 4, 7, top, top - 1, 0, -1, None)
     weights = (9, 9, 9, 9, 5, 1, 1, 1, 0.2, 0.2)
     return {m: rng.choices(counts, weights)[0] for m in members if rng.random() < 0.6}
 
 
-def clocked(seed: int, shape: str) -> pa.Table:
+def make_clocked(seed: int, shape: str) -> pa.Table:
     """Vectors that contradict themselves, with gaps, absurd numbers, repeats and nulls."""
     rng = random.Random(seed)
     rows: Rows = []
     for k in range(160):
-        vector = entries(rng, "abcd", 2**62)
+        vector = make_entries(rng, "abcd", 2**62)
         clock: Any = list(vector.items())
         if shape == "pairs":
             clock = {"m": list(vector), "n": list(vector.values())}
@@ -158,18 +160,18 @@ CLOCKED = OrderSpec(clock="clock", member="host", group="group", time="at", cont
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", sampled(["map", "pairs", "numbers"], {"map"}))
+@pytest.mark.parametrize("shape", sample_cases(["map", "pairs", "numbers"], {"map"}))
 def test_odd_vectors(spark: SparkSession, shape: str) -> None:
-    local = compare(spark, clocked(5, shape), CLOCKED)
-    assert {"bad_clock", "null_key", "missing_cause", "cycle"} <= statuses(local)
+    local = check_same_order(spark, make_clocked(5, shape), CLOCKED)
+    assert {"bad_clock", "null_key", "missing_cause", "cycle"} <= list_statuses(local)
 
 
 @pytest.mark.slow
 def test_odd_vectors_in_parts(spark: SparkSession, parts: None) -> None:
-    compare(spark, clocked(6, "pairs"), replace(CLOCKED, group=None))
+    check_same_order(spark, make_clocked(6, "pairs"), replace(CLOCKED, group=None))
 
 
-def numbered(seed: int) -> pa.Table:
+def make_numbered(seed: int) -> pa.Table:
     """Numbers that are huge, shifted, sparse, repeated, null or below 0."""
     rng = random.Random(seed)
     rows = []
@@ -193,13 +195,13 @@ NUMBERED = OrderSpec(sender="from", seq="n", first_seq=3, time="at", group="grou
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("limits", "group"), [(PARTS, "group"), (Limits(), None)])
+@pytest.mark.parametrize(("limits", "group"), [(PARTS, "group"), (TaskLimits(), None)])
 def test_odd_numbers(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, group: str | None
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: TaskLimits, group: str | None
 ) -> None:
     monkeypatch.setattr(fixpoint, "LIMITS", limits)
-    local = compare(spark, numbered(1), replace(NUMBERED, group=group))
-    assert {"bad_clock", "null_key", "missing_cause", "duplicate"} <= statuses(local)
+    local = check_same_order(spark, make_numbered(1), replace(NUMBERED, group=group))
+    assert {"bad_clock", "null_key", "missing_cause", "duplicate"} <= list_statuses(local)
 
 
 CHAINS: dict[str, Callable[[int], Any]] = {
@@ -211,9 +213,9 @@ CHAINS: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limits", [replace(PARTS, task=80), Limits()])
+@pytest.mark.parametrize("limits", [replace(PARTS, task_edges=80), TaskLimits()])
 def test_long_chains_and_large_cycles(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: TaskLimits
 ) -> None:
     monkeypatch.setattr(fixpoint, "LIMITS", limits)
     count = 80
@@ -232,7 +234,7 @@ def test_long_chains_and_large_cycles(
     kinds: dict[str, Any] = {"g": pa.string(), "id": whole, "after": pa.list_(whole), "at": whole}
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
     spec = OrderSpec(id="id", after=("after",), group="g", time="at", time_unit="s")
-    local = compare(spark, table, spec)
+    local = check_same_order(spark, table, spec)
     assert local.column("position").to_pylist()[: 4 * count] == [*range(count)] * 4
     assert local.column("antecede_status").to_pylist().count("cycle") == 60
     assert local.column("antecede_status").to_pylist().count("missing_cause") == 2
@@ -242,7 +244,7 @@ def test_long_chains_and_large_cycles(
 def test_beyond_every_bound_there_is_an_error_that_tells_the_way_out(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fixpoint, "LIMITS", replace(PARTS, exchanges=3))
+    monkeypatch.setattr(fixpoint, "LIMITS", replace(PARTS, max_exchanges=3))
     frame = spark.range(200).selectExpr(
         "id * 7919 % 211 AS id", "IF(id > 0, (id - 1) * 7919 % 211, NULL) AS after", "-id AS at"
     )
@@ -261,7 +263,7 @@ def two_sizes(spark: SparkSession) -> DataFrame:
 
 
 def unknown_size(spark: SparkSession) -> DataFrame:
-    """Rows of which Spark has no estimate: it knows the size of a range, not that of a list."""
+    """Return rows without a size estimate: Spark knows the size of a range, not of a list."""
     return spark.createDataFrame(two_sizes(spark).collect())
 
 
@@ -287,7 +289,7 @@ def test_giant_groups_and_small_ones_come_out_as_one(spark: SparkSession) -> Non
     assert JOINS not in plan_of(done)
 
 
-def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
+def count_jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
     """Return how many jobs some work runs."""
     context: Any = spark.sparkContext
     context.setJobGroup("counted", "counted")
@@ -303,11 +305,11 @@ def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
 def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
     small, unknown = two_sizes(spark), unknown_size(spark)
     by: dict[str, Any] = {"id": "id", "after": "after", "group": "g"}
-    evidence = jobs(spark, lambda: small.transform(antecede.spark.order(**by)))
+    evidence = count_jobs(spark, lambda: small.transform(antecede.spark.order(**by)))
     assert evidence <= 1  # it looks for a row with a cause, and ends at the first
-    assert jobs(spark, lambda: unknown.transform(antecede.spark.order(**by))) > 1
+    assert count_jobs(spark, lambda: unknown.transform(antecede.spark.order(**by))) > 1
     never = antecede.spark.order(**by, large_groups="never")
-    assert jobs(spark, lambda: unknown.transform(never)) == 0
+    assert count_jobs(spark, lambda: unknown.transform(never)) == 0
 
 
 @pytest.mark.slow
@@ -328,7 +330,7 @@ def test_rows_that_change_between_two_readings_are_an_error(spark: SparkSession)
     done = df.transform(
         antecede.spark.order(id="id", after=["after", "also"], large_groups="always")
     )
-    with pytest.raises((PySparkException, ValueError), match="read a second time"):
+    with pytest.raises((PySparkException, ValueError), match="changed between two reads"):
         done.toArrow()
 
 

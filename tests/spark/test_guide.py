@@ -1,4 +1,4 @@
-"""Each example of the guide runs, and gives what docs/guide.md shows."""
+"""Examples of the guide: each gives the output in docs/guide.md."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PAGE = (ROOT / "docs" / "guide.md").read_text()
 NAMES = sorted(path.stem for path in GUIDE.glob("*.py"))
 
 
-def example(name: str) -> dict[str, Any]:
+def load_example(name: str) -> dict[str, Any]:
     return runpy.run_path(str(GUIDE / f"{name}.py"))
 
 
-def shown(rows: list[Any]) -> str:
+def format_rows(rows: list[Any]) -> str:
     """Rows as the page shows them: aligned cells, a dash for null."""
     cells = [list(rows[0].asDict()), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
@@ -45,12 +45,14 @@ def test_an_example_gives_what_the_guide_shows(spark: SparkSession, name: str) -
     part = PAGE.partition(f"(../examples/guide/{name}.py)")[2]
     block = re.search(r"```text\n(.*?)\n```", part, re.DOTALL)
     assert block is not None, f"docs/guide.md does not show {name}"
-    assert shown(example(name)["run"](spark).collect()) == block[1]
+    assert format_rows(load_example(name)["run"](spark).collect()) == block[1]
 
 
 @pytest.mark.slow
 def test_in_the_giant_log_nothing_stands_before_what_its_clock_names(spark: SparkSession) -> None:
-    rows = sorted(example("giant_log")["ordered"](spark).collect(), key=lambda row: row.position)
+    rows = sorted(
+        load_example("giant_log")["order_log"](spark).collect(), key=lambda row: row.position
+    )
     assert [row.position for row in rows] == list(range(20_000))
     seen: dict[str, int] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Ids, causes and blanks on Spark: column expressions, audit, order, held, past, cut and meter."""
+"""Ids, causes and blanks on Spark: columns, audit, order, held, past, cut, violations."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.spark import audit, check_cut, held, meter, order, past, quarantined
-from antecede.spark.columns import cause_of, id_of, is_blank
+from antecede.spark import audit, check_cut, held, measure_false_causality, order, past, quarantined
+from antecede.spark.columns import is_blank, to_cause, to_id
 from antecede.tables.audit.engine import audit_events
 from antecede.tables.causality import check_cut as local_cut
 from antecede.tables.causality import past as local_past
@@ -41,7 +41,7 @@ def test_expressions_are_the_definition(spark: SparkSession) -> None:
     texts = spark.createDataFrame([(one,) for one in ODD], "x string")
     kind: Any = t.StringType()
     for row in texts.select(
-        "x", is_blank(F.col("x")).alias("b"), id_of(F.col("x"), kind).alias("i")
+        "x", is_blank(F.col("x")).alias("b"), to_id(F.col("x"), kind).alias("i")
     ).collect():
         assert row.b == identities.is_blank(row.x)
         assert row.i == identities.name_of(row.x)
@@ -49,7 +49,7 @@ def test_expressions_are_the_definition(spark: SparkSession) -> None:
         values = [one for one in FLOATS if kind != t.FloatType() or one is None or one != 1e300]
         floats = spark.createDataFrame([(one,) for one in values], t.StructType().add("x", kind))
         made = floats.select(
-            id_of(F.col("x"), kind).alias("i"), cause_of(F.col("x"), kind).alias("c")
+            to_id(F.col("x"), kind).alias("i"), to_cause(F.col("x"), kind).alias("c")
         )
         for one, row in zip(floats.collect(), made.collect(), strict=True):
             assert row.i == identities.name_of(one.x)
@@ -143,5 +143,5 @@ def test_floats_in_the_schema(spark: SparkSession) -> None:
     (row,) = audit(log).collect()
     assert (row.messages, row.missing_causes, row.blank_causes) == (3, 1, 1)
     assert row.quarantine == {"no id": 1}
-    (counts,) = meter(log, rules=["arrival"]).collect()
+    (counts,) = measure_false_causality(log, rules=["arrival"]).collect()
     assert counts.events == 3

@@ -1,4 +1,4 @@
-"""Rows that a live group wrote to topics, put in order by Spark."""
+"""Rows that a live group wrote to topics, ordered by Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_rows_that_live_messages_caused_come_after_them(spark: SparkSession) -> 
         [(topic, value, [(k, bytearray(v)) for k, v in headers]) for topic, value, headers in rows],
         schema,
     )
-    ordered = antecede.spark.stamped(topics).transform(
+    ordered = antecede.spark.read_context(topics).transform(
         antecede.spark.order(id="message_id", after=["causes"])
     )
     found = sorted(ordered.collect(), key=lambda row: row.position)

@@ -1,4 +1,4 @@
-"""The example of Prometheus: figures over HTTP are those of the rows; names agree everywhere."""
+"""Prometheus example: metrics over HTTP equal the rows, and names agree everywhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.spark import order
-from antecede.spark.streams.processor import FIGURES
+from antecede.spark.streams.processor import METRICS
 from antecede.tables.order.spec import Status
 from tests.spark.test_stream import source
 
@@ -48,11 +48,11 @@ def expressions() -> list[str]:
 
 
 def said(**figures: int | None) -> dict[str, Any]:
-    return dict.fromkeys(FIGURES, 0) | figures
+    return dict.fromkeys(METRICS, 0) | figures
 
 
 def test_the_example_takes_every_figure_that_an_order_observes(example: ModuleType) -> None:
-    assert tuple(example.FIGURES) + tuple(map(str, Status)) == FIGURES
+    assert tuple(example.FIGURES) + tuple(map(str, Status)) == METRICS
 
 
 def test_figures_become_samples(example: ModuleType) -> None:
@@ -78,7 +78,7 @@ def test_no_wait_is_zero_and_an_unknown_one_is_no_number(example: ModuleType) ->
 
 
 def test_a_batch_without_rows_and_others_observations_say_nothing(example: ModuleType) -> None:
-    empty = dict.fromkeys(FIGURES)
+    empty = dict.fromkeys(METRICS)
     assert list(example.samples("q", {"antecede": empty, "mine": {"held": 1}})) == []
 
 
@@ -136,7 +136,7 @@ def run(*words: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def scraped(port: int) -> dict[str, float]:
+def scrape(port: int) -> dict[str, float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if line.startswith("antecede_"))
@@ -159,12 +159,12 @@ def test_a_query_is_seen_over_http(
     rocks.streams.addListener(listener)
     server, thread = listener.serve(0)
     try:
-        assert scraped(server.server_port) == {}
+        assert scrape(server.server_port) == {}
         writer = ordered.writeStream.queryName("seen").format("noop").trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         assert query.awaitTermination(120)
         rocks.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-        found = scraped(server.server_port)
+        found = scrape(server.server_port)
     finally:
         rocks.streams.removeListener(listener)
         server.shutdown()

@@ -1,4 +1,4 @@
-"""Odd values everywhere: the local engine, a Spark batch and a stream say the same of every row."""
+"""Odd values: local engine, Spark batch and stream give equal results for every row."""
 
 from __future__ import annotations
 
@@ -47,30 +47,30 @@ UNLIKE: dict[str, tuple[Any, Any, list[Any]]] = {
         [0.0, 1.0, 2.0, 3.0, 4.0, 0.5, 5.0, 6.0, 10.0, float("nan")],
     ),
 }
-"""Ids and causes of two types that meet: a model in Python does not find them equal."""
+"""Types of ids and causes that Python does not find equal."""
 GROUPS = (None, "", " ", "g", "G", "é")
 
 
-def as_cause(value: Any, kind: Any) -> Any:
+def to_cause(value: Any, kind: Any) -> Any:
     """Return an id as a value of the type of causes."""
     return f"{value:.0f}" if isinstance(value, float) and pa.types.is_string(kind) else value
 
 
 def history(case: str, seed: int, size: int = 60) -> pa.Table:
-    """Rows with repeats, nulls, empty and null arrays, causes nowhere, cycles."""
+    """Return rows with duplicates, nulls, empty and null arrays, missing causes, cycles."""
     kind, other, values = (IDS | UNLIKE)[case]
     rng = random.Random(seed)
     moments = rng.sample(range(size), size)  # of equal ones in one micro-batch a digest decides
     rows = []
     for k in range(size):
         causes = [
-            as_cause(rng.choice([*values, None]), other) for _ in range(rng.choice((0, 0, 1, 1, 2)))
+            to_cause(rng.choice([*values, None]), other) for _ in range(rng.choice((0, 0, 1, 1, 2)))
         ]
         rows.append(
             {
                 "id": None if rng.random() < 0.05 else rng.choice(values),
                 "after": None if rng.random() < 0.2 else causes,
-                "also": as_cause(rng.choice(values), other) if rng.random() < 0.1 else None,
+                "also": to_cause(rng.choice(values), other) if rng.random() < 0.1 else None,
                 "group": rng.choice(GROUPS) if k % 3 else f"own-{k // 6}",
                 "at": START + dt.timedelta(seconds=moments[k]),
                 "note": rng.choice("ab"),
@@ -84,8 +84,8 @@ def history(case: str, seed: int, size: int = 60) -> pa.Table:
 NAMES = ("group", "id", "waited_for", "missing_causes", "waited_ms", "antecede_status")
 
 
-def told(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
-    """Return what was said of each row, rows in an order of their own."""
+def list_outcomes(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
+    """Return the outcome of each row, sorted."""
     return sorted(tuple(repr(row[name]) for name in (*NAMES, *more)) for row in table.to_pylist())
 
 
@@ -106,6 +106,6 @@ def test_three_engines_say_the_same(rocks: SparkSession, tmp_path: Path, case: s
     assert len(set(local.column("antecede_status").to_pylist())) >= 4
     frame = source(rocks, tmp_path / "in", [table])
     batch = rocks.read.parquet(str(tmp_path / "in")).transform(order_with(spec)).toArrow()
-    assert told(batch, "position") == told(local, "position")
+    assert list_outcomes(batch, "position") == list_outcomes(local, "position")
     streamed = finish(frame.transform(order_with(spec)), tmp_path)
-    assert told(streamed) == told(local)
+    assert list_outcomes(streamed) == list_outcomes(local)

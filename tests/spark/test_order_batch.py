@@ -1,3 +1,5 @@
+"""Batch ordering on Spark against the local engine."""
+
 from __future__ import annotations
 
 import datetime as dt

@@ -1,4 +1,4 @@
-"""`antecede order --engine spark` reads and writes on executors what the local engine does."""
+"""`antecede order --engine spark`: reads and writes on executors like the local engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pa: Any = pyarrow
 
 
 def rows_of(path: Path, ending: str) -> tuple[Any, list[Any]]:
-    """Schema and rows of a file, or of the parts of a folder in their order."""
+    """Return schema and rows of a file, or of the parts of a folder in order."""
     parts = [path] if path.is_file() else sorted(path.glob(f"*.{ending}"))
     if not parts:
         return None, []
@@ -49,7 +49,7 @@ def both(
     *words: str,
     ending: str = "parquet",
 ) -> tuple[Any, list[Any]]:
-    """Order by both engines; the same rows and words, bad ones too. Return what was written."""
+    """Order with both engines, compare rows, texts and bad rows, and return the output."""
     found, said = {}, {}
     for engine in ("local", "spark"):
         out = folder / f"{engine}.{ending}"
@@ -74,7 +74,7 @@ def both(
 
 
 def events(draw: random.Random, n: int, names: str) -> dict[str, list[Any]]:
-    """Rows with causes that are there, nowhere, in circles; repeats; blanks."""
+    """Return rows with known, missing and cyclic causes, duplicates and blanks."""
     ids: list[Any] = [draw.choice(names) + str(draw.randrange(n)) for _ in range(n)]
     ids = [None if draw.random() < 0.03 else one for one in ids]
     some = [one for one in ids if one] + ["nowhere", "", " "]
@@ -123,7 +123,7 @@ def test_many_batches_and_pieces(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table_tasks, "PIECE_BYTES", 900_000)
+    monkeypatch.setattr(table_tasks, "TASK_BYTES", 900_000)
     draw = random.Random(11)
     n = 60_000
     ids = [f"e{draw.randrange(n)}" for _ in range(n)]
@@ -136,7 +136,7 @@ def test_many_batches_and_pieces(
     pyarrow.parquet.write_table(pa.table(columns), path, row_group_size=9_000)
     works = table_tasks.work_of([path], ReadOptions())
     assert len(works) > 1
-    assert max(work.rows for work in works) > table_tasks.ROWS_AT_ONCE
+    assert max(work.rows for work in works) > table_tasks.BATCH_ROWS
     _, bad = both(tmp_path, [path], capsys)
     assert len(bad) > 1000
 
@@ -268,4 +268,4 @@ def test_a_trace_that_is_no_table_is_refused_by_name(
     path = tmp_path / "log.txt"
     path.write_text('a {"a": 1}\nhello\nb {"b": 1, "a": 1}\nthere\n')
     assert main(["order", str(path), "-o", str(tmp_path / "o.csv"), "--engine", "spark"]) == 2
-    assert "is shiviz, which one process reads" in capsys.readouterr().err
+    assert "the format shiviz cannot be split" in capsys.readouterr().err

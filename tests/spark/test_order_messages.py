@@ -1,4 +1,4 @@
-"""Columns that go to Python, and messages about options and types that say what to do."""
+"""Hidden columns, and messages about options and types."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_of_content_columns_only_the_digest_goes_to_python(spark: SparkSession, 
 
 def test_an_array_of_nothing_is_refused_with_the_cast(spark: SparkSession) -> None:
     rows = spark.sql("values ('a', array()), ('b', array()) as t(id, after)")
-    said = r"column after of type array<void> cannot pass.*cast it, as with cast\('array<string>'\)"
+    said = r"array<void> has no Arrow equivalent.*cast it, as with cast\('array<string>'\)"
     with pytest.raises(InputError, match=said):
         rows.transform(order(id="id", after="after"))
     typed = rows.withColumn("after", F.col("after").cast("array<string>"))
@@ -61,12 +61,12 @@ def test_plain_numbers_as_time_without_a_unit_are_named(
 ) -> None:
     rows = rocks.sql(ROWS)
     add = order(id="id", after="after", group="g", time="n", content=["note"])
-    said = r"column n \(int\) holds plain numbers, so waited_ms and released_at are null: give time"
+    said = r"column n \(int\) has no unit, so waited_ms and released_at are null: give time"
     with pytest.warns(UserWarning, match=said):
         rows.transform(add)
     table = pa.table({"id": ["a"], "after": pa.nulls(1, pa.string()), "n": [7]})
     stream = source(rocks, tmp_path / "in", [table])
-    with pytest.warns(UserWarning, match=r"column n \(bigint\) holds plain numbers"):
+    with pytest.warns(UserWarning, match=r"column n \(bigint\) has no unit"):
         stream.transform(order(id="id", after="after", time="n"))
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -104,5 +104,5 @@ def test_ids_that_are_times_go_through_a_stream(rocks: SparkSession, tmp_path: P
 def test_a_type_that_a_stream_cannot_hold_is_named(rocks: SparkSession) -> None:
     stream = rocks.readStream.format("rate").load()
     stream = stream.selectExpr("'a' id", "'b' after", "interval '1' month span")
-    with pytest.raises(InputError, match=r"column span .*interval.*cannot pass to Python"):
+    with pytest.raises(InputError, match=r"column span: type interval.*no Arrow equivalent"):
         stream.transform(order(id="id", after="after"))

@@ -1,4 +1,4 @@
-"""Past and future on Spark, by stamps and along causes: as the same call says of Arrow tables."""
+"""Past and future on Spark, by causal labels and along causes: as on Arrow tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import antecede.spark as vocabulary
 import antecede.tables.causality as local
 from antecede.errors import InputError
-from tests.spark.sampling import sampled
+from tests.spark.sampling import sample_cases
 from tests.spark.test_causality import ODD, frame_of
 from tests.spark.test_odd_values import IDS, history
 from tests.tables.causality.naive import log
@@ -21,7 +21,7 @@ from tests.tables.causality.test_labels import WAYS, table_of
 from tests.tables.causality.test_reachability import ks, numbered
 
 
-def found(frame: DataFrame) -> list[int]:
+def find_ids(frame: DataFrame) -> list[int]:
     return sorted(row[0] for row in frame.select("k").collect())
 
 
@@ -37,12 +37,12 @@ def test_stamps_of_any_way(spark: SparkSession, tmp_path: Path, way: str) -> Non
         given = given[first : first + count]
         events = made.take(pa.array(given))
         rows = frame.where(frame.k.isin(given))
-        assert found(vocabulary.past(frame, rows)) == ks(local.past(made, events))
-        assert found(vocabulary.future(frame, rows)) == ks(local.future(made, events))
+        assert find_ids(vocabulary.past(frame, rows)) == ks(local.past(made, events))
+        assert find_ids(vocabulary.future(frame, rows)) == ks(local.future(made, events))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", sampled(IDS, {"text", "bytes", "decimals", "flags"}))
+@pytest.mark.parametrize("case", sample_cases(IDS, {"text", "bytes", "decimals", "flags"}))
 def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
     table = numbered(history(case, seed=3))
     made = local.add_causal_labels(table, **ODD)
@@ -56,9 +56,9 @@ def test_stamps_and_edges_over_odd_values(spark: SparkSession, tmp_path: Path, c
             want = ks(getattr(local, walk)(table, [name], **ODD))
             related += len(want)
             on_spark = getattr(vocabulary, walk)
-            assert found(on_spark(stamped, [name], id="id")) == want
+            assert find_ids(on_spark(stamped, [name], id="id")) == want
             if not walked:  # a job a step: one event will do
-                assert found(on_spark(frame, [name], **ODD)) == want
+                assert find_ids(on_spark(frame, [name], **ODD)) == want
         walked = True
     assert related > 0
 
@@ -79,19 +79,16 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
             walk(frame, ["a", event], **edges)
         with pytest.raises(Exception, match=said):  # Spark's, or Py4J's where it was broadcasting
             walk(stamped, ["a", event], id="id").collect()
-    with pytest.raises(PySparkException, match="one of the events: an event without a label"):
+    with pytest.raises(
+        PySparkException, match="one of the events: an event without a causal label"
+    ):
         walk(stamped, stamped.where("id = 'b'")).collect()
     for rows, events, ways, said in (
-        (stamped, [1], {"id": "id"}, r"events do not match column id \(string\)"),
-        (stamped, [None], {"id": "id"}, "events contain null"),
-        (stamped, ["a"], {}, "name their column by id="),
-        (frame, ["a"], {"id": "id"}, r"no column causal_label.*after="),
-        (
-            stamped,
-            ["a"],
-            {"id": "id", "causal_label": "id"},
-            "expected labels of add_causal_labels",
-        ),
+        (stamped, [1], {"id": "id"}, "events do not match column id of type string"),
+        (stamped, [None], {"id": "id"}, "null, which is not an id"),
+        (stamped, ["a"], {}, "give id=, the column of ids"),
+        (frame, ["a"], {"id": "id"}, r"no column stamp.*after="),
+        (stamped, ["a"], {"id": "id", "stamp": "id"}, "column id is no stamp"),
     ):
         with pytest.raises(InputError, match=said):
             walk(rows, events, **ways)
@@ -111,9 +108,9 @@ def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
 @pytest.mark.slow
 def test_a_chain_longer_than_rounds_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(k, k - 1) for k in range(9)], "id long, after long")
-    with pytest.raises(InputError, match="further than rounds=4 steps"):
-        vocabulary.past(frame, [8], id="id", after="after", rounds=4)
-    made = vocabulary.past(frame, [8], id="id", after="after", rounds=9)
+    with pytest.raises(InputError, match="exceed max_supersteps=4"):
+        vocabulary.past(frame, [8], id="id", after="after", max_supersteps=4)
+    made = vocabulary.past(frame, [8], id="id", after="after", max_supersteps=9)
     assert sorted(row.id for row in made.collect()) == list(range(8))
 
 

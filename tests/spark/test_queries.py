@@ -1,4 +1,4 @@
-"""Questions on Spark: the part that is brought back says what the whole trace says."""
+"""Queries on Spark: the collected part answers like the whole trace."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ IDS = ("a", "A", "10", "2", " ", "é", "🎈", "a:1", "null", "x\ny", "a@P", "b"
 MEMBERS = ("P", "Q", "", "é", None)
 
 
-def events_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
-    """Sendings and arrivals in a jumble: repeats, arrivals of nothing, rows before themselves."""
+def make_event_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
+    """Return unordered sends and arrivals: duplicates, unknown messages, rows before themselves."""
     kinds = ("send", "receive", "deliver", "event")
     return [
         {
@@ -38,8 +38,8 @@ def events_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
     ]
 
 
-def causes_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
-    """Causes that are nowhere, on cycles, blank, or the event itself; ids that repeat."""
+def make_cause_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
+    """Return rows with missing, cyclic, blank and self causes, and duplicate ids."""
     return [
         {
             "id": rng.choice((*IDS, *map(str, range(20)))),
@@ -52,8 +52,8 @@ def causes_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
     ]
 
 
-def clocks_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
-    """A run of three hosts, of which rows are lost, repeated, and left without a clock."""
+def make_clock_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
+    """Return a run of three hosts with lost and duplicate rows, and rows without a clock."""
     clocks: dict[str, dict[str, int]] = {name: {} for name in "PQR"}
     rows: list[dict[str, Any]] = []
     for k in range(size):
@@ -68,31 +68,31 @@ def clocks_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
         rows += [] if rng.random() < 0.15 else [row]
         if rng.random() < 0.1:
             rows.append(dict(row))
-    rows[3] = {**rows[4], "member": None}  # the same event, told first of nobody
+    rows[3] = {**rows[4], "member": None}  # the same event, first without a member
     rows[5] |= {"clock_members": ["Q"], "clock_counts": [3]}
     rows[7]["clock_members"] = None
     return rows
 
 
-MAKE = {EVENTS: events_rows, CAUSES: causes_rows, CLOCKS: clocks_rows}
+MAKE = {EVENTS: make_event_rows, CAUSES: make_cause_rows, CLOCKS: make_clock_rows}
 
 
-def known(table: pa.Table, way: str) -> Whole:
+def describe_whole(table: pa.Table, way: str) -> Whole:
     columns: Any = {name: table[name] for name in SCHEMA.names}
     there = frozenset(name for name, one in columns.items() if one.null_count < len(table))
     return Whole(way == CLOCKS, there)
 
 
-def said(asked: Causality, question: str, event: Event) -> Any:
-    """Return the rows of an answer, or why there is none."""
+def get_answer(asked: Causality, question: str, event: Event) -> Any:
+    """Return the rows of an answer, or the error text."""
     try:
         return getattr(asked, question)(event)["file_order"].to_pylist()
     except InputError as error:
-        return reason(error)
+        return get_reason(error)
 
 
-def reason(error: InputError) -> str:
-    """Return why, without where else the id is: a part of a trace does not say that."""
+def get_reason(error: InputError) -> str:
+    """Return the error text without other places of the id, which a part of a trace lacks."""
     return str(error).partition("; the id ")[0]
 
 
@@ -102,7 +102,7 @@ def test_the_part_answers_as_the_whole(spark: SparkSession, tmp_path: Path, way:
     rng = random.Random(way)
     found = 0
     table = conform(pa.Table.from_pylist(MAKE[way](rng, 70)))
-    whole = known(table, way)
+    whole = describe_whole(table, way)
     local = Causality(table, by=way)
     frame = frame_of(spark, table, tmp_path).persist()
     assert way_of(frame, whole, way) == way
@@ -119,12 +119,12 @@ def test_the_part_answers_as_the_whole(spark: SparkSession, tmp_path: Path, way:
         backwards = k % 2 == 0
         question = "past" if backwards else "future"
 
-        want = said(local, question, named)
+        want = get_answer(local, question, named)
         try:
             made = part(frame, [text], way, whole, run=run, backwards=backwards)
-            got = said(made.asked, question, made.events[0])
+            got = get_answer(made.asked, question, made.events[0])
         except InputError as error:
-            got = reason(error)
+            got = get_reason(error)
         assert got == want
         found += len(want) if isinstance(want, list) else 0
     assert found > 10
@@ -139,7 +139,7 @@ def test_chains_and_what_lies_between(spark: SparkSession, tmp_path: Path) -> No
             for k, row in enumerate(rows):
                 row |= {"id": str(k), "parents": [str(rng.randrange(-1, k + 1)) for _ in range(2)]}
         table = conform(pa.Table.from_pylist(rows))
-        local, whole = Causality(table, by=way), known(table, way)
+        local, whole = Causality(table, by=way), describe_whole(table, way)
         ids: Any = local.events["id"].to_pylist()
         placed = [name for name, ok in zip(ids, local.alive.tolist(), strict=True) if ok]
         pair = next(
@@ -193,7 +193,7 @@ def test_the_command(
     assert main(["ask", path, "future", "b", *on_spark]) == 0
     said = capsys.readouterr().out
     assert "1 event happened after b" in said
-    assert "was not looked for (--engine local does)" in said
+    assert "were not checked (use --engine local)" in said
     assert main(["ask", path, "concurrent", "b", *on_spark]) == 2
     assert "--engine local" in capsys.readouterr().err
     assert main(["ask", path, "past", "x", *on_spark]) == 2
@@ -207,8 +207,8 @@ def test_the_command(
 def test_what_does_not_fit_is_told(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"id": str(k), "parents": [str(k - 1)] if k else []} for k in range(12)]
     table = conform(pa.Table.from_pylist(rows))
-    frame, whole = frame_of(spark, table, tmp_path), known(table, CAUSES)
-    with pytest.raises(InputError, match="may be 12 rows, and at most 5 fit"):
+    frame, whole = frame_of(spark, table, tmp_path), describe_whole(table, CAUSES)
+    with pytest.raises(InputError, match="may have 12 rows; the memory limit is 5"):
         part(frame, ["11"], CAUSES, whole, backwards=True, most=5)
-    with pytest.raises(InputError, match="further than rounds=3 steps"):
-        part(frame, ["11"], CAUSES, whole, backwards=True, rounds=3)
+    with pytest.raises(InputError, match="exceed max_supersteps=3"):
+        part(frame, ["11"], CAUSES, whole, backwards=True, max_supersteps=3)

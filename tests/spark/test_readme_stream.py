@@ -1,4 +1,4 @@
-"""The README's lines for a stream, run as they stand: twice, over files that come in between."""
+"""Streaming lines of the README, run twice over files that arrive in between."""
 
 from __future__ import annotations
 

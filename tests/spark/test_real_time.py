@@ -1,4 +1,4 @@
-"""What Spark says to causal order in real-time mode, as docs/design/streaming.md has it."""
+"""Causal order in Spark's real-time mode, as in docs/design/streaming.md."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def source(spark: SparkSession) -> DataFrame:
     return DataFrame(stream.toDF(), spark)
 
 
-def ordered(df: DataFrame) -> DataFrame:
+def order_rows(df: DataFrame) -> DataFrame:
     rows = df.selectExpr("value id", "cast(null as string) after", "current_timestamp() at")
     made: DataFrame = order(rows, id="id", after="after", time="at", shards=2, metrics=None)
     return made
 
 
-def unchanged(df: DataFrame) -> DataFrame:
+def pass_through(df: DataFrame) -> DataFrame:
     def same(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         yield from batches
 
     return df.mapInArrow(same, df.schema)
 
 
-def refusal(df: DataFrame, folder: Path, mode: str) -> str:
-    """Start a query in real-time mode and return what it fails with."""
+def get_rejection(df: DataFrame, folder: Path, mode: str) -> str:
+    """Start a query in real-time mode and return its error."""
     writer: Any = df.writeStream.format("console").outputMode(mode)
     writer = writer.option("checkpointLocation", str(folder))
     try:
@@ -65,9 +65,9 @@ def refusal(df: DataFrame, folder: Path, mode: str) -> str:
 @pytest.mark.parametrize(
     ("make", "mode", "says"),
     [
-        (ordered, "append", "STREAMING_REAL_TIME_MODE.OUTPUT_MODE_NOT_SUPPORTED"),
-        (ordered, "update", "STDS_FAILED_TO_READ_OPERATOR_METADATA"),
-        (unchanged, "update", "STREAMING_REAL_TIME_MODE.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST"),
+        (order_rows, "append", "STREAMING_REAL_TIME_MODE.OUTPUT_MODE_NOT_SUPPORTED"),
+        (order_rows, "update", "STDS_FAILED_TO_READ_OPERATOR_METADATA"),
+        (pass_through, "update", "STREAMING_REAL_TIME_MODE.OPERATOR_OR_SINK_NOT_IN_ALLOWLIST"),
     ],
 )
 def test_spark_refuses_real_time_mode_as_the_page_says(
@@ -77,14 +77,14 @@ def test_spark_refuses_real_time_mode_as_the_page_says(
     mode: str,
     says: str,
 ) -> None:
-    said = refusal(make(source(rocks)), tmp_path / "checkpoint", mode)
+    said = get_rejection(make(source(rocks)), tmp_path / "checkpoint", mode)
     assert said.startswith(f"[{says}]")
     assert f"`{says}`" in DOCS.read_text(encoding="utf-8")
-    assert ("MapInArrowExec" in said) == (make is unchanged)
+    assert ("MapInArrowExec" in said) == (make is pass_through)
 
 
 def test_a_source_without_the_mode_is_refused(rocks: SparkSession, tmp_path: Path) -> None:
     rate = rocks.readStream.format("rate").load().selectExpr("cast(value as string) value")
     says = "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED"
-    assert refusal(rate, tmp_path / "checkpoint", "update").startswith(f"[{says}]")
+    assert get_rejection(rate, tmp_path / "checkpoint", "update").startswith(f"[{says}]")
     assert f"`{says}`" in DOCS.read_text(encoding="utf-8")

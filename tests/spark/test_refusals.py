@@ -1,4 +1,4 @@
-"""What would go wrong without a word on Spark is refused on the driver, by name."""
+"""Invalid input is rejected on the driver, by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark import OrderSpec, order
-from antecede.spark.workers import _asked
+from antecede.spark.workers import _try_import
 from antecede.tables.order.table import order_table
 from tests.spark.parts import run_python
 from tests.spark.test_stream import finish, source
@@ -53,9 +53,9 @@ def test_names_that_spark_takes_for_one(spark: SparkSession) -> None:
     twice = spark.createDataFrame([("a", "b", "c")], "id string, after string, x string")
     for name, said in (
         ("id", "two columns have the name id"),
-        ("ID", "the names ID, id differ in case alone|id, ID"),
-        ("Position", "the names Position, position differ in case alone"),
-        ("__antecede_shard", "__antecede_shard is a name that antecede needs"),
+        ("ID", "columns ID, id differ in case only|id, ID"),
+        ("Position", "columns Position, position differ in case only"),
+        ("__antecede_shard", "__antecede_shard: reserved column name"),
     ):
         with pytest.raises(InputError, match=said):
             twice.toDF("id", "after", name).transform(made)
@@ -97,7 +97,7 @@ def test_patience_over_plain_numbers_without_a_unit(rocks: SparkSession, tmp_pat
         {"state_ttl": "1 hour"},
     )
     for options in choices:
-        with pytest.raises(InputError, match="column at holds plain numbers: give time_unit="):
+        with pytest.raises(InputError, match="column at has no unit: give time_unit="):
             df.transform(order(id="id", after="after", time="at", **options))
     with pytest.warns(UserWarning, match="give time_unit="):
         assert df.transform(order(id="id", after="after", time="at")).isStreaming
@@ -164,7 +164,7 @@ print("ORDER", [row.id for row in made.collect()])
 
 
 def run_own(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script that makes its own session, where `python3` on the PATH lacks everything."""
+    """Run a script with its own session, where `python3` on the PATH lacks all packages."""
     fake = path / "python3"
     fake.write_text("#!/bin/sh\necho 'ModuleNotFoundError: this is no python' >&2\nexit 1\n")
     fake.chmod(0o755)
@@ -194,4 +194,4 @@ def test_an_interpreter_without_antecede_is_named_in_one_sentence(
 
 @pytest.mark.slow
 def test_workers_that_have_it_say_nothing(spark: SparkSession) -> None:
-    assert _asked(spark.sparkContext) == ""
+    assert _try_import(spark.sparkContext) == ""

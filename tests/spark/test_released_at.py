@@ -1,4 +1,4 @@
-"""`released_at`: one value in every engine, and a right watermark behind a stream."""
+"""`released_at`: equal in every engine, and a valid watermark behind a stream."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.spark import OrderSpec, order
 from antecede.tables.order.table import order_table
-from tests.spark.sampling import sampled
-from tests.spark.test_stream import finish, source, timed
+from tests.spark.sampling import sample_cases
+from tests.spark.test_stream import finish, make_timed, source
 
 COLUMNS = ["id", "position", "released_at", "waited_ms", "antecede_status"]
 KINDS = {
@@ -26,12 +26,14 @@ KINDS = {
 }
 
 
-def told(table: pa.Table) -> list[str]:
+def list_outcomes(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.select(COLUMNS).to_pylist()))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", sampled(KINDS, {"timestamp", "timestamp_ntz", "bigint", "none"}))
+@pytest.mark.parametrize(
+    "kind", sample_cases(KINDS, {"timestamp", "timestamp_ntz", "bigint", "none"})
+)
 def test_every_engine_says_when_a_row_was_released(
     rocks: SparkSession, tmp_path: Path, kind: str
 ) -> None:
@@ -42,11 +44,13 @@ def test_every_engine_says_when_a_row_was_released(
     ways: dict[str, Any] = {"id": "id", "after": "after", "time_unit": unit}
     ways["time"] = None if expression is None else "t"
     batch = order(df, **ways).toArrow()
-    assert told(order(df, large_groups="always", **ways).toArrow()) == told(batch)
-    assert told(order_table(df.toArrow(), OrderSpec(**ways | {"after": ("after",)}))) == told(batch)
+    assert list_outcomes(order(df, large_groups="always", **ways).toArrow()) == list_outcomes(batch)
+    assert list_outcomes(
+        order_table(df.toArrow(), OrderSpec(**ways | {"after": ("after",)}))
+    ) == list_outcomes(batch)
     df.coalesce(1).write.parquet(str(tmp_path / "in"))
     stream = rocks.readStream.schema(df.schema).parquet(str(tmp_path / "in"))
-    assert told(finish(order(stream, **ways), tmp_path)) == told(batch)
+    assert list_outcomes(finish(order(stream, **ways), tmp_path)) == list_outcomes(batch)
     known = [value is not None for value in batch.column("released_at").to_pylist()]
     assert sum(known) == (0 if kind in ("int", "none") else 2)
 
@@ -57,7 +61,7 @@ def test_a_window_behind_an_order_loses_nothing_by_the_time_of_release(
     rocks: SparkSession, tmp_path: Path, by: str
 ) -> None:
     seconds = {"b": 1, "v": 30, "w": 40, "x": 50, "a": 60, "y": 90, "z": 200}
-    tables = [timed((name, ["a"] * (name == "b"), at, "g")) for name, at in seconds.items()]
+    tables = [make_timed((name, ["a"] * (name == "b"), at, "g")) for name, at in seconds.items()]
     stream = source(rocks, tmp_path / "in", tables)
     ordered = order(stream, id="id", after="after", group="group", time="at", shards=2)
     counts = (

@@ -1,4 +1,4 @@
-"""Columns of a running stream that change between two starts, on a real session."""
+"""Columns of a stream that change between two starts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import antecede.spark
 from antecede.errors import InputError
 from antecede.spark import held, order
 from antecede.tables.order.replay.spec import DeliverSpec
-from tests.spark.dirty_rows import CONTENT, NEW, OLD, dirty_rows, in_files, write_files
-from tests.spark.parts import put
+from tests.spark.dirty_rows import CONTENT, NEW, OLD, assign_files, make_dirty_rows, write_files
+from tests.spark.parts import write_parts
 from tests.spark.test_dirty_rows import PARCELS, check_stream
 from tests.spark.test_stream import finish, source
 from tests.tables.order.logs import NAMES, many_groups
@@ -28,8 +28,8 @@ OF = pa.struct([("x", pa.int32())])
 V1: Any = pa.schema([("id", pa.string()), ("after", pa.string()), ("of", OF), ("at", AT)])
 
 
-class Stream:
-    """A stream over files that is started anew for each further file."""
+class RestartedStream:
+    """Stream over files that is restarted for each further file."""
 
     def __init__(self, spark: SparkSession, folder: Path, *, told: bool = True) -> None:
         self.spark, self.folder = spark, folder
@@ -39,7 +39,7 @@ class Stream:
         (folder / "in").mkdir()
 
     def start(self, table: pa.Table, **more: Any) -> dict[str, dict[str, Any]]:
-        """Work one more file off; return all rows that ever left, by id and status.
+        """Process one more file; return all released rows by id and status.
 
         `more`: columns that the query adds.
         """
@@ -48,7 +48,7 @@ class Stream:
 
     def last(self, table: pa.Table, number: int) -> DataFrame:
         """Write a file, and return the stream with its columns."""
-        put(self.folder / "in", [table], number)
+        write_parts(self.folder / "in", [table], number)
         schema = self.spark.createDataFrame(table).schema
         return self.spark.readStream.schema(schema).parquet(str(self.folder / "in"))
 
@@ -72,7 +72,7 @@ OUT = {"id": "c", "of": {"x": 2}}
 def test_columns_and_fields_are_added_while_rows_are_held(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    stream = Stream(rocks, tmp_path)
+    stream = RestartedStream(rocks, tmp_path)
     stream.start(rows(V1, HELD, OUT))
     of = pa.struct([("y", pa.string()), ("x", pa.int32())])
     v2 = V1.set(2, pa.field("of", of)).insert(1, pa.field("color", pa.string()))
@@ -109,7 +109,7 @@ REFUSED: dict[str, pa.Schema] = {
 def test_columns_that_are_gone_or_retyped_are_refused_at_the_start(
     rocks: SparkSession, tmp_path: Path, told: bool
 ) -> None:
-    stream = Stream(rocks, tmp_path, told=told)
+    stream = RestartedStream(rocks, tmp_path, told=told)
     stream.start(rows(V1, HELD))
     for said, schema in list(REFUSED.items())[: None if told else 2]:
         df = stream.last(rows(schema, {"id": "z"}), 2)
@@ -125,7 +125,7 @@ def test_columns_that_are_gone_or_retyped_are_refused_at_the_start(
 def test_a_column_that_is_never_null_needs_the_checkpoint(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    stream = Stream(rocks, tmp_path, told=False)
+    stream = RestartedStream(rocks, tmp_path, told=False)
     stream.start(rows(V1, HELD))
     with pytest.raises(StreamingQueryException, match=r"column version is NOT NULL.*checkpoint="):
         stream.start(rows(V1, {"id": "z"}), version=F.lit(2))
@@ -136,7 +136,7 @@ def test_a_column_that_is_never_null_needs_the_checkpoint(
 
 @pytest.mark.slow
 def test_columns_with_dots_keep_their_rows_apart(rocks: SparkSession, tmp_path: Path) -> None:
-    stream = Stream(rocks, tmp_path)
+    stream = RestartedStream(rocks, tmp_path)
     v1: Any = pa.schema([*list(V1)[:2], ("at", AT), ("k.x", pa.string()), ("k.y", pa.string())])
     stream.start(rows(v1, {"id": "b", "after": "a", "k.x": "x", "k.y": "y"}))
     found = stream.start(rows(v1.insert(3, pa.field("k.n", pa.string())), {"id": "a", "k.n": "n"}))
@@ -153,15 +153,15 @@ def test_deliveries_with_a_column_added(rocks: SparkSession, tmp_path: Path) -> 
     is_late: Any = pc.and_(pc.equal(table["wire"], arrived["wire"]), pc.invert(table["sent"]))
     first_rows, late = table.filter(pc.invert(is_late)), table.filter(is_late)
     without_color = source(rocks, tmp_path / "in", [first_rows])
-    first = finish(antecede.spark.deliver(without_color, spec), tmp_path).num_rows
+    first = finish(antecede.spark.replay_log(without_color, spec), tmp_path).num_rows
     assert first < len(first_rows)
     rest = late.append_column("color", pa.array(["red"] * len(late)))
-    put(tmp_path / "in", [rest], 1)
+    write_parts(tmp_path / "in", [rest], 1)
     schema = rocks.read.parquet(str(tmp_path / "in" / "part-001.parquet")).schema
     df = rocks.readStream.schema(schema).parquet(str(tmp_path / "in"))
     with pytest.raises(StreamingQueryException, match=r"column note \(string\) is gone"):
-        finish(antecede.spark.deliver(df.drop("note"), spec), tmp_path)
-    got = finish(antecede.spark.deliver(df, spec), tmp_path).to_pylist()
+        finish(antecede.spark.replay_log(df.drop("note"), spec), tmp_path)
+    got = finish(antecede.spark.replay_log(df, spec), tmp_path).to_pylist()
     assert len(got) == len(table)
     assert sum(row["color"] is None for row in got) == len(first_rows)
     assert {row["note"] for row in got} == {"old"}
@@ -170,7 +170,7 @@ def test_deliveries_with_a_column_added(rocks: SparkSession, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_dirty_rows_with_a_column_added_in_the_middle(rocks: SparkSession, tmp_path: Path) -> None:
     files, changed = 4, 2
-    dirty = in_files(dirty_rows(PARCELS), files, changed)
+    dirty = assign_files(make_dirty_rows(PARCELS), files, changed)
     write_files([row for row in dirty if row["file"] < changed], tmp_path / "in", changed)
     ways: dict[str, Any] = {"id": "id", "after": "causes", "group": "parcel", "time": "seen"}
     ways |= {"shards": 4, "content": CONTENT, "checkpoint": str(tmp_path / "checkpoint")}

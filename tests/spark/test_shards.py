@@ -1,4 +1,4 @@
-"""Shards are keyed so that Spark gives every task as many of them."""
+"""Keys of shards: Spark assigns equally many to every task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from antecede.spark.streams.shards import murmur3, shard_keys
+from antecede.spark.streams.shards import find_shard_keys, murmur3
 
 
 def test_the_hash_is_spark_s(spark: SparkSession) -> None:
@@ -20,7 +20,7 @@ def test_the_hash_is_spark_s(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 8, 200, 1000])
 def test_every_task_has_one_shard_and_of_fewer_tasks_as_many(shards: int) -> None:
-    keys = shard_keys(shards)
+    keys = find_shard_keys(shards)
     assert len(set(keys.tolist())) == shards
     assert keys.min() >= 0
     for tasks in (n for n in range(1, shards + 1) if shards % n == 0):
@@ -29,6 +29,6 @@ def test_every_task_has_one_shard_and_of_fewer_tasks_as_many(shards: int) -> Non
 
 
 def test_spark_itself_spreads_them(spark: SparkSession) -> None:
-    keys = spark.createDataFrame([(int(key),) for key in shard_keys(8)], "key int")
+    keys = spark.createDataFrame([(int(key),) for key in find_shard_keys(8)], "key int")
     tasks = keys.repartition(8, "key").select(f.spark_partition_id()).collect()
     assert sorted(row[0] for row in tasks) == list(range(8))

@@ -1,4 +1,4 @@
-"""A cluster of several JVMs whose Python has the libraries but not antecede, which is shipped."""
+"""Cluster of several JVMs whose Python lacks antecede, which is shipped."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pytest
 
 from antecede.tables.order.replay.table import deliver_table
 from antecede.tables.order.table import order_table
-from tests.spark.parts import put
+from tests.spark.parts import write_parts
 from tests.spark.shipped_child import DELIVER, SPEC
-from tests.spark.standalone import cluster, snapshot
-from tests.spark.test_stream import check_as_batch, history, pieces
+from tests.spark.standalone import copy_package, run_cluster
+from tests.spark.test_stream import check_as_batch, make_history, split_rows
 from tests.tables.order.logs import ended, many_groups
 
 DEADLINE_S = 900
 
 
 def bare_python(folder: Path) -> Path:
-    """Make an environment with everything that this one has, but antecede; return its python."""
+    """Create an environment with everything but antecede; return its Python."""
     made = folder / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
     python = made / "bin" / "python"
@@ -39,13 +39,13 @@ def bare_python(folder: Path) -> Path:
 
 @pytest.mark.soak
 def test_order_and_deliver_on_workers_that_get_antecede_by_the_session(tmp_path: Path) -> None:
-    table, log = history(200, seed=12), ended(many_groups(DELIVER, lost=0.02))
-    for name, parts in (("in", pieces(table, 3)), ("logs", [log])):
-        put(tmp_path / name, parts)
-    copy, shipped = snapshot(tmp_path)
+    table, log = make_history(200, seed=12), ended(many_groups(DELIVER, lost=0.02))
+    for name, parts in (("in", split_rows(table, 3)), ("logs", [log])):
+        write_parts(tmp_path / name, parts)
+    copy, shipped = copy_package(tmp_path)
     python = bare_python(tmp_path)
     child = Path(__file__).with_name("shipped_child.py")
-    with cluster(tmp_path) as made, (tmp_path / "log").open("wb") as told:
+    with run_cluster(tmp_path) as made, (tmp_path / "log").open("wb") as told:
         done = subprocess.run(
             [sys.executable, child, tmp_path, made.master, python, shipped],
             env={**os.environ, "PYTHONPATH": str(copy)},

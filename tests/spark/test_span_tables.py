@@ -1,4 +1,4 @@
-"""Spans in tables: Spark, Arrow and the reader of files make the same events of the same spans."""
+"""Span tables: Spark, Arrow and the file reader give the same events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
-from antecede.spark.sources.span_tables import events_of_spans as by_spark
+from antecede.spark.sources.span_tables import spans_to_events as by_spark
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.formats.spans_table import COLUMNS
 from antecede.tables.trace.formats.spans_table import events_of_spans as by_arrow
@@ -228,7 +228,7 @@ AT = 1_700_000_000_000_000
 
 
 def both(spark: SparkSession, table: Any) -> list[dict[str, Any]]:
-    """Return the rows that Arrow gives, after Spark gave the same."""
+    """Return the rows of Arrow, which must equal those of Spark."""
     here: list[dict[str, Any]] = by_arrow(table).to_pylist()
     there = spark.createDataFrame(table).coalesce(1).transform(by_spark).toArrow().to_pylist()
     assert there == here

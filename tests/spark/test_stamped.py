@@ -1,4 +1,4 @@
-"""Stamps of Kafka headers as columns on Spark: the same reading as `antecede.core.propagation`."""
+"""Causal contexts of Kafka headers as columns: as read by `antecede.core.propagation`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from antecede.core.propagation import CAUSES, ID, MAX_ID, ContextPropagator, Stamp, read
 from antecede.errors import DecodeError, InputError
-from antecede.spark import order, stamped
+from antecede.spark import order, read_context
 
 KAFKA = "n int, headers array<struct<key: string, value: binary>>"
 
@@ -42,7 +42,7 @@ def odd() -> list[list[tuple[str, bytes | None]]]:
     return [[(ID, one), (CAUSES, many)] for one in ids for many in lists]
 
 
-def expected(headers: list[tuple[str, Any]]) -> tuple[Any, Any]:
+def compute_expected(headers: list[tuple[str, Any]]) -> tuple[Any, Any]:
     try:
         stamp = read(headers)
     except DecodeError:
@@ -53,11 +53,11 @@ def expected(headers: list[tuple[str, Any]]) -> tuple[Any, Any]:
 def test_spark_reads_what_the_stamper_reads(spark: SparkSession) -> None:
     given = rows()
     df = spark.createDataFrame(list(enumerate(given)), KAFKA)
-    got = {row.n: (row.id, row.causes) for row in stamped(df, id="id").collect()}
-    assert got == {n: expected(headers) for n, headers in enumerate(given)}
+    got = {row.n: (row.id, row.causes) for row in read_context(df, id="id").collect()}
+    assert got == {n: compute_expected(headers) for n, headers in enumerate(given)}
     assert got[2] == ("a", ["b", "c"])
     nothing = spark.createDataFrame([(0, None)], KAFKA)
-    assert stamped(nothing).select("message_id", "causes").collect() == [(None, None)]
+    assert read_context(nothing).select("message_id", "causes").collect() == [(None, None)]
 
 
 def test_text_and_maps_are_headers_too(spark: SparkSession) -> None:
@@ -66,14 +66,14 @@ def test_text_and_maps_are_headers_too(spark: SparkSession) -> None:
     pairs = spark.createDataFrame(
         [(list(made.items()),)], "`my headers` array<struct<key: string, value: string>>"
     )
-    for df in (stamped(as_map), stamped(pairs, headers="my headers")):
+    for df in (read_context(as_map), read_context(pairs, headers="my headers")):
         row = df.collect()[0]
         assert Stamp(row.message_id, tuple(row.causes)) == read(made)
 
 
 def test_rows_without_a_stamp_are_set_aside_by_order(spark: SparkSession) -> None:
     df = spark.createDataFrame(list(enumerate([*rows()[:2], []])), KAFKA)
-    done = stamped(df).select("n", "message_id", "causes")
+    done = read_context(df).select("n", "message_id", "causes")
     done = done.transform(order(id="message_id", after="causes"))
     got = {row.n: row.antecede_status for row in done.collect()}
     assert got == {0: "ordered", 1: "missing_cause", 2: "null_key"}
@@ -84,8 +84,8 @@ def test_columns_that_cannot_serve_are_refused(spark: SparkSession) -> None:
     for said, names in (
         ("no column other", {"headers": "other"}),
         ("must be an array", {"headers": "n"}),
-        ("column n is taken", {"id": "n"}),
-        ("column causes is taken", {"id": "causes"}),
+        ("column n exists already", {"id": "n"}),
+        ("column causes exists already", {"id": "causes"}),
     ):
         with pytest.raises(InputError, match=said):
-            stamped(df, **names)
+            read_context(df, **names)

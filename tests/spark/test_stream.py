@@ -1,4 +1,4 @@
-"""The streaming operator on a real session: types, ways, policies, duplicates, null keys."""
+"""Streaming operator: types, causality sources, policies, duplicates, null keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from antecede.spark import order
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
-from tests.spark.parts import put
+from tests.spark.parts import write_parts
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -43,14 +43,14 @@ Run = Callable[..., list[dict[str, Any]]]
 
 def source(spark: SparkSession, folder: Path, tables: list[pa.Table]) -> DataFrame:
     """Write one Parquet file a micro-batch and return the stream over them."""
-    put(folder, tables)
+    write_parts(folder, tables)
     schema = spark.read.parquet(str(folder)).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
 
 
 def finish(df: DataFrame, folder: Path) -> pa.Table:
-    """Run a stream over all there is into Parquet and read what the sink has committed."""
+    """Run a stream to its end into Parquet and read the committed output."""
     out = str(folder / "out")
     writer = df.writeStream.format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).start(out)
@@ -61,7 +61,7 @@ def finish(df: DataFrame, folder: Path) -> pa.Table:
     return df.sparkSession.read.option("mergeSchema", "true").parquet(out).toArrow()
 
 
-def history(size: int, seed: int = 1) -> pa.Table:
+def make_history(size: int, seed: int = 1) -> pa.Table:
     rng = random.Random(seed)
     past: dict[str, list[str]] = {"g": [], "h": [], "": []}
     rows = []
@@ -75,7 +75,7 @@ def history(size: int, seed: int = 1) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA_OF_ROWS)
 
 
-def timed(*rows: tuple[str, list[str], float, str]) -> pa.Table:
+def make_timed(*rows: tuple[str, list[str], float, str]) -> pa.Table:
     """Rows of id, causes, seconds and group."""
     made = [
         {"id": id, "after": after, "group": group, "at": START + dt.timedelta(seconds=second)}
@@ -84,7 +84,7 @@ def timed(*rows: tuple[str, list[str], float, str]) -> pa.Table:
     return pa.Table.from_pylist(made, SCHEMA_OF_ROWS)
 
 
-def pieces(table: pa.Table, count: int, seed: int = 2) -> list[pa.Table]:
+def split_rows(table: pa.Table, count: int, seed: int = 2) -> list[pa.Table]:
     order = random.Random(seed).sample(range(table.num_rows), table.num_rows)
     size = -(-table.num_rows // count)
     return [table.take(order[k : k + size]) for k in range(0, table.num_rows, size)]
@@ -97,7 +97,7 @@ def by_id(table: pa.Table) -> dict[str, dict[str, Any]]:
 
 
 def check_as_batch(got: pa.Table, table: pa.Table, spec: OrderSpec = DECLARED) -> None:
-    """Every row once, released as a batch says, after its causes, positions without gaps."""
+    """Check every row: released as in a batch, after its causes, positions without gaps."""
     streamed, batch = by_id(got), by_id(order_table(table, spec))
     assert streamed.keys() == batch.keys()
     for name, row in streamed.items():
@@ -114,8 +114,8 @@ def check_as_batch(got: pa.Table, table: pa.Table, spec: OrderSpec = DECLARED) -
 def test_stream_and_batch_agree_on_all_but_the_position(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    table = history(150)
-    df = order_stream(source(rocks, tmp_path / "in", pieces(table, 4)), DECLARED)
+    table = make_history(150)
+    df = order_stream(source(rocks, tmp_path / "in", split_rows(table, 4)), DECLARED)
     assert df.isStreaming
     check_as_batch(finish(df, tmp_path), table)
 
@@ -265,12 +265,12 @@ def test_causes_that_do_not_come_in_time(
 ) -> None:
     # Time is told by rows of another group, in another shard: quiet shards hear of it too.
     batches = [
-        timed(("b", ["a"], 0, "g"), ("c", ["b"], 1, "g")),
-        timed(("free", ["x"], 5, "h")),
-        timed(("x", [], 60, "h")),
+        make_timed(("b", ["a"], 0, "g"), ("c", ["b"], 1, "g")),
+        make_timed(("free", ["x"], 5, "h")),
+        make_timed(("x", [], 60, "h")),
     ]
     if missing != "hold":
-        batches.append(timed(("a", [], 100, "g")))
+        batches.append(make_timed(("a", [], 100, "g")))
     spec = OrderSpec(
         id="id", after=("after",), group="group", time="at",
         on_missing=missing, patience="58 seconds", shards=8,
@@ -323,7 +323,7 @@ def test_wrong_calls_say_what_to_do(rocks: SparkSession, tmp_path: Path) -> None
 
 
 def test_order_takes_a_stream_as_it_takes_a_table(rocks: SparkSession, tmp_path: Path) -> None:
-    tables = [timed(("b", ["a"], 1, "g")), timed(("a", [], 3, "g"))]
+    tables = [make_timed(("b", ["a"], 1, "g")), make_timed(("a", [], 3, "g"))]
     stream = source(rocks, tmp_path / "in", tables)
     add = order(id="id", after="after", group="group", time="at")
     released = finish(stream.transform(add), tmp_path).sort_by("position").to_pylist()
@@ -339,9 +339,9 @@ def test_what_was_waited_for_and_what_never_came_stand_apart(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
     tables = [
-        timed(("c", ["a", "b"], 0, "g")),
-        timed(("a", [], 5, "g")),
-        timed(("z", [], 120, "g")),
+        make_timed(("c", ["a", "b"], 0, "g")),
+        make_timed(("a", [], 5, "g")),
+        make_timed(("z", [], 120, "g")),
     ]
     stream = source(rocks, tmp_path / "in", tables)
     add = order(

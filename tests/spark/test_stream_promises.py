@@ -1,4 +1,4 @@
-"""What a stream promises to sinks, and what becomes of it when its checkpoint is damaged."""
+"""Guarantees of a stream to sinks, and damaged checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antecede.spark.ordering import order_with
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order.table import order_table
 from tests.spark.test_order_batch import GROUPED, rows_of, sample
-from tests.spark.test_stream import DECLARED, finish, history, pieces, source
+from tests.spark.test_stream import DECLARED, finish, make_history, source, split_rows
 
 BUSY = {
     "spark.sql.adaptive.enabled": "true",
@@ -27,7 +27,7 @@ BUSY = {
 
 @pytest.fixture
 def busy(spark: SparkSession) -> Iterator[SparkSession]:
-    """Spark as users have it: adaptive plans, compiled stages, 200 partitions."""
+    """Spark with default settings: adaptive plans, compiled stages, 200 partitions."""
     before = {name: spark.conf.get(name) for name in BUSY}
     for name, value in BUSY.items():
         spark.conf.set(name, value)
@@ -48,7 +48,7 @@ def test_a_stream_with_the_settings_that_users_have(
     busy: SparkSession, tmp_path: Path, partitions: int
 ) -> None:
     busy.conf.set("spark.sql.shuffle.partitions", str(partitions))
-    table = history(300, seed=9)
+    table = make_history(300, seed=9)
     got = finish(order_stream(source(busy, tmp_path / "in", [table]), DECLARED), tmp_path)
     want = order_table(table, DECLARED).to_pylist()
     assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, want))
@@ -64,9 +64,9 @@ def test_each_micro_batch_has_the_rows_of_a_group_in_order_after_those_before(
         found = rows.selectExpr("`group`", "position", "spark_partition_id()").collect()
         seen[number] = [(r[0], r[1], r[2]) for r in found if r[1] is not None]
 
-    table = history(400, seed=4)
+    table = make_history(400, seed=4)
     query = (
-        order_stream(source(spark, tmp_path / "in", pieces(table, 5)), DECLARED)
+        order_stream(source(spark, tmp_path / "in", split_rows(table, 5)), DECLARED)
         .writeStream.foreachBatch(keep)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
@@ -85,8 +85,8 @@ def test_each_micro_batch_has_the_rows_of_a_group_in_order_after_those_before(
     assert len(seen) == 5
 
 
-def damaged(checkpoint: Path, how: str) -> None:
-    """Damage the files of the state store as a disk or a careless hand would."""
+def damage_state(checkpoint: Path, how: str) -> None:
+    """Damage the files of the state store."""
     partitions = [p for p in (checkpoint / "state" / "0").iterdir() if p.name.isdigit()]
     files = [p for part in partitions for p in part.rglob("*") if p.is_file()]
     assert files
@@ -112,15 +112,15 @@ def damaged(checkpoint: Path, how: str) -> None:
 def test_a_damaged_state_fails_the_query_and_gives_no_row(
     spark: SparkSession, tmp_path: Path, how: str
 ) -> None:
-    table = history(200, seed=6)
-    parts = pieces(table, 4)
+    table = make_history(200, seed=6)
+    parts = split_rows(table, 4)
     whole = source(spark, tmp_path / "all", parts)
     late = tmp_path / "late"
     late.mkdir()
     for path in sorted((tmp_path / "all").glob("*.parquet"))[2:]:
         path.rename(late / path.name)
     before = finish(order_stream(whole, DECLARED), tmp_path)
-    damaged(tmp_path / "checkpoint", how)
+    damage_state(tmp_path / "checkpoint", how)
     for path in late.iterdir():
         path.rename(tmp_path / "all" / path.name)
     _forget_loaded_state(spark)
@@ -136,6 +136,6 @@ def test_a_damaged_state_fails_the_query_and_gives_no_row(
 
 
 def _forget_loaded_state(spark: SparkSession) -> None:
-    """Let the executor read the state anew, as one that was just started does."""
+    """Make the executor read the state again."""
     jvm: Any = spark.sparkContext._jvm
     jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()

@@ -1,4 +1,4 @@
-"""Three hundred small micro-batches: what a stream keeps, writes and takes a batch stays flat."""
+"""Three hundred small micro-batches: state, writes and time per batch stay constant."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from antecede.spark.streams.ordering import order_stream
 from antecede.spark.streams.processor import STATE
-from tests.spark.kill_data import SPEC, check, files
-from tests.spark.parts import put
+from tests.spark.kill_data import SPEC, check_rows, make_files
+from tests.spark.parts import write_parts
 from tests.spark.test_stream import finish, source
 
 BATCHES = int(os.environ.get("ANTECEDE_SOAK_BATCHES", "300"))
@@ -20,12 +20,12 @@ ROWS = 200
 RATIO = 1.5
 BYTES = ("state_bytes", "written_bytes")
 SLOWER = 2.0
-"""Time a batch hangs on what else runs on the machine: its bound is wider."""
+"""Wide limit, because the time per batch depends on other load."""
 
 
 @pytest.mark.soak
 def test_three_hundred_small_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
-    parts = files(BATCHES, seed=21, a_batch=ROWS)
+    parts = make_files(BATCHES, seed=21, a_batch=ROWS)
     df = order_stream(source(spark, tmp_path / "in", parts[:-1]), SPEC)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(2 * BATCHES))
     try:
@@ -61,6 +61,6 @@ def test_three_hundred_small_micro_batches(spark: SparkSession, tmp_path: Path) 
     print("parts a shard:", sorted(row[1] for row in parts_now))
     assert all(row[1] < 200 for row in parts_now), parts_now
 
-    put(tmp_path / "in", parts[-1:], BATCHES)
+    write_parts(tmp_path / "in", parts[-1:], BATCHES)
     rows = finish(df, tmp_path).to_pylist()
-    check(rows, parts)
+    check_rows(rows, parts)

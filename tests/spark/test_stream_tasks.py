@@ -1,4 +1,4 @@
-"""A stream that goes on with another number of tasks; its shards, hence its answer, stay."""
+"""Stream that continues with another number of tasks: equal shards and results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
 from antecede.spark import repartition_stream
-from antecede.spark.streams.ordering import job_of, order_stream
-from antecede.spark.streams.shards import default_shards
+from antecede.spark.streams.ordering import order_stream, plan_worker
+from antecede.spark.streams.shards import choose_shard_count
 from antecede.tables.order.spec import OrderSpec
-from tests.spark.parts import put
-from tests.spark.test_stream import DECLARED, check_as_batch, finish, history, pieces, source
+from tests.spark.parts import write_parts
+from tests.spark.test_stream import (
+    DECLARED,
+    check_as_batch,
+    finish,
+    make_history,
+    source,
+    split_rows,
+)
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 COMPACT = "spark.sql.streaming.fileSink.log.compactInterval"
@@ -30,8 +37,8 @@ def settings(rocks: SparkSession) -> Iterator[SparkSession]:
         rocks.conf.set(name, str(value))
 
 
-class Stream:
-    """A stream whose rows come file by file, and that stops after each."""
+class RepartitionedStream:
+    """Stream that reads one file at a time and stops after each."""
 
     def __init__(self, spark: SparkSession, folder: Path, parts: list[pa.Table]) -> None:
         self.spark, self.folder, self.parts = spark, folder, parts
@@ -40,8 +47,8 @@ class Stream:
         self.came = 1
 
     def more(self, spec: OrderSpec) -> pa.Table:
-        """Let one file more come, and return all that has come out."""
-        put(self.folder / "in", [self.parts[self.came]], self.came)
+        """Add one file, and return all output."""
+        write_parts(self.folder / "in", [self.parts[self.came]], self.came)
         self.came += 1
         return self.run(spec)
 
@@ -59,8 +66,8 @@ def test_tasks_grow_and_shrink_and_the_stream_goes_on(
     settings: SparkSession, tmp_path: Path, compact_every: int
 ) -> None:
     settings.conf.set(COMPACT, str(compact_every))
-    table = history(120, seed=3)
-    stream = Stream(settings, tmp_path, pieces(table, 3))
+    table = make_history(120, seed=3)
+    stream = RepartitionedStream(settings, tmp_path, split_rows(table, 3))
     spec = replace(DECLARED, shards=8, checkpoint=stream.checkpoint)
     stream.run(spec)
     assert stream.tasks() == {2}
@@ -76,12 +83,12 @@ def test_tasks_grow_and_shrink_and_the_stream_goes_on(
 def test_a_session_of_other_partitions_goes_on_with_the_shards_of_the_checkpoint(
     settings: SparkSession, tmp_path: Path
 ) -> None:
-    table = history(90, seed=4)
-    stream = Stream(settings, tmp_path, pieces(table, 2))
+    table = make_history(90, seed=4)
+    stream = RepartitionedStream(settings, tmp_path, split_rows(table, 2))
     stream.run(replace(DECLARED, shards=6))
     settings.conf.set(PARTITIONS, "5")
     spec = replace(DECLARED, checkpoint=stream.checkpoint)
-    assert job_of(stream.df, spec).shards == 6
+    assert plan_worker(stream.df, spec).shards == 6
     with pytest.raises(InputError, match=r"shards was 6, is 7; restore that \(shards=6, or"):
         order_stream(stream.df, replace(spec, shards=7))
     with pytest.raises(InputError, match=r"this checkpoint was .*content was None") as caught:
@@ -94,17 +101,17 @@ def test_a_session_of_other_partitions_goes_on_with_the_shards_of_the_checkpoint
 def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
     settings: SparkSession, tmp_path: Path
 ) -> None:
-    table = history(60, seed=5)
-    stream = Stream(settings, tmp_path, pieces(table, 2))
+    table = make_history(60, seed=5)
+    stream = RepartitionedStream(settings, tmp_path, split_rows(table, 2))
     spec = replace(DECLARED, shards=8, checkpoint=stream.checkpoint)
-    with pytest.raises(InputError, match="is no checkpoint of a stream"):
+    with pytest.raises(InputError, match="has no state of a stream"):
         repartition_stream(stream.checkpoint, 4)
     stream.run(spec)
     for tasks in (True, "4", 4.0):
-        with pytest.raises(InputError, match=f"tasks={tasks!r} is no whole number"):
+        with pytest.raises(InputError, match=f"tasks={tasks!r}: expected an integer"):
             repartition_stream(stream.checkpoint, tasks)  # type: ignore[arg-type]
     for tasks in (0, 3, 16):
-        with pytest.raises(InputError, match="has 8 shards: its tasks may be 1, 2, 4, 8, not"):
+        with pytest.raises(InputError, match=r"the 8 shards of .*; choose from 1, 2, 4, 8$"):
             repartition_stream(stream.checkpoint, tasks)
     with pytest.raises(InputError, match="has 2 tasks already"):
         repartition_stream(stream.checkpoint, 2)
@@ -119,18 +126,18 @@ def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
 def test_a_checkpoint_that_cannot_be_read_is_said_before_the_query_starts(
     settings: SparkSession, tmp_path: Path
 ) -> None:
-    stream = Stream(settings, tmp_path, pieces(history(40, seed=6), 2))
+    stream = RepartitionedStream(settings, tmp_path, split_rows(make_history(40, seed=6), 2))
     spec = replace(DECLARED, shards=4, checkpoint=stream.checkpoint)
     stream.run(spec)
     file = tmp_path / "file"
     file.write_text("no folder")
     for place in (str(file), f"file:{file}"):
-        with pytest.raises(InputError, match="is a file: give the folder of the checkpoint"):
+        with pytest.raises(InputError, match="is a file: give the checkpoint folder"):
             order_stream(stream.df, replace(spec, checkpoint=place))
     for kept in (tmp_path / "checkpoint" / "state").rglob("*"):
         if kept.suffix in (".zip", ".changelog"):
             kept.unlink()
-    with pytest.raises(InputError, match=r"the state in .* cannot be read: "):
+    with pytest.raises(InputError, match=r"cannot read the state in .*: "):
         order_stream(stream.df, spec)
 
 
@@ -138,10 +145,10 @@ def test_a_checkpoint_that_cannot_be_read_is_said_before_the_query_starts(
 def test_a_new_stream_has_shards_to_grow_into(
     settings: SparkSession, tmp_path: Path, tasks: int, shards: int
 ) -> None:
-    assert default_shards(tasks) == shards
+    assert choose_shard_count(tasks) == shards
     settings.conf.set(PARTITIONS, str(tasks))
-    df = source(settings, tmp_path / "in", [history(2)])
-    grouped = job_of(df, replace(DECLARED, max_held_rows=1000))
+    df = source(settings, tmp_path / "in", [make_history(2)])
+    grouped = plan_worker(df, replace(DECLARED, max_held_rows=1000))
     assert (grouped.shards, grouped.plan.max_held_rows) == (shards, -(-1000 // shards))
-    alone = job_of(df, replace(DECLARED, group=None, max_held_rows=1000))
+    alone = plan_worker(df, replace(DECLARED, group=None, max_held_rows=1000))
     assert (alone.shards, alone.plan.max_held_rows) == (tasks, 1000)

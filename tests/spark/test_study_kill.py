@@ -1,4 +1,4 @@
-"""A study on Spark is killed with its driver, and goes on where it was."""
+"""Study on Spark that is killed with its driver, and continues."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.spark import studying
 @pytest.mark.slow
 @pytest.mark.usefixtures("java")
 def test_a_killed_driver_loses_only_what_was_under_way(tmp_path: Path) -> None:
-    opened = [studying.gate(k, tmp_path, 50.0, closed=False) for k in range(4)]
-    closed = [studying.gate(k, tmp_path, 9.0, closed=True) for k in (7, 8)]
+    opened = [studying.run_gate(k, tmp_path, 50.0, closed=False) for k in range(4)]
+    closed = [studying.run_gate(k, tmp_path, 9.0, closed=True) for k in (7, 8)]
     runs = [*opened, *closed, *toy.runs(True)]
 
     def in_the_middle() -> bool:
-        return len(studying.stored(tmp_path)) >= 4 and studying.executed(tmp_path) == [
+        return len(studying.list_stored(tmp_path)) >= 4 and studying.list_executed(tmp_path) == [
             0, 1, 2, 3, 7, 8
         ]  # fmt: skip
 
@@ -33,14 +33,14 @@ def test_a_killed_driver_loses_only_what_was_under_way(tmp_path: Path) -> None:
     for pid in (python, java):
         kill(pid)
     child.wait(10)
-    stored = studying.stored(tmp_path)
+    stored = studying.list_stored(tmp_path)
     assert stored >= {run.key for run in opened}
     assert not stored & {run.key for run in closed}
     (tmp_path / "open").touch()
     told = studying.finish(studying.start(tmp_path, runs, "local[2]"), tmp_path)
     assert told == f"carried out {9 - len(stored)}, stored {len(stored)}, failed []"
-    assert studying.executed(tmp_path) == [0, 1, 2, 3, 7, 7, 8, 8]
+    assert studying.list_executed(tmp_path) == [0, 1, 2, 3, 7, 7, 8, 8]
 
     elsewhere = tmp_path / "local"
     conduct(toy.with_runs(*runs), run_locally, elsewhere / "study", stream=io.StringIO())
-    assert studying.figures(tmp_path) == studying.figures(elsewhere)
+    assert studying.read_metrics(tmp_path) == studying.read_metrics(elsewhere)

@@ -1,4 +1,4 @@
-"""Studies on Spark: the same figures as here, however they are spread and whatever dies."""
+"""Studies on Spark: equal results for any distribution and any failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces cut by Spark are those that one process cuts."""
+"""Tiles written by Spark equal those of one process."""
 
 from __future__ import annotations
 

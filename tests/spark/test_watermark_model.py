@@ -1,4 +1,4 @@
-"""The model of watermarks in docs/watermarks.md against Spark: who leaves when, who is dropped."""
+"""Model of watermarks in docs/watermarks.md against Spark: released and dropped rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from bench.watermark_model import Row as Arrival
-from bench.watermark_model import watermark
+from bench.watermark_model import FeedRow, run_watermark
 from tests.spark.test_stream import source
 
 START_MS = 1_800_000_000_000
@@ -22,7 +21,7 @@ STEP_MS = 1_000
 
 
 class BufferAndSort(StatefulProcessor):
-    """What people write: keep rows, and give out in order what the watermark has passed."""
+    """Usual operator: buffer rows, and emit those behind the watermark in order."""
 
     def init(self, handle: Any) -> None:
         self.handle = handle
@@ -55,17 +54,17 @@ class BufferAndSort(StatefulProcessor):
         pass
 
 
-def rows_of(seed: int) -> list[Arrival]:
+def rows_of(seed: int) -> list[FeedRow]:
     """Rows in micro-batches; many stand exactly at a watermark, some far behind it."""
     rng = random.Random(seed)
     return [
-        Arrival((batch + 1) * STEP_MS, START_MS + 1_000 * (batch - rng.choice([0, 1, 1, 2, 2, 5])))
+        FeedRow((batch + 1) * STEP_MS, START_MS + 1_000 * (batch - rng.choice([0, 1, 1, 2, 2, 5])))
         for batch in range(BATCHES)
         for _ in range(ROWS)
     ]
 
 
-def run(spark: SparkSession, folder: Path, rows: list[Arrival], delay_ms: int) -> Any:
+def run(spark: SparkSession, folder: Path, rows: list[FeedRow], delay_ms: int) -> Any:
     stamps = pa.array([row.stamp for row in rows])
     at = stamps.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
     table: Any = pa.table({"number": range(len(rows)), "stamp": stamps, "at": at})
@@ -104,7 +103,7 @@ def test_spark_drops_and_releases_what_the_model_says(
     rocks: SparkSession, tmp_path: Path, seed: int, delay_ms: int
 ) -> None:
     rows = rows_of(seed)
-    model = watermark(rows, delay_ms, STEP_MS)
+    model = run_watermark(rows, delay_ms, STEP_MS)
     left, dropped = run(rocks, tmp_path, rows, delay_ms)
     assert 0 < sum(model.dropped) == dropped < len(rows)
     assert BATCHES < len(left) <= BATCHES + 2  # the last ones have no rows

@@ -1,4 +1,4 @@
-"""Zipkin's spans in tables: Spark, Arrow and the reader of files make the same events."""
+"""Zipkin span tables: Spark, Arrow and the file reader give the same events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
-from antecede.spark import events_of_spans as by_spark
+from antecede.spark.sources.span_tables import spans_to_events as by_spark
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.formats.spans_table import COLUMNS
 from antecede.tables.trace.formats.spans_table import events_of_spans as by_arrow
@@ -49,7 +49,7 @@ TRACES += ["", " ", None, "e" * 16, "1" * 16 + "e" * 16, "2" * 16 + "e" * 16]
 
 
 def spans(seed: int, count: int = 300) -> list[dict[str, Any]]:
-    """Few ids, so that spans are shared, reported in pieces and twice; some rows without ids."""
+    """Return spans with few ids, so that spans are shared, split and repeated; some without ids."""
     draw = random.Random(seed)
     made = []
     for _ in range(count):
@@ -74,7 +74,7 @@ def spans(seed: int, count: int = 300) -> list[dict[str, Any]]:
     return made
 
 
-def told(record: dict[str, Any]) -> dict[str, Any]:
+def to_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return a row as Zipkin's JSON has it, without what is null."""
     ends = record.get("localEndpoint")
     inner = None if ends is None else {k: v for k, v in ends.items() if v is not None}
@@ -82,12 +82,12 @@ def told(record: dict[str, Any]) -> dict[str, Any]:
     return plain | ({"localEndpoint": inner} if inner else {})
 
 
-def in_order(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def sort_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows by time, then content, as tables are read."""
 
     def place(record: dict[str, Any]) -> Any:
         try:
-            part = parts_of(told(record))[0]
+            part = parts_of(to_record(record))[0]
         except ValueError:
             return (False, 0, "")
         return (part.start is None, part.start or 0, repr(part))
@@ -95,7 +95,7 @@ def in_order(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(records, key=place)
 
 
-def sorted_rows(rows: Iterable[dict[str, Any]]) -> list[str]:
+def sort_rows(rows: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
@@ -106,11 +106,11 @@ def test_a_table_a_frame_and_a_file_tell_the_same(
 ) -> None:
     rows = spans(seed)
     path = tmp_path / "spans.json"
-    path.write_text("\n".join(json.dumps(told(row)) for row in in_order(rows)))
+    path.write_text("\n".join(json.dumps(to_record(row)) for row in sort_records(rows)))
     trace = read([path], "spans")
     here = by_arrow(pa.Table.from_pylist(rows, schema=SCHEMA))
     good = [row for row in here.to_pylist() if row["reason"] is None]
-    assert sorted_rows({name: row[name] for name in EVENTS} for row in good) == sorted_rows(
+    assert sort_rows({name: row[name] for name in EVENTS} for row in good) == sort_rows(
         trace.events.select(list(EVENTS)).to_pylist()
     )
     assert here.num_rows - len(good) == trace.quarantine.num_rows > 20
@@ -121,7 +121,7 @@ def test_a_table_a_frame_and_a_file_tell_the_same(
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
     made = frame.repartition(3, "name").transform(by_spark).toArrow()
     assert made.schema.names == list(COLUMNS)
-    assert sorted_rows(made.to_pylist()) == sorted_rows(here.to_pylist())
+    assert sort_rows(made.to_pylist()) == sort_rows(here.to_pylist())
 
 
 def test_columns_under_other_names_and_types(spark: SparkSession) -> None:
@@ -143,7 +143,7 @@ def test_columns_under_other_names_and_types(spark: SparkSession) -> None:
         (f"{name}/back", [name], 2000, 5000),
     ]
     there = spark.createDataFrame(table).transform(by_spark).toArrow().to_pylist()
-    assert sorted_rows(there) == sorted_rows(here)
+    assert sort_rows(there) == sort_rows(here)
 
 
 def test_version_1_tells_both_sides_in_one_row(spark: SparkSession) -> None:
@@ -160,7 +160,7 @@ def test_version_1_tells_both_sides_in_one_row(spark: SparkSession) -> None:
         (f"{two}/back", "back", [two]),
     ]
     there = spark.createDataFrame(table).transform(by_spark).toArrow().to_pylist()
-    assert sorted_rows(there) == sorted_rows(here)
+    assert sort_rows(there) == sort_rows(here)
 
 
 @pytest.mark.few(2)
@@ -172,9 +172,9 @@ def test_real_spans(spark: SparkSession, shared_data: Path, name: str) -> None:
     rows = [{k: v for k, v in one.items() if k in SCHEMA.names} for part in parts for one in part]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     made = spark.createDataFrame(table).transform(by_spark).toArrow()
-    assert sorted_rows(made.to_pylist()) == sorted_rows(by_arrow(table).to_pylist())
+    assert sort_rows(made.to_pylist()) == sort_rows(by_arrow(table).to_pylist())
     wanted = ["id", "parents", "start_time", "role"]
-    assert sorted_rows(made.select(wanted).to_pylist()) == sorted_rows(
+    assert sort_rows(made.select(wanted).to_pylist()) == sort_rows(
         trace.events.select(wanted).to_pylist()
     )
 

@@ -1,4 +1,4 @@
-"""Rules of the package's layout."""
+"""Tests of the layout rules."""
 
 from __future__ import annotations
 

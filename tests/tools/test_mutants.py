@@ -1,4 +1,4 @@
-"""Mutants: what is changed, that the checker notices, and that every survivor has its reason."""
+"""Mutants: which changes are made, that the checker detects them, that survivors are explained."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ from antecede.lab.check.target import Target
 from tools.mutants import run as mutants
 from tools.mutants.__main__ import main
 from tools.mutants.modules import ModuleCopies
-from tools.mutants.mutation import bounded, find_mutants, mutate, reachable, rounds
-from tools.mutants.run import EACH_S, judge_mutants, time_for_each
+from tools.mutants.mutation import (
+    count_iterations,
+    find_mutants,
+    find_reachable,
+    limit_loops,
+    mutate,
+)
+from tools.mutants.run import MUTANT_TIMEOUT_S, get_mutant_timeout, judge_mutants
 
 SAMPLE = """
 def receive(self, message):
@@ -67,23 +73,23 @@ def test_every_guard_and_update_that_receiving_reaches_is_changed() -> None:
 
 def test_each_mutant_is_one_change_and_all_differ() -> None:
     sources = {"sample": SAMPLE}
-    names = reachable(sources)
+    names = find_reachable(sources)
     found = find_mutants(sources)
     texts = {ast.unparse(mutate(SAMPLE, mutant, names)) for mutant in found}
     assert len(texts) == len(found)
-    assert ast.unparse(bounded(ast.parse(SAMPLE))) not in texts
+    assert ast.unparse(limit_loops(ast.parse(SAMPLE))) not in texts
 
 
 def test_a_loop_without_an_end_is_ended() -> None:
-    tree = bounded(ast.parse("n = 0\nwhile True:\n    n += 1\n"))
-    with pytest.raises(RuntimeError, match="without an end"):
-        exec(compile(tree, "sample", "exec"), {"__rounds__": rounds})
+    tree = limit_loops(ast.parse("n = 0\nwhile True:\n    n += 1\n"))
+    with pytest.raises(RuntimeError, match="endless loop"):
+        exec(compile(tree, "sample", "exec"), {"__rounds__": count_iterations})
 
 
 def test_a_bounded_loop_does_what_it_did() -> None:
     text = "n = 0\nwhile n < 9:\n    n += 1\n    if n == 2: continue\n    if n == 5: break\n"
-    scope: dict[str, object] = {"__rounds__": rounds}
-    exec(compile(bounded(ast.parse(text)), "sample", "exec"), scope)
+    scope: dict[str, object] = {"__rounds__": count_iterations}
+    exec(compile(limit_loops(ast.parse(text)), "sample", "exec"), scope)
     assert scope["n"] == 5
 
 
@@ -119,14 +125,14 @@ SAMPLED = {
     "antecede.core.protocols.multicast.ses": 2,
     "antecede.core.protocols.reply.sb": 3,
 }
-"""One mutant in so many, where each takes seconds: `make mutants` judges all of them."""
+"""Sampling factor of slow mutants; `make mutants` checks all."""
 LEAST_KILLED = {"clocks": 0.4, "antecede.core.protocols.topics.protocols": 0.5}
-"""Least share of mutants that the checker kills by itself; elsewhere 0.6.
+"""Minimum fraction of mutants that the checker kills; elsewhere 0.6.
 
-Half of these families' code is queues for speed and limits against the hostile. A few messages of
-honest members show neither; lockstep with the readable release and the tests of limits do, and
-every survivor says which. Of a sample of the clocks 25 of 52 were killed (48 %): 0.4 leaves
-room for which ones the sample takes.
+Half of these families' code is queues for speed and limits against hostile members. A few messages
+of honest members reach neither; differential tests and tests of limits do, and every survivor says
+which. Of a sample of the clocks 25 of 52 were killed (48 %); 0.4 allows for the choice of the
+sample.
 """
 
 
@@ -143,7 +149,7 @@ def test_the_checker_notices_or_it_is_known_why_not(family: str) -> None:
     for outcome in score.outcomes:
         if outcome.killed_by is not None:
             assert outcome.killed_by.sentence()
-    assert f"{score.killed} of {len(score.outcomes)} mutants killed" in score.lines()[-1]
+    assert f"{score.killed} of {len(score.outcomes)} mutants killed" in score.format_lines()[-1]
 
 
 def test_an_explanation_without_its_survivor_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,10 +157,10 @@ def test_an_explanation_without_its_survivor_is_stale(monkeypatch: pytest.Monkey
         "basic.fifo.receive: nothing of the kind": "because",
         "vector.bss.receive: not asked": "no",
     }
-    monkeypatch.setattr(mutants, "explanations", lambda judged: reasons)
+    monkeypatch.setattr(mutants, "load_explanations", lambda modules: reasons)
     score = judge_mutants(find_target("fifo"))
     assert score.stale == ("basic.fifo.receive: nothing of the kind",)
-    assert not score.ok
+    assert not score.is_ok
 
 
 def test_what_one_family_kills_may_have_its_reason_in_another_alone() -> None:
@@ -163,11 +169,11 @@ def test_what_one_family_kills_may_have_its_reason_in_another_alone() -> None:
         "antecede.core.protocols.clock_based.hold_back_queue",
         "antecede.core.protocols.topics.delivery",
     )
-    assert key in mutants.explanations()
-    assert key in mutants.explanations([queue, topics])
-    assert key not in mutants.explanations([queue])
+    assert key in mutants.load_explanations()
+    assert key in mutants.load_explanations([queue, topics])
+    assert key not in mutants.load_explanations([queue])
     everywhere = "clock_based.hold_back_queue.release: `len(current) > 1` as `len(current) >= 1`"
-    assert everywhere in mutants.explanations([queue])
+    assert everywhere in mutants.load_explanations([queue])
 
 
 def test_a_protocol_that_is_broken_itself_has_no_mutants_to_judge() -> None:
@@ -189,31 +195,31 @@ def test_each_outcome_is_told_as_it_comes() -> None:
     heard: list[tuple[str, int, int]] = []
     score = judge_mutants(find_target("fifo"), lambda o, n, of: heard.append((o.mutant.key, n, of)))
     assert heard == [(o.mutant.key, n, 16) for n, o in enumerate(score.outcomes, start=1)]
-    assert score.ok
+    assert score.is_ok
 
 
 def test_a_mutant_that_takes_too_long_is_not_judged_and_said_not_to_be() -> None:
-    score = judge_mutants(find_target("fifo"), each_s=0.0)
-    assert len(score.unjudged) == 16
-    assert not score.ok
+    score = judge_mutants(find_target("fifo"), timeout_per_mutant_s=0.0)
+    assert len(score.not_judged) == 16
+    assert not score.is_ok
     assert score.killed == 0
-    assert "16 NOT JUDGED: 16 took too long" in score.summary()[-1]
-    assert "NOT JUDGED" in score.lines()[0]
+    assert "16 NOT JUDGED: 16 took too long" in score.format_summary()[-1]
+    assert "NOT JUDGED" in score.format_lines()[0]
 
 
 def test_a_mutant_of_a_slow_original_has_more_time() -> None:
-    assert time_for_each(None, 0.1) == EACH_S
-    assert time_for_each(None, EACH_S) == 3 * EACH_S
-    assert time_for_each(0.0, EACH_S) == 0.0
+    assert get_mutant_timeout(None, 0.1) == MUTANT_TIMEOUT_S
+    assert get_mutant_timeout(None, MUTANT_TIMEOUT_S) == 3 * MUTANT_TIMEOUT_S
+    assert get_mutant_timeout(0.0, MUTANT_TIMEOUT_S) == 0.0
 
 
 def test_a_limit_for_all_says_how_many_were_left_out() -> None:
-    score = judge_mutants(find_target("fifo"), limit_s=0.0)
+    score = judge_mutants(find_target("fifo"), timeout_s=0.0)
     assert score.outcomes == ()
-    assert score.left_out == 16
-    assert not score.ok
-    assert "for 16 no time was left" in score.summary()[-1]
-    assert score.as_dict()["left_out"] == 16
+    assert score.skipped == 16
+    assert not score.is_ok
+    assert "for 16 no time was left" in score.format_summary()[-1]
+    assert score.to_dict()["left_out"] == 16
 
 
 @pytest.mark.parametrize("limit", [1, 40])

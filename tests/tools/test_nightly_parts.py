@@ -1,4 +1,4 @@
-"""Parts of the nightly tests."""
+"""Partition of the nightly tests."""
 
 from __future__ import annotations
 

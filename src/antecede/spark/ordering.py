@@ -1,17 +1,13 @@
 """Causal order of a DataFrame.
 
-Theory of operation
--------------------
-Batch: the rows of a group meet in one partition (`partitions`). A worker sees the columns that
-the spec reads and two digests of each row; `antecede.tables.order.table.order_rows`, which also
-orders local tables, makes the added columns. All other columns stay in the JVM, in a queue that
-spills to disk. So a worker's memory follows the control columns alone, and payloads may be of
-any type. The result depends neither on the number of partitions nor on the order of rows.
+Batch: the rows of a group form one partition (`partitions`). A worker receives the columns of the
+spec and two hashes of each row; `antecede.tables.order.table.order_rows` computes the added
+columns. All other columns stay in the JVM, in a queue that spills to disk. So the memory of a
+worker depends only on the columns of the spec, and payloads may have any type. Oversized groups,
+and all rows without a group, are ordered by a fixpoint over joins instead (`fixpoint`), with the
+same result.
 
-Groups of more rows than fit a worker (`oversized` counts them) go to a fixpoint over joins instead
-(`fixpoint`), with the same result; so do all rows without a group.
-
-Stream: `antecede.spark.streams.ordering.order_stream`, same spec, same columns.
+Stream: `antecede.spark.streams.ordering.order_stream`, with the same spec and columns.
 """
 
 from __future__ import annotations
@@ -30,12 +26,12 @@ from pyspark.sql import types as t
 
 from antecede.spark.columns import column_of
 from antecede.spark.evidence import warn_without_causes
-from antecede.spark.fixpoint.ordering import order_giant
-from antecede.spark.fixpoint.oversized import parted
-from antecede.spark.order_columns import added_fields, check
-from antecede.spark.partitions import by_group, made_by_worker, slices
+from antecede.spark.fixpoint.ordering import order_oversized
+from antecede.spark.fixpoint.oversized import split_oversized
+from antecede.spark.order_columns import check_input, make_added_fields
+from antecede.spark.partitions import make_worker_column, partition_by_group, split_array
 from antecede.spark.streams.ordering import order_stream
-from antecede.spark.workers import ready_workers
+from antecede.spark.workers import check_workers
 from antecede.tables.order import (
     LargeGroupPolicy,
     MissingPolicy,
@@ -48,7 +44,7 @@ from antecede.tables.order import (
 
 _LOOKALIKES = str.maketrans({".": "\u2024", "`": "\u02cb"})
 ADDED = "__antecede_added"
-"""Hidden column of a batch: all that is added, as one struct."""
+"""Hidden column of a batch: all added columns as one struct."""
 
 
 def order(
@@ -82,7 +78,7 @@ def order(
     released_at: str = "released_at",
     status: str = "antecede_status",
 ) -> Any:  # a DataFrame, or a function from one to another
-    """Add causal order to a DataFrame, batch or stream; without one, return the function that does.
+    """Add causal order to a batch or stream; without a DataFrame, return the function that does.
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([("b", "a"), ("a", None)], "id string, after string")
@@ -91,33 +87,33 @@ def order(
     [(0, 'a'), (1, 'b')]
 
     `df.transform(order(id="id", after="after"))` is the same. The result has every input row once,
-    in no particular order, and these columns:
+    in undefined order, and these columns:
 
-    - `position` (long): place within the group, from 0; null for a row set aside.
-    - `waited_for` (array of strings): causes that came out later than the row came.
-    - `missing_causes` (array of strings): causes that never came.
-    - `waited_ms` (double): milliseconds until the causes had come out; null without times.
-    - `released_at` (type of `time`): when they had; null without times. In a stream it is never
+    - `position` (long): index within the group, from 0; null for an excluded row.
+    - `waited_for` (array of strings): causes that were released after the row arrived.
+    - `missing_causes` (array of strings): causes that are missing.
+    - `waited_ms` (double): milliseconds until the causes were released; null without times.
+    - `released_at` (type of `time`): the time of that; null without times. In a stream it is never
       before rows of earlier micro-batches, so a watermark on it drops nothing.
     - `antecede_status`: see `antecede.tables.order.spec.Status`.
 
-    The other arguments are those of `OrderSpec`. Columns are named by text, not by `Column`; names
-    with dots are whole names.
+    The other arguments are those of `OrderSpec`. Columns are given as text, not as `Column`; a name
+    with dots is one column.
 
-    A group of a batch goes to one task up to `max_rows_per_task` rows, above to a fixpoint over
-    joins. `transform` therefore counts the rows of each group (a job), unless Spark estimates all
-    rows at 64 MiB or less. It also runs the rounds of the fixpoint. `large_groups="never"` runs
-    nothing before the result is used; "always" takes the fixpoint for all groups. "auto" is "never"
-    in Declarative Pipelines, which allow no job there. A batch without any cause, clock or number
-    gets a `NoEvidenceWarning`, found by a job that ends at the first such row.
+    A group of a batch with up to `max_rows_per_task` rows is one task; a larger one is ordered by a
+    fixpoint over joins. `transform` therefore counts the rows of each group (a job), unless Spark
+    estimates all rows at 64 MiB or less, and runs the supersteps of the fixpoint. `large_groups="never"`
+    runs nothing before the result is used; "always" uses the fixpoint for all groups. "auto" is
+    "never" in Declarative Pipelines, which allow no jobs. A batch without any cause, clock or
+    sequence number gets a `NoEvidenceWarning`, after a job that ends at the first such row.
 
-    Raises InputError here when the columns do not make up one way to tell causes. In `transform` it
-    raises InputError for columns that are absent, there twice, or of types that cannot serve, and
-    SetupError when Spark's Python workers lack antecede.
+    Raises InputError here if the columns do not form one causality source. In `transform` it raises
+    InputError for columns that are missing, duplicate or unsupported, and SetupError if Spark's
+    Python workers lack antecede.
     """
     spec = OrderSpec(
         id=id,
-        after=_names(after),
+        after=_to_names(after),
         group=group,
         clock=clock,
         member=member,
@@ -134,7 +130,7 @@ def order(
         checkpoint=checkpoint,
         metrics=metrics,
         shards=shards,
-        content=None if content is None else _names(content),
+        content=None if content is None else _to_names(content),
         large_groups=large_groups,
         max_rows_per_task=max_rows_per_task,
         position=position,
@@ -159,39 +155,33 @@ def _warn_of_plain_numbers(df: DataFrame, spec: OrderSpec) -> None:
     kind = df.schema[spec.time].dataType
     if isinstance(kind, t.IntegralType):
         warnings.warn(
-            f"column {spec.time} ({kind.simpleString()}) holds plain numbers, so "
+            f"column {spec.time} ({kind.simpleString()}) has no unit, so "
             f"{spec.waited_ms} and {spec.released_at} are null: give time_unit= (s, ms, us or ns) "
-            "if they are times",
+            "if it holds times",
             stacklevel=3,
         )
 
 
 def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
-    """Return the function for `DataFrame.transform` that orders by a ready spec.
-
-    `warn`: warn where a batch has no evidence of causality.
-    """
+    """Return the function for `DataFrame.transform` that orders by a spec; `warn`: see `order`."""
 
     def transform(df: DataFrame) -> DataFrame:
-        check(df, spec)
-        ready_workers(df.sparkSession)
+        check_input(df, spec)
+        check_workers(df.sparkSession)
         if not df.isStreaming:
             if warn and spec.large_groups != "never":
                 warn_without_causes(df, spec)
             return order_batch(df, spec)
         spec.check_stream()
         if any("." in name or "`" in name for name in df.columns):
-            return _under_other_names(df, spec)
+            return _order_renamed(df, spec)
         return order_stream(df, spec)
 
     return transform
 
 
-def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order under other names: mapInArrow takes dots for fields.
-
-    A column has the same name at every start, as the state knows its rows by it.
-    """
+def _order_renamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Order with renamed columns, because mapInArrow reads dots as field access."""
     plain = {name: name.translate(_LOOKALIKES) for name in df.columns}
     single = ("id", "group", "clock", "member", "sender", "seq", "time")
     changed: dict[str, Any] = {
@@ -207,32 +197,32 @@ def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order a batch DataFrame; see `order`. Runs jobs where groups are counted, or are giant."""
+    """Order a batch DataFrame; see `order`. Runs jobs if groups are counted or oversized."""
     spec.check_batch()
-    small, giant = parted(df, spec)
-    orders = [one_task_a_group(small, spec)] if small is not None else []
+    small, giant = split_oversized(df, spec)
+    orders = [order_by_group(small, spec)] if small is not None else []
     if giant is not None:
-        orders.append(order_giant(giant.rows, spec, giant.size))
+        orders.append(order_oversized(giant.rows, spec, giant.row_count))
     return reduce(DataFrame.union, orders)
 
 
-def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order the rows of each group in one task; without `group` all rows."""
-    told = replace(spec, content=None)  # the digest tells, and the columns stay in the JVM
+def order_by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Order each group in one task; without `group` all rows."""
+    kernel_spec = replace(spec, content=None)  # the hashes replace these columns
 
     def antecede_order_a_group_a_task(
         table: pa.Table, digests: Any, sizes: list[int]
     ) -> Iterator[pa.StructArray]:
-        made, _ = order_rows(table, told, digests)
+        made, _ = order_rows(table, kernel_spec, digests)
         columns = [whole(made.column(name)) for name in spec.added]
-        yield from slices(pa.StructArray.from_arrays(columns, list(spec.added)), sizes)
+        yield from split_array(pa.StructArray.from_arrays(columns, list(spec.added)), sizes)
 
-    added = made_by_worker(df, spec, antecede_order_a_group_a_task, added_fields(df, spec))
-    made = by_group(df, spec).withColumn(ADDED, added)
+    added = make_worker_column(df, spec, antecede_order_a_group_a_task, make_added_fields(df, spec))
+    made = partition_by_group(df, spec).withColumn(ADDED, added)
     own = [column_of(name) for name in df.columns]
     return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))
 
 
-def _names(given: Any) -> tuple[Any, ...]:
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    return tuple(given) if several else (given,)
+def _to_names(value: Any) -> tuple[Any, ...]:
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    return tuple(value) if several else (value,)

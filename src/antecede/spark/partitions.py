@@ -1,4 +1,4 @@
-"""Columns that a Python worker makes of a whole partition, in which the rows of a group meet."""
+"""Columns computed by a Python worker from a whole partition that holds complete groups."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.columns import column_of, content_digest
-from antecede.spark.order_columns import DIGEST
+from antecede.spark.columns import column_of, hash_content
+from antecede.spark.order_columns import ROW_HASH
 from antecede.tables.order import OrderSpec
 
-PartitionWork = Callable[[pa.Table, Any, list[int]], Iterable[Any]]
+PartitionFunction = Callable[[pa.Table, Any, list[int]], Iterable[Any]]
 
 
-def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Bring the rows of each group into one partition; without `group` all rows."""
+def partition_by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Repartition so that each group is in one partition; without `group` all rows are."""
     if spec.group is None:
         return df.repartition(1)
     if spec.shards is None:
@@ -29,24 +29,22 @@ def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
     return df.repartition(spec.shards, column_of(spec.group))
 
 
-def made_by_worker(
+def make_worker_column(
     df: DataFrame,
     spec: OrderSpec,
-    work: PartitionWork,
+    work: PartitionFunction,
     kind: t.DataType,
-    more: Mapping[str, Column] | None = None,
+    extra_columns: Mapping[str, Column] | None = None,
 ) -> Column:
-    """Return the column of type `kind` that `work` makes of a whole partition of `by_group`.
+    """Return the column of type `kind` that `work` computes from a whole partition.
 
-    `work` takes the columns that the spec reads and those of `more`, the digests of content and of
-    these columns, shape (rows, 2), and the sizes of the batches; it gives an array for each size.
-    Its name is shown in the plan. Each row depends on all others of the partition, which Spark
-    expects of no column function. `asNondeterministic` keeps it from pushing filters below this
-    one, and from calling it twice.
+    `work` receives the columns of the spec and `extra_columns`, two hashes of each row, shape
+    (rows, 2), and the batch sizes. It yields one array for each size. `asNondeterministic` keeps
+    Spark from pushing filters below the column and from computing it twice.
     """
-    extra = dict(more or {})
+    extra = dict(extra_columns or {})
     columns = [*spec.used, *extra]
-    names = [*columns, f"{DIGEST}0", f"{DIGEST}1"]
+    names = [*columns, f"{ROW_HASH}0", f"{ROW_HASH}1"]
 
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
     def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
@@ -60,42 +58,41 @@ def made_by_worker(
         yield from work(table.select(columns), digests, sizes)
 
     run.__name__ = work.__name__
-    functions: Any = F  # the stubs do not know arrow_udf
-    given = [*map(column_of, spec.used), *extra.values(), *_digests(df, spec)]
+    functions: Any = F  # the stubs lack arrow_udf
+    given = [*map(column_of, spec.used), *extra.values(), *_hash_rows(df, spec)]
     column: Column = functions.arrow_udf(run, kind).asNondeterministic()(*given)
     return column
 
 
-def slices(array: Any, sizes: list[int]) -> Iterator[Any]:
-    """Yield the pieces of an array that have these sizes."""
+def split_array(array: Any, sizes: list[int]) -> Iterator[Any]:
+    """Yield consecutive slices of an array with these sizes."""
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         yield array.slice(end - size, size)
 
 
-def _digests(df: DataFrame, spec: OrderSpec) -> list[Column]:
-    """Return the digests of the content of each row, and of the columns that the spec reads."""
-    if analysed(df):
-        return [content_digest(df, spec.content_of(df.columns)), content_digest(df, spec.used)]
+def _hash_rows(df: DataFrame, spec: OrderSpec) -> list[Column]:
+    if is_analyzed(df):
+        return [hash_content(df, spec.content_of(df.columns)), hash_content(df, spec.used)]
     if spec.content is not None:
-        content = _digest_of_unknown(spec.content)
-    elif spec.time is None:  # JSON tells what is null, which the hash passes over
+        content = _hash_unresolved(spec.content)
+    elif spec.time is None:  # JSON includes nulls, which the hash ignores
         content = F.xxhash64("*", F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
     else:
         raise InputError(
-            "in a declarative pipeline nothing tells the columns beside time: content= names those "
-            "that tell a repeated row from a conflicting one"
+            "in a declarative pipeline the columns are unknown: give content=, the columns that "
+            "distinguish duplicates from conflicts"
         )
-    return [content, _digest_of_unknown(spec.used)]
+    return [content, _hash_unresolved(spec.used)]
 
 
-def _digest_of_unknown(names: Sequence[str]) -> Column:
-    """Return a digest of columns whose types are not known yet, and of which of them are null."""
+def _hash_unresolved(names: Sequence[str]) -> Column:
+    """Return a hash of columns of unknown types that includes which of them are null."""
     columns = [column_of(name) for name in names]
     return F.xxhash64(*columns, *(column.isNull() for column in columns))
 
 
-def analysed(df: DataFrame) -> bool:
-    """Return whether Spark can name the columns of a frame: not in a declarative pipeline."""
+def is_analyzed(df: DataFrame) -> bool:
+    """Return whether Spark can list the columns: not in a declarative pipeline."""
     try:
         df.columns  # noqa: B018
         return True

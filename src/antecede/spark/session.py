@@ -1,11 +1,8 @@
 """Spark sessions: a quiet local one, or one on a cluster's master.
 
-Library functions never create a session; they turn a DataFrame into a DataFrame.
-
-Spark's own output is stopped at its source: host name look-ups by SPARK_LOCAL_IP, log lines by
-`log4j2.properties` (warnings of chatty loggers off, the rest at `warn`), the progress bar by its
-setting. The calling process keeps its stderr, and real warnings still show. Results do not depend
-on the machine: the time zone is UTC, Parquet is zstd (pyarrow cannot read the lz4 of Spark).
+Spark's own output is suppressed at its source: host name look-ups by SPARK_LOCAL_IP, noisy loggers
+by `log4j2.properties`, the progress bar by its setting. The time zone is UTC, and Parquet uses zstd
+(pyarrow cannot read Spark's lz4).
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The one state store that streams of causal order can use.
+    # The only state store that ordered streams support.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -37,7 +34,7 @@ _SETTINGS = {
 
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LOCAL = re.compile(r"local\b|spark://(127\.|localhost\b|\[::1\])")
-"""Masters whose executors are on this machine."""
+"""Pattern of masters whose executors run on this machine."""
 _TASK_LOGGERS = (
     "org.apache.spark.TaskContextImpl",
     "org.apache.spark.executor.Executor",
@@ -57,13 +54,13 @@ def local_session(
     java_options: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark inside this process and return the session; an active one is returned as is.
+    """Start Spark inside this process and return the session, or return the active one.
 
-    `cores` task threads (default: all processors), `partitions` shuffle partitions (default:
-    `cores`; Spark's 200 make small data slow), `memory` of the Java process as Java writes it.
-    `settings` override those of this module. The caller stops the session. Sets SPARK_LOCAL_IP,
-    PYSPARK_PYTHON (both unless set) and JAVA_HOME in the environment of this process. Raises
-    SetupError when there is no Java, InputError when `cores` or `partitions` is below 1.
+    `cores`: task threads (default: all processors). `partitions`: shuffle partitions (default:
+    `cores`; Spark's 200 slow down small data). `memory`: heap of the Java process, in Java's
+    notation. `settings` override those of this module. The caller stops the session. Sets
+    SPARK_LOCAL_IP and PYSPARK_PYTHON (unless set) and JAVA_HOME in the environment. Raises
+    SetupError without Java, and InputError if `cores` or `partitions` is below 1.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -71,7 +68,7 @@ def local_session(
     threads = os.cpu_count() or 1 if cores is None else cores
     shuffle = threads if partitions is None else partitions
     if threads < 1 or shuffle < 1:
-        raise InputError(f"cores and partitions must be at least 1, not {threads} and {shuffle}")
+        raise InputError(f"cores={threads}, partitions={shuffle}: both must be at least 1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(shuffle)}
     chosen |= {**_LOOPBACK, **(settings or {})}
@@ -88,14 +85,14 @@ def cluster_session(
     java_options: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Connect to any Spark master and return the session; an active one is returned as is.
+    """Connect to a Spark master and return the session, or return the active one.
 
-    `master` as Spark writes it (`spark://host:7077`, `yarn`, `k8s://...`, `local[4]`). `memory` of
-    an executor's Java process. `python`: interpreter of the workers; sets PYSPARK_PYTHON (default:
-    python3, or this one for masters of this machine). `py_files`: zip, egg or .py files that the
-    workers import from. `settings` override all. For a master on another machine the driver's
-    address is left to Spark and SPARK_LOCAL_IP. The caller stops the session. Raises SetupError
-    when there is no Java, or the master is not known or not reached.
+    `master`: in Spark's notation (`spark://host:7077`, `yarn`, `k8s://...`, `local[4]`). `memory`:
+    heap of an executor. `python`: interpreter of the workers; sets PYSPARK_PYTHON (default:
+    python3, or this interpreter for a local master). `py_files`: zip, egg or .py files that workers
+    import from. `settings` override all others. For a remote master, the driver's address is left
+    to Spark and SPARK_LOCAL_IP. The caller stops the session. Raises SetupError without Java, and
+    if the master is unknown or unreachable.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -110,9 +107,9 @@ def cluster_session(
         session = _start(master, name, java_options, {**chosen, **(settings or {})})
     except SetupError:
         raise
-    except Exception as error:  # Py4JJavaError: what Java says is inside
+    except Exception as error:  # Py4JJavaError contains Java's message
         raise SetupError(
-            f"Spark does not start with master {master!r}: {_first_line(error)}"
+            f"cannot start Spark with master {master!r}: {_get_first_line(error)}"
         ) from error
     for path in py_files:
         session.sparkContext.addPyFile(path)
@@ -120,12 +117,12 @@ def cluster_session(
 
 
 def is_local(master: str) -> bool:
-    """Tell whether the executors of a master are on this machine."""
+    """Return whether the executors of a master run on this machine."""
     return _LOCAL.match(master) is not None
 
 
 def quiet_failures(session: SparkSession) -> None:
-    """Keep the Java stack traces of failed tasks from stderr, for callers that report them."""
+    """Suppress Java stack traces of failed tasks, for callers that report the errors."""
     log4j: Any = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
     for logger in _TASK_LOGGERS:
         log4j.core.config.Configurator.setLevel(logger, log4j.Level.OFF)
@@ -134,11 +131,10 @@ def quiet_failures(session: SparkSession) -> None:
 def _start(
     master: str, name: str, java_options: Sequence[str], settings: Mapping[str, str]
 ) -> SparkSession:
-    """Start or join Spark with the settings that every session has, then these."""
     use_java()
     if "spark.driver.host" in settings:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with _quiet_options(java_options) as options:
+    with _make_java_options(java_options) as options:
         builder = SparkSession.builder.master(master).appName(name)
         builder = builder.config("spark.driver.extraJavaOptions", options)
         for key, value in {**_SETTINGS, **settings}.items():
@@ -146,14 +142,14 @@ def _start(
         return builder.getOrCreate()
 
 
-def _first_line(error: Exception) -> str:
-    said = getattr(error, "java_exception", None)
-    text = str(said.getMessage() if said is not None else error) or type(error).__name__
+def _get_first_line(error: Exception) -> str:
+    java_error = getattr(error, "java_exception", None)
+    text = str(java_error.getMessage() if java_error is not None else error) or type(error).__name__
     return text.splitlines()[0]
 
 
 @contextmanager
-def _quiet_options(more: Sequence[str]) -> Iterator[str]:
-    """Give the Java options that name our log settings, which are read once at the start."""
+def _make_java_options(more: Sequence[str]) -> Iterator[str]:
+    """Yield the Java options with the path of the log settings, which Java reads at start."""
     with as_file(files("antecede.spark") / "log4j2.properties") as path:
         yield " ".join([f'"-Dlog4j2.configurationFile={path.as_uri()}"', *more])

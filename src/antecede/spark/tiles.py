@@ -1,6 +1,7 @@
-"""Pieces of a trace for `antecede view`, cut by Spark; their form is `antecede.tables.view.tiles`.
+"""Spark job that writes the tiles served by `antecede view`, for traces larger than one machine.
 
-The driver holds a row a member, never a row an event.
+The format is `antecede.tables.view.tiles`. The driver holds one row for each member, none for an
+event.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ from antecede.tables.trace import COLUMNS, DELIVER, EVENT, RECEIVE
 from antecede.tables.view import ABOUT, OF_ARRIVALS, OF_OTHERS, OWN, about, check_new
 
 NO_AUDIT = (
-    "cut on Spark: repeated rows are shown; inversions, clocks, waits and lost messages of the "
-    "whole were not looked for (`antecede audit --engine spark` does)"
+    "tiles written by Spark: duplicates are shown; inversions, clocks, waits and lost messages "
+    "were not checked (use `antecede audit --engine spark`)"
 )
 
 
 def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = False) -> int:
-    """Cut a table in the event schema into pieces; returns how many rows these have.
+    """Write a table in the event schema as tiles; return their number of rows.
 
-    `df`: columns may be absent but for `id`. `folder` is one that executors and this process
-    share. Raises InputError for a table that is none, and where the folder is taken.
+    `df`: all columns but `id` are optional. `folder` must be shared by executors and driver. Raises
+    InputError for a table without events, and if the folder exists (see `force`).
     """
     folder = Path(folder)
     check_new(folder, force)
-    events, timed = _placed(df)
+    events, timed = _add_positions(df)
     placed = events.where(f.col("at").isNotNull())
-    low, high, rows, all_rows = _ends(events)
+    low, high, rows, all_rows = _find_ends(events)
     if not rows:
         raise InputError("the table has no event")
-    members = _members(placed)
+    members = _list_members(placed)
     notes = [NO_AUDIT]
     if all_rows > rows:
         notes.append(f"{counted(all_rows - rows, 'row')} without a time: not in the picture")
-    own = [name for name, _ in _further(df)]
+    own = [name for name, _ in _list_extra_columns(df)]
     more: dict[str, Any] = {
         "findings": [],
         "notes": notes,
@@ -52,19 +53,19 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
         "by": None,
         "own": own,
     }
-    said = about(title, rows, low, high, timed, **more)
+    header = about(title, rows, low, high, timed, **more)
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(members, folder / "members.parquet")
-    _write_levels(placed, members, said, folder)
+    _write_levels(placed, members, header, folder)
     parts = max(1, rows // 1_000_000)
     ordered = placed.repartitionByRange(parts, "at").sortWithinPartitions("at", "file_order")
-    ordered.write.mode("overwrite").parquet(_path(folder / "events"))
-    (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
+    ordered.write.mode("overwrite").parquet(_to_uri(folder / "events"))
+    (folder / ABOUT).write_text(json.dumps(header, indent=1), encoding="utf-8")
     return rows
 
 
-def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
-    """Return the columns of the schema and `at`, and whether that is a time."""
+def _add_positions(df: DataFrame) -> tuple[DataFrame, bool]:
+    """Return the schema's columns and `at`, and whether `at` is a time (else the file order)."""
     if "id" not in df.columns:
         raise InputError("the table has no column id")
     columns = []
@@ -82,12 +83,12 @@ def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
         else:
             found = f.array().cast(kind)
         columns.append(found.alias(column.name))
-    # A field of bytes has no text that people read; `antecede view` writes it as hexadecimal too.
+    # Bytes are shown as hexadecimal, as in local `antecede view`.
     further = [
         (
             f.lower(f.hex(column_of(name))) if kind == "binary" else column_of(name).cast("string")
         ).alias(OWN + name)
-        for name, kind in _further(df)
+        for name, kind in _list_extra_columns(df)
     ]
     events = df.select(*columns, *further)
     arrived = f.col("kind").isin(RECEIVE, DELIVER)
@@ -98,13 +99,12 @@ def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
     return events.withColumn("at", time if timed else f.col("file_order")), timed
 
 
-def _further(df: DataFrame) -> list[tuple[str, str]]:
-    """Return names and types of the columns that are none of the schema's."""
+def _list_extra_columns(df: DataFrame) -> list[tuple[str, str]]:
     known = {column.name for column in COLUMNS}
     return [(name, kind) for name, kind in df.dtypes if name not in known]
 
 
-def _ends(events: DataFrame) -> tuple[int, int, int, int]:
+def _find_ends(events: DataFrame) -> tuple[int, int, int, int]:
     found: Any = events.agg(
         f.min("at").alias("low"),
         f.max("at").alias("high"),
@@ -114,8 +114,8 @@ def _ends(events: DataFrame) -> tuple[int, int, int, int]:
     return int(found["low"] or 0), int(found["high"] or 0), int(found["rows"]), int(found["all"])
 
 
-def _members(placed: DataFrame) -> pa.Table:
-    """Return member, rows and first place, by that; who has no member is last."""
+def _list_members(placed: DataFrame) -> pa.Table:
+    """Return member, row count and first position, by that; rows without a member come last."""
     grouped = placed.groupBy("member").agg(
         f.count(f.lit(1)).alias("rows"), f.min("at").alias("first")
     )
@@ -132,31 +132,33 @@ def _members(placed: DataFrame) -> pa.Table:
     return pa.table(columns)
 
 
-def _write_levels(placed: DataFrame, members: pa.Table, said: dict[str, Any], folder: Path) -> None:
+def _write_levels(
+    events: DataFrame, members: pa.Table, header: dict[str, Any], folder: Path
+) -> None:
     names = members["member"].to_pylist()
-    if nobody := placed.where(f.col("member").isNull()).limit(1).count():
+    if has_no_member := events.where(f.col("member").isNull()).limit(1).count():
         names = names[:-1]
-    known = placed.sparkSession.createDataFrame(
+    known = events.sparkSession.createDataFrame(
         list(enumerate(names)), t.StructType([
             t.StructField("number", t.IntegerType()), t.StructField("member", t.StringType()),
         ]),
     )  # fmt: skip
-    width = said["levels"][-1]["width"]
-    number = f.coalesce(f.col("number"), f.lit(len(names) if nobody else -1))
+    width = header["levels"][-1]["width"]
+    number = f.coalesce(f.col("number"), f.lit(len(names) if has_no_member else -1))
     cells = (
-        placed.join(f.broadcast(known), "member", "left")
+        events.join(f.broadcast(known), "member", "left")
         .select(
-            f.expr(f"(at - {said['low']}L) div {width}L").alias("bin"),
+            f.expr(f"(at - {header['low']}L) div {width}L").alias("bin"),
             number.cast("int").alias("member"),
             f.lit(1).cast("long").alias("rows"),
         )
     )  # fmt: skip
-    for level in reversed(said["levels"]):
+    for level in reversed(header["levels"]):
         cells = cells.groupBy("bin", "member").agg(f.sum("rows").alias("rows"))
-        path = _path(folder / f"level-{level['level']}.parquet")
+        path = _to_uri(folder / f"level-{level['level']}.parquet")
         cells.coalesce(4).sortWithinPartitions("bin").write.mode("overwrite").parquet(path)
         cells = cells.sparkSession.read.parquet(path).withColumn("bin", f.shiftright("bin", 1))
 
 
-def _path(folder: Path) -> str:
+def _to_uri(folder: Path) -> str:
     return folder.absolute().as_uri()

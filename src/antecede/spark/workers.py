@@ -1,9 +1,8 @@
 """Check that Spark's Python workers can import antecede.
 
-Workers run the interpreter that PYSPARK_PYTHON (or `spark.pyspark.python`) named when the session
-was made, else whatever `python3` is. That is seldom the driver's, and then every task fails with
-ModuleNotFoundError. On a master of this machine the driver's own interpreter serves, so a session
-without a named one gets it. In all other cases a task asks once a session.
+Workers run PYSPARK_PYTHON (or `spark.pyspark.python`), else `python3`. On a local master without a
+configured interpreter, they get the driver's. In all other cases one task per session checks the
+import, because every task would fail with ModuleNotFoundError.
 """
 
 from __future__ import annotations
@@ -18,18 +17,15 @@ from pyspark.sql import SparkSession
 
 from antecede.errors import SetupError
 
-_ready: WeakSet[Any] = WeakSet()
+_checked: WeakSet[Any] = WeakSet()
 
 
-def ready_workers(session: SparkSession) -> None:
-    """Make sure that Python workers find antecede; raises SetupError saying what to set.
-
-    Costs one small task, once a session, where the interpreter is not the driver's own.
-    """
-    from antecede.spark.session import is_local  # `python -m antecede.spark.java` comes first
+def check_workers(session: SparkSession) -> None:
+    """Check that workers can import antecede. Raises SetupError with the setting to change."""
+    from antecede.spark.session import is_local  # see `python -m antecede.spark.java`
 
     context: Any = getattr(session, "_sc", None)  # a remote session (Spark Connect) has none
-    if context is None or context in _ready:
+    if context is None or context in _checked:
         return
     local = is_local(str(context.master))
     settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
@@ -37,21 +33,20 @@ def ready_workers(session: SparkSession) -> None:
     if local and not named:
         context.pythonExec = sys.executable
     if not (local and context.pythonExec == sys.executable):
-        said = _asked(context)
-        if said:
+        error_text = _try_import(context)
+        if error_text:
             raise SetupError(
-                f"Spark's Python workers run {context.pythonExec}, which lacks antecede ({said}): "
-                f"set PYSPARK_PYTHON={sys.executable if local else '/path/to/python'} before the "
+                f"Spark's Python workers run {context.pythonExec}, which lacks antecede "
+                f"({error_text}): set "
+                f"PYSPARK_PYTHON={sys.executable if local else '/path/to/python'} before the "
                 "session is made, to an interpreter that has antecede and its extra [spark]"
-                + (", or take antecede.spark.session.local_session()" if local else "")
+                + (", or use antecede.spark.session.local_session()" if local else "")
             )
-    _ready.add(context)
+    _checked.add(context)
 
 
-def _asked(context: Any) -> str:
-    """Let a worker import what tasks need; return what it says, empty when all is well."""
-
-    def tried(_: Iterable[int]) -> list[str]:  # goes by value: the worker need not know us
+def _try_import(context: Any) -> str:
+    def try_import(_: Iterable[int]) -> list[str]:  # pickled by value
         try:
             import antecede.tables.order.table  # noqa: F401
         except Exception as error:
@@ -59,10 +54,10 @@ def _asked(context: Any) -> str:
         return [""]
 
     try:
-        return str(context.parallelize([0], 1).mapPartitions(tried).collect()[0])
-    except Exception as error:  # the interpreter does not start, or is of another version
+        return str(context.parallelize([0], 1).mapPartitions(try_import).collect()[0])
+    except Exception as error:  # the interpreter does not start or has another version
         lines = [line.strip() for line in str(error).splitlines()]
         lines = [line for line in lines if line and not line.startswith("at ")]
         begin = [k + 1 for k, line in enumerate(lines) if "from python worker" in line]
-        told = lines[begin[0]] if begin and begin[0] < len(lines) else (lines or [""])[0]
-        return told[:200] or type(error).__name__
+        first_line = lines[begin[0]] if begin and begin[0] < len(lines) else (lines or [""])[0]
+        return first_line[:200] or type(error).__name__

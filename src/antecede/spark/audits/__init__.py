@@ -1,4 +1,4 @@
-"""`audit`, `meter`, `violations` and their reports over DataFrames."""
+"""Audit and false-causality reports over DataFrames."""
 
 from typing import TYPE_CHECKING
 

@@ -1,14 +1,11 @@
 """The counts of `antecede audit` over a DataFrame of events.
 
-Theory of operation
--------------------
-By declared causes everything is joins and aggregations over run and id (`audits.causes`), also
-within one run. Two things are ONE TASK A RUN: the graph of causes, in numbers (`run_graph`), and
-the rows of runs with receipts or deliveries, whose channels and early deliveries go by the order
-of each member's rows. Vector clocks need no graph: prefix counts, windows over one member of a
-run and joins (`clock_tables`, `audits.clocks`). Formats with details of their own are one task a
-run, counted by the local engine. Each such task holds one run at a time, sorted by Spark, and
-refuses one beyond a stated size.
+Audits by declared causes are joins and aggregations over run and id (`audits.causes`). Audits by
+vector clocks are prefix counts, windows over one member of a run, and joins (`clock_tables`,
+`audits.clocks`). ONE TASK PER RUN is needed for the graph of causes (`run_graph`), for rows of runs
+with receipts or deliveries, whose analysis needs each member's row order, and for formats with
+their own details. Such a task holds one run at a time, sorted by Spark, and rejects runs above a
+limit.
 """
 
 from __future__ import annotations
@@ -23,19 +20,19 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.audits import causes
-from antecede.spark.audits.clock_tables import clock_rows
-from antecede.spark.audits.clocks import clock_counts, giant_runs
+from antecede.spark.audits.clock_tables import read_clock_rows
+from antecede.spark.audits.clocks import count_by_clocks, find_large_runs
 from antecede.spark.audits.event_columns import (
-    KEY,
-    RUN_BYTES,
-    events_of,
-    run_by_run,
-    runs_in,
-    whole_run,
+    MAX_RUN_BYTES,
+    RUN_KEY,
+    describe_run_limit,
+    partition_by_run,
+    read_runs,
+    select_events,
 )
-from antecede.spark.audits.run_graph import GRAPH_EDGES
+from antecede.spark.audits.run_graph import MAX_GRAPH_EDGES
 from antecede.spark.columns import spark_schema
-from antecede.spark.workers import ready_workers
+from antecede.spark.workers import check_workers
 from antecede.tables.audit import (
     CONFIDENCE_NAME,
     ESTIMATED,
@@ -65,9 +62,9 @@ from antecede.tables.trace import (
 )
 
 By = Literal["auto", "causes", "clocks"]
-Giant = Literal["auto", "always", "never"]
+LargeRunPolicy = Literal["auto", "always", "never"]
 Batches = Iterable[pa.RecordBatch]
-COUNTED = (
+COUNT_COLUMNS = (
     "messages",
     "members",
     "duplicates",
@@ -83,7 +80,7 @@ COUNTED = (
     "ordered_pairs",
     "concurrent_pairs",
 )
-DETAILED = (
+DETAIL_COLUMNS = (
     "rows",
     "quarantined",
     "missing_ids",
@@ -95,19 +92,27 @@ DETAILED = (
     "receipts",
     "deliveries",
 )
-MAPS = ("inversions", "compared_edges", "max_inversions", "quarantine")
-COLUMNS = (*COUNTED, *ESTIMATED, CONFIDENCE_NAME, *DETAILED, *MAPS, SOURCE, "details")
-CYCLE = "causes form a cycle"
+MAP_COLUMNS = ("inversions", "compared_edges", "max_inversions", "quarantine")
+COLUMNS = (
+    *COUNT_COLUMNS,
+    *ESTIMATED,
+    CONFIDENCE_NAME,
+    *DETAIL_COLUMNS,
+    *MAP_COLUMNS,
+    SOURCE,
+    "details",
+)
+CYCLE_REASON = "causes form a cycle"
 _FIELDS: list[tuple[str, Any]] = [
     ("run", pa.string()),
-    *((name, pa.int64()) for name in (*COUNTED, *ESTIMATED)),
+    *((name, pa.int64()) for name in (*COUNT_COLUMNS, *ESTIMATED)),
     (CONFIDENCE_NAME, pa.float64()),
-    *((name, pa.int64()) for name in DETAILED),
-    *((name, pa.map_(pa.string(), pa.int64())) for name in MAPS),
+    *((name, pa.int64()) for name in DETAIL_COLUMNS),
+    *((name, pa.map_(pa.string(), pa.int64())) for name in MAP_COLUMNS),
     (SOURCE, pa.string()),
     ("details", pa.string()),
 ]
-_ARROW = pa.schema(_FIELDS)
+_ARROW_SCHEMA = pa.schema(_FIELDS)
 
 
 def audit(
@@ -116,50 +121,43 @@ def audit(
     format: str = "table",
     by: By = "auto",
     pairs: Pairs = True,
-    run_bytes: int = RUN_BYTES,
-    graph_edges: int = GRAPH_EDGES,
+    max_run_bytes: int = MAX_RUN_BYTES,
+    max_graph_edges: int = MAX_GRAPH_EDGES,
     pair_steps: int = PAIR_STEPS,
     pair_ranks: int = RANKS,
-    large_groups: Giant = "auto",
+    large_groups: LargeRunPolicy = "auto",
 ) -> DataFrame:
-    """Return one row a run, what `antecede audit --json` says of its rows.
+    """Return one row per run with the counts of `antecede audit --json`.
 
-    Columns of `df` are those of `antecede.tables.trace.schema`; all but `id` may be absent, others
-    are left alone, and timestamps serve as times. Columns of the result:
+    `df` has the columns of `antecede.tables.trace.schema`; all but `id` are optional, others are
+    ignored, and timestamps are accepted as times. Columns of the result are `run` (null: none), the
+    counts (null where they do not apply), and
 
-    - `run`; null: rows without one.
-    - The counts (long), null where they do not apply.
-    - `inversions`, `compared_edges` (edges of which both ends tell), `max_inversions` by order and
+    - `inversions`, `compared_edges` (edges with both values), `max_inversions` by order, and
       `quarantine` by reason (maps).
-    - `causality_source`: causes, clocks, receipts (only early deliveries were judged) or none.
-    - `details`: JSON of the rest: `channels`, `violations`, `clock_inconsistencies`, a format's
-      own. Other details that name events (worst inversions, missing ids) are of whole traces read
-      from files.
+    - `causality_source`: causes, clocks, receipts (only causal violations were checked) or none.
+    - `details`: JSON with `channels`, `early`, `clock_inconsistencies` and details of a format. Details
+      that name events are only in audits of whole trace files.
 
-    `by`: causes are declared, or told by vector clocks; "auto" chooses for the whole table as the
-    local engine does, by a job where there are clocks. `format` names the origin of the events and
-    adds its own details. Otherwise nothing runs before the result is asked for.
+    `by`: "causes" or "clocks"; "auto" decides for the whole table as the local engine does, with
+    one job if there are clocks. `format` names the origin of the events and adds its details.
 
-    `pairs`: exact (True), none (False: ordered, concurrent and implied ones are null), or exact up
-    to `pair_steps` and estimated beyond ("estimate"). Runs with estimates have null in the exact
-    columns, and `ordered_pairs_estimated`, `ordered_pairs_low`, `ordered_pairs_high`, the same of
-    concurrent ones, and `pairs_confidence` (0.95). The interval holds with that confidence or more
-    over the draw of `pair_ranks` ranks an event (1,024: some 7.6 % on both sides; 4,096: 3.7 %).
-    Implied edges are not estimated.
+    `pairs`: True (exact), False (pairs and redundant edges are null), or "estimate" (exact up to
+    `pair_steps`, else null with estimates). Estimates are `ordered_pairs_estimated`,
+    `ordered_pairs_low`, `ordered_pairs_high`, the same of concurrent pairs, and `pairs_confidence`
+    (0.95) over the draw of `pair_ranks` ranks per event (1,024: about 7.6 % on both sides; 4,096:
+    3.7 %).
 
-    One task a run are: the graph of declared causes, at most `graph_edges` (some 100 bytes of
-    memory each), and `pair_steps` (edges times events / 64) where events have several causes and
-    pairs are exact; rows of runs with receipts or deliveries, and formats other than "table", at
-    most `run_bytes` of Arrow data. Beyond them the task fails with InputError naming the run.
+    Limits of a run's task, beyond which it fails with InputError naming the run: `max_graph_edges`
+    declared causes (about 100 bytes of memory each), `pair_steps` (edges times events / 64) for
+    exact pairs of events with several causes, and `max_run_bytes` of Arrow data for all other
+    tasks. With vector clocks pairs are always exact, and runs above half of `max_run_bytes` are
+    counted by joins, at a much higher cost per event. `large_groups="auto"` runs a job to find them;
+    "never" and "always" run none.
 
-    With vector clocks `pairs` are always exact. Runs of less than half of `run_bytes` are a task
-    each, counted by the local engine. Larger ones are counted by joins and windows, at many times
-    the cost an event. `large_groups="auto"` runs a job that adds up the bytes of each run; with
-    "never" none is large, with "always" all are, and no job runs.
-
-    Without `file_order` the first of repeated rows is that of the least 64-bit digest (`xxhash64`
-    of its columns), and what goes by the order of rows is not counted. Raises InputError here when
-    there is no `id` or a column's type cannot serve.
+    Without `file_order`, the first of repeated rows is the one with the least `xxhash64`, and
+    counts that depend on the row order are null. Raises InputError without `id` and for unsupported
+    column types.
 
     >>> from antecede.spark import audit
     >>> rows = [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)]
@@ -168,141 +166,155 @@ def audit(
     >>> row.messages, row.edges, row.missing_causes, row.ordered_pairs, row.inversions
     (3, 2, 1, 2, {'arrival': 1})
     """
-    events = events_of(df)
-    ready_workers(df.sparkSession)
+    events = select_events(df)
+    check_workers(df.sparkSession)
     choice = chosen(pairs, pair_steps, pair_ranks)
-    clocks = by_clocks(events, format, by)
+    clocks = is_clocked(events, format, by)
     if large_groups not in ("auto", "always", "never"):
-        raise InputError(f"large_groups={large_groups!r} is none of auto, always, never")
+        raise InputError(f"unknown large_groups={large_groups!r}; choose from auto, always, never")
     if large_groups != "auto" and not (clocks and format == "table"):
         raise InputError(
-            f"large_groups={large_groups!r} says how runs of vector clocks are counted, and these "
-            "are " + (f"of format {format}" if clocks else "declared causes") + ": leave it out"
+            f"large_groups={large_groups!r} applies to audits by vector clocks only; this audit is "
+            + (f"of format {format}" if clocks else "by declared causes")
+            + ": remove the argument"
         )
     if clocks and format == "table":
-        return _by_clock(events, choice, run_bytes, large_groups)
+        return _audit_by_clocks(events, choice, max_run_bytes, large_groups)
     if clocks or format != "table":
-        return _a_run_a_task(events, format, clocks, choice, run_bytes)
-    limits = causes.Limits(choice, graph_edges)
-    return _by_causes(events, limits, run_bytes)
+        return _audit_runs_locally(events, format, clocks, choice, max_run_bytes)
+    limits = causes.AuditLimits(choice, max_graph_edges)
+    return _audit_by_causes(events, limits, max_run_bytes)
 
 
-def by_clocks(events: DataFrame, format: str, by: By) -> bool:
-    """Tell how a table is counted, as the local engine tells it of a whole trace; may run a job."""
+def is_clocked(events: DataFrame, format: str, by: By) -> bool:
+    """Return whether a table is audited by vector clocks; may run a job."""
     if by not in ("auto", "causes", "clocks"):
-        raise InputError(f"by={by!r} is none of auto, causes, clocks")
+        raise InputError(f"unknown by={by!r}; choose from auto, causes, clocks")
     if format == "shiviz" or by != "auto":
         return format == "shiviz" or by == "clocks"
     if "clock_members" not in events.columns:
         return False
     declared = F.sum(F.size("parents")) if "parents" in events.columns else F.lit(0)
-    told = events.agg(
+    counts = events.agg(
         F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
     ).first()
-    return bool(told and told.clocks and not told.declared)
+    return bool(counts and counts.clocks and not counts.declared)
 
 
-def _a_run_a_task(
-    events: DataFrame, format: str, clocks: bool, choice: PairChoice, run_bytes: int
+def _audit_runs_locally(
+    events: DataFrame, format: str, clocks: bool, choice: PairChoice, max_run_bytes: int
 ) -> DataFrame:
-    """Let the local engine count, a run at a time."""
-    refused = whole_run("an audit of clocks or of this format", run_bytes)
+    refused = describe_run_limit("an audit of clocks or of this format", max_run_bytes)
 
     def count(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for key, table in runs_in(batches, run_bytes, refused):
+        for key, table in read_runs(batches, max_run_bytes, refused):
             report = audit_events(table, format, clocked=clocks, choice=choice).to_dict()
-            yield _as_batch(key, unordered(report, "file_order" in table.column_names))
+            yield _report_to_batch(
+                key, remove_order_counts(report, "file_order" in table.column_names)
+            )
 
-    return run_by_run(events).mapInArrow(count, spark_schema(_ARROW))
+    return partition_by_run(events).mapInArrow(count, spark_schema(_ARROW_SCHEMA))
 
 
-def _by_clock(
-    events: DataFrame, choice: PairChoice, run_bytes: int, large_groups: Giant
+def _audit_by_clocks(
+    events: DataFrame, choice: PairChoice, max_run_bytes: int, large_groups: LargeRunPolicy
 ) -> DataFrame:
-    """Count large runs by columns, all others a run a task, which costs much less for each."""
+    """Count large runs by joins, and all others with one task per run, which is much cheaper."""
     if large_groups == "always":
-        return _by_clock_columns(events, choice, run_bytes)
-    large = giant_runs(events, run_bytes) if large_groups == "auto" else []
+        return _audit_clock_columns(events, choice, max_run_bytes)
+    large = find_large_runs(events, max_run_bytes) if large_groups == "auto" else []
     if not large:
-        return _a_run_a_task(events, "table", True, choice, run_bytes)
-    is_large = F.col(KEY).isin(large)
-    small = _a_run_a_task(events.where(~is_large), "table", True, choice, run_bytes)
-    return small.unionByName(_by_clock_columns(events.where(is_large), choice, run_bytes))
+        return _audit_runs_locally(events, "table", True, choice, max_run_bytes)
+    is_large = F.col(RUN_KEY).isin(large)
+    small = _audit_runs_locally(events.where(~is_large), "table", True, choice, max_run_bytes)
+    return small.unionByName(_audit_clock_columns(events.where(is_large), choice, max_run_bytes))
 
 
-def _by_clock_columns(events: DataFrame, choice: PairChoice, run_bytes: int) -> DataFrame:
-    rows = clock_rows(events)
-    total = clock_counts(events, rows, choice.pairs is not False)
-    for part in _told(rows.good, run_bytes):
-        total = total.join(part, KEY, "left")
-    told = (
+def _audit_clock_columns(events: DataFrame, choice: PairChoice, max_run_bytes: int) -> DataFrame:
+    rows = read_clock_rows(events)
+    total = count_by_clocks(events, rows, choice.pairs is not False)
+    for part in _summarize_deliveries(rows.valid, max_run_bytes):
+        total = total.join(part, RUN_KEY, "left")
+    inner_json = (
         F.expr("substring(details, 2, length(details) - 2)")
         if "details" in total.columns
         else F.lit(None)
     )
     total = total.withColumn(
-        "details", F.concat(F.lit("{"), F.concat_ws(", ", "__details", told), F.lit("}"))
+        "details", F.concat(F.lit("{"), F.concat_ws(", ", "__details", inner_json), F.lit("}"))
     )
-    made = {name: F.lit(0).cast("long") for name in DETAILED if name not in total.columns}
+    made = {name: F.lit(0).cast("long") for name in DETAIL_COLUMNS if name not in total.columns}
     made[SOURCE] = F.when(F.col("messages") > 0, CLOCKS).otherwise(NONE)
     return total.withColumns(made).select("run", *COLUMNS)
 
 
-def _by_causes(events: DataFrame, limits: causes.Limits, run_bytes: int) -> DataFrame:
-    rows = causes.judged(events)
-    chosen = causes.distinct_events(rows)
-    graphs, cyclic = causes.on_cycles(chosen, limits)
-    kept = chosen.join(cyclic, [KEY, "node"], "left_anti")
-    edges = causes.edges_of(kept, kept)
-    total = causes.of_rows(rows)
-    parts = [causes.of_causes(chosen), causes.of_events(kept), causes.of_edges(edges), graphs]
-    bad = rows.where(F.col("reason").isNotNull()).groupBy(KEY, "reason").count()
-    parts += [causes.reasons_of(bad), *_told(events, run_bytes), *_received(events)]
+def _audit_by_causes(
+    events: DataFrame, limits: causes.AuditLimits, max_run_bytes: int
+) -> DataFrame:
+    rows = causes.mark_events(events)
+    chosen = causes.select_distinct_events(rows)
+    graphs, cyclic = causes.find_cycles(chosen, limits)
+    kept = chosen.join(cyclic, [RUN_KEY, "node"], "left_anti")
+    edges = causes.join_causes(kept, kept)
+    total = causes.count_rows(rows)
+    parts = [
+        causes.count_declared_causes(chosen),
+        causes.count_events(kept),
+        causes.count_edges(edges),
+        graphs,
+    ]
+    bad = rows.where(F.col("reason").isNotNull()).groupBy(RUN_KEY, "reason").count()
+    parts += [
+        causes.collect_reasons(bad),
+        *_summarize_deliveries(events, max_run_bytes),
+        *_find_received_runs(events),
+    ]
     for part in parts:
-        total = total.join(part, KEY, "left")
+        total = total.join(part, RUN_KEY, "left")
     orders = [name for name in ORDERS if name in events.columns]
-    return _row(total, orders, limits.pairs.pairs is not False)
+    return _build_report_row(total, orders, limits.pairs.pairs is not False)
 
 
-def _received(events: DataFrame) -> list[DataFrame]:
+def _find_received_runs(events: DataFrame) -> list[DataFrame]:
     """Return the runs in which a receipt or delivery has the id of a send, if rows have kinds."""
     if "kind" not in events.columns:
         return []
-    keyed = events.select(KEY, "id", "kind")
-    arrived = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(KEY, "id")
-    sent = keyed.where(F.col("kind") == SEND).select(KEY, "id")
-    runs = arrived.join(sent, [KEY, "id"], "left_semi").select(KEY).distinct()
+    keyed = events.select(RUN_KEY, "id", "kind")
+    arrived = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(RUN_KEY, "id")
+    sent = keyed.where(F.col("kind") == SEND).select(RUN_KEY, "id")
+    runs = arrived.join(sent, [RUN_KEY, "id"], "left_semi").select(RUN_KEY).distinct()
     return [runs.withColumn("__received", F.lit(True))]
 
 
-def _told(events: DataFrame, run_bytes: int) -> list[DataFrame]:
-    """Return, where rows have an order, the details of runs with receipts or deliveries."""
+def _summarize_deliveries(events: DataFrame, max_run_bytes: int) -> list[DataFrame]:
+    """Return the details of runs with receipts or deliveries, if rows have an order."""
     if "kind" not in events.columns or "file_order" not in events.columns:
         return []
     named = F.length("id") > 0
-    talking = events.where(F.col("kind").isin(RECEIVE, DELIVER) & named).select(KEY).distinct()
-    of_runs = run_by_run(events.join(talking, KEY, "left_semi").select(events.columns))
-    refused = whole_run("what receipts and deliveries tell", run_bytes)
+    talking = events.where(F.col("kind").isin(RECEIVE, DELIVER) & named).select(RUN_KEY).distinct()
+    of_runs = partition_by_run(events.join(talking, RUN_KEY, "left_semi").select(events.columns))
+    refused = describe_run_limit("the analysis of receipts and deliveries", max_run_bytes)
 
     def tell(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for key, rows in runs_in(batches, run_bytes, refused):
+        for key, rows in read_runs(batches, max_run_bytes, refused):
             table = conform(rows)
             found: dict[str, Any] = {"violations": early_details(table)}
             if models := channel_models(table):
                 found["channels"] = models
-            yield pa.RecordBatch.from_pydict({KEY: [key], "details": [json.dumps(found)]})
+            yield pa.RecordBatch.from_pydict({RUN_KEY: [key], "details": [json.dumps(found)]})
 
-    return [of_runs.mapInArrow(tell, f"{KEY} string, details string")]
+    return [of_runs.mapInArrow(tell, f"{RUN_KEY} string, details string")]
 
 
-def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
-    """Return the columns of a report from the counts of a run side by side."""
-    count = causes.count
-    made = {name: count(name) for name in (*COUNTED, *DETAILED) if name in total.columns}
+def _build_report_row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
+    count = causes.count_or_zero
+    made = {
+        name: count(name) for name in (*COUNT_COLUMNS, *DETAIL_COLUMNS) if name in total.columns
+    }
     nothing = F.lit(None).cast("long")
     made["members"] = F.col("members").cast("long")
     made["cross_member_edges"] = F.when(F.col("members").isNotNull(), count("cross_member_edges"))
-    every = causes.all_pairs(count("messages"))
+    every = causes.count_all_pairs(count("messages"))
     implied, ordered = count("redundant"), count("ordered")
     exact = F.col("estimated").isNull()
     values = (count("edges") - implied, implied, ordered, every - ordered)
@@ -314,9 +326,14 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made[CONFIDENCE_NAME] = F.col("confidence")
     made["events_on_cycles"] = count("on_cycles")
     made["quarantined"] = count("quarantined") + count("on_cycles")
-    on_cycles = F.when(count("on_cycles") > 0, F.create_map(F.lit(CYCLE), count("on_cycles")))
-    aside = (F.coalesce(reasons, causes.no_counts()) for reasons in (F.col("__reasons"), on_cycles))
-    made |= causes.maps_by_order(orders)
+    on_cycles = F.when(
+        count("on_cycles") > 0, F.create_map(F.lit(CYCLE_REASON), count("on_cycles"))
+    )
+    aside = (
+        F.coalesce(reasons, causes.make_empty_counts())
+        for reasons in (F.col("__reasons"), on_cycles)
+    )
+    made |= causes.build_order_maps(orders)
     made["quarantine"] = F.map_concat(*aside)
     has_causes = (count("edges") > 0) | (count("on_cycles") > 0)
     received = F.col("__received") if "__received" in total.columns else F.lit(False)
@@ -325,9 +342,9 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     return total.select("run", *(made[n].alias(n) for n in COLUMNS))
 
 
-def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
-    """Take out of a report what goes by the order of rows, where they have none."""
-    if not ordered:
+def remove_order_counts(report: dict[str, Any], is_ordered: bool) -> dict[str, Any]:
+    """Remove from a report the counts that depend on the row order, if rows have none."""
+    if not is_ordered:
         report["inversions"].pop("file_order", None)
         for by_order in ("max_inversions", "compared_edges"):
             report["details"].get(by_order, {}).pop("file_order", None)
@@ -336,18 +353,18 @@ def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
     return report
 
 
-def _as_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
+def _report_to_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
     details = dict(report["details"])
     row: dict[str, Any] = {"run": key or None, SOURCE: report[SOURCE]}
-    row |= {name: report[name] for name in COUNTED}
+    row |= {name: report[name] for name in COUNT_COLUMNS}
     row |= {name: details.pop(name, None) for name in (*ESTIMATED, CONFIDENCE_NAME)}
-    row |= {name: details.pop(name, 0) for name in DETAILED}
-    for name in MAPS:
+    row |= {name: details.pop(name, 0) for name in DETAIL_COLUMNS}
+    for name in MAP_COLUMNS:
         counts = report[name] if name in report else details.pop(name)
         row[name] = list(counts.items())
-    for name in (WHY, READ_COLUMNS):  # of a whole trace: a run alone may have none
+    for name in (WHY, READ_COLUMNS):  # apply to whole traces only
         details.pop(name, None)
     if report["clock_inconsistencies"] is not None:
         details["clock_inconsistencies"] = report["clock_inconsistencies"]
     row["details"] = json.dumps(details) if details else None
-    return pa.RecordBatch.from_pylist([row], _ARROW)
+    return pa.RecordBatch.from_pylist([row], _ARROW_SCHEMA)

@@ -1,8 +1,7 @@
-"""Counts of an audit by declared causes, as joins and aggregations: no task needs a run.
+"""Counts of an audit by declared causes, as joins and aggregations.
 
-The rule is that of `tables.trace.rows` and `tables.audit.counts`; tests hold both to each other.
-Rows meet by run and id (events, repeats, conflicts), causes by run and id (inversions, absent
-causes). Only the graph (`run_graph`) and runs with receipts or deliveries need a run in one task.
+Rows are grouped by run and id, and causes are joined by run and id. The rules are those of
+`tables.trace.rows` and `tables.audit.counts`; tests compare both.
 """
 
 from __future__ import annotations
@@ -14,41 +13,38 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import Window
 
-from antecede.spark.audits.event_columns import KEY, PLACE, ROW
-from antecede.spark.audits.run_graph import graphs_of
+from antecede.spark.audits.event_columns import ROW, ROW_ORDER, RUN_KEY
+from antecede.spark.audits.run_graph import count_graphs
 from antecede.spark.columns import is_blank
 from antecede.tables.audit import PairChoice
 from antecede.tables.trace import CONTENT, DELIVER, NO_ID, ORDERS, RECEIVE
 
-NAMES, REASON = "__antecede_names", "reason"
-LARGEST = (1 << 63) - 1
+CAUSE_IDS, REASON = "__antecede_names", "reason"
+MAX_LONG = (1 << 63) - 1
 
 
-class Limits(NamedTuple):
-    """Bounds of the task of one run; beyond them the query fails."""
+class AuditLimits(NamedTuple):
+    """Limits of the task of one run; beyond them the query fails."""
 
     pairs: PairChoice
-    graph_edges: int
+    max_graph_edges: int
 
 
-def judged(events: DataFrame) -> DataFrame:
-    """Return rows with `first`, `again` and `reason`: is it the event, a later row of one, bad.
-
-    Rows of receipts and deliveries are neither, unless one stands in for the event.
-    """
+def mark_events(events: DataFrame) -> DataFrame:
+    """Add `first` (the row is the event), `again` (a later row of one) and `reason` (invalid)."""
     events = events.withColumn("__named", ~is_blank(F.col("id")))
-    second = F.coalesce(_kind(events).isin(RECEIVE, DELIVER), F.lit(False))
+    second = F.coalesce(_get_kind(events).isin(RECEIVE, DELIVER), F.lit(False))
     events = events.withColumn("__second", second)
-    # Rows without an id are spread, not sorted in one task; they are no events anyhow.
-    spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(PLACE))
-    own = Window.partitionBy(KEY, "id", spread).orderBy("__second", PLACE)
+    # Rows without an id are no events: spread them instead of sorting them in one task.
+    spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(ROW_ORDER))
+    own = Window.partitionBy(RUN_KEY, "id", spread).orderBy("__second", ROW_ORDER)
     content = [name for name in CONTENT if name in events.columns]
     events = events.withColumn("__number", F.row_number().over(own))
     first = F.first(F.struct(*content, F.lit(0).alias("__some"))).over(own)
     events = events.withColumn("__of_first", first)
     again = F.col("__named") & (F.col("__number") > 1) & ~F.col("__second")
     differ = [
-        F.when(~_set(F.col(name)).eqNullSafe(_set(F.col("__of_first")[name])), F.lit(name))
+        F.when(~_to_set(F.col(name)).eqNullSafe(_to_set(F.col("__of_first")[name])), F.lit(name))
         if name != "member"
         else F.when(~F.col(name).eqNullSafe(F.col("__of_first")[name]), F.lit(name))
         for name in content
@@ -67,8 +63,8 @@ def judged(events: DataFrame) -> DataFrame:
     ).drop("__of_first", "__number")
 
 
-def distinct_events(rows: DataFrame) -> DataFrame:
-    """Return the events of `judged` rows: causes cleaned in `NAMES`, `node` and `check` digests."""
+def select_distinct_events(rows: DataFrame) -> DataFrame:
+    """Return the events with distinct causes in `CAUSE_IDS` and the hashes `node`, `check`."""
     events = rows.where("first")
     given = F.col("parents") if "parents" in rows.columns else F.array().cast("array<string>")
     given = F.coalesce(given, F.array().cast("array<string>"))
@@ -76,7 +72,7 @@ def distinct_events(rows: DataFrame) -> DataFrame:
     kept = F.filter(given, lambda name: ~is_blank(name) & (name != F.col("id")))
     return events.withColumns(
         {
-            NAMES: F.array_distinct(kept),
+            CAUSE_IDS: F.array_distinct(kept),
             "__selfish": F.coalesce(F.array_contains(given, F.col("id")), F.lit(False)),
             "__repeated": F.size(kept) - F.size(F.array_distinct(kept)),
             "__blank": F.size(blank),
@@ -86,67 +82,67 @@ def distinct_events(rows: DataFrame) -> DataFrame:
     ).drop(ROW)
 
 
-def edges_of(effects: DataFrame, causes: DataFrame) -> DataFrame:
-    """Return a row for each declared cause: columns of the effect, `name`, of the cause or null."""
+def join_causes(effects: DataFrame, causes: DataFrame) -> DataFrame:
+    """Return a row per declared cause: columns of the effect, and of the cause (null: missing)."""
     orders = [name for name in ORDERS if name in effects.columns]
     member = ["member"] if "member" in effects.columns else []
     child = effects.select(
-        KEY,
-        F.explode(NAMES).alias("name"),
+        RUN_KEY,
+        F.explode(CAUSE_IDS).alias("name"),
         F.col("node").alias("child"),
         F.col("check").alias("child_check"),
         *(F.col(name).alias(f"effect_{name}") for name in [*member, *orders]),
     )
     parent = causes.select(
-        F.col(KEY).alias("__cause_run"),
+        F.col(RUN_KEY).alias("__cause_run"),
         F.col("id").alias("__cause_id"),
         F.col("node").alias("parent"),
         F.col("check").alias("parent_check"),
         *(F.col(name).alias(f"cause_{name}") for name in [*member, *orders]),
     )
-    same = (child[KEY] == parent["__cause_run"]) & (child["name"] == parent["__cause_id"])
+    same = (child[RUN_KEY] == parent["__cause_run"]) & (child["name"] == parent["__cause_id"])
     return child.join(parent, same, "left").drop("__cause_run", "__cause_id")
 
 
-def on_cycles(events: DataFrame, limits: Limits) -> tuple[DataFrame, DataFrame]:
-    """Return the graph's counts, a row a run, and the digests of events on cycles."""
-    present = edges_of(events, events).where(F.col("parent").isNotNull())
-    found = graphs_of(present, limits.pairs, limits.graph_edges)
+def find_cycles(events: DataFrame, limits: AuditLimits) -> tuple[DataFrame, DataFrame]:
+    """Return the graph's counts, one row per run, and the hashes of events on cycles."""
+    present = join_causes(events, events).where(F.col("parent").isNotNull())
+    found = count_graphs(present, limits.pairs, limits.max_graph_edges)
     return found.where("node IS NULL").drop("node"), found.where("node IS NOT NULL").select(
-        KEY, "node"
+        RUN_KEY, "node"
     )
 
 
-def of_rows(rows: DataFrame) -> DataFrame:
+def count_rows(rows: DataFrame) -> DataFrame:
     """Count the rows of each run."""
     run = F.max("run") if "run" in rows.columns else F.lit(None).cast("string")
     named = F.col("__named")
-    return rows.groupBy(KEY).agg(
+    return rows.groupBy(RUN_KEY).agg(
         F.nullif(run, F.lit("")).alias("run"),
         F.count(F.lit(1)).alias("rows"),
         F.count_if("again").alias("duplicates"),
         F.count_if(F.col(REASON).isNotNull() & named).alias("conflicting_rows"),
         F.count_if(F.col(REASON).isNotNull()).alias("quarantined"),
-        F.count_if(named & (_kind(rows) == RECEIVE)).alias("receipts"),
-        F.count_if(named & (_kind(rows) == DELIVER)).alias("deliveries"),
+        F.count_if(named & (_get_kind(rows) == RECEIVE)).alias("receipts"),
+        F.count_if(named & (_get_kind(rows) == DELIVER)).alias("deliveries"),
     )
 
 
-def of_causes(events: DataFrame) -> DataFrame:
-    """Count what events declare beside causes, events on cycles among them."""
-    return events.groupBy(KEY).agg(
+def count_declared_causes(events: DataFrame) -> DataFrame:
+    """Count self-causes, repeated and blank causes, including those of events on cycles."""
+    return events.groupBy(RUN_KEY).agg(
         F.count_if("__selfish").alias("self_causes"),
         F.sum("__repeated").alias("repeated_causes"),
         F.sum("__blank").alias("blank_causes"),
     )
 
 
-def of_events(events: DataFrame) -> DataFrame:
+def count_events(events: DataFrame) -> DataFrame:
     """Count the events that are on no cycle."""
-    size = F.size(NAMES)
+    size = F.size(CAUSE_IDS)
     orders = [name for name in ORDERS if name in events.columns]
     member = F.col("member") if "member" in events.columns else F.lit(None).cast("string")
-    return events.groupBy(KEY).agg(
+    return events.groupBy(RUN_KEY).agg(
         F.count(F.lit(1)).alias("messages"),
         F.nullif(F.count_distinct(member), F.lit(0)).alias("members"),
         F.count_if(size == 0).alias("roots"),
@@ -156,7 +152,7 @@ def of_events(events: DataFrame) -> DataFrame:
     )
 
 
-def of_edges(edges: DataFrame) -> DataFrame:
+def count_edges(edges: DataFrame) -> DataFrame:
     """Count the causes of events that are on no cycle."""
     there = F.col("parent").isNotNull()
     orders = [name.removeprefix("effect_") for name in edges.columns if name.startswith("effect_")]
@@ -164,72 +160,72 @@ def of_edges(edges: DataFrame) -> DataFrame:
     if "member" in orders:
         orders.remove("member")
         cross = F.col("effect_member") != F.col("cause_member")
-    steps = {name: step_back(name) for name in orders}
-    return edges.groupBy(KEY).agg(
+    steps = {name: measure_step_back(name) for name in orders}
+    return edges.groupBy(RUN_KEY).agg(
         F.count_if(there).alias("edges"),
         F.count_if(~there).alias("missing_causes"),
         F.count_distinct(F.when(~there, F.col("name"))).alias("missing_ids"),
         F.count_if(cross).alias("cross_member_edges"),
-        *(F.count_if(compared(name)).alias(f"both_{name}") for name in orders),
+        *(F.count_if(has_both_ends(name)).alias(f"both_{name}") for name in orders),
         *(F.count_if(back > 0).alias(f"back_{name}") for name, back in steps.items()),
         *(F.max(back).alias(f"most_{name}") for name, back in steps.items()),
     )
 
 
-def count(name: str) -> Column:
-    """Return a count of a run, 0 where no row told of any."""
+def count_or_zero(name: str) -> Column:
+    """Return a count of a run, 0 if no row contributed."""
     return F.coalesce(F.col(name), F.lit(0)).cast("long")
 
 
-def all_pairs(events: Column) -> Column:
-    """Return n (n - 1) / 2 without passing 64 bits on the way."""
+def count_all_pairs(events: Column) -> Column:
+    """Return n (n - 1) / 2 without overflow of 64 bits."""
     return F.shiftright(events, 1) * (events - 1).bitwiseOR(F.lit(1))
 
 
-def no_counts() -> Column:
+def make_empty_counts() -> Column:
     """Return an empty map of names to counts."""
     return F.create_map().cast("map<string, bigint>")
 
 
-def reasons_of(counted: DataFrame) -> DataFrame:
-    """Return the map of reasons to counts of each run, `__reasons`."""
+def collect_reasons(counted: DataFrame) -> DataFrame:
+    """Return the reason counts of each run as a map, `__reasons`."""
     pairs = F.collect_list(F.struct("reason", "count"))
-    return counted.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
+    return counted.groupBy(RUN_KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
 
 
-def maps_by_order(orders: Sequence[str]) -> dict[str, Column]:
-    """Return the maps of a report out of the columns of `of_edges` and of events by order."""
+def build_order_maps(orders: Sequence[str]) -> dict[str, Column]:
+    """Return the maps of a report from the columns of `count_edges` and `count_events`."""
 
     def map_of(value: Callable[[str], Column]) -> Column:
         pairs = [part for name in orders for part in (F.lit(name), value(name))]
         found = F.map_filter(F.create_map(*pairs), lambda _, count: count.isNotNull())
-        return found if orders else no_counts()
+        return found if orders else make_empty_counts()
 
-    def known(kind: str) -> Callable[[str], Column]:
-        return lambda name: F.when(F.col(f"known_{name}") > 0, count(f"{kind}_{name}"))
+    def where_known(kind: str) -> Callable[[str], Column]:
+        return lambda name: F.when(F.col(f"known_{name}") > 0, count_or_zero(f"{kind}_{name}"))
 
     return {
-        "inversions": map_of(known("back")),
-        "compared_edges": map_of(known("both")),
+        "inversions": map_of(where_known("back")),
+        "compared_edges": map_of(where_known("both")),
         "max_inversions": map_of(lambda name: F.col(f"most_{name}")),
     }
 
 
-def compared(order: str) -> Column:
-    """Return whether both ends of an edge tell their place in an order."""
+def has_both_ends(order: str) -> Column:
+    """Return whether both ends of an edge have a value in an order."""
     return F.col(f"cause_{order}").isNotNull() & F.col(f"effect_{order}").isNotNull()
 
 
-def step_back(order: str) -> Column:
-    """Return by how much an edge goes backward; null where it does not, or is unknown."""
+def measure_step_back(order: str) -> Column:
+    """Return how far an edge goes backward; null if it does not, or is unknown."""
     cause, effect = F.col(f"cause_{order}"), F.col(f"effect_{order}")
-    exact = F.coalesce(F.try_subtract(cause, effect), F.lit(LARGEST))
+    exact = F.coalesce(F.try_subtract(cause, effect), F.lit(MAX_LONG))
     return F.when(cause > effect, exact)
 
 
-def _set(values: Column) -> Column:
+def _to_set(values: Column) -> Column:
     return F.sort_array(F.array_distinct(values))
 
 
-def _kind(rows: DataFrame) -> Column:
+def _get_kind(rows: DataFrame) -> Column:
     return F.col("kind") if "kind" in rows.columns else F.lit("event")

@@ -1,15 +1,13 @@
-"""Counts of an audit by vector clocks, as joins, windows and aggregations over a run's members.
+"""Counts of an audit by vector clocks, as joins, windows and aggregations per member.
 
-The rule is that of `tables.kernels.vector_clocks` and `tables.audit.counts`; tests hold both to
-each other. The event (g, n) is in the past of e when V(e)[g] >= n (Mattern 1989). So the number of
-events of g that an entry covers is a prefix count: events and entries of one member of a run are
-sorted together by their number, and counted in passing. That sort is of the rows of one member, in
-the JVM, which spills; no task needs a run or Python.
+The rules are those of `tables.kernels.vector_clocks` and `tables.audit.counts`; tests compare both.
+The event (g, n) is in the past of e if V(e)[g] >= n (Mattern 1989). So the number of events of g
+that an entry covers is a prefix count: the JVM sorts events and entries of one member of a run by
+number and counts in one pass.
 
-Clocks that contradict themselves are looked for at the entries that changed. Where a member's
-clocks never fall, an unchanged entry can be wrong only if it was wrong at the event before. So a
-member without a fall, and without a contradiction at a changed entry, has none. All entries are
-compared only at the members that are left.
+If a member's clocks never decrease, an unchanged entry is wrong only if it was wrong at the
+previous event. So all entries are compared only for members with a decrease, or with a
+contradiction at a changed entry.
 """
 
 from __future__ import annotations
@@ -20,37 +18,40 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import Window
 
-from antecede.spark.audits.event_columns import KEY, PLACE
+from antecede.spark.audits.event_columns import ROW_ORDER, RUN_KEY
 from antecede.spark.columns import is_blank
 from antecede.tables.trace import BAD_CLOCK, DELIVER, NO_CLOCK, NO_ID, ORDERS, RECEIVE
 
-TEXTS = ("run", "member", "text", "source")
-NO_OWN = "__no_own"
-"""Stands for the reason that names a member, until a task of Python has written it."""
+TEXT_COLUMNS = ("run", "member", "text", "source")
+NO_OWN_REASON = "__no_own"
+"""Placeholder for the reason that names a member; a Python task replaces it."""
 
 
 class ClockRows(NamedTuple):
-    """The rows of clock logs, and what is made of them."""
+    """Rows and events of clock logs."""
 
     rows: DataFrame
-    """All rows, with `reason` where they are set aside, `first` and `again`."""
-    good: DataFrame
-    """Those that have a clock of their own, in the columns of the schema that there are."""
+    """All rows, with `first`, `again` and `reason` (why quarantined)."""
+    valid: DataFrame
+    """Rows with a valid clock and own entry, in the schema's columns."""
     events: DataFrame
-    """Distinct events in their members' order (`at`), each beside the one before (`then`)."""
+    """Distinct events in their members' order (`at`), with values of the previous one (`*_then`).
+    """
 
 
-def clock_rows(events: DataFrame) -> ClockRows:
-    """Return the rows and events of clock logs; columns as of `event_columns.events_of`."""
+def read_clock_rows(events: DataFrame) -> ClockRows:
+    """Return the rows and events of clock logs; columns as of `event_columns.select_events`."""
     given = [name for name in events.columns if name != "seq"]
-    rows = _told_apart(_with_clocks(events))
+    rows = _mark_events(_add_clocks(events))
     good = rows.where(~F.col("__refused")).select(*given, F.col("__own").alias("seq"))
-    return ClockRows(rows, good, _in_order(rows.where("first")))
+    return ClockRows(rows, good, _order_events(rows.where("first")))
 
 
-def _with_clocks(events: DataFrame) -> DataFrame:
-    """Add `__clock`, a map, `__own`, the event's own entry, and `reason`."""
-    absent = {name: F.lit(None).cast("string") for name in TEXTS if name not in events.columns}
+def _add_clocks(events: DataFrame) -> DataFrame:
+    """Add `__clock` (map), `__own` (the event's own entry) and `reason`."""
+    absent = {
+        name: F.lit(None).cast("string") for name in TEXT_COLUMNS if name not in events.columns
+    }
     absent |= {"kind": F.lit("event")} if "kind" not in events.columns else {}
     absent |= {"line": F.lit(None).cast("long")} if "line" not in events.columns else {}
     for name, kind in (("clock_members", "string"), ("clock_counts", "long")):
@@ -71,20 +72,20 @@ def _with_clocks(events: DataFrame) -> DataFrame:
     reason = (
         F.when(names.isNull(), F.lit(NO_CLOCK))
         .when(F.col("__clock").isNull(), F.lit(BAD_CLOCK))
-        .when(F.coalesce(F.col("__own"), F.lit(0)) == 0, F.lit(NO_OWN))
+        .when(F.coalesce(F.col("__own"), F.lit(0)) == 0, F.lit(NO_OWN_REASON))
     )
     return events.withColumn("reason", reason).withColumn("__refused", reason.isNotNull())
 
 
-def _told_apart(rows: DataFrame) -> DataFrame:
-    """Add `first`: is it the event, and `again`: is it a later row of one."""
+def _mark_events(rows: DataFrame) -> DataFrame:
+    """Add `first` (the row is the event) and `again` (a later row of one)."""
     named = ~F.col("__refused") & ~is_blank(F.col("id"))
     second = F.coalesce(F.col("kind").isin(RECEIVE, DELIVER), F.lit(False))
     rows = rows.withColumns({"__named": named, "__second": second})
-    # Rows that are no events are spread, not sorted in one task.
-    spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(PLACE))
-    same = Window.partitionBy(KEY, "id", spread, "clock_members", "clock_counts", "text")
-    rows = rows.withColumn("__number", F.row_number().over(same.orderBy("__second", PLACE)))
+    # Spread rows that are no events instead of sorting them in one task.
+    spread = F.when(F.col("__named"), F.lit(None)).otherwise(F.col(ROW_ORDER))
+    same = Window.partitionBy(RUN_KEY, "id", spread, "clock_members", "clock_counts", "text")
+    rows = rows.withColumn("__number", F.row_number().over(same.orderBy("__second", ROW_ORDER)))
     no_id = F.when(~F.col("__refused") & ~F.col("__named"), F.lit(NO_ID))
     return rows.withColumns(
         {
@@ -95,20 +96,20 @@ def _told_apart(rows: DataFrame) -> DataFrame:
     )
 
 
-def _in_order(chosen: DataFrame) -> DataFrame:
-    """Return events with `at`, from 1, and of the event before `own_then` and `clock_then`."""
+def _order_events(chosen: DataFrame) -> DataFrame:
+    """Return events with `at` (from 1) and the previous event's `own_then` and `clock_then`."""
     orders = [name for name in ORDERS if name in chosen.columns]
     events = chosen.select(
-        *(KEY, "id", "run", "member", "source", "line"),
-        F.col(PLACE).alias("place"),
+        *(RUN_KEY, "id", "run", "member", "source", "line"),
+        F.col(ROW_ORDER).alias("place"),
         F.col("__own").alias("own"),
         F.col("__clock").alias("clock"),
         F.struct(F.lit(0).alias("__some"), *orders).alias("orders"),
     )
-    member = Window.partitionBy(KEY, "member")
+    member = Window.partitionBy(RUN_KEY, "member")
     again = F.col("own") == F.lag("own").over(member.orderBy("own", "place"))
     events = events.withColumn("__again", F.coalesce(again, F.lit(False)))
-    # Where a member repeats a number its events go by their rows.
+    # Events of a member that repeats a number are ordered by their rows.
     own = F.when(F.max("__again").over(member), F.lit(0)).otherwise(F.col("own"))
     events = events.withColumns({"__by": own, "begins": F.min("place").over(member)})
     before = member.orderBy("__by", "place")
@@ -119,42 +120,43 @@ def _in_order(chosen: DataFrame) -> DataFrame:
             "clock_then": F.lag("clock").over(before),
         }
     )
-    lowered = F.col("clock_then").isNotNull() & _behind(F.col("clock_then"), F.col("clock"))
+    lowered = F.col("clock_then").isNotNull() & _is_behind(F.col("clock_then"), F.col("clock"))
     return events.withColumn("lowered", lowered).drop("__again", "__by")
 
 
-def _behind(one: Column, two: Column) -> Column:
-    """Tell whether clock `two` is behind `one` in any entry."""
+def _is_behind(before: Column, after: Column) -> Column:
     less = F.map_zip_with(
-        one, two, lambda _, a, b: F.coalesce(b, F.lit(0)) < F.coalesce(a, F.lit(0))
+        before, after, lambda _, a, b: F.coalesce(b, F.lit(0)) < F.coalesce(a, F.lit(0))
     )
     return F.exists(F.map_values(less), lambda is_less: is_less)
 
 
-def entries_of(events: DataFrame) -> DataFrame:
-    """Return a row for each entry of a clock, with what the log has of it.
+def explode_entries(events: DataFrame) -> DataFrame:
+    """Return a row for each entry of a clock, with the logged events that it covers.
 
-    `other`, `count` and `nth`: the entry and its place; `prefix`: how many events it covers;
-    `known_at`, `known_own`: the last of them (null: none); `changed`: of another member, and not
-    what this member knew before; `fresh`: an event that is logged, higher than ever known here.
+    - `other`, `count`, `nth`: member and value of the entry, and its index.
+    - `prefix`: number of events that it covers.
+    - `known_at`, `known_own`: the last of these events (null: none).
+    - `changed`: of another member, and different from the previous event's.
+    - `fresh`: a logged event, later than any known here before.
     """
     own = F.struct(F.lit(-1).alias("nth"), F.col("member").alias("other"), F.col("own").alias("n"))
-    asked = F.transform(
+    clock_entries = F.transform(
         F.map_entries("clock"),
         lambda entry, nth: F.struct(
             nth.alias("nth"), entry["key"].alias("other"), entry["value"].alias("n")
         ),
     )
-    # One row for the event itself, and one for each entry: events are worked out once.
+    # One row for the event itself and one for each entry, so events are computed once.
     both = events.select(
-        *(KEY, "member", "at", "own", "own_then", "place"),
-        F.explode(F.concat(F.array(own), asked)).alias("one"),
+        *(RUN_KEY, "member", "at", "own", "own_then", "place"),
+        F.explode(F.concat(F.array(own), clock_entries)).alias("one"),
     ).select(
-        *(KEY, "member", "at", "own", "own_then", "place", "one.nth", "one.other"),
+        *(RUN_KEY, "member", "at", "own", "own_then", "place", "one.nth", "one.other"),
         F.col("one.n").alias("count"),
     )
     event = F.col("nth") < 0
-    passing = Window.partitionBy(KEY, "other").orderBy("count", ~event, "at")
+    passing = Window.partitionBy(RUN_KEY, "other").orderBy("count", ~event, "at")
     passing = passing.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known = F.last(F.when(event, F.struct("at", "own")), ignorenulls=True).over(passing)
     both = both.withColumns(
@@ -163,7 +165,7 @@ def entries_of(events: DataFrame) -> DataFrame:
     entries = both.where("nth >= 0").withColumns(
         {"known_at": F.col("known.at"), "known_own": F.col("known.own")}
     )
-    here = Window.partitionBy(KEY, "member", "other").orderBy("at")
+    here = Window.partitionBy(RUN_KEY, "member", "other").orderBy("at")
     earlier = here.rowsBetween(Window.unboundedPreceding, -1)
     others = F.col("other") != F.col("member")
     entries = entries.withColumns(
@@ -175,60 +177,57 @@ def entries_of(events: DataFrame) -> DataFrame:
     return entries.withColumns({"changed": others & changed, "fresh": others & higher & logged})
 
 
-def compared(entries: DataFrame, events: DataFrame) -> DataFrame:
+def join_known_clocks(entries: DataFrame, events: DataFrame) -> DataFrame:
     """Add to entries of other members `circle`, `ignorant`, the sender's clock, and both `orders`.
 
-    A circle: the last event that an entry covers knows this one. Ignorant: it knows more.
+    Circle: the last event that the entry covers knows this event. Ignorant: it knows more.
     """
-    mine = events.select(KEY, "member", "at", "clock", F.col("orders").alias("effect"))
+    mine = events.select(RUN_KEY, "member", "at", "clock", F.col("orders").alias("effect"))
     theirs = events.select(
-        KEY,
+        RUN_KEY,
         F.col("member").alias("other"),
         F.col("at").alias("known_at"),
         F.col("clock").alias("known_clock"),
         F.col("orders").alias("cause"),
     )
-    kept = (KEY, "member", "at", "own", "own_then", "other", "known_at", "known_own", "fresh")
-    both = entries.select(*kept).join(mine, [KEY, "member", "at"])
-    both = both.join(theirs, [KEY, "other", "known_at"])
+    kept = (RUN_KEY, "member", "at", "own", "own_then", "other", "known_at", "known_own", "fresh")
+    both = entries.select(*kept).join(mine, [RUN_KEY, "member", "at"])
+    both = both.join(theirs, [RUN_KEY, "other", "known_at"])
     of_me = F.coalesce(F.try_element_at("known_clock", F.col("member")), F.lit(0))
     rest = F.map_filter("known_clock", lambda name, _: name != F.col("member"))
     return both.withColumns(
-        {"circle": of_me >= F.col("own"), "ignorant": _behind(rest, F.col("clock"))}
+        {"circle": of_me >= F.col("own"), "ignorant": _is_behind(rest, F.col("clock"))}
     ).drop("clock")
 
 
-def of_contradictions(entries: DataFrame, events: DataFrame, changed: DataFrame) -> DataFrame:
-    """Count the events that are before themselves, and those that know too little."""
-    wrong = changed.where("circle OR ignorant").select(KEY, "member")
-    doubtful = wrong.unionByName(events.where("lowered").select(KEY, "member")).distinct()
+def count_contradictions(entries: DataFrame, events: DataFrame, changed: DataFrame) -> DataFrame:
+    """Count the events that precede themselves, and those that know too little."""
+    wrong = changed.where("circle OR ignorant").select(RUN_KEY, "member")
+    doubtful = wrong.unionByName(events.where("lowered").select(RUN_KEY, "member")).distinct()
     looked_at = entries.where("known_at IS NOT NULL AND other != member")
-    found = compared(looked_at.join(doubtful, [KEY, "member"], "left_semi"), events)
-    each = found.groupBy(KEY, "member", "at").agg(
+    found = join_known_clocks(looked_at.join(doubtful, [RUN_KEY, "member"], "left_semi"), events)
+    each = found.groupBy(RUN_KEY, "member", "at").agg(
         F.max("circle").alias("circle"), F.max("ignorant").alias("ignorant")
     )
-    return each.groupBy(KEY).agg(
+    return each.groupBy(RUN_KEY).agg(
         F.count_if("circle").alias("mutual"), F.count_if("ignorant").alias("unmerged")
     )
 
 
-def of_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame, DataFrame]:
-    """Return the message edges, with what `audits.causes.of_edges` needs, and implied steps a run.
-
-    An edge leads from a fresh event that no other fresh event knows.
-    """
-    told = F.struct("other", "known_own", "known_clock", "cause")
+def find_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame, DataFrame]:
+    """Return edges from fresh events unknown to other fresh events, and redundant steps per run."""
+    fresh_event = F.struct("other", "known_own", "known_clock", "cause")
     fresh = (
         changed.where("fresh")
-        .groupBy(KEY, "member", "at")
+        .groupBy(RUN_KEY, "member", "at")
         .agg(
-            F.collect_list(told).alias("fresh"),
+            F.collect_list(fresh_event).alias("fresh"),
             F.first("own_then").alias("own_then"),
             F.first("effect").alias("effect"),
         )
     )
 
-    def implied(one: Column) -> Column:
+    def is_implied(one: Column) -> Column:
         return F.exists(
             F.col("fresh"),
             lambda two: (
@@ -236,14 +235,14 @@ def of_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame, 
             ),
         )
 
-    direct = fresh.withColumn("edges", F.filter("fresh", lambda one: ~implied(one)))
+    direct = fresh.withColumn("edges", F.filter("fresh", lambda one: ~is_implied(one)))
     steps = direct.where(
         F.exists("edges", lambda edge: _knows(edge, F.col("member"), F.col("own_then")))
     )
     edges = direct.select(
-        KEY, F.col("member").alias("effect_member"), "effect", F.explode("edges").alias("edge")
+        RUN_KEY, F.col("member").alias("effect_member"), "effect", F.explode("edges").alias("edge")
     ).select(
-        KEY,
+        RUN_KEY,
         F.lit(0).alias("parent"),
         F.lit(None).cast("string").alias("name"),
         "effect_member",
@@ -251,10 +250,10 @@ def of_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame, 
         *(F.col(f"effect.{name}").alias(f"effect_{name}") for name in orders),
         *(F.col(f"edge.cause.{name}").alias(f"cause_{name}") for name in orders),
     )
-    return edges, steps.groupBy(KEY).agg(F.count(F.lit(1)).alias("implied_steps"))
+    return edges, steps.groupBy(RUN_KEY).agg(F.count(F.lit(1)).alias("implied_steps"))
 
 
-def _knows(one: Column, member: Column, own: Column) -> Column:
-    """Tell whether a fresh event knows number `own` of a member; not where that is null."""
-    known = F.coalesce(F.try_element_at(one["known_clock"], member), F.lit(0)) >= own
+def _knows(event: Column, member: Column, own: Column) -> Column:
+    """Return whether a fresh event knows event number `own` of a member; False if it is null."""
+    known = F.coalesce(F.try_element_at(event["known_clock"], member), F.lit(0)) >= own
     return F.coalesce(known, F.lit(False))

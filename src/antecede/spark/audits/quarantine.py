@@ -1,4 +1,4 @@
-"""`quarantined`: the rows that an audit by declared causes sets aside, with their reasons."""
+"""Rows that an audit by declared causes quarantines, with reasons."""
 
 from __future__ import annotations
 
@@ -11,33 +11,36 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.audits import causes
-from antecede.spark.audits.audit import Batches, By, by_clocks
+from antecede.spark.audits.audit import Batches, By, is_clocked
 from antecede.spark.audits.event_columns import (
-    KEY,
-    PLACE,
+    MAX_RUN_BYTES,
     ROW,
-    RUN_BYTES,
-    events_of,
-    run_by_run,
-    runs_in,
-    whole_run,
+    ROW_ORDER,
+    RUN_KEY,
+    describe_run_limit,
+    partition_by_run,
+    read_runs,
+    select_events,
 )
-from antecede.spark.audits.run_graph import GRAPH_EDGES
-from antecede.spark.workers import ready_workers
+from antecede.spark.audits.run_graph import MAX_GRAPH_EDGES
+from antecede.spark.workers import check_workers
 from antecede.tables.audit import PairChoice, by_causes
 from antecede.tables.trace import conform
 
 
 def quarantined(
-    df: DataFrame, *, by: By = "auto", graph_edges: int = GRAPH_EDGES, run_bytes: int = RUN_BYTES
+    df: DataFrame,
+    *,
+    by: By = "auto",
+    max_graph_edges: int = MAX_GRAPH_EDGES,
+    max_run_bytes: int = MAX_RUN_BYTES,
 ) -> DataFrame:
-    """Return the rows that an audit by declared causes sets aside: `reason`, and the `row`.
+    """Return the rows that an audit by declared causes quarantines: `reason`, and the `row`.
 
     `row` is a struct of all columns of `df`. Reasons are those that `audit` counts in `quarantine`:
-    no id, a row that contradicts an earlier one of its id, an event on a cycle of causes (the
-    reason names the cycle after a colon). Arguments as for `audit`; the events on cycles of a run
-    are one task. Raises InputError as `audit`, and for logs with vector clocks, whose rows
-    `antecede audit` hands out.
+    no id, a conflict with an earlier row of the id, or a cycle of causes (named after a colon).
+    Arguments are those of `audit`; events on cycles of a run are one task. Raises InputError as
+    `audit`, and for vector-clock logs (use `antecede audit --quarantine`).
 
     >>> from antecede.spark import quarantined
     >>> rows = [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])]
@@ -45,33 +48,35 @@ def quarantined(
     >>> sorted((found.row.id, found.reason) for found in quarantined(events).collect())[:2]
     [('', 'no id'), ('a', 'causes form a cycle: a <- b <- a')]
     """
-    events = events_of(df, rows=True)
-    ready_workers(df.sparkSession)
-    if by_clocks(events, "table", by):
+    events = select_events(df, with_row=True)
+    check_workers(df.sparkSession)
+    if is_clocked(events, "table", by):
         raise InputError(
-            "quarantined goes by declared causes, and this is a log of vector clocks: see the "
-            "counts of audit, and for the rows antecede audit --quarantine; by='causes' leaves "
-            "the clocks alone"
+            "quarantined needs declared causes, and this is a log of vector clocks: use the counts "
+            "of audit, antecede audit --quarantine for the rows, or by='causes' to ignore the "
+            "clocks"
         )
-    rows = causes.judged(events)
+    rows = causes.mark_events(events)
     bad = rows.where(F.col("reason").isNotNull()).select("reason", F.col(ROW).alias("row"))
-    chosen = causes.distinct_events(rows)
-    _, cyclic = causes.on_cycles(chosen, causes.Limits(PairChoice(pairs=False), graph_edges))
-    whole = chosen.join(cyclic, [KEY, "node"], "left_semi").select(
-        KEY, PLACE, "id", F.col(causes.NAMES).alias("parents")
+    chosen = causes.select_distinct_events(rows)
+    _, cyclic = causes.find_cycles(
+        chosen, causes.AuditLimits(PairChoice(pairs=False), max_graph_edges)
     )
-    refused = whole_run("naming the events on cycles", run_bytes)
+    whole = chosen.join(cyclic, [RUN_KEY, "node"], "left_semi").select(
+        RUN_KEY, ROW_ORDER, "id", F.col(causes.CAUSE_IDS).alias("parents")
+    )
+    refused = describe_run_limit("naming the events on cycles", max_run_bytes)
 
     def name(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for key, rows in runs_in(batches, run_bytes, refused):
+        for key, rows in read_runs(batches, max_run_bytes, refused):
             aside: Any = by_causes(conform(rows)).quarantine
             if aside is not None:
                 keys = pa.array([key] * len(aside), pa.string())
-                table = pa.table({KEY: keys, "id": aside["id"], "why": aside["reason"]})
+                table = pa.table({RUN_KEY: keys, "id": aside["id"], "why": aside["reason"]})
                 yield from table.to_batches()
 
-    named = run_by_run(whole).mapInArrow(name, f"{KEY} string, id string, why string")
+    named = partition_by_run(whole).mapInArrow(name, f"{RUN_KEY} string, id string, why string")
     named = named.toDF("__run", "__id", "reason")
-    first = rows.where("first").select(KEY, "id", ROW)
-    same = (first[KEY] == named["__run"]) & (first["id"] == named["__id"])
+    first = rows.where("first").select(RUN_KEY, "id", ROW)
+    same = (first[RUN_KEY] == named["__run"]) & (first["id"] == named["__id"])
     return bad.unionByName(first.join(named, same).select("reason", F.col(ROW).alias("row")))

@@ -1,14 +1,8 @@
 """Exact counts of `antecede audit` over a DataFrame in the event schema, by the local engine.
 
-Theory of operation
--------------------
-`antecede.tables.audit.engine.audit_events` counts inside Python workers. Causes never cross from
-one `run` to another. So with declared parents each partition of runs is counted by itself and
-the reports are added up; members are united.
-
-ONE task counts what does not split: a single run, vector-clock logs (all rows decide how they are
-counted), and formats with details of their own. That task's worker must hold the trace.
-`event_columns` says what is done without `file_order`.
+Causes never cross runs. So with declared causes each partition of runs is counted in a worker, the
+reports are added, and the members are united. ONE task counts a trace that cannot be split: a
+single run, vector-clock logs, and formats with their own details.
 """
 
 from __future__ import annotations
@@ -22,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from antecede.spark.audits.audit import COUNTED, unordered
-from antecede.spark.audits.event_columns import KEY, PLACE, events_of
-from antecede.spark.workers import ready_workers
+from antecede.spark.audits.audit import COUNT_COLUMNS, remove_order_counts
+from antecede.spark.audits.event_columns import ROW_ORDER, RUN_KEY, select_events
+from antecede.spark.workers import check_workers
 from antecede.tables.audit import audit_events, by_causes, merge_channels, merge_violations
 from antecede.tables.trace import (
     CAUSE_COLUMNS,
@@ -37,40 +31,39 @@ from antecede.tables.trace import (
     distinct,
 )
 
-_ADDED = [name for name in COUNTED if name not in ("members", "max_causes")]
-Part = dict[str, Any]
+_SUMMED_KEYS = [name for name in COUNT_COLUMNS if name not in ("members", "max_causes")]
+ReportPart = dict[str, Any]
 
 
 def audit_report(df: DataFrame, *, format: str = "table") -> dict[str, Any]:
-    """Count over a DataFrame of events and return the keys of `antecede audit --json`.
+    """Audit a DataFrame of events and return the keys of `antecede audit --json`.
 
-    Details that name events (`worst_inversions`, `missing`, and the skew of clocks by times of
-    sending) are of whole traces read from files. Columns are those of
-    `antecede.tables.trace.schema`; all but `id` may be absent, others are left alone, and
-    timestamps serve as times. `format` names the origin of the events: it chooses between parents
-    and clocks and adds its own details. Runs Spark jobs. Raises InputError when there is no `id` or
-    a column is not of the schema's type.
+    Details that name events are only in audits of whole trace files. Columns of `df` as for
+    `audit`. `format` chooses between causes and clocks and adds its details. Runs Spark jobs.
+    Raises InputError without `id` and for unsupported column types.
     """
-    events = events_of(df)
-    ready_workers(df.sparkSession)
+    events = select_events(df)
+    check_workers(df.sparkSession)
     ordered = "file_order" in events.columns
     one_task = format != "table" or _has_clocks(events)
     by_run = not one_task and "run" in events.columns
-    placed = events.repartition(events[KEY]) if by_run else events.repartition(1)
+    placed = events.repartition(events[RUN_KEY]) if by_run else events.repartition(1)
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chunks = list(batches)
         if chunks:
-            table = pa.Table.from_batches(chunks).sort_by(PLACE).drop_columns([KEY, PLACE])
-            report = unordered(audit_events(table, format).to_dict(), ordered)
-            if not one_task:  # members may be in many runs
-                report["member_names"] = _members(table, report["messages"])
+            table = (
+                pa.Table.from_batches(chunks).sort_by(ROW_ORDER).drop_columns([RUN_KEY, ROW_ORDER])
+            )
+            report = remove_order_counts(audit_events(table, format).to_dict(), ordered)
+            if not one_task:  # a member may be in several runs
+                report["member_names"] = _list_members(table, report["messages"])
             yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
 
     parts = [json.loads(row[0]) for row in placed.mapInArrow(count, "report string").collect()]
     if not parts:
-        return unordered(audit_events(SCHEMA.empty_table(), format).to_dict(), ordered)
-    return _added_up(parts)
+        return remove_order_counts(audit_events(SCHEMA.empty_table(), format).to_dict(), ordered)
+    return _add_reports(parts)
 
 
 def _has_clocks(events: DataFrame) -> bool:
@@ -79,24 +72,22 @@ def _has_clocks(events: DataFrame) -> bool:
     return not events.where(f.col("clock_members").isNotNull()).isEmpty()
 
 
-def _members(table: pa.Table, messages: int) -> list[str]:
-    """Return the names of the members of the counted events."""
+def _list_members(table: pa.Table, messages: int) -> list[str]:
     table = conform(table)
-    if messages != len(table):  # some rows are no events: receipts, repetitions, cycles
+    if messages != len(table):  # exclude receipts, duplicates, cycles
         table = by_causes(distinct(table, by_clock=False).events).events
     return sorted({str(name) for name in table["member"].unique().to_pylist() if name is not None})
 
 
-def _added_up(parts: list[Part]) -> Part:
-    """Return one report of the reports of disjoint sets of runs."""
+def _add_reports(parts: list[ReportPart]) -> ReportPart:
     names = [part.pop("member_names", []) for part in parts]
     if len(parts) == 1:
         return parts[0]
-    total = {key: _sum(part[key] for part in parts) for key in _ADDED}
+    total = {key: _sum(part[key] for part in parts) for key in _SUMMED_KEYS}
     total["max_causes"] = max(part["max_causes"] for part in parts)
     total["members"] = len({name for some in names for name in some}) or None
-    total["inversions"] = _merged([part["inversions"] for part in parts], add)
-    total["details"] = _details([part["details"] for part in parts])
+    total["inversions"] = _merge_counts([part["inversions"] for part in parts], add)
+    total["details"] = _merge_details([part["details"] for part in parts])
     known = [part[SOURCE] for part in parts if part[SOURCE] != NONE]
     total[SOURCE] = CAUSES if CAUSES in known else known[0] if known else NONE
     if not known:
@@ -104,11 +95,11 @@ def _added_up(parts: list[Part]) -> Part:
     return parts[0] | total
 
 
-def _details(parts: list[Part]) -> Part:
+def _merge_details(parts: list[ReportPart]) -> ReportPart:
     numbers = [{k: v for k, v in part.items() if isinstance(v, int)} for part in parts]
-    details: Part = _merged(numbers, add)
+    details: ReportPart = _merge_counts(numbers, add)
     for name, join in (("max_inversions", max), ("compared_edges", add), ("quarantine", add)):
-        details[name] = _merged([part[name] for part in parts], join)
+        details[name] = _merge_counts([part[name] for part in parts], join)
     if channels := merge_channels(part.get("channels", {}) for part in parts):
         details["channels"] = channels
     if violations := merge_violations(part["violations"] for part in parts if "violations" in part):
@@ -123,7 +114,7 @@ def _sum(values: Iterable[int | None]) -> Any:
     return sum(known) if known else None
 
 
-def _merged(parts: list[dict[str, int]], join: Callable[[int, int], int]) -> dict[str, int]:
+def _merge_counts(parts: list[dict[str, int]], join: Callable[[int, int], int]) -> dict[str, int]:
     merged: dict[str, int] = {}
     for part in parts:
         for key, value in part.items():

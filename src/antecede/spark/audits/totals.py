@@ -1,7 +1,6 @@
-"""The report of `antecede audit` on a whole trace, out of the rows that `audit` gives a run.
+"""Report of `antecede audit` on a whole trace, from the rows that `audit` returns per run.
 
-Counts add up, since causes never cross from one run to another; members are united. Where vector
-clocks tell of causes the local engine counts all rows in ONE TASK, of at most `RUN_BYTES`.
+Vector clocks are counted by the local engine in ONE TASK of at most `MAX_RUN_BYTES`.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.audits import causes as tables
-from antecede.spark.audits.audit import COUNTED, DETAILED, MAPS, audit
+from antecede.spark.audits.audit import COUNT_COLUMNS, DETAIL_COLUMNS, MAP_COLUMNS, audit
 from antecede.spark.audits.event_columns import (
-    KEY,
-    RUN_BYTES,
-    events_of,
-    run_by_run,
-    runs_in,
-    whole_run,
+    MAX_RUN_BYTES,
+    RUN_KEY,
+    describe_run_limit,
+    partition_by_run,
+    read_runs,
+    select_events,
 )
-from antecede.spark.audits.run_graph import GRAPH_EDGES
+from antecede.spark.audits.run_graph import MAX_GRAPH_EDGES
 from antecede.spark.sources.order_tables import write_part
 from antecede.tables.audit import (
     AuditReport,
@@ -56,44 +55,47 @@ from antecede.tables.trace import (
     without_columns,
 )
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack types
 TABLE = "table"
-ALWAYS = ("rows", "quarantined", "missing_ids", "repeated_causes", "blank_causes")
-"""Details that a report has even where they are 0."""
+REQUIRED_DETAILS = ("rows", "quarantined", "missing_ids", "repeated_causes", "blank_causes")
+"""Details that a report contains even if they are 0."""
 
 
 def total_by_causes(events: DataFrame, *, pairs: bool = True) -> AuditReport:
-    """Return the report of events by declared causes; rows that could not be read are not in it.
+    """Return the report of events by declared causes, without unreadable rows.
 
-    `pairs=False`: ordered and concurrent pairs and implied edges are null.
-    Without other details that name events: `missing`, `separator_hint`, `clock_skew`.
+    The details `missing`, `separator_hint` and `clock_skew` are absent.
     """
     runs = audit(events, by="causes", pairs=pairs).persist(StorageLevel.DISK_ONLY)
     try:
-        return _added(runs, events)
+        return _add_runs(runs, events)
     finally:
         runs.unpersist()
 
 
-def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
-    sums = [name for name in (*COUNTED, *DETAILED) if name not in ("members", "max_causes")]
+def _add_runs(runs: DataFrame, events: DataFrame) -> AuditReport:
+    sums = [
+        name for name in (*COUNT_COLUMNS, *DETAIL_COLUMNS) if name not in ("members", "max_causes")
+    ]
     row: Any = runs.agg(
         F.count(F.lit(1)).alias("runs"),
         F.max("members").alias("members"),
         F.max("max_causes").alias("max_causes"),
         *(F.sum(name).alias(name) for name in sums),
     ).first()
-    keys = {name: row[name] for name in COUNTED}
-    kept = _kept(events, bool(row.events_on_cycles))
+    keys = {name: row[name] for name in COUNT_COLUMNS}
+    kept = _select_acyclic_events(events, bool(row.events_on_cycles))
     if row.runs > 1 and keys["members"] is not None:
         keys["members"] = kept.select("member").where("member IS NOT NULL").distinct().count()
-    maps = {name: _one_map(runs, name) for name in MAPS}
-    details = {name: row[name] for name in DETAILED if row[name] or name in ALWAYS}
+    maps = {name: _merge_maps(runs, name) for name in MAP_COLUMNS}
+    details = {name: row[name] for name in DETAIL_COLUMNS if row[name] or name in REQUIRED_DETAILS}
     if "receipts" in details or "deliveries" in details:
-        details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs, events)
+        details |= {name: row[name] for name in ("receipts", "deliveries")} | _summarize_deliveries(
+            runs, events
+        )
     details |= {name: maps[name] for name in ("compared_edges", "max_inversions", "quarantine")}
     worst = list(maps["max_inversions"])
-    details["worst_inversions"] = _worst(kept, worst) if worst else {}
+    details["worst_inversions"] = _find_worst_inversions(kept, worst) if worst else {}
     sources = {row[0] for row in runs.select(SOURCE).distinct().collect()}
     return AuditReport(
         format=TABLE,
@@ -105,41 +107,40 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
     )
 
 
-def _kept(events: DataFrame, cycles: bool) -> DataFrame:
-    """Return the events that are on no cycle."""
-    chosen = tables.distinct_events(tables.judged(events_of(events)))
-    if not cycles:
+def _select_acyclic_events(events: DataFrame, has_cycles: bool) -> DataFrame:
+    chosen = tables.select_distinct_events(tables.mark_events(select_events(events)))
+    if not has_cycles:
         return chosen
-    limits = tables.Limits(PairChoice(pairs=False), GRAPH_EDGES)
-    _, cyclic = tables.on_cycles(chosen, limits)
-    return chosen.join(cyclic, [KEY, "node"], "left_anti")
+    limits = tables.AuditLimits(PairChoice(pairs=False), MAX_GRAPH_EDGES)
+    _, cyclic = tables.find_cycles(chosen, limits)
+    return chosen.join(cyclic, [RUN_KEY, "node"], "left_anti")
 
 
-def _worst(kept: DataFrame, orders: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return, by order, the edge with the largest step back; of equal ones the first listed."""
+def _find_worst_inversions(kept: DataFrame, orders: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return, by order, the edge with the largest step back; the first listed of equal ones."""
     columns = list(dict.fromkeys([*orders, "file_order"]))
     effect = kept.select(
-        KEY,
-        F.explode(tables.NAMES).alias("cause"),
+        RUN_KEY,
+        F.explode(tables.CAUSE_IDS).alias("cause"),
         F.col("id").alias("effect"),
         *(F.col(name).alias(f"effect_{name}") for name in columns),
     )
     cause = kept.select(
-        KEY,
+        RUN_KEY,
         F.col("id").alias("cause"),
         *(F.col(name).alias(f"cause_{name}") for name in columns),
     )
-    edges = effect.join(cause, [KEY, "cause"])
+    edges = effect.join(cause, [RUN_KEY, "cause"])
     first = (-F.col("effect_file_order"), -F.col("cause_file_order"))
-    # Null steps come last by max_by, as they are the least in a struct.
-    place = {name: F.struct(tables.step_back(name), *first) for name in orders}
+    # max_by ranks null steps last: null is the least value in a struct.
+    place = {name: F.struct(tables.measure_step_back(name), *first) for name in orders}
     pair = F.struct("cause", "effect")
     row: Any = edges.agg(*(F.max_by(pair, at).alias(name) for name, at in place.items())).first()
     return {name: row[name].asDict() for name in orders}
 
 
-def _one_map(runs: DataFrame, name: str) -> dict[str, int]:
-    """Return one map of all runs: the largest of largest steps, the sums of counts."""
+def _merge_maps(runs: DataFrame, name: str) -> dict[str, int]:
+    """Merge the maps of all runs: maxima of largest steps, sums of counts."""
     each = runs.select(F.explode(name).alias("key", "value")).groupBy("key")
     found = each.agg((F.max if name == "max_inversions" else F.sum)("value").alias("value"))
     values = {row["key"]: row["value"] for row in found.collect()}
@@ -147,33 +148,35 @@ def _one_map(runs: DataFrame, name: str) -> dict[str, int]:
     return {key: values[key] for key in order}
 
 
-def _told(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
-    """Return what receipts and deliveries tell, a run a task."""
+def _summarize_deliveries(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
     rows = runs.where("details IS NOT NULL").select("details").orderBy("run").collect()
     models = merge_channels(json.loads(row.details).get("channels", {}) for row in rows)
-    keyed = events_of(events)
-    talking = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(KEY).distinct()
-    whole = run_by_run(keyed.join(talking, KEY, "left_semi").select(keyed.columns))
-    packed = whole.mapInArrow(_parts, "place long, part binary").orderBy("place").collect()
+    keyed = select_events(events)
+    talking = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(RUN_KEY).distinct()
+    whole = partition_by_run(keyed.join(talking, RUN_KEY, "left_semi").select(keyed.columns))
+    packed = (
+        whole.mapInArrow(_pack_violations, "place long, part binary").orderBy("place").collect()
+    )
     found: dict[str, Any] = {"violations": of_parts([pickle.loads(row.part) for row in packed])}
     return found | ({"channels": models} if models else {})
 
 
-def _parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    for _, rows in runs_in(batches, RUN_BYTES, whole_run("early deliveries", RUN_BYTES)):
-        for run in told(conform(rows)):  # rows without a run and with an empty one are two
+def _pack_violations(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for _, rows in read_runs(
+        batches, MAX_RUN_BYTES, describe_run_limit("causal violations", MAX_RUN_BYTES)
+    ):
+        for run in told(conform(rows)):  # separates null from empty run names
             place: Any = run["file_order"][0].as_py()
             part = pa.array([pickle.dumps(part_of(run))], pa.binary())
             yield pa.RecordBatch.from_arrays([pa.array([place]), part], ["place", "part"])
 
 
 def total_by_clocks(
-    events: DataFrame, aside: Path | None, format: str, *, pairs: bool = True
+    events: DataFrame, quarantine: Path | None, format: str, *, pairs: bool = True
 ) -> AuditReport:
     """Return the report of vector clocks, counted by the local engine in one task.
 
-    `pairs=False` as in `total_by_causes`. `aside`: a folder that takes the rows that are set
-    aside. Raises InputError in the worker where the rows are more than `RUN_BYTES` of Arrow data.
+    Quarantined rows are written to `quarantine`. Raises InputError above `MAX_RUN_BYTES`.
     """
 
     def count(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -181,19 +184,19 @@ def total_by_clocks(
         for batch in batches:
             parts.append(batch)
             size += batch.nbytes
-            if size > RUN_BYTES:
+            if size > MAX_RUN_BYTES:
                 raise InputError(
-                    f"an audit of vector clocks is one task, of at most {RUN_BYTES:,} bytes of "
-                    "rows; this trace has more: audit the runs by themselves, as Spark's audit() "
-                    "does"
+                    f"an audit of vector clocks is one task, limited to {MAX_RUN_BYTES:,} bytes of "
+                    "rows; this trace has more: audit each run separately with "
+                    "antecede.spark.audit()"
                 )
         if not parts:
             return
         table = pa.Table.from_batches(parts).combine_chunks()
         choice = PairChoice(pairs)
         report = audit_events(table, TABLE, named=Named(), clocked=True, choice=choice)
-        if aside is not None:
-            write_part(report.quarantine, aside / "counted-000000", format)
+        if quarantine is not None:
+            write_part(report.quarantine, quarantine / "counted-000000", format)
         plain = AuditReport(**report.to_dict())
         yield pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(plain)], pa.binary())})
 
@@ -204,9 +207,9 @@ def total_by_clocks(
 
 
 def with_read(
-    report: AuditReport, details: Mapping[str, Any], bad: int, reasons: Mapping[str, int]
+    report: AuditReport, details: Mapping[str, Any], bad_rows: int, reasons: Mapping[str, int]
 ) -> AuditReport:
-    """Return a report with what reading found: details, and how many rows for which reasons."""
+    """Return a report with the details of reading, and the rejected rows by reason."""
     found = {**without_columns(details), **without_columns(report.details)}
     if report.causality_source == NONE:
         found[CAUSE_COLUMNS] = details.get(CAUSE_COLUMNS, "")
@@ -215,7 +218,7 @@ def with_read(
     counted = dict(report.details["quarantine"])
     for reason, count in reasons.items():
         counted[reason] = counted.get(reason, 0) + count
-    found["quarantined"] = report.details["quarantined"] + bad
+    found["quarantined"] = report.details["quarantined"] + bad_rows
     found["quarantine"] = dict(sorted(counted.items(), key=lambda one: (-one[1], one[0])))
     plain = report.to_dict() | {"details": found}
     return AuditReport(**plain, paths=report.paths)

@@ -1,1 +1,1 @@
-"""Causal order of groups that fit no task: a fixpoint over joins."""
+"""Causal order of oversized groups: a fixpoint over joins."""

@@ -1,22 +1,19 @@
-"""Causal order of groups that fit no task: a fixpoint over joins, nothing of it in one process.
+"""Causal order of oversized groups: a fixpoint over joins, distributed over all tasks.
 
-Theory of operation
--------------------
-1. `rows`: every row's identity and causes as values, repeats set aside, the others numbered by
-   (group, time, identity).
-2. `edges`: causes are looked up by a join, and are numbers from there on. A hash finds where to
-   look, the identity itself decides. With clocks and numbers an absent cause still orders: the row
-   stands after the greatest count of that member below it. Ranges of (member, count) find it, so
-   that a member with any number of rows is spread too.
-3. `supersteps`: r.
-4. `depths`: d, and cycles. Rows on cycles are set aside, and 3 and 4 start again.
-5. Rows are sorted in ranges of (group, r, d, number); a position is the count of the ranges before
-   plus the place within.
-6. The answer meets the rows again by all that `order` reads of them.
+1. `rows`: read identities and causes, mark duplicates, and number the other rows by (group, time,
+   identity).
+2. `find_edges`: look up causes by a join. With clocks and sequence numbers a missing cause still
+   orders: the row follows the greatest smaller count of that member, found by ranges of (member,
+   count).
+3. `supersteps`: compute the release times r.
+4. `depths`: compute the depths d and cycles. Rows on cycles are excluded, and 3 and 4 start again.
+5. Sort rows in ranges of (group, r, d, number). The position is the count of the ranges before plus
+   the index within.
+6. Join the answer with the rows on everything that `order` reads.
 
-The definition is that of `tables.order.table`, and so is the answer, row for row. All steps but the
-last run when `transform` is called, because the number of rounds is seen on the way; only counts
-come to the driver. The rows are read twice: an input that changes in between raises an error.
+The results equal those of `tables.order.table` row for row. All steps but the last run when
+`transform` is called; only counts reach the driver. The input is read twice, and a change in
+between raises an error.
 """
 
 from __future__ import annotations
@@ -31,31 +28,34 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.spark.columns import column_of
-from antecede.spark.fixpoint.depths import depths
+from antecede.spark.fixpoint.depths import compute_depths
 from antecede.spark.fixpoint.rows import (
-    GROUP,
-    numbers,
-    ranked,
-    sifted,
-    signature,
-    signature_names,
-    signed,
+    GROUP_NUMBER,
+    add_signature,
+    deduplicate,
+    list_signature_names,
+    number_rows,
+    rank_rows,
+    select_signature,
 )
-from antecede.spark.fixpoint.supersteps import raised
-from antecede.spark.fixpoint.tables import Limits, Tables, merged, without
-from antecede.spark.order_columns import empty_table
+from antecede.spark.fixpoint.supersteps import compute_releases
+from antecede.spark.fixpoint.tables import IntermediateTables, TaskLimits, remove_rows, union_tables
+from antecede.spark.order_columns import make_empty_table
 from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import STATUSES, OrderSpec, Status, code, control_type, times_of
 
 EDGE = ("c", "e", "k", "tc", "te", "timed", "lacks")
-"""An edge: rows of cause and effect (`c` null: nowhere), the place of the cause among those of the
-effect, the times of both, whether the effect has one, and whether the cause is nowhere."""
+"""Edge: cause row (null: missing), effect row, index of the cause, times of both, whether the
+effect has a time, whether the cause is missing.
+"""
 
 
-def edges(rows: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame, int]:
-    """Return the edges of the ranked rows, and how many there are."""
+def find_edges(
+    rows: DataFrame, spec: OrderSpec, tables: IntermediateTables
+) -> tuple[DataFrame, int]:
+    """Return the edges of the ranked rows, and their number."""
     identity = ["h", "g", "a", "n"]
-    parts = tables.limits.parts(tables.rows)
+    parts = tables.limits.count_partitions(tables.rows)
     rows = rows.where("NOT aside")
     there = rows.select(*identity, F.col("row").alias("c"), F.col("t").alias("tc"))
     named = rows.select(
@@ -72,38 +72,43 @@ def edges(rows: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame, 
         there.repartition(parts, *identity), identity, "left"
     )
     if spec.id is None:
-        return _with_earlier(found, there, tables)
+        return _add_earlier_causes(found, there, tables)
     found = found.withColumn("lacks", F.isnull("c")).select(*EDGE)
-    return tables.keep(found.repartition(parts, "c"))
+    return tables.persist(found.repartition(parts, "c"))
 
 
-def _with_earlier(found: DataFrame, there: DataFrame, tables: Tables) -> tuple[DataFrame, int]:
-    """Let an edge whose cause is nowhere go to the greatest earlier count of its member."""
-    found, count = tables.keep(found)
+def _add_earlier_causes(
+    found: DataFrame, known: DataFrame, tables: IntermediateTables
+) -> tuple[DataFrame, int]:
+    """Connect an edge with a missing cause to the greatest smaller count of its member."""
+    found, count = tables.persist(found)
     exact = found.where("c IS NOT NULL").withColumn("lacks", F.lit(False)).select(*EDGE)
     without = found.where("c IS NULL").drop("c", "tc")
     if not without.limit(1).count():
-        return tables.keep(exact.repartition(tables.limits.parts(count), "c"))
-    near = _earlier(without, there, tables).withColumn("lacks", F.col("required")).select(*EDGE)
-    return tables.keep(exact.unionByName(near).repartition(tables.limits.parts(count), "c"))
+        return tables.persist(exact.repartition(tables.limits.count_partitions(count), "c"))
+    near = (
+        _find_earlier(without, known, tables).withColumn("lacks", F.col("required")).select(*EDGE)
+    )
+    return tables.persist(
+        exact.unionByName(near).repartition(tables.limits.count_partitions(count), "c")
+    )
 
 
-def _earlier(asked: DataFrame, there: DataFrame, tables: Tables) -> DataFrame:
-    """Add `c` and `tc` of the row with the greatest count below the one asked for, or null."""
+def _find_earlier(unmatched: DataFrame, known: DataFrame, tables: IntermediateTables) -> DataFrame:
     member = ["hm", "g", "a"]
-    rows = there.select("g", "a", "n", F.struct("c", "tc").alias("row"))
-    both = asked.drop("h").unionByName(rows, allowMissingColumns=True)
+    rows = known.select("g", "a", "n", F.struct("c", "tc").alias("row"))
+    both = unmatched.drop("h").unionByName(rows, allowMissingColumns=True)
     both = both.withColumns({"hm": F.xxhash64("g", "a"), "asks": F.isnull("row")})
-    both, count = tables.keep(both)
+    both, count = tables.persist(both)
     by = [*member, "n", "asks"]
-    spread = both.repartitionByRange(tables.limits.parts(count), *by)
-    spread, _ = tables.keep(spread.withColumn("p", F.spark_partition_id()))
+    spread = both.repartitionByRange(tables.limits.count_partitions(count), *by)
+    spread, _ = tables.persist(spread.withColumn("p", F.spark_partition_id()))
     here = Window.partitionBy("p", *member).orderBy("n", "asks")
     local = spread.withColumn("near", F.last("row", ignorenulls=True).over(here)).where("asks")
-    # The last row of each member in each partition but those where it is the only one: few.
+    # The last row of each partition: few rows.
     ends = spread.where("NOT asks").groupBy("p").agg(F.max(F.struct(*by, "row")).alias("end"))
     ends = ends.select(F.col("p").alias("before"), "end.hm", "end.g", "end.a", "end.row")
-    local, _ = tables.keep(local.drop("row"))
+    local, _ = tables.persist(local.drop("row"))
     sure = local.where("near IS NOT NULL")
     open_ = local.where("near IS NULL").withColumn("q", F.monotonically_increasing_id())
     ends = ends.withColumnsRenamed({"hm": "hm2", "g": "g2", "a": "a2"})
@@ -126,60 +131,59 @@ def _earlier(asked: DataFrame, there: DataFrame, tables: Tables) -> DataFrame:
     return made.withColumns({"c": F.col("near.c"), "tc": F.col("near.tc")})
 
 
-LIMITS = Limits()
-NOTES = logging.getLogger("antecede.spark.fixpoint.ordering")
-"""Says at level INFO what each fixpoint took: rows, rows raised a round, exchanges, equal edges."""
+LIMITS = TaskLimits()
+LOGGER = logging.getLogger("antecede.spark.fixpoint.ordering")
+"""Logger of fixpoint statistics at level INFO: rows, raised rows, exchanges, equal edges."""
 ANSWER = "__antecede_fixpoint"
-_NAMES = "array<string>"
+_ID_LIST = "array<string>"
 
 
-def order_giant(
-    df: DataFrame, spec: OrderSpec, rows: int, limits: Limits | None = None
+def order_oversized(
+    df: DataFrame, spec: OrderSpec, rows: int, limits: TaskLimits | None = None
 ) -> DataFrame:
-    """Order the rows of giant groups, numbered by the column `fixpoint.rows.GROUP`; `rows`: their
-    count.
-
-    Returns the columns of `df`, then those of `spec.added`. Raises InputError when a bound of
-    `limits` is passed.
-    """
-    tables = Tables(limits or LIMITS, max(rows, 1))
+    """Add `spec.added` to rows with `GROUP_NUMBER`. Raises InputError beyond `limits`."""
+    tables = IntermediateTables(limits or LIMITS, max(rows, 1))
     try:
-        answer, repeated = answered(df, spec, tables)
+        answer, repeated = compute_answer(df, spec, tables)
     finally:
         tables.free()
-    NOTES.info(
-        "%(rows)d rows of giant groups; raised a round: %(raised)s; exchanges between parts: "
-        "%(exchanges)d for times, %(depth_exchanges)d for depths; %(tied)d edges of equal times",
-        {"rows": rows, **tables.notes},
+    LOGGER.info(
+        "%(rows)d rows of oversized groups; raised per superstep: %(raised)s; exchanges between "
+        "ranges: %(exchanges)d for times, %(depth_exchanges)d for depths; %(tied)d edges of equal "
+        "times",
+        {"rows": rows, **tables.stats},
     )
-    return _met(df, spec, answer, repeated)
+    return _join_answer(df, spec, answer, repeated)
 
 
-def answered(df: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame, bool]:
-    """Return what becomes of the rows of each signature, and whether any has several rows."""
-    kind = control_type(empty_table(df, spec), spec)
-    lines, repeated = sifted(df, spec, tables)
-    rows, count = ranked(lines, spec, kind, tables)
-    links, found = edges(rows, spec, tables)
-    said = _said(links, spec, (count, found), tables)
-    placed = _placed(rows, said, spec, tables)
-    return tables.cut(_told(placed, rows, df, spec), result=True), repeated
+def compute_answer(
+    df: DataFrame, spec: OrderSpec, tables: IntermediateTables
+) -> tuple[DataFrame, bool]:
+    """Return the outcome of each signature, and whether any signature has several rows."""
+    kind = control_type(make_empty_table(df, spec), spec)
+    lines, repeated = deduplicate(df, spec, tables)
+    rows, count = rank_rows(lines, spec, kind, tables)
+    links, found = find_edges(rows, spec, tables)
+    facts = _solve(links, spec, (count, found), tables)
+    positioned = _assign_positions(rows, facts, spec, tables)
+    return tables.checkpoint(_build_answer(positioned, rows, df, spec), is_result=True), repeated
 
 
-def _said(links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: Tables) -> DataFrame:
-    """Return, of each row that has any: released, depth, cycle, causes waited for and missing.
-
-    The causes are their places among those that the row names.
-    """
+def _solve(
+    links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: IntermediateTables
+) -> DataFrame:
+    """Return release, depth, cycle, and indexes of late and missing causes of the rows with any."""
     lacks = F.col("lacks")
     circle: DataFrame | None = None
     while True:
-        alive = links if circle is None else without(links, circle)
-        lifted = None if spec.time is None else raised(alive, counts, tables)
+        alive = links if circle is None else remove_rows(links, circle)
+        lifted = None if spec.time is None else compute_releases(alive, counts, tables)
         touched = (
-            alive.where("c IS NOT NULL") if lifted is None else _touched(alive, lifted, tables)
+            alive.where("c IS NOT NULL")
+            if lifted is None
+            else _select_waiting_edges(alive, lifted, tables)
         )
-        deep, found = depths(_tied(touched, lifted), counts[0], tables)
+        deep, found = compute_depths(_select_tied_edges(touched, lifted), counts[0], tables)
         if found is None:
             break
         circle = found
@@ -187,26 +191,27 @@ def _said(links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: Ta
     missing = links.where(lacks)
     if circle is not None:
         says.append(circle.withColumn("cycle", F.lit(True)))
-        missing = merged([missing, links.join(circle, F.col("c") == F.col("row"), "left_semi")])
+        missing = union_tables(
+            [missing, links.join(circle, F.col("c") == F.col("row"), "left_semi")]
+        )
     says.append(missing.select(F.col("e").alias("row"), F.col("k").alias("lacking")))
     if lifted is not None:
         says.append(lifted)
         waits = touched.where(F.col("timed") & ~lacks & (F.col("rc") > F.col("te")))
         says.append(waits.select(F.col("e").alias("row"), F.col("k").alias("waiting")))
-    return _a_row(merged(says), circle is not None, lifted is not None)
+    return _collect_by_row(union_tables(says), circle is not None, lifted is not None)
 
 
-def _a_row(says: DataFrame, cyclic: bool, timed: bool) -> DataFrame:
-    """Gather what is said of each row."""
+def _collect_by_row(facts: DataFrame, has_cycles: bool, has_times: bool) -> DataFrame:
     absent = [
-        ("cycle", "boolean", cyclic),
-        ("released", "bigint", timed),
-        ("waiting", "int", timed),
+        ("cycle", "boolean", has_cycles),
+        ("released", "bigint", has_times),
+        ("waiting", "int", has_times),
     ]
     for name, kind, there in absent:
         if not there:
-            says = says.withColumn(name, F.lit(None).cast(kind))
-    return says.groupBy("row").agg(
+            facts = facts.withColumn(name, F.lit(None).cast(kind))
+    return facts.groupBy("row").agg(
         F.max("released").alias("released"),
         F.max("depth").alias("depth"),
         F.max("cycle").alias("cycle"),
@@ -215,84 +220,88 @@ def _a_row(says: DataFrame, cyclic: bool, timed: bool) -> DataFrame:
     )
 
 
-def _touched(links: DataFrame, lifted: DataFrame, tables: Tables) -> DataFrame:
-    """Return the edges whose cause does not go before the effect came, with `rc`, its release."""
-    of_cause = lifted.select(F.col("row").alias("c"), F.col("released").alias("rc"))
+def _select_waiting_edges(
+    links: DataFrame, releases: DataFrame, tables: IntermediateTables
+) -> DataFrame:
+    """Return the edges whose cause is released at or after the effect's time, with release `rc`."""
+    of_cause = releases.select(F.col("row").alias("c"), F.col("released").alias("rc"))
     found = links.where("c IS NOT NULL").join(of_cause, "c", "left")
-    return tables.cut(found.withColumn("rc", F.coalesce("rc", "tc")).where("rc >= te"))
+    return tables.checkpoint(found.withColumn("rc", F.coalesce("rc", "tc")).where("rc >= te"))
 
 
-def _tied(touched: DataFrame, lifted: DataFrame | None) -> DataFrame:
-    """Return the edges whose two rows go at the same time."""
-    if lifted is None:
-        return touched.select("c", "e")
-    of_effect = lifted.select(F.col("row").alias("e"), "released")
-    found = touched.join(of_effect, "e", "left")
+def _select_tied_edges(waiting: DataFrame, releases: DataFrame | None) -> DataFrame:
+    if releases is None:
+        return waiting.select("c", "e")
+    of_effect = releases.select(F.col("row").alias("e"), "released")
+    found = waiting.join(of_effect, "e", "left")
     return found.where(F.coalesce("released", "te") == F.col("rc")).select("c", "e")
 
 
-def _placed(rows: DataFrame, said: DataFrame, spec: OrderSpec, tables: Tables) -> DataFrame:
-    """Return the rows that have a position, with it and with the names of their causes."""
-    rows = rows.where("NOT aside").join(said, "row", "left")
+def _assign_positions(
+    rows: DataFrame, facts: DataFrame, spec: OrderSpec, tables: IntermediateTables
+) -> DataFrame:
+    rows = rows.where("NOT aside").join(facts, "row", "left")
     rows = rows.withColumns(
         {
             "r": F.coalesce("released", "t"),
             "d": F.coalesce("depth", F.lit(0).cast("bigint")),
-            "waited": _names(F.col("waiting"), spec),
-            "missing": _names(F.col("lacking"), spec),
+            "waited": _look_up_ids(F.col("waiting"), spec),
+            "missing": _look_up_ids(F.col("lacking"), spec),
         }
     ).drop("released", "depth", "waiting", "lacking", "causes", "h", "n", "a")
-    rows, _ = tables.keep(rows)
+    rows, _ = tables.persist(rows)
     by = ["g", "r", "d", "row"]
     going = rows.where("cycle IS NULL")
-    spread = going.repartitionByRange(tables.limits.parts(tables.rows), *by)
+    spread = going.repartitionByRange(tables.limits.count_partitions(tables.rows), *by)
     spread = spread.sortWithinPartitions(*by)
-    spread, _ = tables.keep(spread.withColumn("place", F.monotonically_increasing_id()))
-    numbered = spread.withColumn("position", numbers(spread, "place")).drop("place")
+    spread, _ = tables.persist(spread.withColumn("place", F.monotonically_increasing_id()))
+    numbered = spread.withColumn("position", number_rows(spread, "place")).drop("place")
     before = spread.groupBy("g").count()
-    # One partition of counts: a condition that Spark cannot know to be constant spares a warning.
+    # One window partition; a condition that is not a literal avoids Spark's warning.
     all_groups = F.col("count") > 0
     earlier = Window.partitionBy(all_groups).orderBy("g").rowsBetween(Window.unboundedPreceding, -1)
     starts = before.select("g", F.coalesce(F.sum("count").over(earlier), F.lit(0)).alias("start"))
     numbered = numbered.join(F.broadcast(starts), "g")
     numbered = numbered.withColumn("position", F.col("position") - F.col("start")).drop("start")
-    return merged([numbered, rows.where("cycle")])
+    return union_tables([numbered, rows.where("cycle")])
 
 
-def _names(places: Column, spec: OrderSpec) -> Column:
-    """Return the names of the causes at some places."""
-
+def _look_up_ids(indexes: Column, spec: OrderSpec) -> Column:
     def name(place: Column) -> Column:
         cause = F.get("causes", place)
         return cause["a"] if spec.id is not None else F.concat_ws(":", cause["a"], cause["n"])
 
-    return F.coalesce(F.transform(places, name), F.array().cast(_NAMES))
+    return F.coalesce(F.transform(indexes, name), F.array().cast(_ID_LIST))
 
 
-def _told(placed: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Return the answer for each signature: its first row's, and the status of its others."""
+def _build_answer(
+    positioned: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec
+) -> DataFrame:
+    """Return the outcome of each signature: that of its first row, and the status of the others."""
     lacks = F.size("missing") > 0
     status = F.when(F.col("cycle"), int(code(Status.CYCLE)))
     status = status.when(lacks, int(code(Status.MISSING_CAUSE))).otherwise(F.col("first"))
     alive = F.isnull("cycle")
-    placed = placed.withColumns(
+    positioned = positioned.withColumns(
         {
             "first": status.cast("tinyint"),
             "waited": F.when(
-                alive, F.when(F.col("u"), F.array().cast(_NAMES)).otherwise(F.col("waited"))
+                alive, F.when(F.col("u"), F.array().cast(_ID_LIST)).otherwise(F.col("waited"))
             ),
             "missing": F.when(alive, F.col("missing")),
-            "wait": F.when(alive & ~F.col("u"), _wait(times_of(empty_table(df, spec), spec)[2])),
-            "at": F.when(alive, _released_at(df, spec)),
+            "wait": F.when(
+                alive & ~F.col("u"), _compute_wait(times_of(make_empty_table(df, spec), spec)[2])
+            ),
+            "at": F.when(alive, _compute_released_at(df, spec)),
         }
     )
-    names = signature_names(spec)
-    whole = merged([placed, rows.where("aside").select(*names, "first", "rest")])
+    names = list_signature_names(spec)
+    whole = union_tables([positioned, rows.where("aside").select(*names, "first", "rest")])
     return whole.select(*names, "first", "rest", "position", "waited", "missing", "wait", "at")
 
 
-def _wait(per_ms: float | None) -> Column:
-    """Return r - time in ms; as numbers with a point where the difference passes 63 bits."""
+def _compute_wait(per_ms: float | None) -> Column:
+    """Return r - time in ms; as floating point if the difference exceeds 63 bits."""
     if per_ms is None:
         return F.lit(None).cast("double")
     r, t = F.col("r"), F.col("t")
@@ -300,8 +309,7 @@ def _wait(per_ms: float | None) -> Column:
     return F.when(r != BEFORE_ALL, wait / F.lit(per_ms))
 
 
-def _released_at(df: DataFrame, spec: OrderSpec) -> Column:
-    """Return r as a value of the type of the times."""
+def _compute_released_at(df: DataFrame, spec: OrderSpec) -> Column:
     kind = None if spec.time is None else df.schema[spec.time].dataType
     if kind is None:
         return F.lit(None).cast("timestamp")
@@ -315,33 +323,35 @@ def _released_at(df: DataFrame, spec: OrderSpec) -> Column:
     return F.to_timestamp_ntz(F.lit("1970-01-01 00:00:00")) + since
 
 
-def _met(df: DataFrame, spec: OrderSpec, answer: DataFrame, repeated: bool) -> DataFrame:
-    """Give each row its answer: of rows that are equal in all that `order` reads, the first one."""
-    names = signature_names(spec)
+def _join_answer(df: DataFrame, spec: OrderSpec, answer: DataFrame, has_repeats: bool) -> DataFrame:
+    """Join each row with its outcome; of rows that `order` cannot distinguish, one is the first."""
+    names = list_signature_names(spec)
     keys = [f"{ANSWER}_{name}" for name in names]
-    given = signed(df, spec)
-    own = [column_of(name) for name in df.columns if name != GROUP]
-    sign = [column.alias(key) for column, key in zip(signature(given, spec), keys, strict=True)]
+    given = add_signature(df, spec)
+    own = [column_of(name) for name in df.columns if name != GROUP_NUMBER]
+    sign = [
+        column.alias(key) for column, key in zip(select_signature(given, spec), keys, strict=True)
+    ]
     rows = given.select(*own, *sign)
     first: Any = F.lit(True)
-    if repeated:
+    if has_repeats:
         first = F.row_number().over(Window.partitionBy(*keys).orderBy(keys[1])) == 1
     rows = rows.withColumn(f"{ANSWER}_first", first)
     answer = answer.withColumnsRenamed({name: f"{ANSWER}__{name}" for name in answer.columns})
     meets = [F.col(f"{ANSWER}_{name}").eqNullSafe(F.col(f"{ANSWER}__{name}")) for name in names]
-    # Spark does not know how large what is cut off is: it must not send it to every task.
-    return rows.join(answer.hint("merge"), reduce(and_, meets), "left").select(*own, *_added(spec))
+    # Spark does not know the size of a checkpoint and must not broadcast it.
+    return rows.join(answer.hint("merge"), reduce(and_, meets), "left").select(
+        *own, *_select_added(spec)
+    )
 
 
-def _added(spec: OrderSpec) -> list[Column]:
-    """Return the added columns of a row that has met its answer."""
+def _select_added(spec: OrderSpec) -> list[Column]:
     first = F.col(f"{ANSWER}_first")
     which = F.when(first, F.col(f"{ANSWER}__first")).otherwise(F.col(f"{ANSWER}__rest"))
     texts = F.array(*(F.lit(str(status)) for status in STATUSES))
     lost = F.raise_error(
         F.lit(
-            "antecede: a row was not there, or another one, when the data were read a second time: "
-            "order what does not change (write it, or checkpoint it, first)"
+            "antecede: the input changed between two reads: write or checkpoint it before ordering"
         )
     )
     status = F.coalesce(F.get(texts, which.cast("int")), lost.cast("string"))

@@ -1,8 +1,7 @@
-"""Intermediate tables of the fixpoint: kept, cut off from their plans, and freed.
+"""Intermediate tables of the fixpoint: persisted, checkpointed, and freed.
 
-A table that is only a plan would be made anew by every later step, and its plan would grow without
-end. So it is cut off (a local checkpoint, or a reliable one where the session has a checkpoint
-folder), counted, and freed at the end.
+Each table is checkpointed, locally or in the session's checkpoint folder, so that later steps do
+not recompute it and plans stay short.
 """
 
 from __future__ import annotations
@@ -17,77 +16,77 @@ from pyspark.storagelevel import StorageLevel
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Bounds of a task, and of work that does not come to an end."""
+class TaskLimits:
+    """Limits of a task and of iterations."""
 
-    part: int = 250_000
-    """Rows of a partition, by plan."""
-    task: int = 24_000_000
-    """Edges (and rows) that one task of the compiled kernel takes: about 70 bytes each."""
-    at_once: int = 2_000_000
-    """Edges (64 MiB) that go to one task without any rounds."""
-    rounds: int = 12
-    """Rounds of joins, before whole parts are settled at once."""
-    exchanges: int = 200
-    """Rounds in which parts tell each other what they found, before the work is refused."""
+    partition_rows: int = 250_000
+    """Planned rows of a partition."""
+    task_edges: int = 24_000_000
+    """Edges or rows of one task of the compiled kernel, about 70 bytes each."""
+    small_edges: int = 2_000_000
+    """Edges (64 MiB) that are one task without supersteps."""
+    max_supersteps: int = 12
+    """Supersteps of joins before ranges of rows are solved in tasks."""
+    max_exchanges: int = 200
+    """Exchanges between ranges before the work is rejected."""
 
-    def parts(self, rows: int) -> int:
-        """Return into how many partitions a table of so many rows goes."""
-        return max(1, math.ceil(rows / self.part))
+    def count_partitions(self, rows: int) -> int:
+        """Return the number of partitions for a number of rows."""
+        return max(1, math.ceil(rows / self.partition_rows))
 
 
 @dataclass
-class Tables:
-    """The tables of one run; `free` gives back all but those that were handed out."""
+class IntermediateTables:
+    """Intermediate tables of one fixpoint; `free` releases all but the results."""
 
-    limits: Limits
+    limits: TaskLimits
     rows: int
-    """Rows that take part; the number of partitions follows them."""
-    notes: dict[str, Any] = field(
+    """Number of rows to order; partitions are sized by it."""
+    stats: dict[str, Any] = field(
         default_factory=lambda: {"raised": [], "exchanges": 0, "depth_exchanges": 0, "tied": 0}
     )
-    """Numbers of rounds, raised rows and edges."""
-    _held: list[DataFrame] = field(default_factory=list)
-    _cut: list[Any] = field(default_factory=list)
+    """Numbers of supersteps, raised rows and edges, for the log."""
+    _persisted: list[DataFrame] = field(default_factory=list)
+    _checkpoints: list[Any] = field(default_factory=list)
 
-    def keep(self, df: DataFrame) -> tuple[DataFrame, int]:
-        """Persist a table that has a short plan; return it and its number of rows."""
+    def persist(self, df: DataFrame) -> tuple[DataFrame, int]:
+        """Persist a table with a short plan; return it and its row count."""
         kept = df.persist(StorageLevel.MEMORY_AND_DISK)
-        self._held.append(kept)
+        self._persisted.append(kept)
         return kept, kept.count()
 
-    def cut(self, df: DataFrame, *, result: bool = False) -> DataFrame:
-        """Make a table and forget its plan; a `result` is not freed."""
+    def checkpoint(self, df: DataFrame, *, is_result: bool = False) -> DataFrame:
+        """Checkpoint a table, which truncates its plan; `is_result`: not freed."""
         context: Any = getattr(df.sparkSession, "_sc", None)
         if context is not None and context.getCheckpointDir():
             return df.checkpoint()
         made = df.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
-        if context is not None and not result:
-            self._cut.append(made)
+        if context is not None and not is_result:
+            self._checkpoints.append(made)
         return made
 
     def free(self) -> None:
-        """Give back memory and disk. A remote session gives back what is cut by itself."""
-        for kept in self._held:
+        """Release memory and disk. A remote session releases checkpoints itself."""
+        for kept in self._persisted:
             kept.unpersist()
-        for made in self._cut:
+        for made in self._checkpoints:
             rdd = made._jdf.queryExecution().analyzed().rdd()
-            # What Spark's own cleaner calls; `rdd.unpersist` warns of every one.
+            # Spark's cleaner calls this; `rdd.unpersist` logs a warning each time.
             made.sparkSession.sparkContext._jsc.sc().unpersistRDD(rdd.id(), False)
-        self._held.clear()
-        self._cut.clear()
+        self._persisted.clear()
+        self._checkpoints.clear()
 
 
-def merged(tables: list[DataFrame]) -> DataFrame:
-    """Return the union of tables with the same columns; a column that one lacks is null there."""
+def union_tables(tables: list[DataFrame]) -> DataFrame:
+    """Return the union of tables; a missing column is null."""
     whole = tables[0]
     for table in tables[1:]:
         whole = whole.unionByName(table, allowMissingColumns=True)
     return whole
 
 
-def without(edges: DataFrame, rows: DataFrame) -> DataFrame:
-    """Return the edges that neither come from nor lead to some rows."""
+def remove_rows(edges: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return the edges that neither start nor end at some rows."""
     for end in ("c", "e"):
         edges = edges.join(rows.select("row"), F.col(end) == F.col("row"), "left_anti")
     return edges

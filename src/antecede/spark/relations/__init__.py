@@ -1,4 +1,4 @@
-"""The vocabulary of causality over DataFrames: stamps, past, future, cuts."""
+"""Causality queries over DataFrames: causal labels, past, future, cuts."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,6 @@
-"""Cuts and recovery lines of DataFrames, as `antecede.tables.causality.cuts` defines them.
+"""Cuts and recovery lines over DataFrames; semantics in `antecede.tables.causality.cuts`.
 
-The rows of a group meet in one partition; a worker sees the columns that tell causes, a row's
-process, and its side. Positions are compared in the JVM.
+The rows of a group form one partition. Positions are compared in the JVM.
 """
 
 from __future__ import annotations
@@ -16,10 +15,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.columns import column_of, id_column
-from antecede.spark.evidence import refuse_unless_supported
-from antecede.spark.partitions import analysed, by_group, made_by_worker, slices
-from antecede.spark.relations.labels import MADE, checked
+from antecede.spark.columns import column_of, get_id_column
+from antecede.spark.evidence import require_evidence
+from antecede.spark.partitions import (
+    is_analyzed,
+    make_worker_column,
+    partition_by_group,
+    split_array,
+)
+from antecede.spark.relations.labels import RESULT, check_relation_input
 from antecede.tables.causality import (
     ADDED,
     LINE,
@@ -37,7 +41,9 @@ from antecede.tables.causality import (
 )
 from antecede.tables.order import OrderSpec
 
-_SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))
+_SIDE, _PROCESS, _POSITION, _CHECKPOINT = (
+    f"__antecede_{name}" for name in ("side", "process", "at", "mark")
+)
 
 
 def check_cut(
@@ -54,12 +60,12 @@ def check_cut(
     time: str | None = None,
     status: str = "antecede_status",
 ) -> DataFrame:
-    """Return the rows, each with its side of a cut and with what contradicts the cut there.
+    """Return the rows with their side of a cut and the causes that contradict the cut.
 
-    `positions`: process -> the last value of the column `at` inside (a number, a time: the order of
-    a process's events), in every group. A process without a position has nothing inside. Added
-    columns, arguments and errors: `antecede.tables.causality.check_cut`. A job finds positions of
-    processes without rows when this is called. A group is one task, without `group` everything is.
+    `positions`: process -> last value of the column `at` inside the cut (a number or time that
+    orders the events of a process), for every group. A process without a position has no event
+    inside. Added columns, arguments and errors: `antecede.tables.causality.check_cut`. A job at the call
+    finds positions of unknown processes. A group is one task; without `group` all rows are.
 
     >>> from antecede.spark import check_cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]
@@ -70,22 +76,22 @@ def check_cut(
     """
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
-    if not analysed(df):
+    if not is_analyzed(df):
         raise InputError(
-            "in a declarative pipeline nothing tells the types of positions: call check_cut "
-            "outside, on the table that the pipeline makes"
+            "in a declarative pipeline the types of positions are unknown: call cut on the output "
+            "table of the pipeline"
         )
-    checked(df, spec, "check_cut", {"status": status}, ADDED)
+    check_relation_input(df, spec, "check_cut", {"status": status}, ADDED)
     _check_columns(df, process, at)
-    refuse_unless_supported(df, spec)
-    sided = _sided(df, positions, process, at)
-    made = by_group(sided, spec).withColumn(MADE, _judging(df, spec, process))
+    require_evidence(df, spec)
+    sided = _add_sides(df, positions, process, at)
+    made = partition_by_group(sided, spec).withColumn(RESULT, _make_cut_column(df, spec, process))
     own = [column_of(name) for name in df.columns]
-    return made.select(*own, *(F.col(MADE)[name].alias(name) for name in (*ADDED, status)))
+    return made.select(*own, *(F.col(RESULT)[name].alias(name) for name in (*ADDED, status)))
 
 
 def summarize_cut(sides: DataFrame, *, group: str | None = None) -> DataFrame:
-    """Return what the rows of `check_cut` say together: one row, or one a group.
+    """Summarize the rows of `check_cut` in one row, or one per group.
 
     Columns: `antecede.tables.causality.summarize_cut`.
 
@@ -127,12 +133,12 @@ def recovery_line(
     group: str | None = None,
     time: str | None = None,
 ) -> DataFrame:
-    """Return the latest consistent set of checkpoints: where each process can go on from.
+    """Return the latest consistent set of checkpoints from which each process can restart.
 
-    `checkpoints`: the boolean column that marks them. One row a process (and group): `line`,
-    `kept`, `undone`, `discarded`. Their meaning, arguments and errors:
-    `antecede.tables.causality.recovery_line`; an event without process or `at` fails when the
-    result is asked for. A group is one task, without `group` everything is.
+    `checkpoints`: boolean column that marks them. One row per process (and group): `line`, `kept`,
+    `undone`, `discarded`. Meaning, arguments and errors: `antecede.tables.causality.recovery_line`.
+    An event without process or `at` fails when the result is used. A group is one task; without
+    `group` all rows are.
 
     >>> from antecede.spark import recovery_line
     >>> rows = [("p", None, "a", 1, True), ("s", "p", "a", 2, False), ("r", "s", "b", 1, True)]
@@ -146,12 +152,14 @@ def recovery_line(
     spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
     keys = [process] if group is None else [group, process]
     refuse_fixed(keys, LINE, fold=True)
-    checked(df, spec, "recovery_line")
+    check_relation_input(df, spec, "recovery_line")
     _check_columns(df, process, at, checkpoints)
-    if analysed(df):
-        refuse_unless_supported(df, spec)
-    made = by_group(df, spec).withColumn(MADE, _holding(df, spec, process, at, checkpoints))
-    kept, marked = F.col(MADE), F.coalesce(column_of(checkpoints), F.lit(False))
+    if is_analyzed(df):
+        require_evidence(df, spec)
+    made = partition_by_group(df, spec).withColumn(
+        RESULT, _make_recovery_column(df, spec, process, at, checkpoints)
+    )
+    kept, marked = F.col(RESULT), F.coalesce(column_of(checkpoints), F.lit(False))
     return (
         made.where(kept.isNotNull())
         .groupBy(*map(column_of, keys))
@@ -165,54 +173,53 @@ def recovery_line(
 
 
 def _check_columns(df: DataFrame, *names: str) -> None:
-    if not analysed(df):
+    if not is_analyzed(df):
         return
     absent = [name for name in names if name not in df.columns]
     if absent:
-        raise InputError(f"no column {', '.join(absent)}; there are {', '.join(df.columns)}")
+        raise InputError(f"no column {', '.join(absent)}; columns are {', '.join(df.columns)}")
     for name in names[2:]:
         kind = df.schema[name].dataType
         if not isinstance(kind, t.BooleanType):
-            said = kind.simpleString()
-            raise InputError(f"column {name} must be boolean, true for checkpoints; it is {said}")
+            type_text = kind.simpleString()
+            raise InputError(
+                f"column {name} must be boolean, true for checkpoints; it is {type_text}"
+            )
 
 
-def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
-    """Add the side of each row. Raises InputError for a position of a process without rows.
-
-    Runs a job over the column of processes.
-    """
+def _add_sides(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
+    """Add the side of each row; runs a job. Raises InputError for an unknown process."""
     check_positions(positions)
     kinds = [df.schema[name].dataType for name in (process, at)]
-    names = (_PROCESS, _AT, "said")
+    names = (_PROCESS, _POSITION, "text")
     fields = [t.StructField(name, kind) for name, kind in zip(names, kinds, strict=False)]
     rows = [(*item, str(item[0])) for item in positions.items()]
     try:
-        schema = t.StructType([*fields, t.StructField("said", t.StringType())])
+        schema = t.StructType([*fields, t.StructField("text", t.StringType())])
         limits = df.sparkSession.createDataFrame(rows, schema)
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
-        said = [kind.simpleString() for kind in kinds]
+        type_texts = [kind.simpleString() for kind in kinds]
         raise InputError(
-            f"positions must map {process} ({said[0]}) to {at} ({said[1]}): {error}"
+            f"positions must map {process} ({type_texts[0]}) to {at} ({type_texts[1]}): {error}"
         ) from error
     known = df.select(column_of(process).alias("known")).distinct()
     unknown_process = limits.join(known, F.col(_PROCESS) == F.col("known"), "anti").first()
     if unknown_process is not None:
         raise InputError(
-            f"{stranger(unknown_process.said)}: its processes are the values of column {process}"
+            f"{stranger(unknown_process.text)}: processes are the values of column {process}"
         )
     joined = df.join(
-        F.broadcast(limits.select(_PROCESS, _AT)),
+        F.broadcast(limits.select(_PROCESS, _POSITION)),
         column_of(process) == F.col(_PROCESS),
         "left",
     )
-    inside = F.coalesce(column_of(at) <= F.col(_AT), F.lit(False))
-    unknown = id_column(df, process).isNull() | column_of(at).isNull()
+    inside = F.coalesce(column_of(at) <= F.col(_POSITION), F.lit(False))
+    unknown = get_id_column(df, process).isNull() | column_of(at).isNull()
     side = F.when(unknown, UNKNOWN).when(inside, YES).otherwise(NO).cast("tinyint")
     return joined.select(*map(column_of, df.columns), side.alias(_SIDE))
 
 
-def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
+def _make_cut_column(df: DataFrame, spec: OrderSpec, process: str) -> Column:
     names = (*ADDED, spec.status)
     lists = [t.ArrayType(t.StringType())] * 3
     kinds = (t.BooleanType(), *lists, t.StringType())
@@ -222,17 +229,19 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
         codes = process_codes(table, spec, _PROCESS)
         side: Any = table.column(_SIDE).to_numpy()
         columns, _ = judged(table.select(list(spec.used)), spec, side, codes, digests)
-        yield from slices(pa.StructArray.from_arrays(columns, list(names)), sizes)
+        yield from split_array(pa.StructArray.from_arrays(columns, list(names)), sizes)
 
     more = {_SIDE: F.col(_SIDE), _PROCESS: column_of(process)}
-    return made_by_worker(df, spec, antecede_judge, t.StructType(fields), more)
+    return make_worker_column(df, spec, antecede_judge, t.StructType(fields), more)
 
 
-def _holding(df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str) -> Column:
+def _make_recovery_column(
+    df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str
+) -> Column:
     def antecede_hold(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        made, _ = held(table, spec, _PROCESS, _AT, _MARK, digests, (process, at))
-        yield from slices(made, sizes)
+        made, _ = held(table, spec, _PROCESS, _POSITION, _CHECKPOINT, digests, (process, at))
+        yield from split_array(made, sizes)
 
-    more = {_PROCESS: process, _AT: at, _MARK: checkpoints}
+    more = {_PROCESS: process, _POSITION: at, _CHECKPOINT: checkpoints}
     columns = {name: column_of(column) for name, column in more.items()}
-    return made_by_worker(df, spec, antecede_hold, t.BooleanType(), columns)
+    return make_worker_column(df, spec, antecede_hold, t.BooleanType(), columns)

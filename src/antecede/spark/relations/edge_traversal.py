@@ -1,4 +1,7 @@
-"""Declared causes followed outwards from some events, a join a step; then one engine decides."""
+"""Traversal of declared causes from some events, one join per superstep.
+
+The engine of local tables then decides on the rows that were reached.
+"""
 
 from __future__ import annotations
 
@@ -13,119 +16,135 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.columns import column_of
-from antecede.spark.evidence import keys_of, named_causes, refuse_unless_supported
-from antecede.spark.partitions import by_group, made_by_worker, slices
-from antecede.spark.relations.labels import MADE, checked
+from antecede.spark.evidence import explode_causes, require_evidence, select_keys
+from antecede.spark.partitions import make_worker_column, partition_by_group, split_array
+from antecede.spark.relations.labels import RESULT, check_relation_input
 from antecede.tables.causality import NO_PLACE, marked, not_there
 from antecede.tables.order import OrderSpec, graph_of
 
-EVENT = "__antecede_event"
-"""Hidden column: whether a row is one of the given events."""
-_SMALL = 1_000_000
-"""Rows of one step that are sent to every task: else Spark would sort all edges at each."""
+IS_EVENT = "__antecede_event"
+"""Hidden column: the row is one of the given events."""
+_BROADCAST_ROWS = 1_000_000
+"""Limit of rows that are broadcast; otherwise Spark would sort all edges in each superstep."""
 HIDDEN = ("__antecede_g", "__antecede_k")
 
 
 def walk(
-    df: DataFrame, events: Sequence[object], spec: OrderSpec, rounds: int, *, backwards: bool
+    df: DataFrame,
+    events: Sequence[object],
+    spec: OrderSpec,
+    max_supersteps: int,
+    *,
+    backwards: bool,
 ) -> DataFrame:
-    """Return the rows before (else after) the events; see `reaching.past`.
+    """Return the rows before (else after) the events, with one job per superstep.
 
-    Runs a job a step. Raises InputError for events without an answer and after `rounds` steps.
+    Raises InputError for unknown or unordered events, and after `max_supersteps`.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise InputError(f"rounds must be a whole number of at least 1, not {rounds!r}")
+    if (
+        isinstance(max_supersteps, bool)
+        or not isinstance(max_supersteps, int)
+        or max_supersteps < 1
+    ):
+        raise InputError(f"max_supersteps={max_supersteps!r}: expected an integer of at least 1")
     name = str(spec.id)
-    checked(df, spec, "following causes")
-    refuse_unless_supported(df, spec)
-    wanted = wanted_of(df, events, name)
-    keyed = df.select(*keys_of(df, spec), column_of(name).alias("own"))
+    check_relation_input(df, spec, "following causes")
+    require_evidence(df, spec)
+    wanted = make_event_table(df, events, name)
+    keyed = df.select(*select_keys(df, spec), column_of(name).alias("own"))
     seeds = keyed.join(F.broadcast(wanted), F.col("own") == F.col("wanted"), "left_semi")
     seeds = seeds.distinct().localCheckpoint()
-    _refuse(wanted.join(seeds, F.col("own") == F.col("wanted"), "left_anti"), not_there("{}"))
-    edges = edges_of(df, spec, backwards=backwards).persist()
+    _raise_for_first(
+        wanted.join(seeds, F.col("own") == F.col("wanted"), "left_anti"), not_there("{}")
+    )
+    edges = find_edges(df, spec, backwards=backwards).persist()
     try:
-        reached = reached_by(edges, seeds.select("g", "k", F.lit(True).alias(EVENT)), rounds)
-        made = _decided(df, reached, spec, backwards=backwards).localCheckpoint()
+        reached = find_reachable(
+            edges, seeds.select("g", "k", F.lit(True).alias(IS_EVENT)), max_supersteps
+        )
+        made = _decide(df, reached, spec, backwards=backwards).localCheckpoint()
     finally:
         edges.unpersist()
-    placed = made.where(F.col(EVENT) & F.col(MADE)["placed"]).select(column_of(name).alias("own"))
+    placed = made.where(F.col(IS_EVENT) & F.col(RESULT)["placed"]).select(
+        column_of(name).alias("own")
+    )
     lost = wanted.join(placed, F.col("own") == F.col("wanted"), "left_anti")
-    _refuse(lost, "the event {} " + NO_PLACE)
-    return made.where(F.col(MADE)["found"]).select(*map(column_of, df.columns))
+    _raise_for_first(lost, "the event {} " + NO_PLACE)
+    return made.where(F.col(RESULT)["found"]).select(*map(column_of, df.columns))
 
 
-def _refuse(wrong: DataFrame, said: str) -> None:
-    row = wrong.select("said").orderBy("said").first()
+def _raise_for_first(bad_events: DataFrame, message: str) -> None:
+    row = bad_events.select("text").orderBy("text").first()
     if row is not None:
-        raise InputError(said.format(row[0]))
+        raise InputError(message.format(row[0]))
 
 
-def edges_of(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
-    """Return the declared causes, as (g, step from, step to); each once."""
-    return named_causes(df, spec, backwards=backwards).distinct()
+def find_edges(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
+    """Return the distinct declared causes as (g, start, end)."""
+    return explode_causes(df, spec, backwards=backwards).distinct()
 
 
-def reached_by(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
-    """Return (g, k, event): the events and all that steps lead to. Raises InputError."""
+def find_reachable(edges: DataFrame, seeds: DataFrame, max_supersteps: int) -> DataFrame:
+    """Return (g, k, event): the events and all that edges lead to. Raises InputError."""
     found, front = seeds, seeds.select("g", "k")
-    small = front.count() <= _SMALL
-    for done in range(rounds + 1):
+    small = front.count() <= _BROADCAST_ROWS
+    for done in range(max_supersteps + 1):
         known = front.withColumnRenamed("k", "start")
         step = edges.join(F.broadcast(known) if small else known, ["g", "start"])
         step = step.select("g", F.col("end").alias("k")).distinct()
         front = step.join(found, ["g", "k"], "left_anti").localCheckpoint()
         if not (size := front.count()):
             return found
-        small = size <= _SMALL
-        found = found.unionAll(front.withColumn(EVENT, F.lit(False)))
-        if done % 16 == 15:  # plans that grow for ever are slow to make
+        small = size <= _BROADCAST_ROWS
+        found = found.unionAll(front.withColumn(IS_EVENT, F.lit(False)))
+        if done % 16 == 15:  # truncate the growing plan
             found = found.localCheckpoint()
     raise InputError(
-        f"causes lead further than rounds={rounds} steps: raise it (a Spark job a step), or stamp "
-        "the table by add_causal_labels and ask without after=, which takes none"
+        f"chains of causes exceed max_supersteps={max_supersteps}: raise it (one Spark job each), "
+        "or add causal labels by add_causal_labels and omit after=, which needs no jobs"
     )
 
 
-def _decided(df: DataFrame, reached: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
-    """Return the rows reached, and what the engine says of them in the column MADE."""
-    group, key = keys_of(df, spec)
-    reached = reached.toDF(*HIDDEN, EVENT)
+def _decide(df: DataFrame, reached: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
+    group, key = select_keys(df, spec)
+    reached = reached.toDF(*HIDDEN, IS_EVENT)
     rows = df.join(reached, (group == F.col(HIDDEN[0])) & (key == F.col(HIDDEN[1])))
-    rows = rows.select(*map(column_of, df.columns), EVENT)
-    return by_group(rows, spec).withColumn(MADE, _deciding(df, spec, backwards=backwards))
+    rows = rows.select(*map(column_of, df.columns), IS_EVENT)
+    return partition_by_group(rows, spec).withColumn(
+        RESULT, _make_decision_column(df, spec, backwards=backwards)
+    )
 
 
-def _deciding(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> Column:
+def _make_decision_column(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> Column:
     def antecede_decide(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         graph = graph_of(table.select(list(spec.used)), spec, digests)
-        events: Any = table.column(EVENT).to_numpy()
+        events: Any = table.column(IS_EVENT).to_numpy()
         found = pa.array(marked(graph, events, backwards=backwards))
         made = pa.StructArray.from_arrays([found, pa.array(graph.alive)], ["found", "placed"])
-        yield from slices(made, sizes)
+        yield from split_array(made, sizes)
 
     kind = t.StructType().add("found", t.BooleanType()).add("placed", t.BooleanType())
-    return made_by_worker(df, spec, antecede_decide, kind, {EVENT: F.col(EVENT)})
+    return make_worker_column(df, spec, antecede_decide, kind, {IS_EVENT: F.col(IS_EVENT)})
 
 
-def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
-    """Return the ids in a column `wanted` of the type of the column, and as text in `said`."""
+def make_event_table(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
+    """Return the ids as a table: `wanted` in the type of the id column, `text` as text."""
     if isinstance(events, str | bytes) or not isinstance(events, Sequence):
         raise InputError(
             f"events must be a list of ids or a DataFrame, not {type(events).__name__}"
         )
     if any(event is None for event in events):
-        raise InputError("events contain null: give ids")
+        raise InputError("events contain null, which is not an id")
     kind = df.schema[id].dataType
-    schema = t.StructType([t.StructField("wanted", kind), t.StructField("said", t.StringType())])
+    schema = t.StructType([t.StructField("wanted", kind), t.StructField("text", t.StringType())])
     if isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType):
         events = [float(one) if isinstance(one, int) else one for one in events]
     try:
         rows = [(event, str(event)) for event in dict.fromkeys(events)]
         if isinstance(kind, t.StringType) and not all(isinstance(one, str) for one in events):
-            raise TypeError("not text")  # Spark would make text of anything
+            raise TypeError("not text")  # Spark would convert any value
         return df.sparkSession.createDataFrame(rows, schema)
     except (PySparkException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"events do not match column {id} ({kind.simpleString()}): {error}"
+            f"events do not match column {id} of type {kind.simpleString()}: {error}"
         ) from error

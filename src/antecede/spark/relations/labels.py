@@ -1,12 +1,9 @@
-"""Stamps of events in a DataFrame, and relations between two stamps.
+"""Causal labels of events in a DataFrame, and relations between two labels.
 
-`add_causal_labels` makes the stamps of `antecede.tables.causality` a partition at a time; payload
-stays in the JVM. Stamps go back a batch at a time: until then what rows have in common is held
-once.
-
-`happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a stamp, as Column
-expressions and as SQL functions; no Python runs in the plan. `antecede.tables.causality.relations`
-says when they are null.
+`add_causal_labels` computes the labels of `antecede.tables.causality`, one partition at a time; payload
+stays in the JVM. `happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a
+label, as Column expressions and as SQL functions, without Python.
+`antecede.tables.causality.relations` defines when they are null.
 """
 
 from __future__ import annotations
@@ -21,9 +18,14 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.evidence import warn_without_causes
-from antecede.spark.order_columns import check
-from antecede.spark.partitions import analysed, by_group, made_by_worker, slices
-from antecede.spark.workers import ready_workers
+from antecede.spark.order_columns import check_input
+from antecede.spark.partitions import (
+    is_analyzed,
+    make_worker_column,
+    partition_by_group,
+    split_array,
+)
+from antecede.spark.workers import check_workers
 from antecede.tables.causality import (
     MAX_ENTRIES,
     LabelSpec,
@@ -44,16 +46,15 @@ _FIELDS = {
     "complete": t.BooleanType(),
 }
 LABEL_TYPE = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.items()])
-"""The type of a stamp in Spark."""
+"""Spark type of a causal label."""
 
 
 def happened_before(a: Column | str, b: Column | str) -> Column:
-    """Return whether event a is among the causes, direct or indirect, of event b.
+    """Return whether event a is a direct or indirect cause of event b.
 
-    `a` and `b` are stamps of one call of `add_causal_labels`, as columns or names. Boolean; null
-    where a stamp is null or the two were not made together. For pairs in a join give Spark an
-    equality too, so that it need not compare all with all: `a.causal_label.group <=>
-    b.causal_label.group`.
+    `a` and `b` are causal labels from one call of `add_causal_labels`, as columns or names. Boolean; null
+    if a label is null or the labels are from different calls. In joins add `a.stamp.group <=>
+    b.stamp.group`, so that Spark does not compare all pairs.
 
     >>> from antecede.spark import happened_before, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
@@ -64,14 +65,14 @@ def happened_before(a: Column | str, b: Column | str) -> Column:
     >>> [(row.id, row.x) for row in pairs.sort("id").collect()]
     [(1, False), (2, True), (3, True)]
     """
-    x, y = _column(a), _column(b)
-    return _answered(x, y, F.lit(False), _before(x, y))
+    x, y = _to_column(a), _to_column(b)
+    return _compare(x, y, F.lit(False), _precedes(x, y))
 
 
 def concurrent(a: Column | str, b: Column | str) -> Column:
     """Return whether neither of two distinct events happened before the other.
 
-    Arguments and null as for `happened_before`; an event is not concurrent with itself.
+    Arguments and nulls as for `happened_before`. An event is not concurrent with itself.
 
     >>> from antecede.spark import concurrent, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 1)], "id int, after int")
@@ -80,15 +81,15 @@ def concurrent(a: Column | str, b: Column | str) -> Column:
     >>> [row.id for row in made.crossJoin(two).where(concurrent("two", "causal_label")).collect()]
     [3]
     """
-    x, y = _column(a), _column(b)
+    x, y = _to_column(a), _to_column(b)
     same = (x["chain"] == y["chain"]) & (x["position"] == y["position"])
-    return _answered(x, y, F.lit(True), ~(same | _before(x, y) | _before(y, x)))
+    return _compare(x, y, F.lit(True), ~(same | _precedes(x, y) | _precedes(y, x)))
 
 
 def past_size(label: Column | str) -> Column:
-    """Return how many events happened before this one (long); null for a null stamp.
+    """Return the number of events that happened before this one (long); null for a null label.
 
-    The sum over all events is the number of ordered pairs, without making pairs.
+    The sum over all events is the number of ordered pairs.
 
     >>> from antecede.spark import past_size, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
@@ -96,16 +97,16 @@ def past_size(label: Column | str) -> Column:
     >>> [row[0] for row in made.sort("id").select(past_size("causal_label")).collect()]
     [0, 1, 2]
     """
-    x = _column(label)
+    x = _to_column(label)
     start = (x["position"] - F.lit(1)).cast("long")
     return F.aggregate(x["positions"], start, lambda total, one: total + one.cast("long"))
 
 
 def register_functions(session: SparkSession) -> None:
-    """Make `happened_before`, `concurrent` and `past_size` temporary SQL functions of a session.
+    """Create `happened_before`, `concurrent` and `past_size` as temporary SQL functions of a
+    session.
 
-    They serve SQL and `selectExpr` over stamps of `add_causal_labels`. For functions in a catalog
-    take `sql_functions`.
+    They serve SQL and `selectExpr`. For functions in a catalog use `list_sql_functions`.
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([(1, None), (2, 1)], "id int, after int")
@@ -117,15 +118,15 @@ def register_functions(session: SparkSession) -> None:
     >>> [tuple(row) for row in spark.sql(query).collect()]
     [(1, 2)]
     """
-    for statement in sql_functions():
+    for statement in list_sql_functions():
         session.sql(statement)
 
 
-def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
-    """Return the statements that make the SQL functions.
+def list_sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
+    """Return the statements that create the SQL functions.
 
-    `prefix` comes before each name, such as "catalog.schema." with `temporary=False`. SQL functions
-    came with Spark 4.0.
+    `prefix` is put before each name, for example "catalog.schema." with `temporary=False`. Needs
+    Spark 4.0.
 
     >>> from antecede.spark.relations.labels import sql_functions
     >>> sql_functions()[0].split("(")[0]
@@ -134,11 +135,15 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     kind = "TEMPORARY FUNCTION" if temporary else "FUNCTION"
     label = f"STRUCT<{', '.join(f'`{name}`: {k.simpleString()}' for name, k in _FIELDS.items())}>"
     two = f"a {label}, b {label}"
-    before, after = _BEFORE.format(a="a", b="b"), _BEFORE.format(a="b", b="a")
+    before, after = _PRECEDES_SQL.format(a="a", b="b"), _PRECEDES_SQL.format(a="b", b="a")
     unrelated = f"NOT (a.chain = b.chain AND a.position = b.position OR {before} OR {after})"
     made = {
-        f"happened_before({two}) RETURNS BOOLEAN": _ANSWERED.format(across="FALSE", within=before),
-        f"concurrent({two}) RETURNS BOOLEAN": _ANSWERED.format(across="TRUE", within=unrelated),
+        f"happened_before({two}) RETURNS BOOLEAN": _COMPARISON_SQL.format(
+            across="FALSE", within=before
+        ),
+        f"concurrent({two}) RETURNS BOOLEAN": _COMPARISON_SQL.format(
+            across="TRUE", within=unrelated
+        ),
         f"past_size(label {label}) RETURNS BIGINT": (
             "aggregate(label.positions, CAST(label.position - 1 AS BIGINT), "
             "(total, one) -> total + CAST(one AS BIGINT))"
@@ -147,23 +152,23 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     return [f"CREATE OR REPLACE {kind} {prefix}{head} RETURN {body}" for head, body in made.items()]
 
 
-_BEFORE = (
+_PRECEDES_SQL = (
     "CASE WHEN {a}.chain = {b}.chain THEN {a}.position < {b}.position ELSE coalesce(get("
     "{b}.positions, CAST(array_position({b}.chains, {a}.chain) AS INT) - 1) >= {a}.position, "
     "FALSE) END"
 )
-_ANSWERED = (
+_COMPARISON_SQL = (
     "CASE WHEN a IS NULL OR b IS NULL OR (a.`group` IS NULL) <> (b.`group` IS NULL) THEN NULL "
     "WHEN a.`group` <> b.`group` THEN {across} WHEN a.version <> b.version THEN NULL "
     "ELSE {within} END"
 )
 
 
-def _column(given: Column | str) -> Column:
-    return F.col(given) if isinstance(given, str) else given
+def _to_column(column: Column | str) -> Column:
+    return F.col(column) if isinstance(column, str) else column
 
 
-def _before(x: Column, y: Column) -> Column:
+def _precedes(x: Column, y: Column) -> Column:
     place = F.array_position(y["chains"], x["chain"]).cast("int") - 1
     known = F.get(y["positions"], place) >= x["position"]
     return F.when(x["chain"] == y["chain"], x["position"] < y["position"]).otherwise(
@@ -171,7 +176,7 @@ def _before(x: Column, y: Column) -> Column:
     )
 
 
-def _answered(x: Column, y: Column, across: Column, within: Column) -> Column:
+def _compare(x: Column, y: Column, across: Column, within: Column) -> Column:
     grouped = x["group"].isNull() != y["group"].isNull()
     nothing = F.lit(None).cast("boolean")
     return (
@@ -182,8 +187,8 @@ def _answered(x: Column, y: Column, across: Column, within: Column) -> Column:
     )
 
 
-MADE = "__antecede_made"
-"""Hidden column: what the worker adds, as one struct."""
+RESULT = "__antecede_made"
+"""Hidden column: the columns added by the worker as one struct."""
 
 
 def add_causal_labels(
@@ -204,18 +209,14 @@ def add_causal_labels(
     status: str = "antecede_status",
     max_entries: int = MAX_ENTRIES,
 ) -> DataFrame:
-    """Return the rows with a stamp and a status each; rows come in no particular order.
+    """Add a causal label and a status to each row; the order of rows is undefined.
 
-    The stamp answers `happened_before` and `concurrent` exactly and by itself: keep it in a table
-    and ask in SQL. Causes are told as in `order`; `time` decides only which of repeated rows takes
-    part. The status is that of `order`; a row without a place there (a repeat, on a cycle, without
-    a key) has a null stamp. Stamps compare only with those of the same call; across calls that made
-    different stamps the answer is null. `max_entries`: entries of a stamp at most; `partitions`: of
-    the shuffle (None: the session's). A group is one task, and without `group` everything is: see
-    docs/design/causality.md for what that holds.
-
-    Raises InputError on the driver as `order` does; a task fails, naming the event, when its past
-    meets more chains than `max_entries`.
+    Labels answer `happened_before` and `concurrent` exactly: store them in a table and query them
+    by SQL. Causes and status are those of `order`; `time` only decides which of duplicate rows
+    counts. A row without a position in `order` has a null label. Labels of different calls are not
+    comparable: the answer is null. `max_entries`: limit of a label's entries; a task fails, naming the
+    event, beyond it. `partitions`: of the shuffle (None: the session's). A group is one task;
+    without `group` all rows are. Raises InputError on the driver as `order` does.
 
     >>> from antecede.spark import happened_before, add_causal_labels
     >>> rows = [("a", None), ("b", "a"), ("c", "a")]
@@ -243,49 +244,46 @@ def add_causal_labels(
         status=status,
         max_entries=max_entries,
     )
-    checked(df, spec.order, "add_causal_labels", {"causal_label": causal_label, "status": status})
-    if analysed(df):
+    check_relation_input(df, spec.order, "add_causal_labels", {"causal_label": causal_label, "status": status})
+    if is_analyzed(df):
         warn_without_causes(df, spec.order)
-    placed = by_group(df, spec.order).withColumn(MADE, _make_label_column(df, spec))
-    # `drop` would look at the columns, which a declarative pipeline does not allow.
-    own = F.expr(f"* EXCEPT ({MADE})")
-    return placed.select(own, *(F.col(MADE)[name].alias(name) for name in spec.added))
+    placed = partition_by_group(df, spec.order).withColumn(RESULT, _make_label_column(df, spec))
+    # `drop` needs the columns, which a declarative pipeline does not provide.
+    own = F.expr(f"* EXCEPT ({RESULT})")
+    return placed.select(own, *(F.col(RESULT)[name].alias(name) for name in spec.added))
 
 
-def checked(
+def check_relation_input(
     df: DataFrame,
     spec: OrderSpec,
-    what: str,
+    function: str,
     added: Mapping[str, str] | None = None,
     fixed: Sequence[str] = (),
 ) -> None:
-    """Refuse on the driver what cannot work, and see to the workers' Python. Raises InputError.
-
-    In a declarative pipeline nothing can be checked before it runs, and workers or Spark refuse.
-    """
-    if not analysed(df):
+    """Check columns, types and workers, except in a declarative pipeline. Raises InputError."""
+    if not is_analyzed(df):
         return
     if df.isStreaming:
         raise InputError(
-            f"{what} needs all rows of a group, and a stream never has them: call it on the table "
-            "that the stream writes, or in foreachBatch"
+            f"{function} needs all rows of a group, so it does not support streams: call it on the "
+            "stream's output table, or in foreachBatch"
         )
     fold = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true"
     refuse_taken(df.columns, added or {}, fold=fold)
     refuse_fixed(df.columns, fixed, fold=fold)
-    if MADE in df.columns:
-        raise InputError(f"{MADE} is a name that antecede needs: rename the column")
-    check(df, spec)
-    ready_workers(df.sparkSession)
+    if RESULT in df.columns:
+        raise InputError(f"{RESULT}: reserved column name; rename the column")
+    check_input(df, spec)
+    check_workers(df.sparkSession)
 
 
 def _make_label_column(df: DataFrame, spec: LabelSpec) -> Column:
     def antecede_label(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.StructArray]:
         stamped = Stamped(table, spec, digests)
-        statuses = slices(stamped.statuses(), sizes)
+        statuses = split_array(stamped.statuses(), sizes)
         for columns in zip(stamped.pieces(sizes), statuses, strict=True):
             yield pa.StructArray.from_arrays(list(columns), list(spec.added))
 
     kinds = (LABEL_TYPE, t.StringType())
     fields = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    return made_by_worker(df, spec.order, antecede_label, t.StructType(fields))
+    return make_worker_column(df, spec.order, antecede_label, t.StructType(fields))

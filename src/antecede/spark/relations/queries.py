@@ -1,14 +1,12 @@
-"""The part of a large trace that answers a question about some events, brought to the driver.
+"""Part of a large trace that answers a query about some events, collected to the driver.
 
-`antecede.tables.causality.Causality` decides every question exactly and holds the whole trace in
-memory. Here Spark finds the events and all that led to them (or followed), and that part alone goes
-through `Causality`. A superset of the steps finds it, so it is closed: duplicates, cycles and first
-rows are decided as in the whole.
+Spark finds the events and everything before (or after) them, and only that part goes through
+`antecede.tables.causality.Causality`. The part is closed, so duplicates, cycles and first rows are
+decided as in the whole trace.
 
-- causes: declared causes, a join a step (`edge_traversal`).
-- events, clocks: the rows of a member stand in a line, so a part is one place a member. A round
-  raises places along all messages at once, and a path that raises one need pass no member twice.
-  Rounds are at most as many as members, mostly a few.
+- causes: declared causes, one join per superstep (`edge_traversal`).
+- events, clocks: the rows of a member are a sequence, so a part is one position per member. A
+  superstep raises positions along all messages at once, at most as many supersteps as members.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.spark.evidence import has_receipts
-from antecede.spark.relations.edge_traversal import edges_of, reached_by
-from antecede.spark.relations.reachability import ROUNDS
+from antecede.spark.relations.edge_traversal import find_edges, find_reachable
+from antecede.spark.relations.reachability import MAX_SUPERSTEPS
 from antecede.tables.causality import (
     CAUSES,
     CLOCKS,
@@ -38,21 +36,19 @@ from antecede.tables.causality import (
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 RUN: Final = "__antecede_run"
-_LINE: Final = (RUN, "m")
-_UNKNOWN: Final = (
-    "whether causes of these events lack in the trace was not looked for (--engine local does)"
-)
+_MEMBER_KEY: Final = (RUN, "m")
+_CAUSES_NOT_CHECKED: Final = "missing causes of these events were not checked (use --engine local)"
 
 
 class Part(NamedTuple):
-    """The part of a trace that an answer depends on, and the events that were named."""
+    """Part of a trace that a query depends on, and the named events."""
 
     asked: Causality
     events: list[Event]
 
 
 def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
-    """Return what tells what came before what in a table in the schema; raises as `Causality`."""
+    """Return the causality source of an event table. Raises InputError as `Causality`."""
     kinds = {row[0] for row in df.select("kind").distinct().collect()}
     arrivals = SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
     if by == EVENTS and not arrivals:
@@ -68,54 +64,52 @@ def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
 def part(
     df: DataFrame,
     names: Sequence[str],
-    way: str,
+    source: str,
     whole: Whole,
     *,
     run: str | None = None,
     backwards: bool,
     most: int | None = None,
-    rounds: int = ROUNDS,
+    max_supersteps: int = MAX_SUPERSTEPS,
 ) -> Part:
-    """Return the part of a trace that answers what led to some events, or what they led to.
+    """Return the part of a trace before some events, or after them.
 
-    `df`: rows in the schema, every one with its `file_order`. `names`: ids, or ID@MEMBER for the
-    arrival of a message, in the run `run` or any. `way`: one of `WAYS`, as `way_of` tells; `whole`:
-    what is known of the trace. Runs some jobs. Raises InputError for events that are nowhere, after
-    `rounds` rounds, and for a part of more than `most` rows; asking `Causality` raises the rest.
+    `df`: rows in the event schema with `file_order`. `names`: ids, or ID@MEMBER for the arrival of
+    a message, in `run` or any run. `source`: from `way_of`. `whole`: facts about the
+    whole trace. Runs some jobs. Raises InputError for unknown events, after `max_supersteps`,
+    and for more than `most` rows; `Causality` raises the rest.
     """
     df = df.withColumn(RUN, F.coalesce("run", F.lit("")))
-    events, seeds = _seeds(df, names, way, run)
-    if way == CAUSES:
-        rows = _by_causes(df, seeds, rounds, backwards=backwards)
+    events, seeds = _find_events(df, names, source, run)
+    if source == CAUSES:
+        rows = _traverse_causes(df, seeds, max_supersteps, backwards=backwards)
     else:
-        rows = _by_lines(df, seeds, way, rounds, backwards=backwards)
+        rows = _traverse_members(df, seeds, source, max_supersteps, backwards=backwards)
     rows = rows.drop(RUN).persist()
     try:
         size = rows.count()
         if most is not None and size > most:
-            what = "led to" if backwards else "follows"
+            what = "past" if backwards else "future"
             raise InputError(
-                f"what {what} these events may be {size:,} rows, and at most {most:,} fit into "
-                "memory here: ask about an event nearer to the "
-                + ("beginning" if backwards else "end")
+                f"the {what} of these events may have {size:,} rows; the memory limit is "
+                f"{most:,}: query an event nearer to the " + ("beginning" if backwards else "end")
             )
         table: Any = rows.toArrow()
     finally:
         rows.unpersist()
-    asked = Causality(table.sort_by("file_order"), by=way, whole=whole)
+    asked = Causality(table.sort_by("file_order"), by=source, whole=whole)
     if not backwards:
-        # Causes outside of the part are not missing, and those inside would be told as if all.
-        asked.notes = [_UNKNOWN] if way != EVENTS else []
+        # Causes outside the part are not missing.
+        asked.notes = [_CAUSES_NOT_CHECKED] if source != EVENTS else []
     return Part(asked, events)
 
 
-# -- the events that are named -----------------------------------------------------------------
+# -- named events --------------------------------------------------------------------------------
 
 
-def _seeds(
-    df: DataFrame, names: Sequence[str], way: str, run: str | None
+def _find_events(
+    df: DataFrame, names: Sequence[str], source: str, run: str | None
 ) -> tuple[list[Event], DataFrame]:
-    """Return the events as `Causality` takes them, and their rows."""
     ids = {name for text in names for name in (text, text.rpartition("@")[0]) if name}
     found = df.where(F.col("id").isin(sorted(ids)))
     there: Any = found.select("id", "member", "kind", "run", "file_order").toArrow()
@@ -129,9 +123,9 @@ def _seeds(
             event = Event(name, member, run)
         check_not_blank(event.id)
         if event.id not in known:
-            raise InputError(_nowhere(df, event.id))
+            raise InputError(_describe_unknown_id(df, event.id))
         mine = [row for row in rows if row["id"] == event.id and run in (None, row["run"])]
-        mine = _meant(mine, event, way)
+        mine = _match_rows(mine, event, source)
         if not mine:
             raise InputError(f"{event} is not in the trace; the id {event.id} is")
         events.append(event)
@@ -139,16 +133,15 @@ def _seeds(
     return events, found.where(F.col("file_order").isin(sorted(chosen)))
 
 
-def _meant(rows: list[dict[str, Any]], event: Event, way: str) -> list[dict[str, Any]]:
-    """Return the rows that a name can mean, as `Causality.row` chooses."""
+def _match_rows(rows: list[dict[str, Any]], event: Event, source: str) -> list[dict[str, Any]]:
     if event.member is not None:
         return [row for row in rows if row["member"] == event.member]
-    if way != EVENTS:
+    if source != EVENTS:
         return rows
     return [row for row in rows if row["kind"] not in (RECEIVE, DELIVER)] or rows
 
 
-def _nowhere(df: DataFrame, name: str) -> str:
+def _describe_unknown_id(df: DataFrame, name: str) -> str:
     alike = df.where(F.col("id").contains(name)).select("id").distinct().limit(LOOK_ALIKE)
     shown = ", ".join(sorted(row[0] for row in alike.collect()))
     return f"no event has the id {name}" + (f"; there are {shown}" if shown else "")
@@ -157,12 +150,14 @@ def _nowhere(df: DataFrame, name: str) -> str:
 # -- by declared causes ------------------------------------------------------------------------
 
 
-def _by_causes(df: DataFrame, seeds: DataFrame, rounds: int, *, backwards: bool) -> DataFrame:
+def _traverse_causes(
+    df: DataFrame, seeds: DataFrame, max_supersteps: int, *, backwards: bool
+) -> DataFrame:
     spec = order_spec(id="id", after="parents", group=RUN)
-    edges = edges_of(df, spec, backwards=backwards).persist()
+    edges = find_edges(df, spec, backwards=backwards).persist()
     begin = seeds.select(F.col(RUN).alias("g"), F.col("id").alias("k")).distinct()
     try:
-        reached = reached_by(edges, begin.withColumn("event", F.lit(True)), rounds)
+        reached = find_reachable(edges, begin.withColumn("event", F.lit(True)), max_supersteps)
         reached = reached.select("g", "k").distinct().localCheckpoint()
     finally:
         edges.unpersist()
@@ -170,26 +165,26 @@ def _by_causes(df: DataFrame, seeds: DataFrame, rounds: int, *, backwards: bool)
     return df.join(keys, [RUN, "id"], "left_semi")
 
 
-# -- by places in the lines of members -----------------------------------------------------------
+# -- by positions in members' sequences ----------------------------------------------------------
 
 
-def _by_lines(
-    df: DataFrame, seeds: DataFrame, way: str, rounds: int, *, backwards: bool
+def _traverse_members(
+    df: DataFrame, seeds: DataFrame, source: str, max_supersteps: int, *, backwards: bool
 ) -> DataFrame:
-    make = _lines_of_events if way == EVENTS else _lines_of_clocks
+    make = _number_member_events if source == EVENTS else _number_clock_events
     nodes, steps = make(df)
     nodes, steps = nodes.persist(), steps.persist()
     try:
         begin = nodes.join(F.broadcast(seeds.select("file_order")), "file_order", "left_semi")
-        places = _places(begin, steps, rounds, backwards=backwards)
+        places = _find_bounds(begin, steps, max_supersteps, backwards=backwards)
         inside = F.col("pos") <= F.col("at") if backwards else F.col("pos") >= F.col("at")
-        found = nodes.join(F.broadcast(places), list(_LINE)).where(inside)
-        # The first sending of a message counts, and the first row of an event with a clock,
-        # whoever's it says that it is: so all of them are looked at.
+        found = nodes.join(F.broadcast(places), list(_MEMBER_KEY)).where(inside)
+        # The first send of a message counts, and the first row of an event with a clock,
+        # of any member: so include all of them.
         named = found.select(RUN, "id").distinct()
-        alike = nodes.where(F.col("kind") == SEND) if way == EVENTS else df
+        alike = nodes.where(F.col("kind") == SEND) if source == EVENTS else df
         alike = alike.join(named, [RUN, "id"], "left_semi")
-        # A row without a clock of its own stands in no line, and may have been asked for.
+        # A named row without a clock is in no member's sequence.
         every = found.select("file_order").union(alike.select("file_order"))
         every = every.union(seeds.select("file_order")).distinct().localCheckpoint()
     finally:
@@ -198,14 +193,11 @@ def _by_lines(
     return df.join(every, "file_order", "left_semi")
 
 
-def _lines_of_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return rows with their places (RUN, m, pos), and steps: an arrival there needs `of` at `to`.
-
-    A row without a member is a line of its own.
-    """
+def _number_member_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return rows with their positions (RUN, m, pos), and steps from an arrival to its send."""
     alone = F.concat(F.lit("row "), F.col("file_order").cast("string"))
     line = F.coalesce(F.concat(F.lit("member "), F.col("member")), alone)
-    place = F.row_number().over(Window.partitionBy(*_LINE).orderBy("file_order"))
+    place = F.row_number().over(Window.partitionBy(*_MEMBER_KEY).orderBy("file_order"))
     nodes = df.select(RUN, "id", "kind", "file_order", line.alias("m")).withColumn("pos", place)
     sent = nodes.where(F.col("kind") == SEND)
     sent = sent.select(RUN, "id", F.col("m").alias("of"), F.col("pos").alias("to"))
@@ -213,8 +205,8 @@ def _lines_of_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
     return nodes, arrived.join(sent, [RUN, "id"]).drop("id")
 
 
-def _lines_of_clocks(df: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return the same of vector clocks: a place is the member's own entry."""
+def _number_clock_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return positions and steps of vector clocks; the position is the member's own entry."""
     entries = F.arrays_zip("clock_members", "clock_counts")
     rows = df.where("member IS NOT NULL AND clock_members IS NOT NULL").select(
         RUN, "id", "kind", "file_order", F.col("member").alias("m"), entries.alias("entries")
@@ -233,24 +225,28 @@ def _lines_of_clocks(df: DataFrame) -> tuple[DataFrame, DataFrame]:
     return nodes, steps
 
 
-def _places(begin: DataFrame, steps: DataFrame, rounds: int, *, backwards: bool) -> DataFrame:
-    """Return of every member how far the part goes: (RUN, m, at), the last place or the first."""
+def _find_bounds(
+    begin: DataFrame, steps: DataFrame, max_supersteps: int, *, backwards: bool
+) -> DataFrame:
+    """Return the last (else first) position of every member in the part: (RUN, m, at)."""
     furthest = F.max if backwards else F.min
-    all_of = begin.groupBy(*_LINE).agg(furthest("pos").alias("at")).localCheckpoint()
+    all_of = begin.groupBy(*_MEMBER_KEY).agg(furthest("pos").alias("at")).localCheckpoint()
     front = all_of
-    for _ in range(rounds + 1):
+    for _ in range(max_supersteps + 1):
         if backwards:
-            hit = steps.join(F.broadcast(front), list(_LINE)).where("pos <= at")
+            hit = steps.join(F.broadcast(front), list(_MEMBER_KEY)).where("pos <= at")
             hit = hit.groupBy(RUN, F.col("of").alias("m")).agg(F.max("to").alias("at"))
         else:
             known = front.withColumnRenamed("m", "of")
             hit = steps.join(F.broadcast(known), [RUN, "of"]).where("to >= at").drop("at")
-            hit = hit.groupBy(*_LINE).agg(F.min("pos").alias("at"))
-        merged = all_of.unionByName(hit).groupBy(*_LINE).agg(furthest("at").alias("at"))
+            hit = hit.groupBy(*_MEMBER_KEY).agg(F.min("pos").alias("at"))
+        merged = all_of.unionByName(hit).groupBy(*_MEMBER_KEY).agg(furthest("at").alias("at"))
         merged = merged.localCheckpoint()
-        front = merged.join(all_of, [*_LINE, "at"], "left_anti").localCheckpoint()
+        front = merged.join(all_of, [*_MEMBER_KEY, "at"], "left_anti").localCheckpoint()
         if front.isEmpty():
             return merged
         all_of = merged
-    over = counted(rounds, "member")
-    raise InputError(f"messages lead over more than {over}: raise rounds= (some Spark jobs each)")
+    over = counted(max_supersteps, "member")
+    raise InputError(
+        f"message chains cross more than {over}: raise max_supersteps= (some jobs each)"
+    )

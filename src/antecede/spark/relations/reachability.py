@@ -1,11 +1,9 @@
-"""Past and future of events in a table of any size: by stamps alone, or along its edges.
+"""Causal past and future of events in a table of any size: by causal labels, or along edges.
 
-By stamps nothing runs in Python, and nothing before the result is asked for. The events' stamps are
-brought to one row a chain (or a group), and joined to the rows. Without stamps declared causes are
-followed outwards, each round joining only the finds of the round before (semi-naive evaluation:
-Bancilhon and Ramakrishnan 1986). Repeats and cycles still take part, so the finds are a superset,
-and that small part goes through the engine of local tables. Both ways agree with
-`antecede.tables.causality.reachability`.
+With labels nothing runs in Python: the events' labels are reduced to one row per chain (or group)
+and joined with the rows. Without labels declared causes are followed, each superstep joining only
+the finds of the previous one (semi-naive evaluation: Bancilhon and Ramakrishnan 1986). The finds, a
+small superset, then go through the engine of local tables.
 """
 
 from __future__ import annotations
@@ -18,16 +16,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.columns import column_of
-from antecede.spark.partitions import analysed
-from antecede.spark.relations.edge_traversal import walk, wanted_of
+from antecede.spark.partitions import is_analyzed
+from antecede.spark.relations.edge_traversal import make_event_table, walk
 from antecede.spark.relations.labels import LABEL_TYPE
 from antecede.tables.causality import NO_PLACE, UNLIKE, not_there, order_spec
 
 Events = Sequence[object] | DataFrame
-_NAME = "__antecede_{}"
-_ROWS = "__antecede_rows"
-ROUNDS = 100
-"""Joins along declared causes at most, unless the caller says otherwise."""
+_HIDDEN_NAME = "__antecede_{}"
+_ROWS_ALIAS = "__antecede_rows"
+MAX_SUPERSTEPS = 100
+"""Default limit of joins along declared causes."""
 
 
 def past(
@@ -39,18 +37,18 @@ def past(
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
-    rounds: int = ROUNDS,
+    max_supersteps: int = MAX_SUPERSTEPS,
 ) -> DataFrame:
     """Return the rows that happened before any of the given events.
 
-    `events`: their ids, as values of the column `id` (in any group), or a DataFrame of rows with
-    the column `causal_label`. `df` needs the column `causal_label` of `add_causal_labels`, best
-    read from where it was written. Nothing runs until the result is asked for, which then fails for
-    events that are nowhere, have no place in the order, or were stamped in another call.
+    `events`: values of the column `id` (in any group), or a DataFrame of rows with a causal label.
+    `df` needs the label column of `add_causal_labels`, best read from a stored table. Nothing runs until
+    the result is used. It then fails for events that are unknown, unordered, or labelled in another
+    call.
 
-    With `after` no stamps are needed: declared causes are followed from the events outwards (`id`,
-    `after`, `group`, `time` as for `add_causal_labels`), a Spark job a step, at once. Raises
-    InputError for events that are nowhere or have no place, and when `rounds` steps do not suffice.
+    With `after` no labels are needed: declared causes are followed from the events at once, one
+    Spark job per superstep (`id`, `after`, `group`, `time` as for `add_causal_labels`). Raises
+    InputError for unknown or unordered events, and if `max_supersteps` do not suffice.
 
     >>> from antecede.spark import past, add_causal_labels
     >>> rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "c")]
@@ -63,15 +61,20 @@ def past(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(df, events, ways, rounds, backwards=True)
-    known = _events(df, events, id, causal_label).select(F.explode(_known("s")).alias("e"))
+        return _traverse_edges(df, events, ways, max_supersteps, backwards=True)
+    known = _find_labels(df, events, id, causal_label).select(F.explode(_expand_label("s")).alias("e"))
     entries = known.select("e.*").groupBy("g", "chain")
-    frontier = entries.agg(F.max("position").alias("top"), *_versions())
-    frontier = _hidden(frontier, "g", "chain", "top", "oldest", "newest")
+    frontier = entries.agg(F.max("position").alias("top"), *_find_versions())
+    frontier = _hide_columns(frontier, "g", "chain", "top", "oldest", "newest")
     mine = column_of(causal_label)
-    at = mine["group"].eqNullSafe(_its("g")) & (mine["chain"] == _its("chain"))
-    found = _checked(mine, mine["position"] <= _its("top"))
-    return df.alias(_ROWS).join(_lent(frontier, events), at).where(found).select(f"{_ROWS}.*")
+    at = mine["group"].eqNullSafe(_get_hidden("g")) & (mine["chain"] == _get_hidden("chain"))
+    found = _check_versions(mine, mine["position"] <= _get_hidden("top"))
+    return (
+        df.alias(_ROWS_ALIAS)
+        .join(_broadcast_small(frontier, events), at)
+        .where(found)
+        .select(f"{_ROWS_ALIAS}.*")
+    )
 
 
 def future(
@@ -83,9 +86,9 @@ def future(
     after: str | Sequence[str] = (),
     group: str | None = None,
     time: str | None = None,
-    rounds: int = ROUNDS,
+    max_supersteps: int = MAX_SUPERSTEPS,
 ) -> DataFrame:
-    """Return the rows that happened after any of the given events; all else as for `past`.
+    """Return the rows that happened after any of the given events; otherwise as `past`.
 
     >>> from antecede.spark import future
     >>> rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "c")]
@@ -95,62 +98,66 @@ def future(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return _along_edges(df, events, ways, rounds, backwards=False)
-    given = _events(df, events, id, causal_label).select(
+        return _traverse_edges(df, events, ways, max_supersteps, backwards=False)
+    given = _find_labels(df, events, id, causal_label).select(
         F.col("s.group").alias("g"), "s.version", "s.chain", "s.position"
     )
-    lowest = given.groupBy("g", "chain").agg(F.min("position").alias("low"), *_versions())
+    lowest = given.groupBy("g", "chain").agg(F.min("position").alias("low"), *_find_versions())
     entry = F.struct("chain", "low").alias("entry")
     starts = lowest.groupBy("g").agg(
         F.collect_list(entry).alias("starts"),
         F.min("oldest").alias("oldest"),
         F.max("newest").alias("newest"),
     )
-    starts = _hidden(starts, "g", "starts", "oldest", "newest")
+    starts = _hide_columns(starts, "g", "starts", "oldest", "newest")
     mine = column_of(causal_label)
 
-    def reached(start: Column) -> Column:
+    def is_reachable(start: Column) -> Column:
         place = F.array_position(mine["chains"], start["chain"]).cast("int") - 1
         known = F.coalesce(F.get(mine["positions"], place) >= start["low"], F.lit(False))
         same = mine["chain"] == start["chain"]
         return F.when(same, mine["position"] > start["low"]).otherwise(known)
 
-    found = _checked(mine, F.exists(_its("starts"), reached))
-    at = mine["group"].eqNullSafe(_its("g")) & mine.isNotNull()
-    return df.alias(_ROWS).join(_lent(starts, events), at).where(found).select(f"{_ROWS}.*")
+    found = _check_versions(mine, F.exists(_get_hidden("starts"), is_reachable))
+    at = mine["group"].eqNullSafe(_get_hidden("g")) & mine.isNotNull()
+    return (
+        df.alias(_ROWS_ALIAS)
+        .join(_broadcast_small(starts, events), at)
+        .where(found)
+        .select(f"{_ROWS_ALIAS}.*")
+    )
 
 
-def _along_edges(
-    df: DataFrame, events: Events, ways: dict[str, Any], rounds: int, *, backwards: bool
+def _traverse_edges(
+    df: DataFrame, events: Events, columns: dict[str, Any], max_supersteps: int, *, backwards: bool
 ) -> DataFrame:
     if isinstance(events, DataFrame):
-        raise InputError("with after=, events must be ids: give values of the column id")
-    return walk(df, events, order_spec(**ways), rounds, backwards=backwards)
+        raise InputError("with after=, events must be ids: give values of the column id=")
+    return walk(df, events, order_spec(**columns), max_supersteps, backwards=backwards)
 
 
-# -- stamps -----------------------------------------------------------------------------------
+# -- causal labels -------------------------------------------------------------------------------
 
 
-def _events(df: DataFrame, events: Events, id: str | None, causal_label: str) -> DataFrame:
-    """Return the stamps of the events in a column `s`; a row without one fails when it runs."""
-    _check_label(df, causal_label)
+def _find_labels(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFrame:
+    _check_label(df, stamp)
     if isinstance(events, DataFrame):
-        _check_label(events, causal_label)
-        given = events.select(column_of(causal_label).alias("s"))
-        wrong = F.lit(f"one of the events: an event without a label {NO_PLACE}")
-        return given.select(F.coalesce("s", F.raise_error(wrong).cast(LABEL_TYPE)).alias("s"))
+        _check_label(events, stamp)
+        given = events.select(column_of(stamp).alias("s"))
+        wrong = F.lit(f"one of the events: an event without a causal label {NO_PLACE}")
+        return given.select(F.coalesce("s", F.raise_error(wrong).cast(STAMP)).alias("s"))
     if id is None:
-        raise InputError("events are ids: name their column by id=")
-    if not analysed(df):
+        raise InputError("events are ids: give id=, the column of ids")
+    if not is_analyzed(df):
         raise InputError(
             "in a declarative pipeline ids cannot be looked up before it runs: give the events as "
-            "a DataFrame of rows with stamps, such as df.where(...)"
+            "a DataFrame of rows with causal labels, such as df.where(...)"
         )
     if id not in df.columns:
-        raise InputError(f"no column {id}; there are {', '.join(df.columns)}")
-    wanted = wanted_of(df, events, id)
+        raise InputError(f"no column {id}; columns are {', '.join(df.columns)}")
+    wanted = make_event_table(df, events, id)
     rows = df.select(column_of(id).alias("k"), column_of(causal_label).alias("s"))
-    # The ids came from the driver, so they fit anywhere; without the hint Spark would sort `df`.
+    # The ids are few; without the hint Spark would sort `df`.
     some = rows.join(
         F.broadcast(wanted.select(F.col("wanted").alias("w"))), F.col("k") == F.col("w")
     )
@@ -158,10 +165,10 @@ def _events(df: DataFrame, events: Events, id: str | None, causal_label: str) ->
     found = joined.agg(
         F.collect_list("s").alias("stamps"),
         F.count("k").alias("rows"),
-        F.first("said").alias("said"),
+        F.first("text").alias("text"),
     )
-    nowhere = F.concat(F.lit(not_there("")), F.col("said"))
-    unplaced = F.concat(F.lit("the event "), F.col("said"), F.lit(" " + NO_PLACE))
+    nowhere = F.concat(F.lit(not_there("")), F.col("text"))
+    unplaced = F.concat(F.lit("the event "), F.col("text"), F.lit(" " + NO_PLACE))
     wrong = F.when(F.col("rows") == 0, nowhere).otherwise(unplaced)
     stamps = F.when(
         F.size("stamps") == 0, F.array(F.raise_error(wrong).cast(LABEL_TYPE))
@@ -170,7 +177,7 @@ def _events(df: DataFrame, events: Events, id: str | None, causal_label: str) ->
 
 
 def _check_label(df: DataFrame, causal_label: str) -> None:
-    if not analysed(df):
+    if not is_analyzed(df):
         return
     if causal_label not in df.columns:
         raise InputError(
@@ -180,12 +187,15 @@ def _check_label(df: DataFrame, causal_label: str) -> None:
     kind = df.schema[causal_label].dataType.simpleString()
     if kind != LABEL_TYPE.simpleString():
         raise InputError(
-            f"column {causal_label} has type {kind}; expected labels of add_causal_labels"
+            f"no column {stamp}: add it by add_causal_labels, or give after= to query without labels"
         )
+    kind = df.schema[stamp].dataType.simpleString()
+    if kind != STAMP.simpleString():
+        raise InputError(f"column {stamp} has type {kind}, expected a label of add_causal_labels")
 
 
-def _known(causal_label: str) -> Column:
-    """Return what an event knows: an entry a chain, and one of chain 0, which every group has."""
+def _expand_label(causal_label: str) -> Column:
+    """Return the chains that an event knows, and chain 0, which every group has."""
     s = F.col(causal_label)
 
     def entry(chain: Column, position: Column) -> Column:
@@ -202,25 +212,23 @@ def _known(causal_label: str) -> Column:
     return F.concat(F.array(own, entry(F.lit(0), F.lit(0))), others)
 
 
-def _versions() -> tuple[Column, Column]:
+def _find_versions() -> tuple[Column, Column]:
     return F.min("version").alias("oldest"), F.max("version").alias("newest")
 
 
-def _hidden(frontier: DataFrame, *names: str) -> DataFrame:
-    """Give the columns names that no row has."""
-    return frontier.select(*(F.col(name).alias(_NAME.format(name)) for name in names))
+def _hide_columns(frontier: DataFrame, *names: str) -> DataFrame:
+    return frontier.select(*(F.col(name).alias(_HIDDEN_NAME.format(name)) for name in names))
 
 
-def _lent(frontier: DataFrame, events: Events) -> DataFrame:
-    """Send what some listed ids make to every task; of a DataFrame Spark must judge the size."""
+def _broadcast_small(frontier: DataFrame, events: Events) -> DataFrame:
+    """Broadcast the result of listed ids; for a DataFrame Spark decides by size."""
     return frontier if isinstance(events, DataFrame) else F.broadcast(frontier)
 
 
-def _its(name: str) -> Column:
-    return F.col(_NAME.format(name))
+def _get_hidden(name: str) -> Column:
+    return F.col(_HIDDEN_NAME.format(name))
 
 
-def _checked(mine: Column, found: Column) -> Column:
-    """Return `found`, or fail where row and events were not stamped together."""
-    unlike = (mine["version"] != _its("oldest")) | (mine["version"] != _its("newest"))
+def _check_versions(mine: Column, found: Column) -> Column:
+    unlike = (mine["version"] != _get_hidden("oldest")) | (mine["version"] != _get_hidden("newest"))
     return F.when(unlike, F.raise_error(F.lit(UNLIKE)).cast("boolean")).otherwise(found)

@@ -1,4 +1,4 @@
-"""Traces and tables as DataFrames: the data source, spans, headers, files."""
+"""DataFrames from traces, tables, spans and message headers."""
 
 from typing import TYPE_CHECKING
 

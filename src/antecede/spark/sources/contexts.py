@@ -1,4 +1,4 @@
-"""Ids and causes of stamped headers (`antecede.core.propagation`) as columns."""
+"""Message ids and causes from headers (`antecede.core.propagation`) as columns."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of
 
 
-def stamped(
+def read_context(
     df: DataFrame,
     *,
     headers: str = "headers",
     id: str = "message_id",
     causes: str = "causes",
 ) -> DataFrame:
-    """Return the rows with two more columns: the message's id, and the array of its causes' ids.
+    """Add the message id and the array of its causes' ids, read from message headers.
 
     `headers` is an array<struct<key: string, value: binary or string>>, as Spark's Kafka source
-    gives with `includeHeaders`, or a map<string, string>. Names count without regard to case. Rows
-    without a stamp by `antecede.core.propagation.read` (none, half of one, two that differ, no ids)
-    have null in both columns: `order` sets them aside as null_key. Batch and stream. Raises
-    InputError for columns that are absent, taken, or of another type.
+    provides with `includeHeaders`, or a map<string, string>. Header names ignore case. Rows without
+    a valid context by `antecede.core.propagation.read` (absent, incomplete, contradictory,
+    malformed ids) have null in both columns; `order` marks them as null_key. Batch and stream.
+    Raises InputError for columns that are missing, exist already, or have another type.
 
         events = spark.readStream.format("kafka").option("includeHeaders", "true")...load()
-        ordered = stamped(events).transform(
+        ordered = read_context(events).transform(
             order(id="message_id", after="causes", group="key", time="timestamp")
         )
     """
     if headers not in df.columns:
-        raise InputError(f"no column {headers}; there are {', '.join(df.columns)}")
+        raise InputError(f"no column {headers}; columns are {', '.join(df.columns)}")
     taken = [name for name in (id, causes) if name in df.columns]
     if taken or id == causes:
-        raise InputError(f"column {', '.join(taken) or id} is taken: choose another name")
-    given, names = _values(df, headers, ID), _values(df, headers, CAUSES)
+        raise InputError(f"column {', '.join(taken) or id} exists already: choose another name")
+    given, names = _find_values(df, headers, ID), _find_values(df, headers, CAUSES)
     own, text = F.get(given, F.lit(0)), F.get(names, F.lit(0))
     nothing = F.array().cast("array<string>")
     listed = F.when(text == "", nothing).otherwise(F.array_distinct(F.split(text, ",", -1)))
@@ -54,8 +54,7 @@ def _is_id(column: Column) -> Column:
     return column.rlike(rf"\A{TOKEN}\z")
 
 
-def _values(df: DataFrame, headers: str, name: str) -> Column:
-    """Return the distinct values of one header, as an array of strings."""
+def _find_values(df: DataFrame, headers: str, name: str) -> Column:
     kind = df.schema[headers].dataType
     column = column_of(headers)
     if isinstance(kind, t.MapType) and isinstance(kind.keyType, t.StringType):

@@ -1,19 +1,12 @@
-"""Every trace format as a DataFrame in the event schema: `spark.read.format("antecede")`.
+"""Data source for every trace format: `spark.read.format("antecede")`, in the event schema.
 
-Theory of operation
--------------------
-A Python data source over the readers of `antecede.tables.trace`: a task a file (of Parquet:
-about 64 MiB of row groups), folders and patterns. A git repository, or a chat log with its
-annotation, stays whole. Executors open the files by their paths, which must lead to the same
-files there.
+A file is one task (Parquet: about 64 MiB of row groups); paths may be folders and patterns. A git
+repository, or a chat log with its annotation, is not split. Executors open files by path. By
+default the first bad record fails the query; `quarantine` changes this. `file_order` follows the
+input (files by name), with gaps: each file starts at a multiple of 2**40.
 
-By default the first bad record ends the query with its file, line and reason; `quarantine` chooses
-otherwise. `file_order` is unique and follows the input (files by name), but has gaps: each file
-begins at a multiple of 2**40.
-
-A stream takes each file once, when it first sees it; files must come whole (by a rename). Its
-offset names the taken files that are still there. So it is as durable as the query's checkpoint,
-and moving old files away keeps it small.
+A stream reads each file once. Files must appear complete, by a rename. The offset lists the files
+that were read and still exist, so moving old files away keeps it small.
 """
 
 from __future__ import annotations
@@ -36,8 +29,8 @@ from pyspark.sql.datasource import (
 from antecede.errors import InputError
 from antecede.spark.columns import spark_schema
 from antecede.spark.relations.labels import register_functions
-from antecede.spark.sources.table_tasks import Work, batches_of, work_of
-from antecede.spark.workers import ready_workers
+from antecede.spark.sources.table_tasks import TableTask, read_task, work_of
+from antecede.spark.workers import check_workers
 from antecede.tables.trace import (
     QUARANTINE_SCHEMA,
     SCHEMA,
@@ -51,15 +44,15 @@ from antecede.tables.trace import (
 )
 from antecede.tables.trace.user_tables import TableReader
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack types
 NAME = "antecede"
 REFUSE, INCLUDE, EXCLUDE, ONLY = "refuse", "include", "exclude", "only"
 EVENTS, DETAILS = "events", "details"
-STEP = 1 << 40
-"""`file_order` of each input begins at a multiple of this."""
-ROWS_AT_ONCE = 16_384
-MAX_TAKEN = 200_000
-"""Most files of a folder that a stream reads."""
+FILE_ORDER_STEP = 1 << 40
+"""Each input's `file_order` starts at a multiple of this."""
+BATCH_ROWS = 16_384
+MAX_STREAM_FILES = 200_000
+"""Limit of files in a folder that a stream reads."""
 COLUMN_OPTIONS = {
     "id": "id",
     "after": "parents",
@@ -71,17 +64,18 @@ COLUMN_OPTIONS = {
     "topic": "topics",
     "run": "run",
 }
-"""Options that name a user's column, as on the command line; several with commas between."""
-_TEXTS = ("regex", "delimiter", "separator")
-_OTHERS = ("as", "path", "quarantine", "rows", "timeunit", "maxfilespertrigger")
+"""Options that name a user's column, as on the command line; several are separated by commas."""
+_TEXT_OPTIONS = ("regex", "delimiter", "separator")
+_OTHER_OPTIONS = ("as", "path", "quarantine", "rows", "timeunit", "maxfilespertrigger")
 
 
 def register(session: SparkSession) -> None:
-    """Make the SQL functions and the data source of antecede known in a session.
+    """Register the SQL functions and the data source of antecede in a session.
 
-    The functions `happened_before`, `concurrent` and `past_size`
-    (`antecede.spark.relations.labels.register_functions`), and `spark.read.format("antecede")`
-    (`register_source`). Raises SetupError where Python workers lack antecede.
+    The functions are `happened_before`, `concurrent` and `past_size`
+    (`antecede.spark.relations.labels.register_functions`); the data source is
+    `spark.read.format("antecede")` (`register_source`). Raises SetupError if Python workers lack
+    antecede.
 
     >>> import antecede.spark
     >>> antecede.spark.register(spark)
@@ -93,76 +87,75 @@ def register(session: SparkSession) -> None:
 
 
 def register_source(spark: SparkSession) -> None:
-    """Make `spark.read.format("antecede")` and `spark.readStream.format("antecede")` known.
+    """Register `spark.read.format("antecede")` and `spark.readStream.format("antecede")`.
 
-    Options: `as` (a format of `antecede.tables.trace`; default: found by looking); `regex`,
-    `delimiter`, `separator`, `timeUnit` and `id`, `after`, `member`, `seq`, `time`, `arrival`,
-    `clock`, `topic`, `run` as on the command line. `quarantine` chooses the fate of bad records:
-    `refuse` (default: the query ends and names the first), `include` (rows with `reason` and `raw`,
-    which are null for events), `exclude`, or `only` (nothing else, in the schema of the
-    quarantine). `rows=details` gives the findings of reading in each file (`source`, `name`,
-    `value`): unreadable times, a guessed unit, ... A stream needs PySpark 4.2 and takes
-    `maxFilesPerTrigger`.
+    - `as`: a format of `antecede.tables.trace` (default: auto-detected).
+    - `regex`, `delimiter`, `separator`, `timeUnit` and the columns `id`, `after`, `member`, `seq`,
+      `time`, `arrival`, `clock`, `topic`, `run`: as on the command line.
+    - `quarantine`: `refuse` (default: the first bad record fails the query), `include` (bad records
+      are rows with `reason` and `raw`), `exclude`, or `only` (bad records in the quarantine
+      schema).
+    - `rows=details`: the findings of reading each file (`source`, `name`, `value`).
+    - `maxFilesPerTrigger`: for streams, which need PySpark 4.2.
 
-    Raises SetupError where Python workers lack antecede.
+    Raises SetupError if Python workers lack antecede.
 
         register_source(spark)
         events = spark.read.format("antecede").option("as", "shiviz").load("logs/*.log")
-        bad = spark.read.format("antecede").option("quarantine", "only").load("logs/*.log")
     """
-    ready_workers(spark)
+    check_workers(spark)
     spark.dataSource.register(AntecedeSource)
 
 
 class AntecedeSource(DataSource):
-    """The data source; see the module."""
+    """Data source of all trace formats."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options: Any = options
-        self.plan = Plan({key.lower(): value for key, value in options.items()})
+        self.plan = ReadPlan({key.lower(): value for key, value in options.items()})
 
     @classmethod
     def name(cls) -> str:
-        """Return the name under which Spark knows it."""
+        """Return the name of the format in Spark."""
         return NAME
 
     def schema(self) -> t.StructType:
-        """Return the columns of what was asked for."""
+        """Return the schema of the requested rows."""
         return self.plan.schema()
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
-        """Return what reads a batch."""
-        return _Reader(self.plan)
+        """Return the batch reader."""
+        return _BatchReader(self.plan)
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return what reads a stream."""
+        """Return the stream reader."""
         return _StreamReader(self.plan)
 
 
-class Plan:
-    """Options of a read. Raises InputError for unknown and meaningless ones."""
+class ReadPlan:
+    """Parsed options of a read. Raises InputError for unknown and contradictory ones."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        known = {*COLUMN_OPTIONS, *_TEXTS, *_OTHERS}
+        known = {*COLUMN_OPTIONS, *_TEXT_OPTIONS, *_OTHER_OPTIONS}
         if unknown := sorted(set(given) - known):
             raise InputError(
-                f"no option is called {unknown[0]!r}; known are {', '.join(sorted(known))}"
+                f"unknown option {unknown[0]!r}; choose from {', '.join(sorted(known))}"
             )
         if not given.get("path"):
-            raise InputError("no path: say .load(PATH); a pattern names several files")
+            raise InputError("no path: call .load(PATH); a pattern may match several files")
         self.path = given["path"].removeprefix("file://")
         if "://" in self.path or self.path.startswith(("hdfs:", "s3:", "s3a:", "dbfs:")):
-            raise InputError("is no path of files that executors can open", path=self.path)
+            raise InputError("executors cannot open this path: use a path of files", path=self.path)
         self.format = given.get("as")
-        self.quarantine = _one_of(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
-        self.rows = _one_of(given, "rows", (EVENTS, DETAILS))
-        self.most = _count(given.get("maxfilespertrigger"))
-        texts: dict[str, Any] = {name: given[name] for name in _TEXTS if name in given}
+        self.quarantine = _read_choice(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
+        self.rows = _read_choice(given, "rows", (EVENTS, DETAILS))
+        self.max_files = _read_count(given.get("maxfilespertrigger"))
+        texts: dict[str, Any] = {name: given[name] for name in _TEXT_OPTIONS if name in given}
         self.options = ReadOptions(
             **texts,
-            time_unit=_unit(given.get("timeunit")),
+            time_unit=_read_unit(given.get("timeunit")),
             columns={
-                field: _columns_in(given[name])
+                field: _split_columns(given[name])
                 for name, field in COLUMN_OPTIONS.items()
                 if name in given
             },
@@ -172,20 +165,20 @@ class Plan:
             reader.by_name(self.format)
 
     def schema(self) -> t.StructType:
-        """Return the columns of the rows."""
+        """Return the schema of the rows."""
         if self.rows == DETAILS:
-            return _texts("source", "name", "value")
+            return _make_text_schema("source", "name", "value")
         if self.quarantine == ONLY:
             return spark_schema(QUARANTINE_SCHEMA)
-        more = _texts("reason", "raw").fields if self.quarantine == INCLUDE else []
+        more = _make_text_schema("reason", "raw").fields if self.quarantine == INCLUDE else []
         return t.StructType([*spark_schema(), *more])
 
     def inputs(self) -> list[Path]:
-        """Return what is one input each, in order of names."""
-        return _once(inputs(self.path, self.format), self.format)
+        """Return the inputs, sorted by name."""
+        return _drop_same_traces(inputs(self.path, self.format), self.format)
 
-    def pieces(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
-        """Return the work on inputs numbered from `first`: a file each, of Parquet row groups."""
+    def plan_partitions(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
+        """Return the partitions of inputs, numbered from `first`: a file, or Parquet row groups."""
         found = []
         together: dict[str, Reader] = {}
         for number, path in enumerate(inputs, first):
@@ -194,16 +187,16 @@ class Plan:
             among = getattr(reader.by_name(name), "create_for_files", None)
             if among is not None and len(inputs) > 1 and name not in together:
                 together[name] = among(inputs)
-            one = Work(str(path), str(path), reader=together.get(name))
+            one = TableTask(str(path), str(path), reader=together.get(name))
             works = work_of([path], self.options) if table else [one]
-            order = number * STEP
+            order = number * FILE_ORDER_STEP
             for work in works:
                 found.append(InputPartition((order, work)))
                 order += work.rows
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the rows of one piece."""
+        """Yield the rows of one partition."""
         first, work = partition.value
         last: Batch | None = None
         for last in self._batches(work):
@@ -216,53 +209,55 @@ class Plan:
             arrays = [pa.array(column, pa.string()) for column in columns]
             yield pa.RecordBatch.from_arrays(arrays, ["source", "name", "value"])
 
-    def _batches(self, work: Work) -> Iterator[Batch]:
+    def _batches(self, work: TableTask) -> Iterator[Batch]:
         if work.columns is not None:
-            return batches_of(work, self.options)
+            return read_task(work, self.options)
         if work.reader is not None:
             chosen = [(Path(work.path), work.reader)]
-            return arrow.batches_of(chosen, self.options, ROWS_AT_ONCE)
-        return arrow.read_batches([work.path], self.format, self.options, ROWS_AT_ONCE)
+            return arrow.batches_of(chosen, self.options, BATCH_ROWS)
+        return arrow.read_batches([work.path], self.format, self.options, BATCH_ROWS)
 
     def _rows(self, batch: Batch, first: int) -> Iterator[pyarrow.RecordBatch]:
         bad: Any = batch.quarantine
         if bad.num_rows and self.quarantine == REFUSE:
             row = bad.slice(0, 1).to_pylist()[0]
             message = (
-                f"{row['reason']}; option quarantine: include gives such records as rows with a "
-                "reason, exclude leaves them out, only gives nothing else"
+                f"{row['reason']}; set option quarantine to include (rows with a reason), exclude "
+                "or only"
             )
             raise InputError(message, path=row["source"], line=row["line"], record_id=row["id"])
         if self.quarantine == ONLY:
-            yield _bare(bad, QUARANTINE_SCHEMA)
+            yield _drop_metadata(bad, QUARANTINE_SCHEMA)
             return
         events: Any = batch.events
         order = pa.array(np.arange(first, first + events.num_rows))
         at = events.schema.get_field_index("file_order")
-        events = _bare(events.set_column(at, "file_order", order), SCHEMA)
+        events = _drop_metadata(events.set_column(at, "file_order", order), SCHEMA)
         if self.quarantine != INCLUDE:
             yield events
             return
-        parts = [pa.Table.from_batches([one]) for one in (events, _bare(bad, QUARANTINE_SCHEMA))]
-        both = pa.concat_tables(parts, promote_options="default")  # null where a part has no value
+        parts = [
+            pa.Table.from_batches([one]) for one in (events, _drop_metadata(bad, QUARANTINE_SCHEMA))
+        ]
+        both = pa.concat_tables(parts, promote_options="default")  # missing columns are null
         yield from both.select([*SCHEMA.names, "reason", "raw"]).to_batches()
 
 
-def _columns_in(text: str) -> tuple[str, ...]:
-    """Return names of columns between commas, or one expression, which may have commas."""
+def _split_columns(text: str) -> tuple[str, ...]:
+    """Return comma-separated column names, or one expression, which may contain commas."""
     if is_expression(text):
         return (text,)
     return tuple(part.strip() for part in text.split(","))
 
 
-def _bare(batch: Any, schema: Any) -> Any:
-    """Return a batch without the meanings that its columns carry: Spark compares schemas."""
+def _drop_metadata(batch: Any, schema: Any) -> Any:
+    """Return a batch without the metadata of its columns, because Spark compares schemas."""
     plain = pa.schema([pa.field(field.name, field.type) for field in schema])
     return pa.RecordBatch.from_arrays(batch.columns, schema=plain)
 
 
-def _once(inputs: list[Path], format: str | None) -> list[Path]:
-    """Leave out a path that stands for the same trace as an earlier one (a log, its annotation)."""
+def _drop_same_traces(inputs: list[Path], format: str | None) -> list[Path]:
+    """Drop a path that stands for the same trace as an earlier one (a log, its annotation)."""
     kept: dict[Any, Path] = {}
     for number, path in enumerate(inputs):
         one = reader.by_name(format) if format is not None else reader.choose(path)
@@ -271,86 +266,88 @@ def _once(inputs: list[Path], format: str | None) -> list[Path]:
     return list(kept.values())
 
 
-def _texts(*names: str) -> t.StructType:
+def _make_text_schema(*names: str) -> t.StructType:
     return t.StructType([t.StructField(name, t.StringType()) for name in names])
 
 
-def _one_of(given: Mapping[str, str], name: str, words: Sequence[str]) -> str:
-    found = given.get(name, words[0]).lower()
-    if found not in words:
-        raise InputError(f"option {name} is one of {', '.join(words)}, not {found!r}")
+def _read_choice(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    found = options.get(name, choices[0]).lower()
+    if found not in choices:
+        raise InputError(
+            f"option {name}: unknown value {found!r}; choose from {', '.join(choices)}"
+        )
     return found
 
 
-def _unit(given: str | None) -> str | None:
-    if given not in (None, "s", "ms", "us", "ns"):
-        raise InputError(f"option timeUnit is s, ms, us or ns, not {given!r}")
-    return given
+def _read_unit(text: str | None) -> str | None:
+    if text not in (None, "s", "ms", "us", "ns"):
+        raise InputError(f"option timeUnit: unknown unit {text!r}; choose from s, ms, us, ns")
+    return text
 
 
-def _count(given: str | None) -> int | None:
-    if given is not None and not (given.isdecimal() and int(given)):
-        raise InputError(f"option maxFilesPerTrigger is a number of files, not {given!r}")
-    return None if given is None else int(given)
+def _read_count(text: str | None) -> int | None:
+    if text is not None and not (text.isdecimal() and int(text)):
+        raise InputError(f"option maxFilesPerTrigger: expected a number of files, got {text!r}")
+    return None if text is None else int(text)
 
 
-class _Reader(DataSourceReader):
-    def __init__(self, plan: Plan) -> None:
+class _BatchReader(DataSourceReader):
+    def __init__(self, plan: ReadPlan) -> None:
         self.plan = plan
 
     def partitions(self) -> Sequence[InputPartition]:
-        return self.plan.pieces(self.plan.inputs())
+        return self.plan.plan_partitions(self.plan.inputs())
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         return self.plan.read(partition)
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Offsets: `taken`, the number of each file that is taken and still there; `next`, the next."""
+    """Stream reader; offsets hold `taken` (existing files already read -> number) and `next`."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ReadPlan) -> None:
         self.plan = plan
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {"next": 0, "taken": {}}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-        there = self._there()
+        there = self._list_inputs()
         taken = start["taken"]
-        new = sorted((path for path in there if path not in taken), key=_came)
+        new = sorted((path for path in there if path not in taken), key=_get_arrival)
         if not new:
             return start
-        if len(there) > MAX_TAKEN:
-            message = f"more than {MAX_TAKEN:,} files: move away those that the stream has taken"
+        if len(there) > MAX_STREAM_FILES:
+            message = f"more than {MAX_STREAM_FILES:,} files: move away the files already read"
             raise InputError(message, path=self.plan.path)
-        new = new[: self.plan.most]
+        new = new[: self.plan.max_files]
         first = start["next"]
         kept = {path: number for path, number in taken.items() if path in there}
         kept.update({path: first + number for number, path in enumerate(new)})
         return {"next": first + len(new), "taken": kept}
 
-    def _there(self) -> set[str]:
+    def _list_inputs(self) -> set[str]:
         try:
             return {str(path) for path in self.plan.inputs()}
         except InputError:
-            return set()  # no file has come yet
+            return set()  # no file yet
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         new = {n: path for path, n in end["taken"].items() if n >= start["next"]}
         if len(new) < end["next"] - start["next"]:
-            raise InputError("a file of the batch to be read again is gone", path=self.plan.path)
+            raise InputError("a file of the batch to re-read is missing", path=self.plan.path)
         found = []
         for number, path in sorted(new.items()):
             if not Path(path).exists():
-                raise InputError("was to be read by the stream and is gone", path=path)
-            found += self.plan.pieces([Path(path)], number)
+                raise InputError("a file of the stream is missing", path=path)
+            found += self.plan.plan_partitions([Path(path)], number)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         return self.plan.read(partition)
 
 
-def _came(path: str) -> tuple[int, str]:
+def _get_arrival(path: str) -> tuple[int, str]:
     try:
         return Path(path).stat().st_ctime_ns, path
     except OSError:

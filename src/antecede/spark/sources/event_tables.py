@@ -1,7 +1,7 @@
-"""Tables of events that executors read, for commands that count: every row has its place.
+"""Event tables that executors read for commands that count, with row numbers.
 
-As `order_tables` without the user's columns: a first pass counts (`order_tables.survey`), so that
-each piece of a file knows where its rows begin; a second one makes the events.
+Like `order_tables` without the user's columns. A first pass counts (`order_tables.survey`), so that
+each part of a file knows the number of its first row. The second pass reads the events.
 """
 
 from __future__ import annotations
@@ -21,59 +21,59 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede import errors
 from antecede.errors import AntecedeError
-from antecede.spark.sources.order_tables import Survey, placed_events, survey, write_refused
-from antecede.spark.sources.table_tasks import Work
+from antecede.spark.sources.order_tables import Survey, read_numbered_events, survey, write_rejected
+from antecede.spark.sources.table_tasks import TableTask
 from antecede.tables.trace import ReadOptions
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
-_OURS = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)
+pa: Any = pyarrow  # its stubs lack types
+_ERROR_LINE = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 @contextmanager
 def events_of_tables(
     spark: SparkSession,
-    works: Sequence[Work],
+    tasks: Sequence[TableTask],
     options: ReadOptions,
-    aside: Path | None,
+    quarantine: Path | None,
     format: str,
 ) -> Iterator[tuple[DataFrame, Survey]]:
-    """Give the events of tables, on the disks of executors, and what the first pass told.
+    """Yield the events of tables, persisted on executors, and the findings of the first pass.
 
-    `aside`: a folder that takes the rows that cannot be read, in `format`. Raises as `survey`.
+    `quarantine`: folder for unreadable rows. Raises as `survey`.
     """
-    found = survey(spark, works, options, aside, format)
-    plain = replace(found, own=pa.schema([]))
-    events = placed_events(spark, works, options, plain).persist(StorageLevel.DISK_ONLY)
+    found = survey(spark, tasks, options, quarantine, format)
+    plain = replace(found, user_schema=pa.schema([]))
+    events = read_numbered_events(spark, tasks, options, plain).persist(StorageLevel.DISK_ONLY)
     try:
         yield events, found
     finally:
         events.unpersist()
 
 
-def write_bad(bad: DataFrame, aside: Path, format: str) -> None:
-    """Write rows of `quarantined` (a `reason` and the `row`) as parts of a quarantine."""
+def write_bad(bad: DataFrame, quarantine: Path, format: str) -> None:
+    """Write rows of `quarantined` (`reason` and `row`) as parts of a quarantine."""
     flat = bad.select("row.*", F.col("reason").alias("__reason"))
-    write_refused(flat, "__reason", str, aside / "counted", format)
+    write_rejected(flat, "__reason", str, quarantine / "counted", format)
 
 
 @contextmanager
 def typed_failures() -> Iterator[None]:
-    """Raise the error that a worker raised, instead of Spark's with our sentence inside it."""
+    """Raise the error that a worker raised, instead of Spark's wrapper."""
     try:
         yield
     except PySparkException as error:
-        if mine := typed(str(error)):
+        if mine := parse_worker_error(str(error)):
             raise mine from None
         raise
 
 
-def typed(text: str) -> AntecedeError | None:
-    """Return the error of ours that a text of Spark's tells of, None where it tells of none."""
-    for name, message in reversed(_OURS.findall(text)):
+def parse_worker_error(text: str) -> AntecedeError | None:
+    """Return the antecede error in a message of Spark, or None."""
+    for name, message in reversed(_ERROR_LINE.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, AntecedeError):
             try:
                 return kind(message)
-            except TypeError:  # made of more than a sentence
+            except TypeError:  # the class takes more arguments
                 return errors.InputError(message)
     return None

@@ -1,10 +1,10 @@
-"""Spans in a DataFrame to events.
+"""Conversion of span tables to events.
 
-OpenTelemetry's, Jaeger's and the like by column expressions, with the rules of
-`antecede.tables.trace.formats`: `spans_otlp`, `spans_jaeger`, `spans_ids`, `spans_times`;
-`spans_table` finds the columns. Zipkin's trace by trace (`zipkin_table`): Spark sorts the rows by
-trace, so that a task holds one trace at a time; rows without ids are spread. Tests hold all ways to
-each other.
+OpenTelemetry, Jaeger and similar tables are converted by column expressions, with the rules of
+`antecede.tables.trace.formats`: `spans_otlp`, `spans_jaeger`, `spans_ids`, `spans_times`.
+`spans_table` finds the columns. Zipkin needs all rows of a trace (`zipkin_table`): Spark sorts the
+rows by trace, and a task holds one trace at a time. Rows without ids are distributed. Tests compare
+all engines.
 """
 
 from __future__ import annotations
@@ -18,19 +18,25 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.audits.event_columns import KEY, PLACE, RUN_BYTES, run_by_run, runs_in
-from antecede.spark.columns import bare, column_of
-from antecede.spark.sources.span_ids import (
-    NUMBERS,
-    Id,
-    bare_or_null,
-    ids_in,
-    is_unreadable,
-    is_whole,
-    steps,
-    with_ids,
+from antecede.spark.audits.event_columns import (
+    MAX_RUN_BYTES,
+    ROW_ORDER,
+    RUN_KEY,
+    partition_by_run,
+    read_runs,
 )
-from antecede.spark.workers import ready_workers
+from antecede.spark.columns import column_of, strip_blanks
+from antecede.spark.sources.span_ids import (
+    INTEGER_TYPES,
+    IdColumn,
+    add_ids,
+    is_integer,
+    is_unreadable,
+    make_steps,
+    normalize_ids,
+    strip_or_null,
+)
+from antecede.spark.workers import check_workers
 from antecede.tables.trace import EVENT, NO_ID
 from antecede.tables.trace.formats import (
     COLUMNS,
@@ -54,96 +60,88 @@ from antecede.tables.trace.formats import (
     used,
 )
 
-MADE = (
+ZIPKIN_SCHEMA = (
     "kind string, id string, member string, parents array<string>, topics array<string>, "
     "start_time long, end_time long, role string, text string, reason string, "
     "unreadable_times long, time_unit string, unreadable_causes long"
 )
 _NO_TRACE = "\0"
-_SPREAD = 1000
+_SPREAD_KEYS = 1000
 
 
-def events_of_zipkin(df: DataFrame) -> DataFrame:
-    """Return the events of Zipkin's spans, for `events_of_spans`.
-
-    Raises InputError for a stream, for columns that cannot serve, and in the worker for a trace of
-    more than 1 GiB.
-    """
+def zipkin_to_events(df: DataFrame) -> DataFrame:
+    """Return the events of Zipkin spans. Raises InputError for streams and unsupported columns."""
     if df.isStreaming:
         raise InputError(
-            "Zipkin's spans are events only with all rows of their trace, and a stream never has "
-            "them: call this on the table that the stream writes, or in foreachBatch"
+            "Zipkin's spans need all rows of their trace, so streams are not supported: call this "
+            "on the stream's output table, or in foreachBatch"
         )
     of = used(df.columns)
     for name in (of[what] for what in ("traceId", "id", "parentId") if what in of):
-        steps(name, df.schema[name].dataType, SPAN_BYTES)  # raises for types that hold no ids
-    ready_workers(df.sparkSession)
-    # A trace may have an id of 128 bits in some rows, and the right half of it in others.
-    key = F.right(column_of(KEY), F.lit(DIGITS))
-    spread = F.concat(F.lit(_NO_TRACE), (F.monotonically_increasing_id() % _SPREAD).cast("string"))
-    rows = with_ids(df, {KEY: Id(of["traceId"], TRACE_BYTES)}).select(
-        *(column_of(name) for name in of.values()),
-        F.coalesce(key, spread).alias(KEY),
-        F.lit(0).alias(PLACE),
+        make_steps(name, df.schema[name].dataType, SPAN_BYTES)  # raises for types that hold no ids
+    check_workers(df.sparkSession)
+    # Some rows of a trace may have a 128-bit id and others only its right half.
+    key = F.right(column_of(RUN_KEY), F.lit(DIGITS))
+    spread = F.concat(
+        F.lit(_NO_TRACE), (F.monotonically_increasing_id() % _SPREAD_KEYS).cast("string")
     )
-    refusal = f"the rows of a trace are one task, of {RUN_BYTES:,} bytes at most"
+    rows = add_ids(df, {RUN_KEY: IdColumn(of["traceId"], TRACE_BYTES)}).select(
+        *(column_of(name) for name in of.values()),
+        F.coalesce(key, spread).alias(RUN_KEY),
+        F.lit(0).alias(ROW_ORDER),
+    )
+    refusal = f"the rows of a trace are one task, limited to {MAX_RUN_BYTES:,} bytes"
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, rows in runs_in(batches, RUN_BYTES, refusal):
+        for _, rows in read_runs(batches, MAX_RUN_BYTES, refusal):
             yield from table_of(list(rows_of(rows))).to_batches()
 
-    return run_by_run(rows).mapInArrow(make, MADE)
+    return partition_by_run(rows).mapInArrow(make, ZIPKIN_SCHEMA)
 
 
-_WHOLE = r"\A[+-]?[0-9]{1,31}\z"
-_OF_64_BITS = "decimal(38,0)"
+_INTEGER = r"\A[+-]?[0-9]{1,31}\z"
+_DECIMAL = "decimal(38,0)"
 _TRACE, _SPAN, _PARENT, _START, _END, _UNIT, _END_UNIT = (
     f"antecede {name}"
     for name in ("trace", "span", "parent", "start", "end", "unit", "unit of end")
 )
-"""Columns between two steps, under names that tables hardly have."""
+"""Columns between two steps, with names that tables hardly use."""
 
 
-def events_of_spans(df: DataFrame) -> DataFrame:
-    """Return the events of spans, a row for each row.
+def spans_to_events(df: DataFrame) -> DataFrame:
+    """Return the events of spans, one row for each row (Zipkin: one row for each event).
 
-    The columns are `antecede.tables.trace.formats.spans_table.COLUMNS`: those of the event schema
-    that spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`,
-    `time_unit` (the unit in which times were read, if it is not the declared one) and
-    `unreadable_causes` (parents and links that name no span).
+    Columns are `antecede.tables.trace.formats.spans_table.COLUMNS`: those of the event schema that
+    spans contain, `reason` (why a row is not an event; its `id` is null), `unreadable_times`,
+    `time_unit` (if not the declared one) and `unreadable_causes` (parents and links without ids).
 
-    Tables may be flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`, ...),
-    ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`, `ResourceAttributes`),
-    Jaeger's (`traceID`, `spanID`, `references`, `process`; microseconds), Elastic APM's
-    (`trace.id`, `timestamp.us`) or Datadog's (ids as integers); names count without dots,
-    underscores and case. Native expressions alone: also for streams. Spark keeps microseconds of
-    timestamps. A trace id of 64 bits and one of 128 bits are two traces here.
+    Tables may be flat OTLP (`traceId`, `startTimeUnixNano`, ...), ClickHouse (`TraceId`,
+    `Timestamp`, `Links.TraceId`, ...), Jaeger (`traceID`, `references`, `process`; microseconds),
+    Elastic APM (`trace.id`, `timestamp.us`), Datadog (ids as integers) or Zipkin (`traceId`,
+    `localEndpoint`, ...). Names ignore dots, underscores and case. Spark keeps microseconds of
+    timestamps. A 64-bit and a 128-bit trace id are two traces here. All but Zipkin are native
+    expressions, also for streams. In Zipkin tables processes may share a span, so the rows of a
+    trace are one task of at most 1 GiB, and streams are rejected.
 
-    Zipkin's tables (`traceId`, `id`, `parentId`, `kind`, `timestamp`, `duration`, `localEndpoint`,
-    ...; microseconds; version 1: `annotations`) give a row for each event, as processes may share a
-    span or report it in pieces. So the rows of a trace go to one task, of at most 1 GiB, and
-    streams are refused.
+    Raises InputError for missing columns, if no column holds causes, and for unsupported types.
 
-    Raises InputError where the columns are not there, none of them tells causes, or types cannot
-    serve.
-
-        events = spark.table("otel_traces").transform(events_of_spans)
+        events = spark.table("otel_traces").transform(spans_to_events)
         antecede.spark.audit(events.where("reason is null"))
     """
     if is_zipkin(df.columns):
         check_zipkin(df.columns)
-        return events_of_zipkin(df)
+        return zipkin_to_events(df)
     of = found_in(df.columns)
-    df = _with_joined_pairs(df)
-    wanted = {_TRACE: Id(of.trace, TRACE_BYTES), _SPAN: Id(of.span, SPAN_BYTES)}
+    df = _join_column_pairs(df)
+    wanted = {_TRACE: IdColumn(of.trace, TRACE_BYTES), _SPAN: IdColumn(of.span, SPAN_BYTES)}
     if of.parent is not None:
-        wanted[_PARENT] = Id(of.parent, SPAN_BYTES)
-    name = F.lit(None).cast("string") if of.name is None else bare_or_null(column_of(of.name))
+        wanted[_PARENT] = IdColumn(of.parent, SPAN_BYTES)
+    name = F.lit(None).cast("string") if of.name is None else strip_or_null(column_of(of.name))
     trace, span = column_of(_TRACE), column_of(_SPAN)
     own = F.array()
     if of.parent is not None:
         own = F.array(F.concat(trace, F.lit("/"), column_of(_PARENT)))
-    links = _links(df, of)
+    links = _read_links(df, of)
     causes = F.array_distinct(F.filter(F.concat(own, links), lambda name: name.isNotNull()))
     unread = F.size(F.filter(links, lambda name: name.isNull()))
     if of.parent is not None:
@@ -151,8 +149,8 @@ def events_of_spans(df: DataFrame) -> DataFrame:
         unread += is_unreadable(column_of(of.parent), kind).cast("int")
     none = F.array().cast("array<string>")
     good = trace.isNotNull() & span.isNotNull()
-    member, role = _member(df, of), _role(df, of)
-    timed, times = _with_times(with_ids(df, wanted), of)
+    member, role = _read_member(df, of), _read_role(df, of)
+    timed, times = _add_times(add_ids(df, wanted), of)
     made = (
         F.lit(EVENT),
         F.when(good, F.concat(trace, F.lit("/"), span)),
@@ -165,47 +163,49 @@ def events_of_spans(df: DataFrame) -> DataFrame:
         F.when(good, name),
         F.when(~good, F.lit(NO_ID)),
         F.when(good, times.unreadable).otherwise(F.lit(0)).cast("long"),
-        F.when(good, times.taken),
+        F.when(good, times.unit),
         F.when(good, unread).otherwise(F.lit(0)).cast("long"),
     )
     return timed.select(*(column.alias(name) for name, column in zip(COLUMNS, made, strict=True)))
 
 
-def _with_joined_pairs(df: DataFrame) -> DataFrame:
-    """Return a table whose columns of spans hold those of transactions where they are blank."""
+def _join_column_pairs(df: DataFrame) -> DataFrame:
+    """Fill blank span columns from the columns of transactions."""
     joined = {}
     for name, other in pairs_in(df.columns):
         kind = df.schema[name].dataType
         if kind != df.schema[other].dataType:
             raise InputError(f"columns {name} and {other} differ in type: cast one of them")
         column = column_of(name)
-        there = F.when(bare(column) != "", column) if isinstance(kind, t.StringType) else column
+        there = (
+            F.when(strip_blanks(column) != "", column) if isinstance(kind, t.StringType) else column
+        )
         joined[name] = F.coalesce(there, column_of(other))
     if not joined:
         return df
     return df.select(*(joined.get(name, column_of(name)).alias(name) for name in df.columns))
 
 
-def _links(df: DataFrame, of: Found) -> Column:
-    """Return the names of linked spans, null for links that name none."""
+def _read_links(df: DataFrame, columns: Found) -> Column:
     none = F.array().cast("array<string>")
-    if of.link_traces is not None and of.link_spans is not None:
-        names = (of.link_traces, of.link_spans)
-        parts = [(column_of(name), name, _element(df, name)) for name in names]
-    elif of.links is not None:
-        parts = _ends_of_links(df, of.links)
+    if columns.link_traces is not None and columns.link_spans is not None:
+        names = (columns.link_traces, columns.link_spans)
+        parts = [(column_of(name), name, _get_element_type(df, name)) for name in names]
+    elif columns.links is not None:
+        parts = _split_links(df, columns.links)
     else:
         return none
     traces, spans = (
-        ids_in(*part, size) for part, size in zip(parts, (TRACE_BYTES, SPAN_BYTES), strict=True)
+        normalize_ids(*part, size)
+        for part, size in zip(parts, (TRACE_BYTES, SPAN_BYTES), strict=True)
     )
     named = F.zip_with(traces, spans, lambda trace, span: F.concat(trace, F.lit("/"), span))
     return F.coalesce(named, none)
 
 
-def _ends_of_links(df: DataFrame, name: str) -> list[tuple[Column, str, t.DataType]]:
-    """Return the lists of trace ids and of span ids in a list of structs; for `ids_in`."""
-    kind = _element(df, name)
+def _split_links(df: DataFrame, name: str) -> list[tuple[Column, str, t.DataType]]:
+    """Return the lists of trace ids and span ids in a list of structs, for `normalize_ids`."""
+    kind = _get_element_type(df, name)
     if not isinstance(kind, t.StructType):
         raise InputError(f"column {name} must be an array of structs with traceId and spanId")
     known = {plain_name(field.name): field for field in kind.fields}
@@ -219,7 +219,7 @@ def _ends_of_links(df: DataFrame, name: str) -> list[tuple[Column, str, t.DataTy
     return [field("traceid"), field("spanid")]
 
 
-def _element(df: DataFrame, name: str) -> t.DataType:
+def _get_element_type(df: DataFrame, name: str) -> t.DataType:
     kind = df.schema[name].dataType
     if not isinstance(kind, t.ArrayType):
         raise InputError(f"column {name} must be an array; it is {kind.simpleString()}")
@@ -227,124 +227,120 @@ def _element(df: DataFrame, name: str) -> t.DataType:
 
 
 class _Times(NamedTuple):
-    """Times of a span as columns, and how they were read."""
-
     start: Column
     end: Column
     unreadable: Column
-    taken: Column
+    unit: Column
 
 
-def _with_times(df: DataFrame, of: Found) -> tuple[DataFrame, _Times]:
-    """Return a table with further columns, and the times of its spans as functions of these.
-
-    The rule is `antecede.tables.trace.formats.spans_times.read_times`.
-    """
-    unit = of.unit()
-    numbers = {_START: _number(df, of.start, unit), _END: _number(df, of.end, unit)}
+def _add_times(df: DataFrame, columns: Found) -> tuple[DataFrame, _Times]:
+    """Add columns and return the times of spans, by `spans_times.read_times`."""
+    unit = columns.unit()
+    numbers = {
+        _START: _read_number(df, columns.start, unit),
+        _END: _read_number(df, columns.end, unit),
+    }
     df = df.withColumns(
         {new: one.value for new, one in numbers.items()}
         | {f"{new} is there": one.is_there for new, one in numbers.items()}
     )
-    start, end = (_Number(column_of(new), column_of(f"{new} is there")) for new in numbers)
+    start, end = (_TimeNumber(column_of(new), column_of(f"{new} is there")) for new in numbers)
     begins = F.when(start.is_there, start.value).otherwise(end.value)
-    df = df.withColumns({_UNIT: _fitting_unit(begins, F.lit(unit))})
+    df = df.withColumns({_UNIT: _infer_unit(begins, F.lit(unit))})
     taken = column_of(_UNIT)
-    df = df.withColumns({_END_UNIT: _fitting_unit(end.value, taken)})
+    df = df.withColumns({_END_UNIT: _infer_unit(end.value, taken)})
     ends = column_of(_END_UNIT)
     first, last = (
-        F.when(one.is_there, _nanoseconds(one.value, of_one))
+        F.when(one.is_there, _to_nanoseconds(one.value, of_one))
         for one, of_one in ((start, taken), (end, ends))
     )
-    bad = _unread(start.is_there, first)
-    also_bad = _unread(end.is_there, last)
-    if of.duration is not None:
-        kind = df.schema[of.duration].dataType
-        if not is_whole(kind):
+    bad = _is_unread(start.is_there, first)
+    also_bad = _is_unread(end.is_there, last)
+    if columns.duration is not None:
+        kind = df.schema[columns.duration].dataType
+        if not is_integer(kind):
             raise InputError(
-                f"column {of.duration} must be whole numbers; it is {kind.simpleString()}"
+                f"column {columns.duration} must be whole numbers; it is {kind.simpleString()}"
             )
-        given = of.duration_unit()
-        length = column_of(of.duration)
-        in_ns = _nanoseconds(length.cast(_OF_64_BITS), taken if given is None else F.lit(given))
+        given = columns.duration_unit()
+        length = column_of(columns.duration)
+        in_ns = _to_nanoseconds(length.cast(_DECIMAL), taken if given is None else F.lit(given))
         counts = ~end.is_there & length.isNotNull()
         last = F.when(counts, F.try_add(first, in_ns)).otherwise(last)
-        also_bad = F.when(counts, _unread(F.lit(True), in_ns)).otherwise(also_bad)
+        also_bad = F.when(counts, _is_unread(F.lit(True), in_ns)).otherwise(also_bad)
     suspected = F.when(taken != unit, taken).when(ends != unit, ends)
     return df, _Times(first, last, bad + also_bad, suspected)
 
 
-def _fitting_unit(number: Column, declared: Column) -> Column:
-    """Return the unit in whose range a number is, else the declared one."""
+def _infer_unit(number: Column, declared: Column) -> Column:
     found = declared
     for unit, (low, high) in RANGES.items():
         found = F.when((number >= low) & (number < high), F.lit(unit)).otherwise(found)
     return found
 
 
-class _Number(NamedTuple):
-    """A column of times: its number (decimal; null: none, or unreadable), and if there is one."""
+class _TimeNumber(NamedTuple):
+    """A time as a decimal number (null: missing or unreadable), and whether it has a value."""
 
     value: Column
     is_there: Column
 
 
-def _number(df: DataFrame, name: str | None, unit: str) -> _Number:
-    """Return the number of a time, timestamps in the unit of the table."""
+def _read_number(df: DataFrame, name: str | None, unit: str) -> _TimeNumber:
     if name is None:
-        return _Number(F.lit(None).cast(_OF_64_BITS), F.lit(False))
+        return _TimeNumber(F.lit(None).cast(_DECIMAL), F.lit(False))
     kind, column = df.schema[name].dataType, column_of(name)
     if isinstance(kind, t.TimestampType | t.TimestampNTZType):
         micros = F.unix_micros(column.cast("timestamp")).cast("decimal(28,0)")
-        found = (micros * 1000 / FACTORS[unit]).cast(_OF_64_BITS)
-        return _Number(found, F.coalesce(found != 0, F.lit(False)))
-    if is_whole(kind):
-        return _Number(column.cast(_OF_64_BITS), F.coalesce(column != 0, F.lit(False)))
+        found = (micros * 1000 / FACTORS[unit]).cast(_DECIMAL)
+        return _TimeNumber(found, F.coalesce(found != 0, F.lit(False)))
+    if is_integer(kind):
+        return _TimeNumber(column.cast(_DECIMAL), F.coalesce(column != 0, F.lit(False)))
     if not isinstance(kind, t.StringType):
         raise InputError(
             f"column {name} must be whole numbers, as numbers or text, or timestamps; it is "
             f"{kind.simpleString()}"
         )
-    stripped = bare(column)
-    number = F.when(stripped.rlike(_WHOLE), stripped.try_cast(_OF_64_BITS))
-    return _Number(number, column.isNotNull() & ~column.isin("", "0"))
+    stripped = strip_blanks(column)
+    number = F.when(stripped.rlike(_INTEGER), stripped.try_cast(_DECIMAL))
+    return _TimeNumber(number, column.isNotNull() & ~column.isin("", "0"))
 
 
-def _nanoseconds(number: Column, unit: Column) -> Column:
-    """Return a number of a unit as ns; null for zero and beyond 64 bits."""
+def _to_nanoseconds(number: Column, unit: Column) -> Column:
+    """Convert a number to ns; null for zero and beyond 64 bits."""
     factor = F.create_map(*(F.lit(one) for pair in FACTORS.items() for one in pair))[unit]
     return F.try_multiply(number, factor.cast("decimal(10,0)")).try_cast("long")
 
 
-def _unread(there: Column, found: Column) -> Column:
-    return F.when(there & found.isNull(), 1).otherwise(0)
+def _is_unread(is_there: Column, value: Column) -> Column:
+    return F.when(is_there & value.isNull(), 1).otherwise(0)
 
 
-def _role(df: DataFrame, of: Found) -> Column:
+def _read_role(df: DataFrame, columns: Found) -> Column:
     of_tags = (
         F.lit(None).cast("string")
-        if of.tags is None
-        else _value_of(column_of(of.tags), df.schema[of.tags].dataType, "span.kind")
+        if columns.tags is None
+        else _get_tag(column_of(columns.tags), df.schema[columns.tags].dataType, "span.kind")
     )
-    of_tags = F.lower(bare_or_null(of_tags))
+    of_tags = F.lower(strip_or_null(of_tags))
     of_tags = F.when(of_tags.isin(*ROLES), of_tags)
-    if of.kind is None:
+    if columns.kind is None:
         return of_tags
-    name = of.kind
+    name = columns.kind
     column, kind = column_of(name), df.schema[name].dataType
     by_number = F.create_map(*(F.lit(one) for pair in KINDS.items() for one in pair))
-    if isinstance(kind, NUMBERS):
+    if isinstance(kind, INTEGER_TYPES):
         return F.when(column.isNull(), of_tags).otherwise(by_number[column.cast("int")])
     if not isinstance(kind, t.StringType):
         raise InputError(f"column {name} must be a word or a number; it is {kind.simpleString()}")
-    word = F.regexp_replace(F.lower(bare(column)), r"\A(span_kind_|spankind\.)", "")
-    number = bare(column)
+    word = F.regexp_replace(F.lower(strip_blanks(column)), r"\A(span_kind_|spankind\.)", "")
+    number = strip_blanks(column)
     number = F.when(number.rlike(r"\A[+]?[0-9]{1,9}\z"), number.try_cast("int"))
     found = F.when(word.isin(*ROLES), word).otherwise(by_number[number])
     return F.when(column.isNull(), of_tags).otherwise(found)
 
 
-def _value_of(tags: Column, kind: t.DataType, key: str) -> Column:
+def _get_tag(tags: Column, kind: t.DataType, key: str) -> Column:
     none = F.lit(None).cast("string")
     if isinstance(kind, t.MapType) and isinstance(kind.keyType, t.StringType):
         keys = (key, key.replace(".", "@"))
@@ -362,43 +358,43 @@ def _value_of(tags: Column, kind: t.DataType, key: str) -> Column:
     return F.coalesce(*(first.getField(name).cast("string") for name in held))
 
 
-def _member(df: DataFrame, of: Found) -> Column:
-    if of.process is not None:
-        return _jaeger_member(df, of.process)
+def _read_member(df: DataFrame, columns: Found) -> Column:
+    if columns.process is not None:
+        return _read_jaeger_member(df, columns.process)
 
     def attribute(key: str) -> Column:
-        if of.resource is None:
+        if columns.resource is None:
             return F.lit(None).cast("string")
-        return bare_or_null(F.element_at(column_of(of.resource), F.lit(key)))
+        return strip_or_null(F.element_at(column_of(columns.resource), F.lit(key)))
 
-    if of.resource is not None:
-        kind = df.schema[of.resource].dataType
+    if columns.resource is not None:
+        kind = df.schema[columns.resource].dataType
         texts = isinstance(kind, t.MapType) and isinstance(kind.valueType, t.StringType)
         if not texts or not isinstance(kind.keyType, t.StringType):  # type: ignore[attr-defined]
             raise InputError(
-                f"column {of.resource} must be a map of texts; it is {kind.simpleString()}"
+                f"column {columns.resource} must be a map of texts; it is {kind.simpleString()}"
             )
     service = attribute("service.name")
-    if of.service is not None:
-        kind = df.schema[of.service].dataType
+    if columns.service is not None:
+        kind = df.schema[columns.service].dataType
         if not isinstance(kind, t.StringType | t.NullType):
-            raise InputError(f"column {of.service} must be text; it is {kind.simpleString()}")
-        said = bare_or_null(column_of(of.service))
-        if of.resource is not None:
-            there = F.array_contains(F.map_keys(column_of(of.resource)), "service.name")
-            said = F.when(~F.coalesce(there, F.lit(False)), said)
-        service = F.coalesce(service, said)
+            raise InputError(f"column {columns.service} must be text; it is {kind.simpleString()}")
+        service_name = strip_or_null(column_of(columns.service))
+        if columns.resource is not None:
+            there = F.array_contains(F.map_keys(column_of(columns.resource)), "service.name")
+            service_name = F.when(~F.coalesce(there, F.lit(False)), service_name)
+        service = F.coalesce(service, service_name)
     instance = F.coalesce(*map(attribute, INSTANCE))
-    return F.coalesce(attribute("k8s.pod.name"), _process(service, instance))
+    return F.coalesce(attribute("k8s.pod.name"), _name_process(service, instance))
 
 
-def _process(service: Column, instance: Column) -> Column:
+def _name_process(service: Column, instance: Column) -> Column:
     both = service.isNotNull() & instance.isNotNull() & (service != instance)
     named = F.when(both, F.concat(service, F.lit("@"), instance))
     return F.coalesce(named, service, instance)
 
 
-def _jaeger_member(df: DataFrame, name: str) -> Column:
+def _read_jaeger_member(df: DataFrame, name: str) -> Column:
     kind = df.schema[name].dataType
     known = (
         {plain_name(one.name): one for one in kind.fields} if isinstance(kind, t.StructType) else {}
@@ -410,12 +406,12 @@ def _jaeger_member(df: DataFrame, name: str) -> Column:
 
     def tag(key: str) -> Column:
         held = [known[one] for one in ("tag", "tags") if one in known]
-        values = (_value_of(where.getField(one.name), one.dataType, key) for one in held)
-        return bare_or_null(F.coalesce(F.lit(None).cast("string"), *values))
+        values = (_get_tag(where.getField(one.name), one.dataType, key) for one in held)
+        return strip_or_null(F.coalesce(F.lit(None).cast("string"), *values))
 
     where = column_of(name)
-    service = bare_or_null(where.getField(known["servicename"].name).cast("string"))
+    service = strip_or_null(where.getField(known["servicename"].name).cast("string"))
     instance = F.coalesce(*map(tag, INSTANCE))
     host = F.when(service.isNotNull(), F.coalesce(*map(tag, HOSTS)))
-    found = _process(service, F.coalesce(instance, host))
+    found = _name_process(service, F.coalesce(instance, host))
     return F.coalesce(tag("k8s.pod.name"), found)

@@ -1,8 +1,7 @@
-"""Tables cut into pieces of work that executors read: a file, or row groups of one.
+"""Tables split into tasks for executors: a file, or row groups of one.
 
-The first rows of a table tell its columns. Of Parquet, where a table is many pieces, the driver
-looks at them once and hands on the finds. A file of CSV or JSON lines is one piece, looked at by
-its task. Executors open the files by their paths: these must lead to the same files there.
+The first rows of a table determine its columns. For Parquet tables of many tasks, the driver reads
+them once; a CSV or JSON-lines file is one task, which reads them itself.
 """
 
 from __future__ import annotations
@@ -36,53 +35,50 @@ from antecede.tables.trace.user_tables import (
     pieces,
 )
 
-PIECE_BYTES = 64 << 20
-"""About so much of a Parquet file, uncompressed, is one task."""
-ROWS_AT_ONCE = 16_384
+TASK_BYTES = 64 << 20
+"""Approximate uncompressed size of a Parquet task, bytes."""
+BATCH_ROWS = 16_384
 
 
-class Work(NamedTuple):
-    """The part of a table that one task reads."""
+class TableTask(NamedTuple):
+    """Part of a table that one task reads."""
 
     path: str
-    """As the user named it."""
+    """Path as given by the user."""
     file: str
-    groups: tuple[int, ...] | None = None
+    row_groups: tuple[int, ...] | None = None
     columns: Columns | None = None
-    """Columns by the first rows of the table; None: the task looks for itself."""
+    """Columns by the first rows of the table; None: the task determines them."""
     rows: int = 0
-    """Rows of Parquet."""
+    """Number of rows, Parquet only."""
     reader: Reader | None = None
-    """Reader that knows the other files of the trace, where a format has one."""
+    """Reader that knows the other files of the trace, if a format has one."""
 
 
 def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOptions) -> list[Path]:
-    """Return the tables that paths, folders of files and patterns name, in their order.
-
-    Raises InputError for what is not there, FormatError for a trace that is no table.
-    """
+    """Return the tables of paths, folders and patterns. Raises InputError and FormatError."""
     name = format or implied_format(options)
     found = all_inputs(paths, name)
     for path in found:
         chosen = reader.by_name(name) if name is not None else reader.choose(path, options)
         if chosen.name != TableReader.name:
             message = (
-                f"is {chosen.name}, which one process reads: say --engine local, or make a table "
-                "of it first with antecede convert --to parquet"
+                f"the format {chosen.name} cannot be split: use --engine local, or convert it to a "
+                "table with antecede convert --to parquet"
             )
             raise FormatError(message, path=str(path))
     return found
 
 
-def work_of(tables: Sequence[Path], options: ReadOptions) -> list[Work]:
-    """Return the pieces of tables in their order. Raises as reading does."""
-    return [work for path in tables for work in _work_of(path, options)]
+def work_of(tables: Sequence[Path], options: ReadOptions) -> list[TableTask]:
+    """Return the tasks of tables, in order. Raises as reading does."""
+    return [work for path in tables for work in _plan_table(path, options)]
 
 
-def _work_of(path: Path, options: ReadOptions) -> Iterator[Work]:
+def _plan_table(path: Path, options: ReadOptions) -> Iterator[TableTask]:
     parquet, _ = kind_of(path)
     if parquet is None:
-        yield Work(str(path), str(path))
+        yield TableTask(str(path), str(path))
         return
     coming = itertools.chain.from_iterable(map(blocks.parquet, parquet))
     _, sample = first_blocks(coming)
@@ -90,12 +86,11 @@ def _work_of(path: Path, options: ReadOptions) -> Iterator[Work]:
         return
     columns = Columns(sample, options, str(path))
     for part in parquet:
-        for groups, rows in _groups(part):
-            yield Work(str(path), str(part), groups, columns, rows)
+        for groups, rows in _group_row_groups(part):
+            yield TableTask(str(path), str(part), groups, columns, rows)
 
 
-def _groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield row groups of a file that go together, and their rows."""
+def _group_row_groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
     file: Any = pyarrow.parquet.ParquetFile(str(path))
     with file:
         groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
@@ -103,7 +98,7 @@ def _groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
     together: list[int] = []
     size = rows = 0
     for number, (more, count) in enumerate(sizes):
-        if together and size + more > PIECE_BYTES:
+        if together and size + more > TASK_BYTES:
             yield tuple(together), rows
             together, size, rows = [], 0, 0
         together.append(number)
@@ -113,25 +108,25 @@ def _groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
         yield tuple(together), rows
 
 
-def batches_of(work: Work, options: ReadOptions) -> Iterator[Batch]:
-    """Read a piece; `file_order` counts from 0 within it. Raises as reading does."""
-    waiting = Waiting(ROWS_AT_ONCE)
-    for item in _items(work, options):
+def read_task(task: TableTask, options: ReadOptions) -> Iterator[Batch]:
+    """Read the events of a task; `file_order` counts from 0 in it. Raises as reading does."""
+    waiting = Waiting(BATCH_ROWS)
+    for item in _read_items(task, options):
         yield from waiting.take(item)
     yield waiting.batch()
 
 
-def _items(work: Work, options: ReadOptions) -> Iterator[Piece | Detail]:
-    if work.columns is None:
-        yield from TableReader().read_by_columns(Path(work.file), options, True)
+def _read_items(task: TableTask, options: ReadOptions) -> Iterator[Piece | Detail]:
+    if task.columns is None:
+        yield from TableReader().read_by_columns(Path(task.file), options, True)
         return
-    columns = work.columns
-    for block in blocks.parquet(Path(work.file), work.groups):
+    columns = task.columns
+    for block in blocks.parquet(Path(task.file), task.row_groups):
         if not columns.known.keys() >= {*block.batch.schema.names}:
             more = sorted({*block.batch.schema.names} - columns.known.keys())
-            message = f"{work.file} has a column {more[0]} that the first rows lack"
+            message = f"{task.file} has a column {more[0]} that the first rows lack"
             raise FormatError(
-                f"{message}; say --engine local, or name it by itself", path=work.path
+                f"{message}; use --engine local, or order this file separately", path=task.path
             )
         yield from pieces(block, columns, True)
     yield from details_of(columns, 0)

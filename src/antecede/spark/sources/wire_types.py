@@ -1,8 +1,6 @@
-"""Columns of any Arrow type on their way through Spark, and back as they were.
+"""Transport of Arrow columns of any type through Spark and back.
 
-Spark has no nanoseconds, unsigned numbers or times of day. A column that is only written again need
-not be understood: fixed-width values go as whole numbers, texts of any layout as text, and come
-back with their own type.
+Types that Spark lacks are sent as integers of the same width or as text.
 """
 
 from __future__ import annotations
@@ -15,73 +13,72 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from antecede.errors import InputError
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # its stubs lack types
 _BY_WIDTH = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
-def carried(kind: Any) -> Any:
-    """Return the Arrow type as which a column of a type passes through Spark."""
+def to_wire_type(kind: Any) -> Any:
+    """Return the Arrow type that represents a type in Spark."""
     types = pa.types
     if types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
     if types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return pa.binary()
     if types.is_dictionary(kind):
-        return carried(kind.value_type)
+        return to_wire_type(kind.value_type)
     plain = types.is_signed_integer(kind) or types.is_boolean(kind) or types.is_floating(kind)
     if types.is_primitive(kind) and not (plain and not types.is_float16(kind)):
         return _BY_WIDTH[kind.bit_width]
     return kind
 
 
-def spark_type(name: str, kind: Any) -> t.DataType:
-    """Return Spark's type of the carried column; InputError where it has none."""
+def to_spark_type(name: str, kind: Any) -> t.DataType:
+    """Return Spark's type for a column. Raises InputError if there is none."""
     try:
-        found = from_arrow_type(carried(kind))
-    except Exception as error:  # PySparkTypeError, or what Arrow says of odd types
+        found = from_arrow_type(to_wire_type(kind))
+    except Exception as error:  # PySparkTypeError or an Arrow error
         raise InputError(
-            f"column {name} of type {kind} cannot pass through Spark; say --engine local"
+            f"column {name}: Spark does not support type {kind}; use --engine local"
         ) from error
-    if pa.types.is_nested(kind) and not _faithful(kind):
+    if pa.types.is_nested(kind) and not _is_preserved(kind):
         raise InputError(
-            f"column {name} of type {kind} would not come out of Spark as it went in; say "
-            "--engine local, or select its parts first"
+            f"column {name}: Spark does not preserve type {kind}; use --engine local, or select "
+            "its fields first"
         )
     return found
 
 
-def _faithful(kind: Any) -> bool:
-    """Tell whether Spark keeps a nested type as it is."""
+def _is_preserved(kind: Any) -> bool:
     types = pa.types
     if types.is_list(kind):
-        return _faithful(kind.value_type)
+        return _is_preserved(kind.value_type)
     if types.is_struct(kind):
-        return all(_faithful(field.type) for field in kind)
+        return all(_is_preserved(field.type) for field in kind)
     if types.is_map(kind):
-        return _faithful(kind.key_type) and _faithful(kind.item_type)
+        return _is_preserved(kind.key_type) and _is_preserved(kind.item_type)
     plain = (types.is_string, types.is_signed_integer, types.is_boolean, types.is_binary)
     return any(test(kind) for test in plain) or kind in (pa.float32(), pa.float64())
 
 
-def to_carry(column: Any) -> Any:
-    """Return an array as it passes through Spark."""
+def to_wire(column: Any) -> Any:
+    """Convert an array to its transport type."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return to_carry(column.cast(kind.value_type))
-    wanted = carried(kind)
+        return to_wire(column.cast(kind.value_type))
+    wanted = to_wire_type(kind)
     if wanted == kind:
         return column
     same = pa.types.is_primitive(kind) and not pa.types.is_null(kind)
     return column.view(wanted) if same else column.cast(wanted)
 
 
-def carried_back(column: Any, kind: Any) -> Any:
-    """Return what `to_carry` made of an array of a type as it was."""
+def from_wire(column: Any, kind: Any) -> Any:
+    """Convert an array back to the type it had before `to_wire`."""
     if pa.types.is_null(kind):
         return pa.nulls(len(column))
     if pa.types.is_dictionary(kind):
-        return carried_back(column, kind.value_type).cast(kind)
-    wanted = carried(kind)
+        return from_wire(column, kind.value_type).cast(kind)
+    wanted = to_wire_type(kind)
     column = column.cast(wanted)
     if wanted == kind:
         return column

@@ -1,7 +1,7 @@
-"""Causal order of a streaming DataFrame: the plan around the operator in `streams.processor`.
+"""Causal order of a streaming DataFrame: the query plan around `streams.processor`.
 
-The shape, mapInArrow -> transformWithState over one binary row a shard -> mapInArrow, and
-what it costs: `docs/design/streaming.md`.
+The plan is mapInArrow, then transformWithState over one binary row per shard, then mapInArrow.
+Reasons and costs: `docs/design/streaming.md`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,26 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError, SetupError
-from antecede.spark.columns import content_digest, digest
-from antecede.spark.order_columns import DIGEST, SHARD, arrow_type, check, output_schema
+from antecede.spark.columns import hash_columns, hash_content
+from antecede.spark.order_columns import (
+    ROW_HASH,
+    SHARD,
+    check_input,
+    get_arrow_type,
+    make_output_schema,
+)
 from antecede.spark.streams.processor import (
-    FIGURES,
-    PACKED,
-    RELEASED,
-    Job,
-    Pack,
+    METRICS,
+    PACKED_SCHEMA,
+    RELEASED_SCHEMA,
     Processor,
-    latest_time,
+    ShardPacker,
+    WorkerPlan,
+    find_latest_time,
     unpack,
 )
-from antecede.spark.streams.shards import default_shards
-from antecede.spark.streams.state import Kept, check_checkpoint, kept_like
+from antecede.spark.streams.shards import choose_shard_count
+from antecede.spark.streams.state import StreamIdentity, check_checkpoint, find_identity
 from antecede.tables.order import OrderSpec, duration_ms, goes_by_value
 from antecede.tables.order.stream import ShardPlan, StreamColumns, warm_up_once
 
@@ -41,71 +47,70 @@ _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
 
 
 def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Return the rows of a streaming DataFrame in causal order within each group.
+    """Order a streaming DataFrame causally within each group.
 
-    Every input row comes out once, with the columns of `spec.added`, as soon as its causes have
-    come out; positions in a group follow the causes and never repeat. The kernels are compiled
-    before this returns, unless this machine has them. A query that is started again from a
-    checkpoint with another spec fails in its first micro-batch and names the difference (`about`).
-    Without a timestamp as `time`, the policies `release` and `drop` and `state_ttl` run on
-    processing time; such a query does not end by itself under `availableNow`, because Spark then
-    waits for timers.
+    Every input row is returned once, with the columns of `spec.added`, as soon as its causes have
+    been returned. Kernels are compiled before this function returns. A query restarted from a
+    checkpoint with another spec fails in its first micro-batch and names the difference. Without a
+    timestamp as `time`, timeouts and the state TTL use processing time; such a query does not end
+    under `availableNow`, because Spark waits for timers.
 
-    Raises InputError for columns that cannot serve, SetupError when the session's state store is
-    not RocksDB.
+    Raises InputError for unsupported columns, and SetupError if the state store is not RocksDB.
     """
-    check(df, spec)
+    check_input(df, spec)
     check_store(df)
-    job = job_of(df, spec)
+    job = plan_worker(df, spec)
     if spec.checkpoint is not None and job.plan.columns is not None:
         columns = job.plan.columns.rows
         check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about, columns)
     warm_up_once(job.plan.counted)
-    told = content_digest if _has_null_marks(json.loads(job.plan.about)) else digest
-    key = F.lit(0) if spec.group is None else digest(df, [spec.group])
+    hash_function = hash_content if _has_null_marks(json.loads(job.plan.about)) else hash_columns
+    key = F.lit(0) if spec.group is None else hash_columns(df, [spec.group])
     with_keys = df.withColumns(
         {
             SHARD: F.pmod(key, F.lit(job.shards)).cast("int"),
-            DIGEST: told(df, spec.content_of(df.columns)),
+            ROW_HASH: hash_function(df, spec.content_of(df.columns)),
         }
     )
-    packed = with_keys.mapInArrow(Pack(job.shards, partial(latest_time, job), always=True), PACKED)
+    packed = with_keys.mapInArrow(
+        ShardPacker(job.shards, partial(find_latest_time, job), always=True), PACKED_SCHEMA
+    )
     on_timers = not job.plan.timed and (spec.on_missing != "hold" or spec.state_ttl is not None)
     released = packed.groupBy("shard").transformWithState(
-        Processor(job), RELEASED, "Append", "ProcessingTime" if on_timers else "None"
+        Processor(job), RELEASED_SCHEMA, "Append", "ProcessingTime" if on_timers else "None"
     )
     if spec.metrics is not None:
         sums = [
-            (F.max if name == "oldest_wait_ms" else F.sum)(name).alias(name) for name in FIGURES
+            (F.max if name == "oldest_wait_ms" else F.sum)(name).alias(name) for name in METRICS
         ]
         released = released.observe(spec.metrics, *sums)
-    added = output_schema(df, spec).fields[len(df.columns) :]
+    added = make_output_schema(df, spec).fields[len(df.columns) :]
     return released.mapInArrow(unpack, t.StructType([*job.columns.fields, *added]))
 
 
-def job_of(df: DataFrame, spec: OrderSpec) -> Job:
-    """Work out what the workers need. Raises InputError for durations that do not parse."""
+def plan_worker(df: DataFrame, spec: OrderSpec) -> WorkerPlan:
+    """Compute the parameters of the workers. Raises InputError for invalid durations."""
     waits = spec.on_missing != "hold" or spec.state_ttl is not None
-    per_ms = _units_per_ms(df, spec)
+    per_ms = _get_units_per_ms(df, spec)
     if waits and spec.time is not None and per_ms is None:
         raise InputError(
-            f"column {spec.time} holds plain numbers: give time_unit= (s, ms, us or ns), so that "
-            f"patience and state_ttl can be measured by it, or leave time= out to go by the clock"
+            f"column {spec.time} has no unit: give time_unit= (s, ms, us or ns) for timeouts by "
+            f"event time, or omit time= for timeouts by processing time"
         )
     scale = 1.0 if per_ms is None else per_ms
-    state_ttl = -1 if spec.state_ttl is None else _units(spec.state_ttl, scale)
-    patience = _units(spec.patience, scale)
-    kept = _kept(df, spec)
+    state_ttl = -1 if spec.state_ttl is None else _to_units(spec.state_ttl, scale)
+    patience = _to_units(spec.patience, scale)
+    kept = _read_identity(df, spec)
     facts = kept.facts
-    shards = spec.shards or _shards(df, spec, facts)
+    shards = spec.shards or _choose_shard_count(df, spec, facts)
     name = spec.id or spec.member or str(spec.sender)
-    numbers = goes_by_value(arrow_type(name, df.schema[name].dataType))
+    numbers = goes_by_value(get_arrow_type(name, df.schema[name].dataType))
     max_held_rows = -1 if spec.max_held_rows is None else spec.max_held_rows
     if (
         spec.group is not None and spec.max_held_rows is not None
     ):  # without groups one shard has them
         max_held_rows = -(-spec.max_held_rows // shards)
-    columns = with_nulls(df.schema, kept.columns)
+    columns = make_nullable(df.schema, kept.columns)
     has_marks = _has_null_marks(facts)
     plan = ShardPlan(
         counted=spec.id is None,
@@ -116,72 +121,61 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
         numbers=numbers,
         max_held_rows=max_held_rows,
         on_overflow=spec.on_overflow,
-        about=about(df, spec, shards, nulls=has_marks),
+        about=describe_stream(df, spec, shards, nulls=has_marks),
         columns=StreamColumns(
-            arrow_schema(columns).append(pa.field(DIGEST, pa.int64())),
+            to_arrow_schema(columns).append(pa.field(ROW_HASH, pa.int64())),
             tuple(spec.content_of(df.columns)),
             has_marks,
         ),
     )
-    return Job(spec, plan, scale, shards, columns)
+    return WorkerPlan(spec, plan, scale, shards, columns)
 
 
-def _kept(df: DataFrame, spec: OrderSpec) -> Kept:
-    """Return what the checkpoint belongs to, empty if none is given or nothing is committed."""
+def _read_identity(df: DataFrame, spec: OrderSpec) -> StreamIdentity:
+    """Return the identity stored in the checkpoint; empty if nothing is committed."""
     if spec.checkpoint is None:
-        return Kept()
+        return StreamIdentity()
 
     def mine(one: dict[str, Any]) -> str:
-        return about(df, spec, one["shards"], nulls=_has_null_marks(one))
+        return describe_stream(df, spec, one["shards"], nulls=_has_null_marks(one))
 
-    return kept_like(df.sparkSession, spec.checkpoint, mine)
-
-
-def _has_null_marks(kept: dict[str, Any]) -> bool:
-    """Tell whether digests tell what is null: in new streams, and where they did before."""
-    return not kept or "digests" in kept
+    return find_identity(df.sparkSession, spec.checkpoint, mine)
 
 
-def arrow_schema(schema: t.StructType) -> pyarrow.Schema:
-    """Return the columns of a DataFrame as they come to Python, in one time zone.
+def _has_null_marks(identity: dict[str, Any]) -> bool:
+    """Return whether row hashes include nulls: in new streams, and if the stored ones do."""
+    return not identity or "digests" in identity
 
-    Raises InputError for a type that cannot come there.
-    """
-    fields = [pa.field(f.name, arrow_type(f.name, f.dataType), f.nullable) for f in schema]
+
+def to_arrow_schema(schema: t.StructType) -> pyarrow.Schema:
+    """Return the Arrow schema of a DataFrame's columns, in UTC. Raises InputError."""
+    fields = [pa.field(f.name, get_arrow_type(f.name, f.dataType), f.nullable) for f in schema]
     made: pyarrow.Schema = pa.schema(fields)
     return made
 
 
-def with_nulls(schema: t.StructType, kept: pyarrow.Schema | None) -> t.StructType:
-    """Return columns of which those may be null that have changed since a stream began.
-
-    `kept`: the columns in its checkpoint (None: unknown). Rows held from before may have null in
-    added columns, also where new rows never do.
-    """
-    if kept is None:
+def make_nullable(schema: t.StructType, stored: pyarrow.Schema | None) -> t.StructType:
+    """Make columns nullable that differ from the `stored` ones: held rows may lack them."""
+    if stored is None:
         return schema
-    now = arrow_schema(schema)
-    known = set(kept.names)
+    now = to_arrow_schema(schema)
+    known = set(stored.names)
     made = t.StructType()
     for field, nullable in zip(schema, schema.toNullable(), strict=True):
-        same = field.name in known and now.field(field.name) == kept.field(field.name)
+        same = field.name in known and now.field(field.name) == stored.field(field.name)
         made.add(field if same else nullable)
     return made
 
 
-def _shards(df: DataFrame, spec: OrderSpec, kept: dict[str, Any]) -> int:
-    """Return the number of shards that the checkpoint has, of a new stream one to grow into."""
-    if kept:
-        return int(kept["shards"])
+def _choose_shard_count(df: DataFrame, spec: OrderSpec, identity: dict[str, Any]) -> int:
+    if identity:
+        return int(identity["shards"])
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-    return tasks if spec.group is None else default_shards(tasks)
+    return tasks if spec.group is None else choose_shard_count(tasks)
 
 
-def about(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) -> str:
-    """Return, as JSON, what a checkpoint belongs to: columns with types, policy, shards.
-
-    `patience`, `state_ttl` and the names of the added columns may change from start to start.
-    """
+def describe_stream(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) -> str:
+    """Return the identity of a stream as JSON, without timeouts, TTL and names of added columns."""
 
     def kind(name: str | None) -> str | None:
         return None if name is None else f"{name} ({df.schema[name].dataType.simpleString()})"
@@ -190,19 +184,19 @@ def about(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) ->
     what: dict[str, Any] = {field: kind(getattr(spec, field)) for field in single}
     what |= {"after": [kind(name) for name in spec.after], "time_unit": spec.time_unit}
     what |= {"first_seq": spec.first_seq, "on_missing": spec.on_missing, "shards": shards}
-    what["keys"] = "spread"  # how shards are keyed: see `shards`
+    what["keys"] = "spread"  # format of shard keys, see `shards`
     if nulls:
-        what["digests"] = "nulls"  # what is null tells contents apart: see `tables.order.row_hash`
+        what["digests"] = "nulls"  # row hashes include nulls, see `tables.order.row_hash`
     what["content"] = None if spec.content is None else sorted(spec.content)
     return json.dumps(what, sort_keys=True)
 
 
-def _units(duration: Any, per_ms: float) -> int:
+def _to_units(duration: Any, per_ms: float) -> int:
     return min(math.ceil(duration_ms(duration) * per_ms), 2**61)
 
 
-def _units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
-    """Return the units of `time` in a millisecond as Arrow will have them; None: no clock."""
+def _get_units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
+    """Return the units of `time` in a millisecond after conversion to Arrow; None: no clock."""
     if spec.time is None:
         return None
     kind = df.schema[spec.time].dataType
@@ -216,7 +210,7 @@ def _units_per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
 
 
 def check_store(df: DataFrame) -> None:
-    """Raise SetupError when the session keeps the state of streams in anything but RocksDB."""
+    """Raise SetupError if the session's state store is not RocksDB."""
     provider: Any = df.sparkSession.conf.get(_PROVIDER, "")
     if not str(provider).endswith("RocksDBStateStoreProvider"):
         raise SetupError(

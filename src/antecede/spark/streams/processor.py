@@ -1,18 +1,15 @@
-"""Spark's Python workers of an ordered stream: pack rows by shard, release them, unpack them.
+"""Python workers of an ordered stream: pack rows by shard, release them, unpack them.
 
-Theory of operation
--------------------
-- `Pack`: Arrow batches of the user's rows -> one binary row a shard and some ten thousand rows.
-- `Processor`: new rows of a shard through `tables.order.stream.shard`; its parts in Spark's state.
+- `ShardPacker`: Arrow batches of the user's rows -> one binary row per shard and some ten thousand
+  rows.
+- `Processor`: new rows of a shard through `tables.order.stream.shard`; blobs in Spark's state.
 - `unpack`: binary rows -> the user's rows with the added columns.
 
-With a `time` column the clock is the greatest time in the stream. Each partition tells it to every
-shard, so that patience ends in quiet shards too, and `released_at` never goes back. Without one the
-clock is the batch's timestamp, which Spark keeps in its offset log: a batch run again after a crash
-sees the same clock.
-
-Every shard is visited in every micro-batch that has rows, and reports its load (`FIGURES`). Every
-shard, and GUARD, keeps what its checkpoint belongs to (`ShardPlan.about`) and refuses another.
+With a `time` column the clock is the greatest time in the stream, sent by each partition to every
+shard, so timeouts also work in idle shards. Without one it is the batch timestamp in Spark's offset
+log, the same after a crash. Every shard is visited in every micro-batch that has rows, and reports
+its load (`METRICS`). Every shard, and GUARD, stores the identity of its stream (`ShardPlan.about`)
+and rejects another.
 """
 
 from __future__ import annotations
@@ -26,9 +23,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
-from antecede.spark.order_columns import DIGEST, SHARD
-from antecede.spark.streams.rows import batch_of, from_bytes, to_bytes, with_added
-from antecede.spark.streams.shards import shard_keys
+from antecede.spark.order_columns import ROW_HASH, SHARD
+from antecede.spark.streams.rows import append_added, from_bytes, read_batch, to_bytes
+from antecede.spark.streams.shards import find_shard_keys
 from antecede.tables.order import OrderSpec, Status, times_of
 from antecede.tables.order.stream import (
     NO_TIME,
@@ -42,86 +39,81 @@ from antecede.tables.order.stream import (
 pa: Any = pyarrow
 
 GUARD = -1
-"""A shard of no rows, visited in every micro-batch: a changed spec is refused before any other
-shard of that batch is kept, also where those have no state yet."""
-PACKED = "shard int, clock long, payload binary"
-FIGURES = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
-"""Figures of a shard in a micro-batch, one row of RELEASED without payload."""
-RELEASED = "payload binary, " + ", ".join(f"`{name}` long" for name in FIGURES)
+"""Shard without rows that rejects a changed spec before other shards are stored."""
+PACKED_SCHEMA = "shard int, clock long, payload binary"
+METRICS = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
+"""Metrics of a shard in a micro-batch: one row of RELEASED_SCHEMA without payload."""
+RELEASED_SCHEMA = "payload binary, " + ", ".join(f"`{name}` long" for name in METRICS)
 STATE = "parts"
-"""Name of the state variable, a map from names of parts to their bytes.
-
-Parts are those of `tables.order.stream.storage.blobs`.
-"""
-ROWS_A_PIECE = 50_000
-_NOTHING = dict.fromkeys(FIGURES)
+"""State variable: a map from blob names to bytes (`tables.order.stream.storage.blobs`)."""
+PIECE_ROWS = 50_000
+_NO_METRICS = dict.fromkeys(METRICS)
 
 
-class Job(NamedTuple):
-    """Parameters of a worker: the user's spec, the kernel's plan, time units a ms.
-
-    `columns` are those of the user's rows as they leave.
-    """
+class WorkerPlan(NamedTuple):
+    """Parameters of a worker: the user's spec, the kernel's plan, and columns of released rows."""
 
     spec: OrderSpec
     plan: ShardPlan
-    per_ms: float
+    units_per_ms: float
     shards: int
     columns: StructType
 
 
-class Pack:
-    """For mapInArrow: the user's rows with SHARD -> PACKED.
+class ShardPacker:
+    """Function for mapInArrow: the user's rows with SHARD -> PACKED_SCHEMA.
 
-    `latest` returns the greatest time of a table, None without any; at the end of a partition it
-    is told to every shard. `always`: they are told of its end without a time too.
+    `find_latest` returns the greatest time of a table or None; it is sent to every shard at the end
+    of a partition. `always`: notify shards even without a time.
     """
 
     def __init__(
-        self, shards: int, latest: Callable[[pyarrow.Table], int | None], *, always: bool
+        self, shards: int, find_latest: Callable[[pyarrow.Table], int | None], *, always: bool
     ) -> None:
-        self.keys = shard_keys(shards)
-        self.latest = latest
+        self.keys = find_shard_keys(shards)
+        self.find_latest = find_latest
         self.always = always
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Pack one partition."""
         times: list[int | None] = []
-        for table in _pieces(batches):
+        for table in _gather_tables(batches):
             if not times:
-                yield _packed([GUARD], [None], [None])
-            times.append(self.latest(table))
-            yield self._piece(table)
+                yield _make_packed_batch([GUARD], [None], [None])
+            times.append(self.find_latest(table))
+            yield self._pack_table(table)
         clock = max((time for time in times if time is not None), default=None)
         if clock is not None or (times and self.always):
             shards = len(self.keys)
-            yield _packed(self.keys.tolist(), [clock] * shards, [None] * shards)
+            yield _make_packed_batch(self.keys.tolist(), [clock] * shards, [None] * shards)
 
-    def _piece(self, table: Any) -> pyarrow.RecordBatch:
+    def _pack_table(self, table: Any) -> pyarrow.RecordBatch:
         shard = table.column(SHARD).to_numpy()
         by_shard = np.argsort(shard, kind="stable")
         table = table.drop_columns([SHARD]).take(pa.array(by_shard)).combine_chunks()
         found, begin = np.unique(shard[by_shard], return_index=True)
         ends = [*begin[1:], len(shard)]
         parts = [to_bytes(table.slice(a, b - a)) for a, b in zip(begin, ends, strict=True)]
-        return _packed(self.keys[found].tolist(), [None] * len(parts), parts)
+        return _make_packed_batch(self.keys[found].tolist(), [None] * len(parts), parts)
 
 
-def _pieces(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-    """Gather batches to tables of at least `ROWS_A_PIECE` rows, but for the last."""
+def _gather_tables(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
+    """Combine batches to tables of at least `PIECE_ROWS` rows, except the last."""
     waiting: list[pyarrow.RecordBatch] = []
     rows = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
-        if rows >= ROWS_A_PIECE:
+        if rows >= PIECE_ROWS:
             yield pa.Table.from_batches(waiting)
             waiting, rows = [], 0
     if rows:
         yield pa.Table.from_batches(waiting)
 
 
-def _packed(shard: list[int], clock: list[Any], payload: list[Any]) -> pyarrow.RecordBatch:
+def _make_packed_batch(
+    shard: list[int], clock: list[Any], payload: list[Any]
+) -> pyarrow.RecordBatch:
     columns = [
         pa.array(shard, pa.int32()),
         pa.array(clock, pa.int64()),
@@ -131,8 +123,8 @@ def _packed(shard: list[int], clock: list[Any], payload: list[Any]) -> pyarrow.R
     return batch
 
 
-def received(rows: Iterator[Row]) -> tuple[int | None, pyarrow.Table | None]:
-    """Return the greatest clock in the packed rows of a shard, and the rows in them, if any."""
+def unpack_rows(rows: Iterator[Row]) -> tuple[int | None, pyarrow.Table | None]:
+    """Return the greatest clock in the packed rows of a shard, and their rows, if any."""
     clock: int | None = None
     parts = []
     for row in rows:
@@ -143,16 +135,16 @@ def received(rows: Iterator[Row]) -> tuple[int | None, pyarrow.Table | None]:
     return clock, from_bytes(parts) if parts else None
 
 
-def latest_time(job: Job, table: pyarrow.Table) -> int | None:
-    """Return the greatest time of some rows; None without a clock by time."""
-    if not job.plan.timed:
+def find_latest_time(plan: WorkerPlan, table: pyarrow.Table) -> int | None:
+    """Return the greatest time of some rows; None without an event-time clock."""
+    if not plan.plan.timed:
         return None
-    time, timed, _ = times_of(table, job.spec)
+    time, timed, _ = times_of(table, plan.spec)
     return int(time[timed].max()) if timed.any() else None
 
 
 def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """For mapInArrow: RELEASED -> the user's rows with the added columns."""
+    """Unpack RELEASED_SCHEMA to the user's rows with the added columns, for mapInArrow."""
     for batch in batches:
         for payload in batch.column(0):
             if payload.is_valid:
@@ -160,44 +152,44 @@ def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
 
 
 class StateParts:
-    """The parts of a shard in Spark's state store (`order.stream.blobs.Blobs`)."""
+    """Blobs of a shard in Spark's state store (`order.stream.blobs.Blobs`)."""
 
     def __init__(self, state: Any) -> None:
         self.state = state
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes of that name, None when there are none."""
+        """Return the bytes of a name, None if there are none."""
         value = self.state.getValue((name,))
         return None if value is None else bytes(value[0])
 
     def put(self, name: str, data: bytes) -> None:
-        """Keep bytes under a name."""
+        """Store bytes under a name."""
         self.state.updateValue((name,), (data,))
 
     def remove(self, name: str) -> None:
-        """Forget a name."""
+        """Delete a name."""
         self.state.removeKey((name,))
 
 
 class Processor(StatefulProcessor):
-    """The stateful operator; one grouping key is one shard."""
+    """Stateful operator; one grouping key is one shard."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: WorkerPlan) -> None:
         self.job = job
 
     def init(self, handle: Any) -> None:
-        """Open the map of parts; compile, the first."""
+        """Open the map of blobs and compile the kernels."""
         warm_up_once(self.job.plan.counted)
         self.handle = handle
         self.parts = StateParts(handle.getMapState(STATE, "name string", "data binary"))
 
-    # The camelCase names of arguments are Spark's: it passes them by keyword.
+    # Spark passes these arguments by keyword, so the names are fixed.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Take in the packed rows of a shard and release what can go."""
+        """Receive the packed rows of a shard and release the deliverable ones."""
         if key[0] == GUARD:
-            self._guard()
+            self._store_identity()
             return
-        clock, new = received(rows)
+        clock, new = unpack_rows(rows)
         yield from self._step(new, self._now(NO_TIME if clock is None else clock, timerValues))
 
     def handleExpiredTimer(  # noqa: N802
@@ -206,14 +198,13 @@ class Processor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
         expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[Row]:
-        """Patience is over for some row."""
+        """Apply the timeout of held rows."""
         yield from self._step(None, self._now(NO_TIME, timerValues))
 
     def close(self) -> None:
-        """Nothing to close: the state belongs to Spark."""
+        """Do nothing; Spark owns the state."""
 
-    def _guard(self) -> None:
-        """Keep what the checkpoint belongs to; raises InputError when that has changed."""
+    def _store_identity(self) -> None:
         shard = Shard(self.job.plan, self.parts)
         if self.parts.get("head") is None or shard.columns.has_changed:
             shard.keep()
@@ -229,27 +220,26 @@ class Processor(StatefulProcessor):
         shard = Shard(job.plan, self.parts)
         if new is None and not shard.held_rows:
             shard.pass_time(now)
-            yield Row(payload=None, **_NOTHING | self._figures(shard, None))
+            yield Row(payload=None, **_NO_METRICS | self._collect_metrics(shard, None))
             return
-        batch = nothing_new() if new is None else batch_of(new, job.spec)
+        batch = nothing_new() if new is None else read_batch(new, job.spec)
         out = shard.step(batch, now, new)
         deadline = None if job.plan.timed else shard.deadline()
         if deadline is not None:
             self.handle.registerTimer(deadline)
         if out.rows is not None and out.rows.num_rows:
-            leaving = out.rows.drop_columns([DIGEST])
-            leaving = with_added(leaving, out, job.spec, job.per_ms).combine_chunks()
-            for start in range(0, leaving.num_rows, ROWS_A_PIECE):
-                piece = to_bytes(leaving.slice(start, ROWS_A_PIECE))
-                yield Row(payload=piece, **_NOTHING)
-        yield Row(payload=None, **_NOTHING | self._figures(shard, out))
+            leaving = out.rows.drop_columns([ROW_HASH])
+            leaving = append_added(leaving, out, job.spec, job.units_per_ms).combine_chunks()
+            for start in range(0, leaving.num_rows, PIECE_ROWS):
+                piece = to_bytes(leaving.slice(start, PIECE_ROWS))
+                yield Row(payload=piece, **_NO_METRICS)
+        yield Row(payload=None, **_NO_METRICS | self._collect_metrics(shard, out))
 
-    def _figures(self, shard: Shard, out: ShardOutput | None) -> dict[str, int | None]:
-        """Return what a shard says of itself after a micro-batch."""
+    def _collect_metrics(self, shard: Shard, out: ShardOutput | None) -> dict[str, int | None]:
         wait = shard.oldest_wait()
         figures: dict[str, int | None] = {
             "held": shard.held_rows,
-            "oldest_wait_ms": None if wait is None else int(wait / self.job.per_ms),
+            "oldest_wait_ms": None if wait is None else int(wait / self.job.units_per_ms),
             "state_bytes": shard.size,
             "written_bytes": shard.parts.written,
         }

@@ -1,24 +1,19 @@
-"""Deliveries of a streaming DataFrame: one packed row a shard, in it one `ReplayedMember` each.
+"""Replay of logged messages in a streaming DataFrame, with one `ReplayedMember` per observer.
 
-Theory of operation
--------------------
 As in `antecede.spark.streams.ordering`, mapInArrow packs rows by shard, a stateful operator
-keyed by shard does the work, mapInArrow unpacks. The shard is `hash(group, observer) % shards`.
+processes them, and mapInArrow unpacks. The shard is `hash(group, observer) % shards`. Its state:
 
-State of a shard, three maps keyed by (group, observer) as JSON text, and one value:
+- `states`: (group, observer) as JSON -> the `ReplayedMember` as bytes: the snapshot of its `Group`,
+  its clock, its held arrival numbers.
+- `held`: the same key -> held rows as an Arrow IPC stream, by arrival number.
+- `waiting`: the same key, only for held rows -> the time before which ticks change nothing.
+- `about`: the identity of the stream, and all columns of the rows, which may grow between starts
+  (`tables.order.stream.columns`).
 
-- `states`: the `ReplayedMember` as bytes: the snapshot of its `Group`, its clock, its held tickets.
-- `held`: the held rows as an Arrow IPC stream, in the order of their tickets.
-- `waiting`: only where rows are held: a time before which the passing of time changes nothing.
-- `about`: what the checkpoint belongs to (protocol, members, columns with types, shards), and all
-  columns of the rows, which may grow from start to start (`tables.order.stream.columns`).
-
-A micro-batch reads and writes only observers that get rows, or whose time has come.
-
-**Time.** Every partition tells every shard the greatest time of its rows. Time goes on to `late_s`
-before it for all observers, so that time-outs act in quiet logs too. Spark's own watermark would
-drop the rows behind it; here such a row is taken in, at the observer's clock. All times are data: a
-batch that runs again after a crash sees the same.
+Only observers that receive rows or whose time has come are read and written. The greatest time of a
+partition is sent to every shard, and the time of all observers advances to `late_s` before it, so
+timeouts also work in idle logs. Late rows are processed at the observer's clock. All times are
+data, so a batch repeated after a crash has the same times.
 """
 
 from __future__ import annotations
@@ -39,15 +34,15 @@ from antecede.core.clocks import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
 from antecede.spark.columns import column_of, spark_schema
 from antecede.spark.order_columns import SHARD
-from antecede.spark.streams.ordering import arrow_schema, check_store
+from antecede.spark.streams.ordering import check_store, to_arrow_schema
 from antecede.spark.streams.processor import (
     GUARD,
-    PACKED,
-    RELEASED,
-    ROWS_A_PIECE,
-    Pack,
-    received,
+    PACKED_SCHEMA,
+    PIECE_ROWS,
+    RELEASED_SCHEMA,
+    ShardPacker,
     unpack,
+    unpack_rows,
 )
 from antecede.spark.streams.rows import from_bytes, to_bytes
 from antecede.tables.order.replay import (
@@ -72,29 +67,30 @@ from antecede.tables.order.stream import (
 
 pa: Any = pyarrow
 _COLUMNS = "columns"
-_OTHER = "the checkpoint is of another spec or stream: bring that back, or start from a new one"
+_OTHER_STREAM = (
+    "the checkpoint belongs to another spec or stream: restore that spec, or use a new checkpoint"
+)
 
 
-def deliver_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
-    """Return the rows of a streaming DataFrame with what became of them; see `deliver`."""
+def replay_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
+    """Return the rows of a streaming DataFrame with their outcomes; see `replay_log`."""
     check_store(df)
     conf = df.sparkSession.conf
     shards = spec.shards or int(str(conf.get("spark.sql.shuffle.partitions")))
     keys = [column_of(name) for name in (spec.group, spec.observer) if name is not None]
     shard = F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
-    pack = Pack(shards, partial(_latest_time, spec), always=False)
-    packed = df.withColumn(SHARD, shard).mapInArrow(pack, PACKED)
-    columns = StreamColumns(arrow_schema(df.schema), ())
-    deliverer = Deliverer(spec, about(df, spec, shards), columns)
-    released = packed.groupBy("shard").transformWithState(deliverer, RELEASED, "Append", "None")
-    return released.mapInArrow(unpack, delivered_schema(df, spec))
+    pack = ShardPacker(shards, partial(_find_latest_time, spec), always=False)
+    packed = df.withColumn(SHARD, shard).mapInArrow(pack, PACKED_SCHEMA)
+    columns = StreamColumns(to_arrow_schema(df.schema), ())
+    deliverer = ReplayProcessor(spec, describe_stream(df, spec, shards), columns)
+    released = packed.groupBy("shard").transformWithState(
+        deliverer, RELEASED_SCHEMA, "Append", "None"
+    )
+    return released.mapInArrow(unpack, make_replay_schema(df, spec))
 
 
-def about(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
-    """Return, as JSON, what a checkpoint belongs to: protocol, members, columns, tick, shards.
-
-    `late_s`, `patience_s` and the prefix of the added columns may change from start to start.
-    """
+def describe_stream(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
+    """Return the identity of a stream as JSON, without `late_s`, `patience_s` and the prefix."""
     columns = ("observer", "wire", "time", "group", "tiebreak", "sent", "to", "topics")
     named = {field: getattr(spec, field) for field in columns}
     what: dict[str, Any] = {
@@ -108,30 +104,29 @@ def about(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
     return json.dumps(what, sort_keys=True)
 
 
-def _latest_time(spec: DeliverSpec, table: pyarrow.Table) -> int | None:
-    """Return the greatest time of some rows, ns; None where `spec` goes by no times."""
+def _find_latest_time(spec: DeliverSpec, table: pyarrow.Table) -> int | None:
     if not spec.told_time:
         return None
     return max((time for time in times_of_rows(table, spec) if time is not None), default=None)
 
 
-class Member(NamedTuple):
-    """An observer that was read from the state, and its held rows in the pool of a step."""
+class ObserverState(NamedTuple):
+    """An observer read from the state, and its held rows in the pool of a micro-batch."""
 
     name: str
     observer: ReplayedMember
     rows: dict[int, int]
-    """Ticket -> row of the pool."""
+    """Arrival number -> row of the pool."""
     held: frozenset[int]
-    """Tickets that were held when it was read."""
+    """Arrival numbers that were held when the observer was read."""
 
 
-class Deliverer(StatefulProcessor):
-    """The stateful operator; one grouping key is one shard."""
+class ReplayProcessor(StatefulProcessor):
+    """Stateful operator; one grouping key is one shard."""
 
-    def __init__(self, spec: DeliverSpec, belongs_to: str, columns: StreamColumns) -> None:
+    def __init__(self, spec: DeliverSpec, identity: str, columns: StreamColumns) -> None:
         self.spec = spec
-        self.belongs_to = belongs_to
+        self.identity = identity
         self.columns = columns
 
     def init(self, handle: Any) -> None:
@@ -141,29 +136,28 @@ class Deliverer(StatefulProcessor):
         self.held = handle.getMapState("held", "name string", "rows binary")
         self.waiting = handle.getMapState("waiting", "name string", "due long")
 
-    # The camelCase names of arguments are Spark's: it passes them by keyword.
+    # Spark passes these arguments by keyword, so the names are fixed.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        """Take in the packed rows of a shard, let time pass, give out what leaves."""
+        """Receive the packed rows of a shard, advance time, and yield the released rows."""
         self._check_checkpoint()
         if key[0] == GUARD:
             return
-        clock, new = received(rows)
-        step = Step(self, new)
-        step.take_in()
+        clock, new = unpack_rows(rows)
+        step = MicroBatch(self, new)
+        step.receive_rows()
         if clock is not None:
-            step.pass_time(clock)
-        yield from step.leave()
+            step.advance_time(clock)
+        yield from step.release()
 
     def _check_checkpoint(self) -> None:
-        """Keep what this shard belongs to; raises InputError when that has changed."""
         rows: Any = self.columns.rows
         text = base64.b64encode(rows.serialize()).decode()
-        belongs_to = json.dumps(json.loads(self.belongs_to) | {_COLUMNS: text}, sort_keys=True)
+        belongs_to = json.dumps(json.loads(self.identity) | {_COLUMNS: text}, sort_keys=True)
         kept = self.about.get()
         if kept is not None:
             before = json.loads(str(kept[0]))
             columns = before.pop(_COLUMNS, None)
-            check_same_stream(json.dumps(before), self.belongs_to)
+            check_same_stream(json.dumps(before), self.identity)
             if columns is not None:
                 old = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(columns)))
                 check_columns(old, rows)
@@ -172,73 +166,72 @@ class Deliverer(StatefulProcessor):
             self.about.update((belongs_to,))
 
     def close(self) -> None:
-        """Nothing to close: the state belongs to Spark."""
+        """Do nothing; Spark owns the state."""
 
 
-class Step:
+class MicroBatch:
     """One micro-batch of one shard."""
 
-    def __init__(self, home: Deliverer, table: pyarrow.Table | None) -> None:
-        self.home, self.spec, self.table = home, home.spec, table
+    def __init__(self, processor: ReplayProcessor, table: pyarrow.Table | None) -> None:
+        self.processor, self.spec, self.table = processor, processor.spec, table
         self.pool: list[pyarrow.Table] = [] if table is None else [table]
         self.size = 0 if table is None else table.num_rows
-        self.members: dict[str, Member] = {}
-        self.left: list[RowOutcome] = []
-        """Rows that leave; their tickets are rows of the pool."""
+        self.members: dict[str, ObserverState] = {}
+        self.outcomes: list[RowOutcome] = []
+        """Outcomes of released rows; their tickets are rows of the pool."""
 
-    def take_in(self) -> None:
-        """Give every observer its new rows."""
+    def receive_rows(self) -> None:
+        """Pass the new rows to their observers."""
         if self.table is None:
             return
         log = read_log(self.table, self.spec)
-        self.left += log.refused
+        self.outcomes += log.refused
         for key, rows in log.rows.items():
             try:
-                member = self._member(key)
+                member = self._get_member(key)
             except LocalError as error:
-                self.left += refused(rows, error)
+                self.outcomes += refused(rows, error)
                 continue
             observer, numbered = member.observer, []
             for row in rows:
                 member.rows[observer.tickets] = row.ticket
                 numbered.append(row._replace(ticket=observer.tickets))
                 observer.tickets += 1
-            self._leaving(member, take_all(observer, numbered))
+            self._add_outcomes(member, take_all(observer, numbered))
 
-    def pass_time(self, greatest_ns: int) -> None:
-        """Let time go on to `late_s` before the greatest time of the stream, for all."""
+    def advance_time(self, greatest_ns: int) -> None:
+        """Advance all observers to `late_s` before the greatest time of the stream."""
         until = greatest_ns - up_ns(self.spec.late_s, "late_s")
-        known = list(self.home.waiting.iterator())
+        known = list(self.processor.waiting.iterator())
         due = [name for (name,), (when,) in known if when <= until and name not in self.members]
         for name in due:
-            self._member(Key(*json.loads(name)))
+            self._get_member(Key(*json.loads(name)))
         for member in self.members.values():
             observer = member.observer
             if observer.waiting:
-                self._leaving(member, observer.advance(until))
+                self._add_outcomes(member, observer.advance(until))
 
-    def leave(self) -> Iterator[Row]:
-        """Store the members that were touched and return the rows that leave, packed."""
+    def release(self) -> Iterator[Row]:
+        """Store the changed members and yield the released rows, packed."""
         if not self.pool:
             return
-        pool: Any = joined(self.pool, self.home.columns)
+        pool: Any = joined(self.pool, self.processor.columns)
         for member in self.members.values():
-            self._store(member, pool)
-        for start in range(0, len(self.left), ROWS_A_PIECE):
-            some = self.left[start : start + ROWS_A_PIECE]
+            self._store_member(member, pool)
+        for start in range(0, len(self.outcomes), PIECE_ROWS):
+            some = self.outcomes[start : start + PIECE_ROWS]
             rows = pool.take(pa.array([outcome.ticket for outcome in some])).combine_chunks()
             numbered = [outcome._replace(ticket=k) for k, outcome in enumerate(some)]
             yield Row(payload=to_bytes(with_outcomes(rows, numbered, self.spec)))
 
-    def _member(self, key: Key) -> Member:
-        """Return an observer from the state, or a new one. Raises LocalError."""
+    def _get_member(self, key: Key) -> ObserverState:
         name = json.dumps(key)
         if name not in self.members:
-            self.members[name] = self._read(name, key)
+            self.members[name] = self._load_member(name, key)
         return self.members[name]
 
-    def _read(self, name: str, key: Key) -> Member:
-        home, rows = self.home, self.home.held.getValue((name,))
+    def _load_member(self, name: str, key: Key) -> ObserverState:
+        home, rows = self.processor, self.processor.held.getValue((name,))
         held = None if rows is None else from_bytes([bytes(rows[0])])
         observer = ReplayedMember(self.spec, key.observer, key.group)
         state = home.states.getValue((name,))
@@ -246,9 +239,9 @@ class Step:
             try:
                 observer.restore(bytes(state[0]))
             except ProtocolError as error:
-                raise InputError(f"{_OTHER} ({error})") from error
+                raise InputError(f"{_OTHER_STREAM} ({error})") from error
         tickets = sorted(observer.waiting)
-        member = Member(name, observer, {}, frozenset(tickets))
+        member = ObserverState(name, observer, {}, frozenset(tickets))
         if held is not None:
             member.rows.update(
                 zip(tickets, range(self.size, self.size + len(tickets)), strict=True)
@@ -257,12 +250,12 @@ class Step:
             self.size += held.num_rows
         return member
 
-    def _leaving(self, member: Member, outcomes: Iterable[RowOutcome]) -> None:
+    def _add_outcomes(self, member: ObserverState, outcomes: Iterable[RowOutcome]) -> None:
         for outcome in outcomes:
-            self.left.append(outcome._replace(ticket=member.rows[outcome.ticket]))
+            self.outcomes.append(outcome._replace(ticket=member.rows[outcome.ticket]))
 
-    def _store(self, member: Member, pool: Any) -> None:
-        home, observer, name = self.home, member.observer, (member.name,)
+    def _store_member(self, member: ObserverState, pool: Any) -> None:
+        home, observer, name = self.processor, member.observer, (member.name,)
         home.states.updateValue(name, (observer.snapshot(),))
         if observer.waiting != member.held:
             if observer.waiting:
@@ -277,6 +270,6 @@ class Step:
             home.waiting.removeKey(name)
 
 
-def delivered_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
+def make_replay_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
     """Return the schema of the result: the input's columns, then those of `spec.added`."""
     return t.StructType([*df.schema.fields, *spark_schema(added(spec))])

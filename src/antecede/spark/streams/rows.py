@@ -1,8 +1,6 @@
-"""Control columns of Arrow tables for the release kernel, and added columns out of it.
+"""Conversion between Arrow tables and the inputs and outputs of the release kernel.
 
-Rows travel, and wait in the state, as Arrow IPC streams. Identities and causes are read by the code
-of batches (`antecede.tables.order.keys`), and are compared as text, which stays the same over
-restarts.
+Rows are transported and stored as Arrow IPC streams. Identities are compared as text.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from antecede.spark.order_columns import DIGEST
+from antecede.spark.order_columns import ROW_HASH
 from antecede.tables.order import (
     STATUSES,
     OrderSpec,
@@ -41,12 +39,12 @@ from antecede.tables.order.stream import (
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
-_FAR = 2**62
+_MAX_TIME = 2**62
 _INVALID = {Status.NULL_KEY: NULL, Status.BAD_CLOCK: BAD}
 
 
-def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
-    """Read the control columns of new rows. Raises InputError for types that cannot serve."""
+def read_batch(table: pyarrow.Table, spec: OrderSpec) -> Batch:
+    """Read the control columns of new rows. Raises InputError for unsupported types."""
     if table.num_rows == 0:
         return nothing_new()
     keys = keys_of(table, spec)
@@ -62,28 +60,28 @@ def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
     time, timed, _ = times_of(table, spec)
     counted = spec.id is None
     return Batch(
-        group=_group_text(table, spec),
-        name=text_of(labels.take(pa.array(name, mask=status != 0))),
+        group=_read_group(table, spec),
+        name=to_text(labels.take(pa.array(name, mask=status != 0))),
         number=keys.count if counted else np.zeros(table.num_rows, np.int64),
-        time=np.where(timed, np.clip(time, -_FAR, _FAR), NO_TIME),
-        digest=table.column(DIGEST).to_numpy(),
+        time=np.where(timed, np.clip(time, -_MAX_TIME, _MAX_TIME), NO_TIME),
+        digest=table.column(ROW_HASH).to_numpy(),
         status=status,
         first=first,
-        cause_name=text_of(labels.take(pa.array(keys.label[edge]))),
+        cause_name=to_text(labels.take(pa.array(keys.label[edge]))),
         cause_count=keys.cause_count[edge] if counted else np.zeros(len(edge), np.int64),
     )
 
 
-def _group_text(table: pyarrow.Table, spec: OrderSpec) -> Text:
+def _read_group(table: pyarrow.Table, spec: OrderSpec) -> Text:
     if spec.group is None:
         return Text(np.zeros(0, np.uint8), np.zeros(table.num_rows + 1, np.int64))
     column: Any = table.column(spec.group).combine_chunks()
     if isinstance(column, pyarrow.ChunkedArray):  # too long for one chunk
         column = pa.concat_arrays(column.chunks)
-    return text_of(pc.fill_null(plain(column, f"column {spec.group}").cast(pa.string()), ""))
+    return to_text(pc.fill_null(plain(column, f"column {spec.group}").cast(pa.string()), ""))
 
 
-def text_of(array: Any) -> Text:
+def to_text(array: Any) -> Text:
     """Return the bytes of an Arrow string array; null is empty."""
     if isinstance(array, pyarrow.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], pa.string())
@@ -92,20 +90,17 @@ def text_of(array: Any) -> Text:
     return Text(np.frombuffer(data or b"", np.uint8), where.astype(np.int64))
 
 
-def with_added(
-    rows: pyarrow.Table, out: ShardOutput, spec: OrderSpec, per_ms: float
+def append_added(
+    rows: pyarrow.Table, out: ShardOutput, spec: OrderSpec, units_per_ms: float
 ) -> pyarrow.Table:
-    """Append the columns of `spec.added` to the rows that leave.
-
-    `per_ms` is the number of time units in a millisecond.
-    """
+    """Append the columns of `spec.added` to the released rows."""
     aside = out.position < 0
     unknown = out.waited_units < 0
-    waited: NDArray[np.float64] = out.waited_units / per_ms
+    waited: NDArray[np.float64] = out.waited_units / units_per_ms
     columns = [
         pa.array(out.position, mask=aside),
-        _causes(out.waited, aside, spec),
-        _causes(out.missing_causes, aside, spec),
+        _list_causes(out.waited, aside, spec),
+        _list_causes(out.missing_causes, aside, spec),
         pa.array(waited, mask=unknown),
         released_at(out.released, out.released != NO_TIME, kind_of(rows, spec)),
         pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),
@@ -115,17 +110,17 @@ def with_added(
     return rows
 
 
-def _causes(links: Links, aside: NDArray[np.bool_], spec: OrderSpec) -> Any:
+def _list_causes(causes: Links, has_no_position: NDArray[np.bool_], spec: OrderSpec) -> Any:
     names = pa.StringArray.from_buffers(
-        links.name.size,
-        pa.py_buffer(links.name.ends.astype(np.int32)),
-        pa.py_buffer(links.name.data),
+        causes.name.size,
+        pa.py_buffer(causes.name.ends.astype(np.int32)),
+        pa.py_buffer(causes.name.data),
     )
     if spec.id is None:
-        counts = pa.array(links.number).cast(pa.string())
+        counts = pa.array(causes.number).cast(pa.string())
         names = pc.binary_join_element_wise(names, counts, ":")
-    ends = pa.array(links.first.astype(np.int32))
-    return pa.ListArray.from_arrays(ends, names, mask=pa.array(aside))
+    ends = pa.array(causes.first.astype(np.int32))
+    return pa.ListArray.from_arrays(ends, names, mask=pa.array(has_no_position))
 
 
 def to_bytes(table: pyarrow.Table) -> bytes:
@@ -138,10 +133,7 @@ def to_bytes(table: pyarrow.Table) -> bytes:
 
 
 def from_bytes(parts: list[bytes]) -> pyarrow.Table:
-    """Return the tables of some Arrow IPC streams as one; at least one part.
-
-    All have the same columns.
-    """
+    """Return Arrow IPC streams with equal columns as one table."""
     tables = [pa.ipc.open_stream(part).read_all() for part in parts]
     whole: pyarrow.Table = pa.concat_tables(tables)
     return whole

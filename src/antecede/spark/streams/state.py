@@ -1,6 +1,6 @@
-"""State of an ordered stream, read from its checkpoint: what it belongs to, what it holds.
+"""State of an ordered stream, read from its checkpoint: identity and held rows.
 
-Spark's readers of state do the work (`state-metadata`, `statestore`), while the query runs, after
+Uses Spark's state readers (`state-metadata`, `statestore`). They work while the query runs, after
 it has stopped, and over Spark Connect. They see the last committed micro-batch.
 """
 
@@ -35,7 +35,7 @@ from antecede.tables.order.stream import (
 )
 
 pa: Any = pyarrow
-_ARROW = pa.schema(
+_HELD_SCHEMA = pa.schema(
     [
         ("group", pa.string()),
         ("id", pa.string()),
@@ -51,95 +51,90 @@ _ARROW = pa.schema(
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-class Kept(NamedTuple):
-    """Identity of the ordered stream in a checkpoint, a JSON object, and its columns.
+class StreamIdentity(NamedTuple):
+    """JSON identity and columns of the ordered stream in a checkpoint; empty if not stored."""
 
-    "" and None: nothing is committed there, or an earlier version wrote it.
-    """
-
-    about: str = ""
+    json_text: str = ""
     columns: pyarrow.Schema | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return the object as a dict."""
-        found: dict[str, Any] = json.loads(self.about or "{}")
+        """Return the JSON object as a dict."""
+        found: dict[str, Any] = json.loads(self.json_text or "{}")
         return found
 
 
 def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
-    """Return the rows that an ordered stream holds back, by its checkpoint, one row each.
+    """Return the rows that an ordered stream holds back, read from its checkpoint.
 
-    Columns: `group` and `id` (member:number with clocks and numbers) as text; `since`, the
-    timestamp from which patience runs (null without a clock); `waits_for`, the causes that it waits
-    for itself; `missing_causes`, the absent or set-aside causes at the root of that (20 at most,
-    `more_missing` tells whether there are more); `behind`, how many held rows wait for this one,
-    directly or not (null in shards that hold more than 50,000 rows); `row`, the row as JSON;
-    `shard`. `operator` is Spark's number of the operator, where a query puts in order more than
-    once. The active session reads. Raises InputError without an ordered stream with a committed
-    micro-batch in that folder.
+    Columns:
+
+    - `group` and `id` as text (member:number with clocks and sequence numbers).
+    - `since`: start of the timeout; null without a clock.
+    - `waits_for`: the row's own unreleased causes.
+    - `missing_causes`: the missing or excluded causes at the root, at most 20; `more_missing`: there are
+      more.
+    - `behind`: number of held rows that depend on this one, directly or indirectly; null in shards
+      with more than 50,000 held rows.
+    - `row`: the row as JSON.
+    - `shard`.
+
+    `operator`: Spark's number of the operator, if a query orders several times. Uses the active
+    session. Raises InputError without an ordered stream and a committed micro-batch in the folder.
 
     >>> held("/data/checkpoint").orderBy("since").show()  # doctest: +SKIP
     """
     session = SparkSession.active()
-    number = _operator(session, checkpoint, operator)
-    kept = _kept_by(session, checkpoint, number)
+    number = _choose_operator(session, checkpoint, operator)
+    kept = _read_identity(session, checkpoint, number)
     if kept is None:
-        raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again")
-    parts = _parts(session, checkpoint, number)
+        raise InputError(f"checkpoint {checkpoint} has no committed micro-batch yet: retry later")
+    parts = _read_parts(session, checkpoint, number)
     rows = parts.where(F.col("name").rlike("^(head$|[px][0-9])")).repartition("shard")
-    return rows.mapInArrow(_Reader(kept.facts), spark_schema(_ARROW))
+    return rows.mapInArrow(_HeldRowReader(kept.facts), spark_schema(_HELD_SCHEMA))
 
 
 def check_checkpoint(
-    session: SparkSession, checkpoint: str, about: str, columns: pyarrow.Schema
+    session: SparkSession, checkpoint: str, identity: str, columns: pyarrow.Schema
 ) -> None:
-    """Compare a checkpoint with the stream that is to go on from it, before it does.
-
-    A folder with nothing committed in it is taken. Raises InputError that names what differs:
-    of the query, or of the columns of its rows.
-    """
+    """Check that a stream may continue from a checkpoint. Raises InputError with the difference."""
     if Path(checkpoint.removeprefix("file:")).is_file():
-        raise InputError(f"checkpoint {checkpoint} is a file: give the folder of the checkpoint")
-    found = _operators(session, checkpoint)
+        raise InputError(f"checkpoint {checkpoint} is a file: give the checkpoint folder")
+    found = _list_operator_ids(session, checkpoint)
     if not found:
         return
     refused = []
     for number in found:
-        kept = _kept_by(session, checkpoint, number) or Kept()
+        kept = _read_identity(session, checkpoint, number) or StreamIdentity()
         try:
-            check_same_stream(kept.about, about)
+            check_same_stream(kept.json_text, identity)
         except InputError as error:
             refused.append(error)
             continue
         try:
             if kept.columns is not None:
                 check_columns(kept.columns, columns)
-        except InputError as error:  # of the stream itself, so it says more than others'
+        except InputError as error:  # the same stream, so report this error first
             refused.insert(0, error)
             continue
         return
     raise refused[0]
 
 
-def kept_like(
-    session: SparkSession, checkpoint: str, about_of: Callable[[dict[str, Any]], str]
-) -> Kept:
-    """Return what the stream in a checkpoint belongs to; empty: nothing is committed there.
-
-    `about_of` describes the stream that goes on from such a one. Where a query puts in order more
-    than once, the operator of that stream counts, else the first.
-    """
-    kept = [one for one in _kept(session, checkpoint) if "shards" in one.facts]
-    same = [one for one in kept if json.loads(about_of(one.facts)) == one.facts]
-    return next(iter(same + kept), Kept())
+def find_identity(
+    session: SparkSession, checkpoint: str, describe: Callable[[dict[str, Any]], str]
+) -> StreamIdentity:
+    """Return the identity in a checkpoint: that of the same stream, else the first, else empty."""
+    kept = [one for one in _read_identities(session, checkpoint) if "shards" in one.facts]
+    same = [one for one in kept if json.loads(describe(one.facts)) == one.facts]
+    return next(iter(same + kept), StreamIdentity())
 
 
-class _Reader:
-    """For mapInArrow: the parts of some shards -> a row for each row held."""
+class _HeldRowReader:
+    """Function for mapInArrow: blobs of some shards -> one row for each held row."""
 
-    def __init__(self, about: dict[str, Any]) -> None:
-        self.unit = _unit(about)
+    def __init__(self, identity: dict[str, Any]) -> None:
+        self.unit = _get_clock_unit(identity)
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         shards: dict[int, Memory] = {}
@@ -148,7 +143,7 @@ class _Reader:
                 shards.setdefault(shard.as_py(), Memory())[name.as_py()] = data.as_py()
         for shard, parts in shards.items():
             rows = [self._row(waiting, shard) for waiting in held_by(parts)]
-            yield from pa.Table.from_pylist(rows, _ARROW).to_batches()
+            yield from pa.Table.from_pylist(rows, _HELD_SCHEMA).to_batches()
 
     def _row(self, waiting: WaitingRow, shard: int) -> dict[str, Any]:
         since = None
@@ -168,18 +163,17 @@ class _Reader:
         }
 
 
-def _unit(about: dict[str, Any]) -> str:
-    """Return the unit of the stream's clock."""
-    if about.get("time_unit"):
-        return str(about["time_unit"])
-    time = about.get("time") or ""
+def _get_clock_unit(identity: dict[str, Any]) -> str:
+    if identity.get("time_unit"):
+        return str(identity["time_unit"])
+    time = identity.get("time") or ""
     if time.endswith(("(timestamp)", "(timestamp_ntz)")):
         return "us"
     return "ms"
 
 
-def operators_of(session: SparkSession, checkpoint: str) -> list[Row]:
-    """Return what Spark says of the operators in a checkpoint that put rows in order."""
+def list_operators(session: SparkSession, checkpoint: str) -> list[Row]:
+    """Return Spark's metadata of the ordering operators in a checkpoint."""
     try:
         found = session.read.format("state-metadata").load(checkpoint).collect()
     except PySparkException:
@@ -192,66 +186,61 @@ def operators_of(session: SparkSession, checkpoint: str) -> list[Row]:
     return ours
 
 
-def shards_of(session: SparkSession, checkpoint: str) -> list[int]:
-    """Return the number of shards of each ordered stream in a checkpoint, each number once.
-
-    Raises InputError where there is none, or none committed.
-    """
-    _operator(session, checkpoint, None, any_of=True)
-    facts = [kept.facts for kept in _kept(session, checkpoint)]
+def list_shard_counts(session: SparkSession, checkpoint: str) -> list[int]:
+    """Return the distinct shard counts of a checkpoint's ordered streams. Raises InputError."""
+    _choose_operator(session, checkpoint, None, any_of=True)
+    facts = [kept.facts for kept in _read_identities(session, checkpoint)]
     found = {kept["shards"] for kept in facts if "shards" in kept}
     if not found:
-        raise InputError(f"no micro-batch of the stream in {checkpoint} is committed yet")
+        raise InputError(f"checkpoint {checkpoint} has no committed micro-batch yet")
     return sorted(found)
 
 
-def _kept(session: SparkSession, checkpoint: str) -> list[Kept]:
-    """Return what each ordered stream of a checkpoint belongs to."""
-    found = (_kept_by(session, checkpoint, number) for number in _operators(session, checkpoint))
-    return [kept for kept in found if kept is not None and kept.about]
+def _read_identities(session: SparkSession, checkpoint: str) -> list[StreamIdentity]:
+    found = (
+        _read_identity(session, checkpoint, number)
+        for number in _list_operator_ids(session, checkpoint)
+    )
+    return [kept for kept in found if kept is not None and kept.json_text]
 
 
-def _operators(session: SparkSession, checkpoint: str) -> list[int]:
-    """Return the numbers of the operators in a checkpoint that put rows in order."""
-    return sorted({int(row.operatorId) for row in operators_of(session, checkpoint)})
+def _list_operator_ids(session: SparkSession, checkpoint: str) -> list[int]:
+    return sorted({int(row.operatorId) for row in list_operators(session, checkpoint)})
 
 
-def _operator(
+def _choose_operator(
     session: SparkSession, checkpoint: str, number: int | None, *, any_of: bool = False
 ) -> int:
-    found = _operators(session, checkpoint)
+    found = _list_operator_ids(session, checkpoint)
     if not found:
         raise InputError(
-            f"{checkpoint} is no checkpoint of a stream that was put in order by antecede, or no "
-            "micro-batch of it is committed yet, or its folder `state` is gone"
+            f"checkpoint {checkpoint} has no state of a stream ordered by antecede: wrong path, "
+            "no committed micro-batch yet, or a deleted folder `state`"
         )
     if number is None and len(found) > 1 and not any_of:
         raise InputError(
-            f"the query of {checkpoint} puts in order more than once: give operator=, one of "
+            f"checkpoint {checkpoint} has several ordering operators: give operator=, one of "
             f"{', '.join(map(str, found))}"
         )
     if number is not None and number not in found:
         raise InputError(
-            f"operator {number} of {checkpoint} puts nothing in order; there are "
+            f"operator {number} of checkpoint {checkpoint} does not order rows; choose from "
             f"{', '.join(map(str, found))}"
         )
     return found[0] if number is None else number
 
 
-def _parts(session: SparkSession, checkpoint: str, operator: int) -> DataFrame:
+def _read_parts(session: SparkSession, checkpoint: str, operator: int) -> DataFrame:
     reader = session.read.format("statestore").option("stateVarName", STATE)
     state = reader.option("operatorId", operator).load(checkpoint)
     return state.selectExpr("key.shard shard", "user_map_key.name name", "user_map_value.data data")
 
 
-def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept | None:
-    """Return what a checkpoint belongs to; empty in states of before that was kept.
-
-    None: Spark has begun the checkpoint, and no micro-batch of it is whole.
-    """
+def _read_identity(session: SparkSession, checkpoint: str, operator: int) -> StreamIdentity | None:
+    """Return the identity of an operator's stream; None: no micro-batch is committed."""
     try:
         found = (
-            _parts(session, checkpoint, operator)
+            _read_parts(session, checkpoint, operator)
             .where((F.col("shard") == GUARD) & F.col("name").isin("head", PART))
             .collect()
         )
@@ -259,16 +248,16 @@ def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept | No
         if "STDS_COMMITTED_BATCH_UNAVAILABLE" in str(error):
             return None
         raise
-    except Py4JJavaError as error:  # what a task says of files that are not there, or damaged
-        said = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))
+    except Py4JJavaError as error:  # missing or damaged files
+        match = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))
         raise InputError(
-            f"the state in {checkpoint} cannot be read: {said[0] if said else error.java_exception}"
+            f"cannot read the state in {checkpoint}: {match[0] if match else error.java_exception}"
         ) from error
     blobs = Memory({row.name: bytes(row.data) for row in found})
     if "head" not in blobs:
-        return Kept()
+        return StreamIdentity()
     head = opened(bytearray(blobs["head"]))
     columns = None
     if PART in head:
         columns = unpacked(ShardParts(blobs).open(PART, head[PART].tobytes()))[0]
-    return Kept(head["about"].tobytes().decode(), columns)
+    return StreamIdentity(head["about"].tobytes().decode(), columns)

@@ -1,4 +1,4 @@
-"""Messages that follow from a rule, where a whole group would take long or tell no more."""
+"""Synthetic messages, for protocols whose groups take long to simulate."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from antecede.core.protocols.multicast.rst import Rst
 from antecede.core.protocols.multicast.ses import Ses
 from antecede.core.protocols.reply.messages import SbMessage
 from antecede.core.protocols.reply.sb import SemanticOrder
-from bench.traffic import Stream
+from bench.traffic import MessageStream
 
 RECENT = 50
-ANSWERS = 0.7
+REPLY_FRACTION = 0.7
 LANES = 60_000
-"""Messages for some go down as the group grows: a message costs what the lanes cost."""
+"""Limit of lanes: the number of multicast messages decreases with the group size."""
 MATRICES = 120
-"""At most so many messages with a matrix: for 300 members 90,000 entries each."""
+"""Limit of messages with a matrix: 90,000 entries each for 300 members."""
 COUNTS = (100, 120)
 
 
-def replies(members: int, messages: int) -> Stream:
-    """Return messages of which 7 in 10 answer one of the last 50; others begin a thread."""
+def make_replies(members: int, messages: int) -> MessageStream:
+    """Return messages of which 7 in 10 reply to one of the last 50; the others start a thread."""
     rng = random.Random(1)
     numbers = [0] * members
     ids: list[MessageId] = []
@@ -37,17 +37,16 @@ def replies(members: int, messages: int) -> Stream:
     for place in range(messages):
         sender = rng.randrange(1, members)
         numbers[sender] += 1
-        parents = (rng.choice(ids[-RECENT:]),) if ids and rng.random() < ANSWERS else ()
+        parents = (rng.choice(ids[-RECENT:]),) if ids and rng.random() < REPLY_FRACTION else ()
         ids.append(MessageId(sender, numbers[sender]))
         stream.append(SbMessage(*ids[-1], parents, place))
-    return Stream(lambda: SemanticOrder(0, range(members)), stream)
+    return MessageStream(lambda: SemanticOrder(0, range(members)), stream)
 
 
-def downward(members: int, messages: int) -> Stream:
-    """Return what comes down to peer 1 of an internal group from its super peer 0.
+def make_downward(members: int, messages: int) -> MessageStream:
+    """Return messages to peer 1 of an internal group from its super peer 0.
 
-    A sender has delivered all but the last 50 messages of the group; its DV is computed by the
-    rule that real peers follow, from where it stood when it last sent.
+    A sender has delivered all but the last 50 messages. Its DV follows the rule of real peers.
     """
     rng = random.Random(1)
     stream: list[Downward] = []
@@ -63,13 +62,14 @@ def downward(members: int, messages: int) -> Stream:
         seen[sender] = upto
         stream.append(Downward(sender, seq, last[sender], dv, seq))
         last[sender] = seq
-    return Stream(lambda: InternalPeer(1, range(members + 1), 0), stream)
+    return MessageStream(lambda: InternalPeer(1, range(members + 1), 0), stream)
 
 
-def matrix(members: int, messages: int) -> Stream:
-    """Return messages with matrices: each sends once a round, after all that was sent before.
+def make_matrix(members: int, messages: int) -> MessageStream:
+    """Return messages with matrices; each member sends once per round, so a round changes every
+    row.
 
-    So a round changes every row. The messages of the first round warm the observer.
+    The messages of the first round warm up the observer.
     """
     rows: tuple[int, ...] = (0,) * members
     counts, stream = 0, []
@@ -88,21 +88,23 @@ def matrix(members: int, messages: int) -> Stream:
             observer.receive(message)
         return observer
 
-    return Stream(warm, stream[members:])
+    return MessageStream(warm, stream[members:])
 
 
-def sent(members: int, messages: int) -> Stream:
-    """Return messages for some, of members that begin with the same matrix."""
+def make_rst(members: int, messages: int) -> MessageStream:
+    """Return multicasts of members that start with the same matrix."""
     rng = random.Random(1)
     matrix = tuple(
         pack((d, rng.randint(*COUNTS)) for d in range(members) if d != k) for k in range(members)
     )
     count = COUNTS[1] * members
-    return _for_some(lambda me: _begun(Rst(me, range(members)), count, matrix), members, messages)
+    return _make_multicast(
+        lambda me: _warm_member(Rst(me, range(members)), count, matrix), members, messages
+    )
 
 
-def ses(members: int, messages: int) -> Stream:
-    """Return messages for some, of members that begin with the same C; V is a little behind it."""
+def make_ses(members: int, messages: int) -> MessageStream:
+    """Return multicasts of members that start with the same C; V is slightly behind it."""
     rng = random.Random(1)
     clock = [rng.randint(*COUNTS) * members for _ in range(members)]
     behind = [
@@ -113,13 +115,13 @@ def ses(members: int, messages: int) -> Stream:
     def make(me: int) -> Protocol:
         entries = tuple((d, vector) for d, vector in behind if d != me)
         own = pack(enumerate(clock)), entries, False, ()
-        return _begun(Ses(me, range(members)), clock[me], own)
+        return _warm_member(Ses(me, range(members)), clock[me], own)
 
-    return _for_some(make, members, messages)
+    return _make_multicast(make, members, messages)
 
 
-def _for_some(make: Callable[[int], Protocol], members: int, messages: int) -> Stream:
-    """Let a random member send to the observer and two others, to whom it comes at once."""
+def _make_multicast(make: Callable[[int], Protocol], members: int, messages: int) -> MessageStream:
+    """Let a random member send to the observer and two others, which receive at once."""
     rng = random.Random(1)
     group: list[Any] = [make(k) for k in range(members)]
     stream = []
@@ -129,10 +131,10 @@ def _for_some(make: Callable[[int], Protocol], members: int, messages: int) -> S
         for other in others:
             group[other].receive(message)
         stream.append(message)
-    return Stream(lambda: make(0), stream)
+    return MessageStream(lambda: make(0), stream)
 
 
-def _begun(member: Protocol, count: int, own: Hashable) -> Protocol:
-    """Return the member with knowledge as after some hundred messages a channel."""
+def _warm_member(member: Protocol, count: int, own: Hashable) -> Protocol:
+    """Return the member with the knowledge of some hundred messages per channel."""
     member.restore(((member.me, member.members, count, (), ()), own))
     return member

@@ -1,11 +1,11 @@
-"""Seconds a rule to count the pairs of four observers who each received 100,000 messages.
+"""Seconds per rule to count the pairs of four observers with 100,000 received messages each.
 
-    python -m bench.meter [--messages N] [--spark]
+    python -m bench.false_causality [--messages N] [--spark]
 
 Six peers in two subgroups publish to all as in Nakayama 2017 (LAN and WAN, clocks off by up to 4
-units, one to three of ten topics a message); four more only listen and are the observers. Half of
-these subscribe to four topics, half to all. All pairs one by one are counted of
-a tenth of the messages, and multiplied by a hundred: that is what a self-join would have to make.
+units, one to three of ten topics per message). Four more peers are the observers; two of them
+subscribe to four topics, two to all. The time of counting all pairs one by one is measured on a
+tenth of the messages and multiplied by 100; a self-join would need as much.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ SUBSCRIBED = Subscriptions(
 )
 
 
-def trace(messages: int, seed: int = 1) -> pa.Table:
-    """Return a run as a trace: sends, and receipts at all members but the sender."""
+def make_trace(messages: int, seed: int = 1) -> pa.Table:
     rng = np.random.default_rng(seed)
     when = np.sort(rng.integers(0, messages * GAP_US, messages))
     sender = rng.integers(0, SENDERS, messages)
@@ -82,8 +81,8 @@ def trace(messages: int, seed: int = 1) -> pa.Table:
     )
 
 
-def all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
-    """Return seconds that all pairs one by one would take, from a part of them."""
+def estimate_all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
+    """Return the seconds for all pairs one by one, extrapolated from a part."""
     part = max(messages // 10, 1)
     columns = ("sender", "seq", "lt", "pt_us", "vector", "arrival", "topics", "counts")
     some = stamps._replace(
@@ -97,17 +96,18 @@ def all_pairs_s(stamps: Stamps, rule: str, messages: int) -> float:
     return (time.perf_counter() - begin) * (messages / part) ** 2
 
 
-def local(events: pa.Table, messages: int) -> None:
-    """Count locally, on one core; print a line a rule."""
+def count_locally(events: pa.Table, messages: int) -> None:
     begin = time.perf_counter()
-    seen = list(_observers(events))
-    print(f"clocks of {len(events):,} rows and stamps of four observers: {_since(begin)}")
+    seen = list(_count_observers(events))
+    print(
+        f"clocks of {len(events):,} rows and timestamps of four observers: {_format_elapsed(begin)}"
+    )
     lines = []
     for name in RULES:
         begin = time.perf_counter()
         found = [count_pairs(one.timestamps, name) for one in seen]
         took = time.perf_counter() - begin
-        naive = 4 * all_pairs_s(seen[-1].timestamps, name, messages)
+        naive = 4 * estimate_all_pairs_s(seen[-1].timestamps, name, messages)
         each = sum(one.false_pairs for one in found) / sum(one.events for one in found)
         missed = sum(one.missed_pairs for one in found) / sum(one.events for one in found)
         lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
@@ -115,16 +115,16 @@ def local(events: pa.Table, messages: int) -> None:
     begin = time.perf_counter()
     (early,) = found_in(events)
     print(
-        f"early deliveries: {len(early.table):,} of {early.checked:,} copies, {_since(begin)} "
-        "(reading the rows and running over them sender by sender)"
+        f"causal violations: {len(early.table):,} of {early.checked:,} copies, "
+        f"{_format_elapsed(begin)} (reading the rows and scanning them by sender)"
     )
 
 
-def threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
-    """Return messages that declare causes, one a second; every cause is a recent message.
+def make_threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
+    """Return messages with declared causes, one per second.
 
-    "chain": each answers the one before. "replies": each answers one of the last 50. "merges": one
-    in ten of a chain has a second cause. "graph": one to three of the last 50.
+    "chain": each replies to the previous one. "replies": each replies to one of the last 50.
+    "merges": a chain in which one in ten has a second cause. "graph": one to three of the last 50.
     """
     rng = np.random.default_rng(seed)
     parents: list[list[str]] = [[]]
@@ -146,14 +146,13 @@ def threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
     )
 
 
-def make_declared_causes(messages: int) -> None:
-    """Count pairs of declared causes: the work a message should not grow with their number."""
+def count_declared(messages: int) -> None:
     rules = ["linear", "arrival", "timestamp"]
     lines = []
     for kind in ("chain", "replies", "merges", "graph"):
-        measure(threads(kind, 50), rules)  # compile
+        measure(make_threads(kind, 50), rules)  # compile
         for count in (messages // 4, messages // 2, messages):
-            events = threads(kind, count)
+            events = make_threads(kind, count)
             begin = time.perf_counter()
             found = measure(events, rules).to_pylist()
             took = time.perf_counter() - begin
@@ -163,15 +162,14 @@ def make_declared_causes(messages: int) -> None:
     print(table(("causes", "messages", "causal pairs", "s", "us a message"), lines))
 
 
-def _observers(events: pa.Table) -> Sequence[ObserverMessages]:
+def _count_observers(events: pa.Table) -> Sequence[ObserverMessages]:
     (run,) = runs_of(events)
     return list(observed(run, _NAMES[SENDERS:], BOUNDS, SUBSCRIBED))
 
 
-def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
-    """Count the same on a local Spark with two cores; print seconds a rule, all included."""
+def count_on_spark(events: pa.Table, rules: Sequence[str]) -> None:
     from antecede.spark import local_session
-    from antecede.spark.audits.false_causality import meter, violations
+    from antecede.spark.audits.false_causality import find_violations, measure_false_causality
 
     spark = local_session(2, partitions=4, memory="2g")
     with tempfile.TemporaryDirectory(prefix="antecede-") as folder:
@@ -181,39 +179,41 @@ def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
         lines = []
         for name in ["arrival", *rules]:  # the first one starts the workers, and counts for nothing
             begin = time.perf_counter()
-            found = meter(df, rules=[name], observers=_NAMES[SENDERS:], **options).collect()
+            found = measure_false_causality(
+                df, rules=[name], observers=_NAMES[SENDERS:], **options
+            ).collect()
             took = time.perf_counter() - begin
             lines.append((name, f"{took:.1f}", f"{sum(row.ordered for row in found):,}"))
         print(table(("rule", "s", "pairs ordered"), lines[1:]))
         begin = time.perf_counter()
-        meter(df, observers=_NAMES[SENDERS:], **options).collect()
-        print(f"all {len(RULES)} rules at once: {_since(begin)}")
+        measure_false_causality(df, observers=_NAMES[SENDERS:], **options).collect()
+        print(f"all {len(RULES)} rules at once: {_format_elapsed(begin)}")
         begin = time.perf_counter()
-        early = violations(df).count()
-        print(f"early deliveries: {early:,}, {_since(begin)}")
+        early = find_violations(df).count()
+        print(f"causal violations: {early:,}, {_format_elapsed(begin)}")
     spark.stop()
 
 
-def _since(begin: float) -> str:
+def _format_elapsed(begin: float) -> str:
     return f"{time.perf_counter() - begin:.1f} s"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=MESSAGES)
-    parser.add_argument("--spark", action="store_true", help="and on a local Spark with two cores")
+    parser.add_argument("--spark", action="store_true", help="also on a local Spark with two cores")
     args = parser.parse_args(arguments)
-    small = trace(200)
-    for one in _observers(small):  # compile
+    small = make_trace(200)
+    for one in _count_observers(small):  # compile
         for name in RULES:
             count_pairs(one.timestamps, name)
-            all_pairs_s(one.timestamps, name, 200)
+            estimate_all_pairs_s(one.timestamps, name, 200)
     list(found_in(small))
-    events = trace(args.messages)
-    local(events, args.messages)
-    make_declared_causes(2 * args.messages)
+    events = make_trace(args.messages)
+    count_locally(events, args.messages)
+    count_declared(2 * args.messages)
     if args.spark:
-        on_spark(events, tuple(RULES))
+        count_on_spark(events, tuple(RULES))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Rows a second of `deliver` against passing the same rows through, local and on Spark.
+"""Rows per second of `replay`, and of passing the same rows through, local and on Spark.
 
-    python -m bench.deliver_rate
+    python -m bench.replay_rate
 
-Groups of four talk; every member's log is a part of the table. On Spark the yardstick is the
-same shuffle and the same way through Arrow and Python, without the protocol.
+Groups of four send messages; the table holds every member's log. On Spark the reference is the same
+shuffle through Arrow and Python, without the protocol.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame
 from antecede.formatting import table
 from antecede.lab.record import Talk, recorded
 from antecede.spark import local_session
-from antecede.spark.replay import deliver
+from antecede.spark.replay import replay_log
 from antecede.tables.order.replay import DeliverSpec, deliver_table
-from bench.engines import best_s
+from bench.engines import measure_best_s
 
 pa: Any = pyarrow
 GROUPS = 10
@@ -36,7 +36,7 @@ ORDERS: dict[str, dict[str, Any]] = {
 }
 
 
-def spec_of(order: str) -> DeliverSpec:
+def make_spec(order: str) -> DeliverSpec:
     return DeliverSpec(
         order=order,
         members=NAMES,
@@ -47,8 +47,7 @@ def spec_of(order: str) -> DeliverSpec:
     )
 
 
-def logs(spec: DeliverSpec) -> pyarrow.Table:
-    """Return the logs of all groups, by time."""
+def make_logs(spec: DeliverSpec) -> pyarrow.Table:
     tables = []
     for run in range(GROUPS):
         groups = {name: spec.group_of(name, None) for name in NAMES}
@@ -59,23 +58,22 @@ def logs(spec: DeliverSpec) -> pyarrow.Table:
 
 
 def main() -> None:
-    """Print the table."""
     spark = local_session(cores=2)
     lines = []
     for order in ORDERS:
-        spec = spec_of(order)
-        rows = logs(spec)
+        spec = make_spec(order)
+        rows = make_logs(spec)
         with tempfile.TemporaryDirectory() as folder:
             pyarrow.parquet.write_table(rows, f"{folder}/log.parquet", compression="zstd")
             frame = spark.read.parquet(folder)
             placed = frame.repartition(frame["run"], frame["observer"])
-            through = placed.mapInArrow(_unchanged, frame.schema)
+            through = placed.mapInArrow(_pass_through, frame.schema)
             works: list[Callable[[], Any]] = [
                 lambda: deliver_table(rows, spec),  # noqa: B023
-                lambda: _run(frame.transform(deliver, spec)),  # noqa: B023
+                lambda: _run(frame.transform(replay_log, spec)),  # noqa: B023
                 lambda: _run(through),  # noqa: B023
             ]
-            rates = [rows.num_rows / best_s(work) for work in works]
+            rates = [rows.num_rows / measure_best_s(work) for work in works]
         per_row = 1e6 / rates[0]
         lines.append([order, f"{rows.num_rows:,}", *(f"{rate:,.0f}" for rate in rates)])
         lines[-1] += [f"{per_row:.0f}", f"{rates[1] / rates[2]:.2f}"]
@@ -84,7 +82,7 @@ def main() -> None:
     print(table(heads, lines))
 
 
-def _unchanged(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def _pass_through(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     yield from batches
 
 
