@@ -45,15 +45,15 @@ class Benches:
         text: str | None = OVERTAKING,
         protocols: tuple[str, ...] = THREE,
         *,
-        path: str | Path = "bench.scenario",
-        judge: str = "",
+        path: str | Path = "playground.scenario",
+        relation: str = "",
         width: int = 1280,
         height: int = 720,
         hash: str | None = None,
     ) -> Any:
         """Serve a text (None: the first scene) and open its page.
 
-        `hash`: what the address holds, where not `judge`.
+        `hash`: what the address holds, where not `relation`.
         """
         site = Bench(Opened(text, path, protocols))
         serving = Guarded(site)
@@ -61,8 +61,12 @@ class Benches:
         thread.start()
         self._ends += [serving.close, thread.join, site.close]
         self.url = serving.url
-        pairs = [("text", text or ""), *(("protocol", one) for one in protocols), ("judge", judge)]
-        held = f"#{urlencode(pairs)}" if judge and hash is None else hash or ""
+        pairs = [
+            ("text", text or ""),
+            *(("protocol", one) for one in protocols),
+            ("relation", relation),
+        ]
+        held = f"#{urlencode(pairs)}" if relation and hash is None else hash or ""
         return self._pages(serving.url, held, width=width, height=height)
 
     def refused(self, times: int = 1) -> None:

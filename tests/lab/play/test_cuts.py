@@ -101,19 +101,19 @@ def test_cuts_and_channels_are_those_of_the_oracle(made: Making, data: Any) -> N
 def test_what_is_said_of_a_cut() -> None:
     of = made_of(TEXT.format("bss"))
     good = cut_of(of, {"A": 1, "B": 2})
-    assert good["words"] == [
+    assert good["sentences"] == [
         "Consistent: the group can have been in this state.",
         "From A to C: m.", "From B to A: n.", "From B to C: n.",
     ]  # fmt: skip
     bad = cut_of(of, {"B": 1, "C": 1})
-    assert bad["words"] == [
+    assert bad["sentences"] == [
         "Not consistent: the group cannot have been in this state.",
         "m is received inside by B, and sent outside by A.",
         "n is received inside by C, and sent outside by B.",
         "The nearest consistent ones: below A=0, B=0, C=0; above A=1, B=2, C=1.",
     ]
     assert bad["crossing"] == [["m", "A", "B"], ["n", "B", "C"]]
-    assert cut_of(of, {})["words"][-1] == "Nothing is in the channels."
+    assert cut_of(of, {})["sentences"][-1] == "Nothing is in the channels."
 
 
 def test_by_deliveries_what_is_held_is_in_the_channel() -> None:
@@ -150,7 +150,7 @@ def test_a_newcomer_needs_what_its_sponsor_had() -> None:
     of = made_of("protocol fifo\nmembers A B\n\nsend A m\njoin N sponsor A\nsend N n\narrive A n\n")
     told = cut_of(of, {"N": 1})
     assert not told["consistent"]
-    assert told["words"][1] == "N is inside, and what its sponsor A did before is not."
+    assert told["sentences"][1] == "N is inside, and what its sponsor A did before is not."
     assert told["above"]["A"] == 1
     assert told["below"]["N"] == 0
     assert cut_of(of, {"A": 1, "N": 1})["consistent"]

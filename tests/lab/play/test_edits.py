@@ -261,15 +261,15 @@ def test_members_that_cannot_be_are_refused(edit: dict[str, Any], says: str) -> 
 
 
 def test_peers_of_a_hierarchy() -> None:
-    wider = after(INNER, kind="member", add="D", role="internal", behind="S").text
+    wider = after(INNER, kind="member", add="D", role="internal", super_peer="S").text
     assert "internal S: A B D" in wider
     assert "external X Y" in after(INNER, kind="member", add="Y", role="external").text
-    third = after(INNER, kind="member", add="D", role="internal", behind="U").text
+    third = after(INNER, kind="member", add="D", role="internal", super_peer="U").text
     assert "internal T: C\ninternal U: D" in third
     with pytest.raises(EditError, match="which role"):
         after(INNER, kind="member", add="Y")
     with pytest.raises(EditError, match="X is no super peer"):
-        after(INNER, kind="member", add="Y", role="internal", behind="X")
+        after(INNER, kind="member", add="Y", role="internal", super_peer="X")
     with pytest.raises(EditError, match="C is the last peer behind T: remove T"):
         after(INNER, kind="member", remove="C")
     made = after(INNER, kind="member", remove="T")

@@ -96,8 +96,8 @@ def asked() -> Iterator[Asked]:
 
 def test_the_first_scene_shows_what_protocols_are_for(asked: Asked) -> None:
     start = asked.get("start")
-    assert start["judge"] == "causal"
-    shown = asked.say("run", **{key: start[key] for key in ("text", "protocols", "judge")})
+    assert start["relation"] == "causal"
+    shown = asked.say("run", **{key: start[key] for key in ("text", "protocols", "relation")})
     assert [len(run["violations"]) for run in shown["runs"]] == [1, 1, 0]
     assert [len(run["holds"]) for run in shown["runs"]] == [0, 0, 1]
     assert Opened(start["text"]).judge is None
@@ -161,8 +161,8 @@ def test_what_is_too_long_or_no_json_is_refused(asked: Asked) -> None:
         ("run", {"text": 1}),
         ("run", {"text": TEXT, "protocols": "bss"}),
         ("run", {"text": TEXT, "protocols": [1]}),
-        ("run", {"text": TEXT, "judge": 1}),
-        ("run", {"text": TEXT, "judge": "nobody"}),
+        ("run", {"text": TEXT, "relation": 1}),
+        ("run", {"text": TEXT, "relation": "nobody"}),
         ("run", {"text": "dance"}),
         ("run", {"text": "protocol fifo\nmembers A\n" + "tick 1\n" * 401}),
         ("edit", {"text": TEXT}),
@@ -174,11 +174,11 @@ def test_what_is_too_long_or_no_json_is_refused(asked: Asked) -> None:
         ("cut", {"text": TEXT, "counts": {}, "protocol": 7}),
         ("cut", {"text": TEXT, "counts": {}, "by": "luck"}),
         ("cut", {"text": TEXT, "counts": {}, "protocol": "hierarchical"}),
-        ("find", {}),
-        ("find", {"protocol": "fofi"}),
-        ("find", {"protocol": "bss", "members": "3"}),
-        ("find", {"protocol": "bss", "options": 3}),
-        ("find", {"protocol": ""}),
+        ("search", {}),
+        ("search", {"protocol": "fofi"}),
+        ("search", {"protocol": "bss", "members": "3"}),
+        ("search", {"protocol": "bss", "options": 3}),
+        ("search", {"protocol": ""}),
         ("stop", {"job": "none"}),
         ("exercise", {"name": "none"}),
         ("exercise", {}),
@@ -203,9 +203,9 @@ def test_the_line_of_an_error_is_told(asked: Asked) -> None:
 def test_the_page_begins_with_what_the_bench_was_started_with(asked: Asked) -> None:
     told = asked.get("start")
     assert told["protocols"] == ["unordered", "fifo", "bss"]
-    assert told["own"] == []
+    assert told["own_files"] == []
     assert {"idr", "hierarchical", "htbc"} <= {one["name"] for one in told["names"]}
-    assert "causal" in told["judges"]
+    assert "causal" in told["relations"]
     assert told["exercises"][0].keys() == {"name", "title", "source", "group"}
     assert asked.say("run", text=told["text"])["runs"][0]["error"] is None
     other = Opened("protocol fifo\nmembers A B\n")
@@ -213,7 +213,7 @@ def test_the_page_begins_with_what_the_bench_was_started_with(asked: Asked) -> N
 
 
 def test_a_run_is_the_bench_s(asked: Asked) -> None:
-    told = asked.say("run", text=TEXT, protocols=["unordered", "bss"], judge="causal")
+    told = asked.say("run", text=TEXT, protocols=["unordered", "bss"], relation="causal")
     assert told == json.loads(json.dumps(bench(TEXT, ["unordered", "bss"], "causal")))
 
 
@@ -251,13 +251,13 @@ def test_a_cut_is_told(asked: Asked) -> None:
 
 def test_a_search_is_begun_watched_and_stopped(asked: Asked) -> None:
     said = {"protocol": "bss", "variant": "as-published", "members": 3, "messages": 2}
-    job = asked.say("find", **said)["job"]
+    job = asked.say("search", **said)["job"]
     until = time.monotonic() + 120
     while not (told := asked.get(f"found?job={job}"))["done"] and time.monotonic() < until:
         time.sleep(0.1)
     assert told["ok"] is False
     assert asked.say("run", text=told["text"])["runs"][0]["error"] is None
-    job = asked.say("find", protocol="idr", members=4, messages=6)["job"]
+    job = asked.say("search", protocol="idr", members=4, messages=6)["job"]
     assert asked.say("stop", job=job)["stopped"]
     status, body, _ = asked.ask("GET", asked.word + "found?job=other")
     assert status == 422
@@ -274,8 +274,8 @@ def test_a_search_is_stopped_while_something_is_played(serve: Serve, files: Path
     )
     own.write_text(code, encoding="utf-8")
     slow = serve(protocols=[f"{own}:Careless"])
-    (name,) = slow.get("start")["own"]
-    job = slow.say("find", protocol="matrix", members=4, messages=8, thorough=True)["job"]
+    (name,) = slow.get("start")["own_files"]
+    job = slow.say("search", protocol="matrix", members=4, messages=8, thorough=True)["job"]
     plays = threading.Thread(target=slow.say, args=("run",),
                              kwargs={"text": PLAIN, "protocols": [name]})  # fmt: skip
     plays.start()
@@ -292,7 +292,7 @@ def test_exercises_are_opened_and_answered(asked: Asked) -> None:
     assert "answer" not in told["questions"][0]
     answer = asked.say("answer", name=name, question=0)
     assert answer["answer"] == exercises.answer(name, 0).answer
-    assert answer["facts"][0].keys() == {"words", "value"}
+    assert answer["facts"][0].keys() == {"subject", "value"}
 
 
 def test_a_fault_of_the_bench_is_an_answer_too(
@@ -320,7 +320,7 @@ def files(tmp_path: Path) -> Path:
 
 def test_no_file_named_by_a_request_is_loaded(serve: Serve, files: Path) -> None:
     asked = serve(protocols=[f"{files}/own.py:Careless"])
-    (own,) = asked.get("start")["own"]
+    (own,) = asked.get("start")["own_files"]
     assert asked.say("run", text=PLAIN, protocols=[own, "fifo"])["runs"][0]["error"] is None
     assert (files / "own.seen").exists()
     other = own.replace("own.py", "other.py")
@@ -340,7 +340,7 @@ def test_no_file_named_by_a_request_is_loaded(serve: Serve, files: Path) -> None
         ("edit", {"text": named, "edit": {"kind": "fresh", "members": ["A"]}}),
         ("cut", {"text": PLAIN, "protocol": other, "counts": {}}),
         ("text", {"text": named}),
-        ("find", {"protocol": other}),
+        ("search", {"protocol": other}),
     ):
         told = asked.refused(name, **said)
         assert "runs no file that it was not started with" in told["error"] or (
@@ -360,9 +360,9 @@ def test_a_file_of_the_scenario_is_found_beside_it_and_watched(serve: Serve, fil
     asked = serve(text, scene, ["fifo", f"{files}/other.py:Careless"])
     told = asked.get("start")
     assert told["protocols"] == ["fifo", "other.py:Careless"]
-    assert told["own"] == ["own.py:Careless", "other.py:Careless"]
+    assert told["own_files"] == ["own.py:Careless", "other.py:Careless"]
     assert told["path"] == str(scene)
-    runs = asked.say("run", text=text, protocols=told["own"])["runs"]
+    runs = asked.say("run", text=text, protocols=told["own_files"])["runs"]
     assert [run["error"] for run in runs] == [None, None]
     version = asked.ask("GET", asked.word + "version")[1]
     time.sleep(0.02)
@@ -389,9 +389,9 @@ def test_whatever_an_own_class_does_the_bench_goes_on(
     code = own.read_text("utf-8").replace("return [Deliver(message)]", does, 1)
     own.write_text(code, encoding="utf-8")
     asked = serve(protocols=[f"{own}:Careless"])
-    (name,) = asked.get("start")["own"]
+    (name,) = asked.get("start")["own_files"]
     runs = asked.say("run", text=PLAIN, protocols=["bss", name])["runs"]
-    assert (runs[0]["error"], runs[1]["own"]) == (None, True)
+    assert (runs[0]["error"], runs[1]["own_file"]) == (None, True)
     assert says in runs[1]["error"]["message"]
     edit = {"kind": "add", "at": 2, "line": "tick 1"}
     told = asked.say("edit", text=PLAIN, protocols=[name, "bss"], edit=edit)
@@ -412,7 +412,7 @@ def test_of_several_files_the_one_that_ends_the_process_is_told(serve: Serve, fi
     code = own.read_text("utf-8").replace("return [Deliver(message)]", "import os; os._exit(4)", 1)
     own.write_text(code, encoding="utf-8")
     asked = serve(protocols=[f"{files}/other.py:Careless", f"{own}:Careless"])
-    names = asked.get("start")["own"]
+    names = asked.get("start")["own_files"]
     runs = asked.say("run", text=PLAIN, protocols=[*names, "fifo"])["runs"]
     assert [run["error"] is None for run in runs] == [True, False, True]
     assert "(exit code 4)" in runs[1]["error"]["message"]
@@ -426,7 +426,7 @@ def test_a_class_that_catches_what_ends_it_is_given_up(
     serve: Serve, files: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     asked = serve(protocols=[f"{files}/own.py:Stubborn"])
-    (name,) = asked.get("start")["own"]
+    (name,) = asked.get("start")["own_files"]
     (run,) = asked.say("run", text=PLAIN, protocols=[name])["runs"]
     assert "did not return and caught what stops it" in run["error"]["message"]
     assert "own.py, line" in capfd.readouterr().err

@@ -89,8 +89,8 @@ def same_as_checker(text: str, names: list[str]) -> None:
         assert channel_line(found) in run["summary"]
         if run["steps"]:
             end = run["steps"][-1]
-            assert [tuple(copy) for copy in end["flying"]] == list(found.flying)
-            held = [one["words"] for all_ in end["held"].values() for one in all_]
+            assert [tuple(copy) for copy in end["in_flight"]] == list(found.flying)
+            held = [one["text"] for all_ in end["held"].values() for one in all_]
             assert sorted(held) == sorted(map(waits, found.held))
             for name, states in end["states"].items():
                 asks = Command(0, State(name))
@@ -106,9 +106,9 @@ def test_each_mark_belongs_to_its_action() -> None:
         ("send", "m", 0), ("deliver", "m", 1), ("send", "n", 2), ("deliver", "n", 3),
     ]  # fmt: skip
     assert kept["marks"][-1]["kind"] == "hold"
-    waiting = {"label": "n", "waits_for": ["m"], "words": "n waits for m"}
+    waiting = {"label": "n", "waits_for": ["m"], "text": "n waits for m"}
     assert kept["steps"][-1]["held"] == {"C": [waiting]}
-    flying = [arrow for arrow in kept["arrows"] if arrow["flying"]]
+    flying = [arrow for arrow in kept["arrows"] if arrow["in_flight"]]
     assert [(arrow["label"], arrow["arrive_command"]) for arrow in flying] == [
         ("m", None), ("n", None),
     ]  # fmt: skip
@@ -116,7 +116,7 @@ def test_each_mark_belongs_to_its_action() -> None:
         ("A", "send", "m"), ("B", "receive", "m"), ("B", "send", "n"), ("C", "receive", "n"),
     ]  # fmt: skip
     assert kept["start"]["states"]["A"] == {"C": "(0, 0, 0)"}
-    assert kept["steps"][0]["overheads"]["m"] > 0
+    assert kept["steps"][0]["control_bytes"]["m"] > 0
 
 
 def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
@@ -124,7 +124,10 @@ def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
     (judged,) = shown(TWO, "unordered", judge="causal")
     assert judged["violations"][0]["command"] == 3
     assert "BEFORE m" in judged["violations"][0]["sentence"]
-    assert (judged["relation"], judged["judged_by"]) == ("none", JUDGES["causal"].value)
+    assert (judged["promised_relation"], judged["checked_relation"]) == (
+        "none",
+        JUDGES["causal"].value,
+    )
     assert "1 before a cause" in judged["summary"]
     with pytest.raises(InputError, match="no judge is called 'loud'; there are causal"):
         bench(TWO, ["bss"], "loud")
@@ -254,8 +257,8 @@ def test_roles_and_variants_are_told() -> None:
     text = "protocol hierarchical\ninternal S: A B\nexternal X\nsend A m\n"
     made = bench(text)
     assert made["members"] == [
-        {"name": "A", "role": "internal", "behind": "S"},
-        {"name": "B", "role": "internal", "behind": "S"},
+        {"name": "A", "role": "internal", "super_peer": "S"},
+        {"name": "B", "role": "internal", "super_peer": "S"},
         {"name": "S", "role": "super"},
         {"name": "X", "role": "external"},
     ]
@@ -293,7 +296,7 @@ def test_whatever_an_own_class_does_is_told(tmp_path: Path, name: str, says: str
     made = bench(text, [f"own.py:{name}", "fifo"], path=str(tmp_path / "x.scenario"))
     own, fifo = made["runs"]
     assert says in own["error"]["message"]
-    assert own["own"]
+    assert own["own_file"]
     assert fifo["error"] is None
 
 
@@ -333,9 +336,9 @@ def test_what_is_delivered_late_is_delivered_and_bytes_are_of_their_own_message(
     assert steps[-1]["delivered"] == {"A": ["n"], "B": ["m"], "C": ["m", "n"]}
     text = "protocol idr\nmembers A B\n\nsend B x\narrive A x\nsend A a\nsend A b\n"
     steps = bench(text)["runs"][0]["steps"]
-    of_a, of_b = steps[2]["overheads"]["a"], steps[3]["overheads"]["b"]
+    of_a, of_b = steps[2]["control_bytes"]["a"], steps[3]["control_bytes"]["b"]
     assert of_b < of_a  # a tells of x, b of nothing more
-    assert [sorted(step["overheads"]) for step in steps] == [["x"], [], ["a"], ["b"]]
+    assert [sorted(step["control_bytes"]) for step in steps] == [["x"], [], ["a"], ["b"]]
 
 
 @pytest.mark.slow
@@ -346,7 +349,7 @@ def test_a_run_with_too_much_under_way_is_told_up_to_there() -> None:
     (run,) = bench(text)["runs"]
     assert run["error"]["message"].startswith("stopped here: too many copies are under way")
     assert run["error"]["line"] == run["steps"][-1]["command"] + 3
-    told = sum(len(step["flying"]) for step in run["steps"])
+    told = sum(len(step["in_flight"]) for step in run["steps"])
     assert MOST_COPIES < told < MOST_COPIES + 40 * MOST["commands"]
     two = "protocol fifo\nmembers A B\n" + "".join(f"send A m{k}\n" for k in range(400))
     assert [one["error"] for one in bench(two, ["fifo", "bss"])["runs"]] == [None, None]

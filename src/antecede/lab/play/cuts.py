@@ -172,7 +172,7 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
     return {
         "counts": cut,
         "consistent": not crossing and not early,
-        "words": _words(crossing, early, channels, told),
+        "sentences": _words(crossing, early, channels, told),
         "crossing": [[copy.label, copy.source, copy.target] for copy in crossing],
         "channels": [
             {"source": source, "target": target, "labels": labels}

@@ -117,7 +117,7 @@ def _read(name: str, text: str) -> Exercise:
         *(name, given["title"], given["group"], given["order"], given["source"]),
         *(_flowing(given["about"]), given["text"].lstrip("\n"), tuple(given["protocols"])),
         questions,
-        given.get("judge", ""),
+        given.get("relation", ""),
     )
 
 

@@ -69,7 +69,7 @@ def _added(scene: Scene, name: str, edit: Mapping[str, Any]) -> Scene:
         return scene._replace(head=changed_head(scene.head, line))
     if edit.get("role") != "internal":
         raise EditError("say which role the new peer has: internal or external")
-    over = check_name(edit.get("behind"))
+    over = check_name(edit.get("super_peer"))
     peers = dict(setup.internal).get(over, ())
     if not peers and over in scene.members():
         raise EditError(f"{over} is no super peer")

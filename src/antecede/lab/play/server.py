@@ -159,7 +159,7 @@ class Bench:
         self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
             "run": lambda said: self._bench(*self._played(said)),
             "edit": self._edit,
-            "find": self._find,
+            "search": self._find,
             "stop": self._stop,
             "cut": self._cut,
             "text": self._text,
@@ -175,12 +175,12 @@ class Bench:
     def got(self, path: str, asked: Mapping[str, str]) -> Answer:
         """Answer requests for the page, its start options, and the progress of a search."""
         if path == "":
-            return Answer(200, "text/html", page("The bench").encode())
+            return Answer(200, "text/html", page("The playground").encode())
         if path == "version":
             return plain(200, self.opened.version())
         if path == "start":
             return _answered(self._start)
-        if path == "found":
+        if path == "progress":
             return _answered(lambda: self.finder.found(asked.get("job", "")))
         return NOTHING
 
@@ -212,10 +212,10 @@ class Bench:
             "text": self.opened.text,
             "path": self.opened.path,
             "protocols": self.opened.protocols,
-            "judge": self.opened.judge,
+            "relation": self.opened.judge,
             "names": [_named(name) for name in ENTRIES],
-            "own": self.opened.own,
-            "judges": list(JUDGES),
+            "own_files": self.opened.own,
+            "relations": list(JUDGES),
             "exercises": listed,
             "exercise": self.opened.exercise,
             "version": self.opened.version(),
@@ -223,9 +223,9 @@ class Bench:
 
     def _played(self, said: Said) -> tuple[str, list[str], str | None]:
         """Return text, protocols and judge of a request, checked."""
-        text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("judge")
+        text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("relation")
         if judge is not None and not isinstance(judge, str):
-            raise InputError("judge is the name of one, or null")
+            raise InputError("relation is the name of one, or null")
         self._script(text, names)
         return text, names, judge
 
@@ -325,8 +325,8 @@ class Bench:
             "about": one.about,
             "text": one.text,
             "protocols": list(one.protocols),
-            "judge": one.judge or None,
-            "quiet": one.quiet,
+            "relation": one.judge or None,
+            "hides_outcomes": one.quiet,
             "questions": asked,
         }
 
@@ -335,7 +335,7 @@ class Bench:
         if number is None:
             raise InputError("question is a number, from 0")
         found = exercises.answer(_text(said, "name"), number)
-        facts = [{"words": words, "value": value} for words, value in found.facts]
+        facts = [{"subject": words, "value": value} for words, value in found.facts]
         return {"answer": found.answer, "facts": facts}
 
 

@@ -45,7 +45,7 @@ LINES: Final = {
     "subscriptions": "a line 'subscribe MEMBER TOPIC ...' for each member that reads any",
 }
 """Options that are lines of a script's head."""
-UNTITLED: Final = "bench.scenario"
+UNTITLED: Final = "playground.scenario"
 
 
 def bench(
@@ -131,7 +131,7 @@ def _members(script: Script) -> Iterator[dict[str, Any]]:
     for name in script.everybody():
         role = "super" if name in supers else "external" if name in external else "member"
         if name in behind:
-            yield {"name": name, "role": "internal", "behind": behind[name]}
+            yield {"name": name, "role": "internal", "super_peer": behind[name]}
         else:
             yield {"name": name, "role": role}
 
@@ -193,13 +193,13 @@ def _head(script: Script, one: Played) -> dict[str, Any]:
     return {
         "protocol": one.name,
         "name": name,
-        "own": is_file_target(name),
+        "own_file": is_file_target(name),
         "title": known.title if known is not None else name,
         "options": dict(one.script.setup.options),
         "variants": variants_of(name),
         "remarks": list(one.remarks),
         "promise": one.promised,
-        "relation": one.relation.value,
+        "promised_relation": one.relation.value,
     }
 
 
@@ -241,19 +241,46 @@ def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, An
         place = bisect_right(begins, at) - 1
         return columns[place]["command"] if place >= 0 else None
 
-    arrows = [
-        {
-            **arrow._asdict(),
-            "send_command": command(arrow.sent),
-            "arrive_command": None if arrow.flying else command(arrow.arrived),
-        }
-        for arrow in drawn.arrows
-    ]
     return {
-        "lanes": [lane._asdict() for lane in drawn.lanes],
-        "marks": [{**mark._asdict(), "command": command(mark.at)} for mark in drawn.marks],
-        "arrows": arrows,
-        "holds": [held._asdict() for held in drawn.holds],
+        "timelines": [
+            {"name": lane.name, "begin": lane.begin, "end": lane.end, "forwards": lane.forwards}
+            for lane in drawn.lanes
+        ],
+        "marks": [
+            {
+                "timeline": mark.lane,
+                "at": mark.at,
+                "kind": mark.kind,
+                "label": mark.label,
+                "note": mark.note,
+                "wrong": mark.wrong,
+                "command": command(mark.at),
+            }
+            for mark in drawn.marks
+        ],
+        "arrows": [
+            {
+                "label": arrow.label,
+                "source": arrow.source,
+                "sent": arrow.sent,
+                "target": arrow.target,
+                "arrived": arrow.arrived,
+                "in_flight": arrow.flying,
+                "send_command": command(arrow.sent),
+                "arrive_command": None if arrow.flying else command(arrow.arrived),
+            }
+            for arrow in drawn.arrows
+        ],
+        "holds": [
+            {
+                "timeline": held.lane,
+                "label": held.label,
+                "begin": held.begin,
+                "end": held.end,
+                "waits_for": held.waits_for,
+            }
+            for held in drawn.holds
+        ],
     }
 
 
@@ -274,7 +301,7 @@ def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> 
             if wrong.wrong
         ]
     return {
-        "judged_by": run.relation.value,
+        "checked_relation": run.relation.value,
         "start": _state(one.notes[0]),
         "steps": steps,
         "violations": violations,
@@ -298,16 +325,16 @@ def _step(
         "sentences": sentences,
         **_state(note),
         "delivered": {name: list(labels) for name, labels in delivered.items()},
-        "overheads": dict(note.overheads),
+        "control_bytes": dict(note.overheads),
     }
 
 
 def _state(note: Noted) -> dict[str, Any]:
     held: dict[str, list[dict[str, Any]]] = {}
     for one in note.held:
-        told = {"label": one.label, "waits_for": list(one.others), "words": waits(one)}
+        told = {"label": one.label, "waits_for": list(one.others), "text": waits(one)}
         held.setdefault(one.at, []).append(told)
-    return {"states": note.states, "held": held, "flying": [list(copy) for copy in note.flying]}
+    return {"states": note.states, "held": held, "in_flight": [list(copy) for copy in note.flying]}
 
 
 def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
