@@ -1,4 +1,4 @@
-"""The judge: worlds of members moved by hand, conformance, explorer, scripts."""
+"""Checker of protocols: model checker, conformance suite, scenarios."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Explorer and conformance suite on one protocol, as one verdict.
+"""Model checker and conformance suite on one protocol, with one verdict.
 
-Members must not share state. An attribute of the class, a variable of its module or a mutable
-default value is in no snapshot, and separate processes on a network do not share it.
+Members must not share state. A snapshot omits attributes of the class, variables of its module and
+mutable default values, and separate processes do not share them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ Copies = Mapping[str, tuple[Any, Any]]
 
 
 def _copy_outside(found: Target) -> Copies:
-    """Return the mutable values of a user's class and its module; none of a built-in protocol."""
     copies: dict[str, tuple[Any, Any]] = {}
     if is_file_target(found.name) and isinstance(found.factory, type):
         for name, value in _outside(found.factory):
@@ -48,27 +47,27 @@ def _find_change(copies: Copies) -> str:
     for name, (value, before) in copies.items():
         if value != before:
             return (
-                f"{name} changed while members acted, and all have the same one; "
-                "set it in __init__, as an attribute of self"
+                f"{name} changed while members acted, and all members share it; "
+                "set it in __init__ as an attribute of self"
             )
     return ""
 
 
 def _outside(cls: type) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of mutable attributes of the class and its bases, and of modules."""
+    """Yield mutable attributes of the class, its bases and their modules, with names."""
     own = [base for base in cls.__mro__ if not base.__module__.startswith("antecede.")]
     for base in own:
         for name, value in vars(base).items():
             if isinstance(value, _MUTABLE) and not name.startswith("__"):
-                yield f"the class attribute {base.__name__}.{name}", value
+                yield f"class attribute {base.__name__}.{name}", value
     for module in {base.__module__: sys.modules.get(base.__module__) for base in own}.values():
         for name, value in vars(module).items() if module is not None else ():
             if isinstance(value, _MUTABLE) and not name.startswith("__"):
-                yield f"the variable {name} of its module", value
+                yield f"module variable {name}", value
 
 
 def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
-    """Return a sentence on a mutable object that two members of a new group share; "": none."""
+    """Return a description of a mutable object that two new members share; "": none."""
     seen: dict[int, tuple[int, str]] = {}
     for at, member in members.items():
         for field, value in vars(member).items():
@@ -77,33 +76,33 @@ def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
             other, _ = seen.setdefault(id(value), (at, field))
             if other != at:
                 return (
-                    f"{names[other]} and {names[at]} have one and the same "
-                    f"{type(value).__name__} as self.{field}; make a new one in __init__ "
-                    "(a default value or a list of the caller's is one object for all)"
+                    f"{names[other]} and {names[at]} share one "
+                    f"{type(value).__name__} as self.{field}; create it in __init__ "
+                    "(a default value or a list of the caller is one object for all)"
                 )
     return ""
 
 
 STATES_AFTER_FAILURE = 30_000
 IGNORABLE = frozenset(results.LESSER)
-"""Failures after which the search for a graver failure goes on."""
+"""Failures after which the search for a more severe one continues."""
 
 Part = TypeVar("Part", Exploration, Suite)
 Progress = Callable[[str, int], None]
-"""Called with the examined group and the number of states or runs so far."""
+"""Callback with the checked group and the number of states or runs so far."""
 
 
 def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]] = ()) -> Target:
     """Return a built-in protocol by name, or the user's FILE.py:CLASS or FILE.py:FUNCTION.
 
-    `options`: names and texts, read by the types of the class. Raises InputError for an unusable
-    file or class, OptionError for an unknown or refused option, LocalError for an unknown name or
+    `options`: names and texts, parsed by the types of the class. Raises InputError for an unusable
+    file or class, OptionError for an unknown or rejected option, LocalError for an unknown name or
     variant.
     """
     given = tuple(options)
     if is_file_target(name):
         if variant:
-            raise LocalError("variants are for built-in protocols")
+            raise LocalError(f"{name}: variant {variant!r} needs a built-in protocol; use options")
         return load_target(name, given)
     found = entry(name)
     topology = None if found.flat else importlib.import_module(found.module).Topology
@@ -112,7 +111,7 @@ def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]]
     try:
         smallest(found, chosen)
     except LocalError as error:
-        raise OptionError(f"protocol {name} refuses these options: {error}") from error
+        raise OptionError(f"protocol {name} rejects these options: {error}") from error
     return Target(name, factory, topology, chosen)
 
 
@@ -130,13 +129,13 @@ def run_check(
     progress: Progress | None = None,
     limit_s: float = LIMIT_S,
 ) -> Verdict:
-    """Judge a protocol by its own guarantee.
+    """Check a protocol against its own guarantee.
 
     Explores groups up to `members` and `messages` (default 3 and 4; hierarchies: 2 internal, 1
-    super, 2 external peers and 3 messages), then runs the adversarial network seeded by `seed`.
-    Stops at the first failure, the smallest; after one of `results.LESSER` a graver one is
-    searched for. `quick`: smaller bounds. `first_failure`: any failure ends the search, and is
-    reported as found. `limit_s`: longest time of a call into the class.
+    super and 2 external peers, 3 messages). Then runs the adversarial network seeded by `seed`. The
+    first and smallest failure ends the check, unless it is one of `results.LESS_SEVERE`. `quick`:
+    smaller bounds. `first_failure`: any failure ends the check. `call_timeout_s`: time limit of a
+    call into the class.
     """
     found = find_target(target, variant, options)
     size = SearchSize(members, messages, thorough, quick)
@@ -149,8 +148,8 @@ def run_check(
                 kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
                 Setup(target, tuple(options)),
             )  # fmt: skip
-            part = Exploration("making the members", 0, 0, False, failure)
-            return Verdict(target, _title(found), "nothing that could be asked", (part,), ())
+            part = Exploration("construction of the members", 0, 0, False, failure)
+            return Verdict(target, _title(found), "unknown", (part,), ())
 
 
 def _judged(
@@ -167,7 +166,7 @@ def _judged(
     if wrong := shared_by(group.make(), group.names) or _find_change(outside):
         return verdict([_shared(group, wrong)], ())
     if first.failure is not None and first.failure.what == results.ENDLESS:
-        # The explorer would follow every one of endlessly many copies.
+        # The search would not end: it would follow every copy.
         return verdict((), (first,))
     explored = _explore_all(found, size, ignorable, progress)
     known = frozenset(part.failure.what for part in explored if part.failure is not None)
@@ -219,9 +218,9 @@ def _run_all(
     ignorable: frozenset[str],
     ignored: frozenset[str],
 ) -> list[Part]:
-    """Repeat each run, ignoring the failures found before, until it finds none.
+    """Repeat each run, ignoring the failures found so far, until it finds no other.
 
-    A failure that is not `ignorable` ends all. Parts without failure are left out if others fail.
+    A failure that is not `ignorable` ends all. Parts without failure are dropped if others fail.
     """
     parts: list[Part] = []
     for run in runs:

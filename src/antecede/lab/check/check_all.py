@@ -1,4 +1,4 @@
-"""Verdicts on all built-in protocols and variants: those listed as defective are refuted."""
+"""Check of all built-in protocols and variants against their expected verdicts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from antecede.lab.check.check import run_check
 from antecede.lab.check.results import HUNG, MISUSED, RAISED, SHARED, SNAPSHOT, WIRE
 
 PASSES, REFUTED, FAILS = "passes", "refuted", "FAILS"
-"""FAILS: the protocol raises, hangs or violates the contract of `core.protocols.base`."""
+"""FAILS: the protocol raises, times out or breaks the contract of `core.protocols.base`."""
 _BROKEN = (RAISED, HUNG, MISUSED, SHARED, SNAPSHOT, WIRE)
 
 
 class Case(NamedTuple):
-    """One protocol in one variant, and the expected verdict."""
+    """Protocol in one variant, and its expected verdict."""
 
     protocol: str
     variant: str
@@ -32,14 +32,14 @@ class Case(NamedTuple):
 
 
 class CaseResult(NamedTuple):
-    """Result of one case."""
+    """Verdict on one case."""
 
     case: Case
     found: str
     states: int
     runs: int
     complete: bool
-    """True if every search visited all its states or found a failure."""
+    """Every search visited all its states or found a failure."""
     said: str
     seconds: float
 
@@ -56,13 +56,13 @@ class CaseResult(NamedTuple):
 
 
 def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
-    """Return all protocols, or those named, with their variants, in the order of the registry.
+    """Return all or the named protocols with their variants, in the order of the registry.
 
     `quick`: only the defective variants. Raises LocalError for an unknown name.
     """
     wanted = set(only)
     if unknown := sorted(wanted - ENTRIES.keys()):
-        raise LocalError(f"no protocol is called {unknown[0]!r}; there are {', '.join(ENTRIES)}")
+        raise LocalError(f"unknown protocol {unknown[0]!r}; choose from {', '.join(ENTRIES)}")
     return tuple(
         Case(entry.name, variant, REFUTED if variant in entry.defective else PASSES)
         for entry in ENTRIES.values()
@@ -83,7 +83,7 @@ def judge(case: Case, quick: bool = False) -> CaseResult:
     said = verdict.failures[-1].sentence() if verdict.failures else ""
     complete = all(part.complete or part.failure is not None for part in verdict.explorations)
     whats = {failure.what for failure in verdict.failures}
-    # A printed rule breaks an order; one that only raises shows nothing of it.
+    # A published rule must violate an order; a failure that only raises refutes nothing.
     found = PASSES if verdict.ok else FAILS if whats <= {*_BROKEN} else REFUTED
     seconds = time.process_time() - began
     return CaseResult(case, found, verdict.states, verdict.runs, complete, said, seconds)
@@ -98,7 +98,7 @@ def judge_all(
         yield from (judge(case, quick) for case in asked)
         return
     with ProcessPoolExecutor(workers) as pool:
-        # The longest searches (several roles, not refuted) begin first.
+        # The longest searches (several roles, not refuted) start first.
         longest_first = sorted(
             asked, key=lambda case: (ENTRIES[case.protocol].flat, case.expected == REFUTED)
         )

@@ -1,4 +1,4 @@
-"""Run of a group under given actions, judged by the oracle; impossible actions are skipped."""
+"""Run of given actions, checked against the oracle; impossible actions are skipped."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ _FAULTS = {
     history.UNSENT: results.UNSENT,
     history.UNNECESSARY: results.UNNECESSARY,
 }
-"""Faults that the oracle names; STUCK is judged here, by messages that were lost."""
+"""Faults of the oracle. STUCK is checked here, because it depends on losses."""
 STEPS_AT_END, SHOWN_AT_END = 60, 10
-"""Time-dependent groups: steps before a held message counts as stuck; steps shown of these."""
+"""Timed groups: idle steps until a held message counts as stuck, and steps shown of these."""
 DOUBLED_AT_END = 24
 """Further steps, each twice as long."""
 MOST_COPIES = 200
-"""Copies of one message after which a run counts as endless."""
+"""Copies of one message above which a run counts as endless."""
 MOST_NOTES = 1_000
-"""Heartbeats, requests and replies without passing time after which a run counts as endless."""
+"""Control messages at one time above which a run counts as endless."""
 
 
 def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
     if step.label in step.detail:
-        return "it names itself as what it waits for; name the messages that must come before it"
+        return "it waits for itself; list the messages that must be delivered before it"
     if delivered:
-        return f"it waits for {', '.join(sorted(delivered))}, delivered there already"
+        return f"it waits for {', '.join(sorted(delivered))}, which this member has delivered"
     if not step.detail and not step.reason:
         return (
-            "it names nothing; name the causes in `missing`, or where they cannot be named say in "
-            "words what it waits for: Hold(message, (), reason)"
+            "it lists no causes; put them into `missing`, or describe the condition: "
+            "Hold(message, (), reason)"
         )
     return ""
 
 
 class JudgedRun(Session):
-    """A judged session; `restoring`: members go through snapshot and restore after each action."""
+    """Checked session; `restoring`: snapshot and restore members after each action."""
 
     def __init__(self, group: GroupUnderTest, *, restoring: bool = False) -> None:
         super().__init__(group)
@@ -61,10 +61,11 @@ class JudgedRun(Session):
         self.actions: list[Action] = []
         self.failure: Failure | None = None
         self.doubt: Failure | None = None
-        """The first missing or wrong answer; deliveries may still be in order."""
+        """First wrong report of a member (hold reason, claim); its deliveries may still be in
+        order."""
 
     def take_all(self, actions: Iterable[Action]) -> Failure | None:
-        """Take all possible actions, then judge; returns the first failure."""
+        """Execute all possible actions, then check; return the first failure."""
         for action in actions:
             self.take(action)
             if self.failure is not None:
@@ -73,7 +74,7 @@ class JudgedRun(Session):
 
     @contextmanager
     def _noting(self, at: int, label: str = "", what: str = "") -> Iterator[None]:
-        """Turn an error of a member into `failure`, of the kind `what` or else of the error's."""
+        """Turn an error of a member into `failure`, of the given kind or else of the error's."""
         try:
             yield
         except BaseException as error:
@@ -81,7 +82,7 @@ class JudgedRun(Session):
             self._fail(what or kind_of(error), self.names[at], label, in_words(error))
 
     def take(self, action: Action) -> bool:
-        """Take one action; False if it is impossible. Errors of members become `failure`."""
+        """Execute an action; return False if impossible. Errors of members become `failure`."""
         in_flight, at = len(self.world.in_flight), getattr(action, "at", "everybody")
         try:
             if not self._is_honest(action):
@@ -98,7 +99,7 @@ class JudgedRun(Session):
         if isinstance(action, Join):
             newcomer = self.address(action.at)
             self.guarantees[newcomer] = self.world.members[newcomer].guarantee
-        # New copies are appended, and an arrival took at most one away before.
+        # New copies are appended, after an arrival removed at most one.
         new = self.world.in_flight[max(in_flight - 1, 0) :]
         self._check_end(new)
         self._check_steps(steps)
@@ -120,7 +121,7 @@ class JudgedRun(Session):
         return True
 
     def _check_steps(self, steps: Sequence[Step]) -> None:
-        """Check that arrivals are answered and that holds name missing messages."""
+        """Check that arrivals have effects and that holds name missing messages."""
         for step in steps:
             if step.kind == ARRIVED and step.at in self.guarantees:
                 answered = any(s.label == step.label for s in steps if s.kind != ARRIVED)
@@ -189,7 +190,7 @@ class JudgedRun(Session):
         return group.newcomer(at, everybody, self.names[at])
 
     def _check_wire(self, copies: Sequence[InFlight]) -> None:
-        """Encode and decode new copies, where the protocol has an encoding."""
+        """Encode and decode new copies, if the protocol has an encoding."""
         for source, target, message, _ in copies:
             sender, receiver = self.world.members.get(source), self.world.members[target]
             if sender is None or type(sender).encode is Protocol.encode:
@@ -215,7 +216,7 @@ class JudgedRun(Session):
         return Failure.of(self.group, what, at, label, missing=known, detail=detail, actions=done)
 
     def judge(self) -> Failure | None:
-        """Return the gravest broken promise; where messages wait for time, it passes first."""
+        """Return the most severe failure. In timed groups, time passes first."""
         if any(guarantee.needs_time for guarantee in self.guarantees.values()):
             if self._delivered_early(self._history()):
                 return self.failure
@@ -253,7 +254,7 @@ class JudgedRun(Session):
                 held = called(lambda one=member: tuple(one.blocked_on()))
                 called(member.held_count)
                 for waiting in held:
-                    with suppress(LocalError):  # a protocol may refuse to name causes
+                    with suppress(LocalError):  # a protocol may not know the causes
                         called(lambda one=member, of=waiting: tuple(one.causes(of.message)))
             if self.failure is not None:
                 return True
@@ -287,7 +288,7 @@ class JudgedRun(Session):
     def _let_time_pass(self) -> None:
         """Let copies arrive as late as they can, in steps that grow at the end.
 
-        A run that stays unfinished is shown without its last, idle steps.
+        An unfinished run is shown without its last, idle steps.
         """
         shown = len(self.actions)
         for number in range(STEPS_AT_END + DOUBLED_AT_END):
@@ -306,7 +307,7 @@ class JudgedRun(Session):
             del self.actions[shown:]
 
     def _idle_ns(self) -> int:
-        """Return the time since the last step of a message of the application."""
+        """Return the time since the last step of an application message."""
         idle_ns = 0
         for action in reversed(self.actions):
             if isinstance(action, Tick):
@@ -322,16 +323,16 @@ class JudgedRun(Session):
         return step_ns(bounds) or self._no_later_ns(delays_ns(bounds)[-1])
 
     def _no_later_ns(self, ns: int) -> int:
-        """Return `ns`, or the time until the next copy must arrive, if that is shorter."""
+        """Return `ns`, or the time until the next copy must arrive if that is shorter."""
         dues = (self.world.timing.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
         return min([ns, *(due for due in dues if due > 0)])
 
     def unfinished(self) -> bool:
-        """Return True if a message is still under way or held back."""
+        """Return True if a message is in flight or held back."""
         return self._under_way() or self._left_over() is not None
 
     def _under_way(self) -> bool:
-        """Return True if copies are in flight; heartbeats, which never end, do not count."""
+        """Return True if copies are in flight, without the endless heartbeats."""
         timed = any(guarantee.needs_time for guarantee in self.guarantees.values())
         flying = self.world.in_flight
         return any(not timed or copy.message.payload in self.said for copy in flying)
@@ -339,7 +340,7 @@ class JudgedRun(Session):
     def _left_over(self) -> Failure | None:
         """Return a message that a member lacks although no copy is in flight.
 
-        A protocol that survives loss may give messages up, but must not hold them back for ever.
+        A protocol that survives loss may abandon messages, but must not hold them back forever.
         """
         if self._under_way():
             return None
@@ -356,11 +357,11 @@ class JudgedRun(Session):
         return None
 
     def rows(self) -> list[Event]:
-        """Return the steps of members of the application as events."""
+        """Return the steps of members with an application as events."""
         steps = (step for step in self.world.steps if step.at in self.guarantees)
         return as_events((str(one.at), one.kind, one.label, one.detail) for one in steps)
 
 
 def replay(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
-    """Return the failure of these actions, if there is one."""
+    """Return the failure of these actions, or None."""
     return JudgedRun(group).take_all(actions)

@@ -1,4 +1,4 @@
-"""Claims of members about messages that others have sent or delivered: `stable()`, `knows()`.
+"""Claims of `stable()` and `knows()` on messages of other members.
 
 A claim may be smaller than the truth, never larger.
 """
@@ -30,9 +30,9 @@ class Claim(NamedTuple):
         about, sender = names[self.about], names[self.sender]
         said = "stable()" if self.is_stable else f"knows({about}, {sender})"
         if not label:
-            return f"{said} gives {self.number} for {sender}, which has not sent that many"
-        whom = "everybody" if self.is_stable else about
-        return f"{said} says that {whom} has {label}, and {about} lacks it"
+            return f"{said} returns {self.number} for {sender}, which has sent fewer messages"
+        whom = "every member" if self.is_stable else about
+        return f"{said} claims that {whom} has {label}, which {about} lacks"
 
 
 def has_claims(member: Protocol) -> bool:
@@ -41,16 +41,16 @@ def has_claims(member: Protocol) -> bool:
 
 
 def claims_of(member: Protocol, present: Sequence[int], senders: Iterable[int]) -> Iterator[Claim]:
-    """Yield the largest claims of a member about the others present.
+    """Yield the largest claims of a member about the other present members.
 
-    Raises MisuseError for an answer that is no number of messages, and errors of the class. On
-    LocalError the member claims nothing.
+    Raises ContractError for an invalid number, and errors of the class. LocalError counts as no
+    claim.
     """
     others = [about for about in present if about != member.me]
     if _takes(member, "stable", 0):
         stable = _told(member, "stable")
         if stable is not None and not isinstance(stable, Mapping):
-            raise MisuseError(f"stable() gives a table of numbers by member, not {stable!r}")
+            raise MisuseError(f"stable() must return numbers by member, not {stable!r}")
         for sender, number in (stable or {}).items():
             if _checked("stable()", number):
                 yield from (Claim(about, sender, number, True) for about in others)
@@ -71,7 +71,7 @@ def _told(member: Protocol, method: str, *arguments: int) -> Any:
 
 def _checked(what: str, number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise MisuseError(f"{what} gives numbers of messages from 0, not {number!r}")
+        raise MisuseError(f"{what} must return a number of messages from 0, not {number!r}")
     return number
 
 

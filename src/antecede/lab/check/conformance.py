@@ -1,9 +1,9 @@
-"""Conformance suite: random runs on an adversarial network, judged by the oracle.
+"""Conformance suite: random runs on an adversarial network, checked by the oracle.
 
 As far as the guarantee allows, the network reorders, duplicates and loses copies, members join and
-leave, and time passes; promised bounds of clocks and delays are kept, at their extremes. Each run
-is repeated with snapshot and restore after every action, and all messages pass the wire encoding.
-Failing runs are made small (`shrink`).
+leave, and time passes. Clocks and delays keep the promised bounds, at their extremes. Each run is
+repeated with snapshot and restore after every action. All messages pass the wire encoding. Failing
+runs are shrunk (`shrink`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SuitePlan(NamedTuple):
     changes: float = 0.12
     """Probability of a tick, join or leave."""
     losses: float = 0.15
-    """Probability of a loss, where the protocol survives loss."""
+    """Probability of a loss, if the protocol survives loss."""
     twins: bool = True
     replays: int = 5_000
     """Replays to shrink a failing run."""
@@ -75,7 +75,7 @@ def conform(
 
 
 def play(group: GroupUnderTest, plan: SuitePlan, seed: str) -> JudgedRun:
-    """Return one random run, its actions chosen by the seed; not yet judged."""
+    """Return one random run seeded by `seed`, not yet checked."""
     return _Adversary(group, plan, random.Random(seed)).play()
 
 
@@ -89,7 +89,7 @@ def _twin(run: JudgedRun) -> Failure | None:
     else:
         pairs = zip(run.world.steps, twin.world.steps, strict=False)
         first = next(((a, b) for a, b in pairs if a != b), None)
-        at = run.names[first[0].at] if first else "everybody"
+        at = run.names[first[0].at] if first else "all members"
         detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
     return Failure.of(run.group, SNAPSHOT, at, detail=detail, actions=run.actions)
 
@@ -108,7 +108,7 @@ def shorten(
 ) -> Failure:
     """Return the smallest run found that fails in the same way (`shrink`).
 
-    Random runs of smaller groups follow, of each size one for 50 replays at most.
+    Random runs of smaller groups follow, one per 50 replays for each size.
     """
     twins = failure.what == SNAPSHOT
     again = replay_twice if twins else replay
@@ -129,7 +129,6 @@ def shorten(
 
 
 def _smaller_groups(group: GroupUnderTest, members: int) -> list[GroupUnderTest]:
-    """Return the same group with fewer members than `members`, the smallest first."""
     found: list[GroupUnderTest] = []
     while not group.internal and len(group.names) > 2:
         fewer = group.without(group.names[max(group.names)])
@@ -154,7 +153,7 @@ class _Adversary:
         self.left = plan.messages
         self.coming: list[Callable[[], Action | None]] = []
         """Next actions, all at the same time."""
-        # Long chains of causes that overtake each other need these; both at once, too.
+        # Overtaking along long chains of causes needs these, also both at once.
         self.newest_first = rng.random() < 0.3
         self.one_to_one = rng.random() < 0.3
 
@@ -163,14 +162,14 @@ class _Adversary:
             chosen = self._choose()
             self.run.take(chosen)
             if isinstance(chosen, Send) and chosen.label not in self.run.said:
-                # A new member that must wait has not sent it.
+                # A joining member that must wait has not sent it.
                 self.left += 1
                 self.sent[chosen.at] -= 1
         if self.losses or self.needs_time:
             self._wait()
             return self.run
         while self.run.failure is None and (action := self._pass_on()) is not None:
-            self.run.take(action)  # what is between protocols only
+            self.run.take(action)  # control messages only
         return self.run
 
     def _under_way(self) -> bool:
@@ -209,7 +208,7 @@ class _Adversary:
         return self.run.world.may_pass(self._tick().seconds)
 
     def _tick(self) -> Tick:
-        """Return the next step of time; where steps are unequal, up to a possible arrival."""
+        """Return the next step of time; unequal steps end at a possible arrival."""
         bounds, world = self.group.timing.bounds, self.run.world
         if bounds is None:
             return Tick(1.0)
@@ -222,7 +221,7 @@ class _Adversary:
         return tick_of(self.rng.choice(steps))
 
     def _again(self, copy: InFlight) -> Action:
-        """Bring a copy again, or back to its sender in flat groups."""
+        """Let a copy arrive again, in flat groups also at its sender."""
         label = str(copy.message.payload)
         back = copy.source in self.run.world.members and not self.group.internal
         at = copy.source if back and self.rng.random() < 0.2 else copy.target
@@ -280,9 +279,9 @@ class _Adversary:
         return Join(newcomer, self._name(sponsor))
 
     def _answer_at_once(self, newcomer: str, sponsor: int) -> Action:
-        """Let a sponsor send, and a newcomer reply at the same time.
+        """Let a sponsor send, and the joining member reply at the same time.
 
-        An order by clocks may separate the two only by the least delay, which has not passed.
+        An order by clocks may separate the two only by the minimum delay, which has not passed.
         """
 
         def answer() -> Action | None:

@@ -1,8 +1,8 @@
-"""Judge of snapshot algorithms: every interleaving of small groups, and long random runs.
+"""Checker of global-snapshot algorithms: all interleavings of small groups, random runs.
 
-Members send over channels that keep their order ("fifo") or do not ("any"), and begin the same
-snapshot at any moment. `antecede.core.oracle.cuts` judges the recorded state: positions form a
-consistent cut, and channels hold the messages sent inside and received outside.
+Members send over FIFO ("fifo") or reordering ("any") channels, and start the same snapshot at any
+time. `antecede.core.oracle.cuts` checks the recorded state: positions must form a consistent cut,
+and channels hold the messages sent inside and received outside.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNFINISHED = "the snapshot was never complete"
 
 
 class Copy(NamedTuple):
-    """Copy on a channel: of an application message, or of a marker."""
+    """Copy of an application message or of a marker on a channel."""
 
     sender: str
     to: str
@@ -43,7 +43,7 @@ class Copy(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One thing that happens: "begin" and "send" at a member, or "arrive" of a copy."""
+    """Action: "begin" or "send" of a member, or "arrive" of a copy."""
 
     kind: str
     member: str
@@ -51,7 +51,7 @@ class Move(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Sends in the order of each member, and the members that begin a snapshot."""
+    """Sends of each member in order, and the members that start a snapshot."""
 
     members: tuple[str, ...]
     sends: tuple[tuple[str, str], ...]
@@ -59,7 +59,7 @@ class Plan(NamedTuple):
 
 
 class StateFailure(NamedTuple):
-    """A run after which the recorded global state is none."""
+    """Run whose recorded global state is inconsistent or incomplete."""
 
     plan: Plan
     moves: tuple[Move, ...]
@@ -68,17 +68,17 @@ class StateFailure(NamedTuple):
 
 
 class Explored(NamedTuple):
-    """Sizes of a search, and the smallest failure (None: none)."""
+    """Sizes of a search, and the smallest failure or None."""
 
     plans: int
     states: int
     ends: int
-    """States without a further move; each was judged."""
+    """Final states; each was checked."""
     failure: StateFailure | None
 
 
 class World:
-    """State of a run: algorithms, channels, history; can be copied."""
+    """State of a run: algorithms, channels, history."""
 
     def __init__(self, kind: Make, plan: Plan, channels: str) -> None:
         self.plan, self.fifo = plan, channels == FIFO
@@ -89,16 +89,16 @@ class World:
         self.next = dict.fromkeys(plan.members, 0)
         self.begins = set(plan.begins)
         self.rows: list[Event] = []
-        """Rows for the oracle; not part of the state."""
+        """Events for the oracle; not part of the state."""
         self.moves: list[Move] = []
         self.cut: dict[str, int] = {}
         self.content: dict[tuple[str, str], tuple[str, ...]] = {}
         self.complete: set[str] = set()
         self.said: dict[str, tuple[bool, bool | None]] = {}
-        """Message -> (sent inside, received inside; None: in flight)."""
+        """Side of the cut by message: (sent inside, received inside; None: in flight)."""
 
     def copy(self) -> World:
-        """Return a run that goes on by itself from here."""
+        """Return an independent copy of the run."""
         other = World.__new__(World)
         other.__dict__.update(self.__dict__)
         other.algorithms = {}
@@ -110,7 +110,7 @@ class World:
         return other
 
     def state(self) -> Any:
-        """Return all that the future and the verdict depend on, as a hashable value."""
+        """Return a hashable value with all that later actions and the verdict depend on."""
         of = tuple(one.snapshot() for one in self.algorithms.values())
         flying = self.flying if self.fifo else tuple(sorted(self.flying, key=repr))
         rest = frozenset(self.begins), tuple(sorted(self.said.items())), frozenset(self.complete)
@@ -118,7 +118,7 @@ class World:
         return of, flying, tuple(self.next.values()), rest, frozenset(self.cut), content
 
     def moves_now(self) -> Iterator[Move]:
-        """Yield the possible next moves."""
+        """Yield the possible next actions."""
         for name in sorted(self.begins):
             if not self.algorithms[name].number:
                 yield Move("begin", name)
@@ -133,7 +133,7 @@ class World:
                 yield Move("arrive", one.to, one)
 
     def make(self, move: Move) -> None:
-        """Let something happen."""
+        """Execute an action."""
         self.moves.append(move)
         algorithm = self.algorithms[move.member]
         if move.kind == "begin":
@@ -178,10 +178,10 @@ class World:
                 self.complete.add(member)
 
     def failure(self) -> StateFailure | None:
-        """Judge a run after which nothing more can happen."""
+        """Return the failure of a finished run, or None."""
         if len(self.complete) < len(self.plan.members):
             return StateFailure(self.plan, tuple(self.moves), UNFINISHED)
-        there = {row.member for row in self.rows}  # who has no rows has no messages either
+        there = {row.member for row in self.rows}  # members without events have no messages
         cut = {name: position for name, position in self.cut.items() if name in there}
         channels = {Channel(*ends): ids for ends, ids in self.content.items() if ids}
         wrong = Cuts(self.rows).why_not(cut, channels, self._addressed())
@@ -198,12 +198,14 @@ class World:
 
 
 def plans(members: int, messages: int) -> Iterator[Plan]:
-    """Yield every plan of up to so many messages; one or two members begin the snapshot."""
+    """Yield every plan of up to `messages` messages; one or two members start the snapshot."""
     names = tuple("PQRSTUVW"[:members])
     pairs = [(a, b) for a in names for b in names if a != b]
     for count in range(1, messages + 1):
         for sends in product(pairs, repeat=count):
-            if list(sends) == sorted(sends, key=lambda one: one[0]):  # others are the same plan
+            if list(sends) == sorted(
+                sends, key=lambda one: one[0]
+            ):  # skip permutations of the same plan
                 for begins in (names[:1], names[:2]):
                     yield Plan(names, sends, begins)
 
@@ -216,9 +218,9 @@ def explore(
     messages: int = 2,
     most_states: int = MOST_STATES,
 ) -> Explored:
-    """Play every interleaving of every plan; stop at the first and smallest failure.
+    """Run every interleaving of every plan; stop at the first and smallest failure.
 
-    `channels`: "fifo" or "any". Raises LimitError above `most_states` states.
+    `channels`: "fifo" or "any". Raises LimitError above `max_states` states.
     """
     looked = ends = count = 0
     for count, plan in enumerate(plans(members, messages), 1):
@@ -234,7 +236,7 @@ def explore(
                 following += _after(world, moves, seen)
             looked += len(level)
             if looked > most_states:
-                raise LimitError(f"more than {most_states:,} states; fewer members or messages")
+                raise LimitError(f"more than {most_states:,} states; use fewer members or messages")
             level = following
     return Explored(count, looked, ends, None)
 
@@ -252,7 +254,7 @@ def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[Worl
 def play(
     kind: Make, channels: str, *, members: int, messages: int, seed: int
 ) -> StateFailure | None:
-    """Play a random run seeded by `seed`, and judge it."""
+    """Check a random run seeded by `seed`."""
     chance = random.Random(seed)
     names = tuple(f"m{k}" for k in range(members))
     pairs = [(a, b) for a in names for b in names if a != b]

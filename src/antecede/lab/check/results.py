@@ -1,4 +1,4 @@
-"""Results of a check: failures with their counterexamples, and sizes of searches."""
+"""Results of a check: failures with counterexamples, and sizes of searches."""
 
 from __future__ import annotations
 
@@ -18,45 +18,44 @@ if TYPE_CHECKING:
 EARLY = "delivered before a message of its causal past"
 TWICE = "delivered twice"
 UNSENT = "delivered but never sent"
-ASTRAY = "delivered to a member that it is not for"
+ASTRAY = "delivered to a member that is not a receiver"
 DISAGREED = "delivered in another order than at another member"
-STUCK = "everything has arrived, and it is not delivered"
+STUCK = "all copies have arrived, and it is not delivered"
 UNNECESSARY = "held although its whole causal past is delivered"
-SILENT = "arrived, and nothing is said about it"
-REASON = "held, and the reason given is none"
+SILENT = "arrived without an effect"
+REASON = "held with a wrong reason"
 CLAIMED = "claims that a member has a message that it lacks"
 RAISED = "raised an error"
-HUNG = "does not come to an end"
-MISUSED = "gave back what no protocol may"
-SHARED = "members share what only one of them may have"
-ENDLESS = "transmitted again and again without end"
-SNAPSHOT = "snapshot and restore change something"
-WIRE = "encode and decode change something"
+HUNG = "did not return in time"
+MISUSED = "breaks the contract of Protocol"
+SHARED = "members share mutable state"
+ENDLESS = "transmitted endlessly"
+SNAPSHOT = "snapshot and restore change the behavior"
+WIRE = "encode and decode change the message"
 
 LESSER = (REASON, SILENT, UNNECESSARY, CLAIMED, STUCK)
-"""Failures after which a graver one is searched for, the least severe first; all others are graver.
-"""
+"""Failures after which the check goes on, the least severe first; all others are more severe."""
 
 RIGHT = "nothing"
-"""`Exploration.clocks` of right clocks."""
+"""`Exploration.clocks` of exact clocks."""
 BEGINNING = 40
-"""Actions shown of an endless run."""
+"""Number of actions shown of an endless run."""
 
 
 def named_from(folder: Path, protocol: str) -> str:
-    """Return FILE.py:CLASS with the file relative to a folder; another name as it is."""
+    """Return FILE.py:CLASS with a path relative to a folder; other names unchanged."""
     file, _, name = protocol.rpartition(":")
     if not file.endswith(".py"):
         return protocol
     try:
         relative = os.path.relpath(Path(file).absolute(), folder.absolute())
-    except ValueError:  # another drive: there is no way from here to there
+    except ValueError:  # another drive has no relative path
         relative = str(Path(file).absolute())
     return f"{Path(relative).as_posix()}:{name}"
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the kind of failure that an error from a member is."""
+    """Return the kind of failure of an error from a member."""
     if isinstance(error, Hung):
         return HUNG
     if isinstance(error, TooManyError):
@@ -65,16 +64,16 @@ def kind_of(error: BaseException) -> str:
 
 
 class Failure(NamedTuple):
-    """One broken promise and the shortest known way to it."""
+    """Broken promise and its shortest known counterexample."""
 
     what: str
     at: str
     label: str
-    """Label of the message; "" if the failure concerns none."""
+    """Label of the message; "" if the failure has none."""
     missing: tuple[str, ...]
     """Labels that should have been delivered first."""
     detail: str
-    """Error or difference in words; may be empty."""
+    """Error or difference as text; may be empty."""
     actions: tuple[Action, ...]
     """Counterexample: actions that lead to the failure."""
     setting: str
@@ -98,7 +97,7 @@ class Failure(NamedTuple):
 
     @property
     def severity(self) -> int:
-        """Return how grave the failure is: the place in `LESSER`, or one above."""
+        """Rank of the failure: its index in `LESS_SEVERE`, or one above."""
         return LESSER.index(self.what) if self.what in LESSER else len(LESSER)
 
     def sentence(self) -> str:
@@ -111,20 +110,20 @@ class Failure(NamedTuple):
         return f"{what}: {self.detail}" if self.detail else what
 
     def lines(self) -> list[str]:
-        """Return the counterexample's actions as lines of a script file."""
+        """Return the counterexample's actions as lines of a scenario."""
         return [line_of(action) for action in self.actions]
 
     def begun(self) -> Failure:
-        """Return a run without an end as its first actions; any other failure as it is."""
+        """Return an endless run cut to its first actions; any other failure unchanged."""
         if self.what != ENDLESS or len(self.actions) <= BEGINNING:
             return self
         detail = f"the first {BEGINNING} of {len(self.actions)} actions are shown"
         return self._replace(actions=self.actions[:BEGINNING], detail=detail)
 
     def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
-        """Return the counterexample as the text of a script file.
+        """Return the counterexample as the text of a scenario file.
 
-        A user's protocol is named relative to `folder` (default: the working folder).
+        The path of a user's protocol is relative to `folder` (default: the working folder).
         """
         protocol = named_from(folder, self.setup.protocol) if folder else self.setup.protocol
         setup = self.setup._replace(protocol=protocol)
@@ -132,7 +131,7 @@ class Failure(NamedTuple):
 
 
 class Exploration(NamedTuple):
-    """One exhaustive search."""
+    """Result of one exhaustive search."""
 
     setting: str
     states: int
@@ -141,13 +140,13 @@ class Exploration(NamedTuple):
     """False if the search stopped at its limit or at a failure."""
     failure: Failure | None
     clocks: str = ""
-    """Offsets of the clocks; "" without promised bounds."""
+    """Clock offsets as text; "" without promised bounds."""
     steps: str = ""
-    """Steps of time in words; "" without clocks."""
+    """Steps of time as text; "" without clocks."""
 
 
 class Suite(NamedTuple):
-    """Runs on the adversarial network."""
+    """Result of the runs on the adversarial network."""
 
     setting: str
     runs: int
@@ -156,7 +155,7 @@ class Suite(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """All that one `antecede check` found."""
+    """Result of one `antecede check`."""
 
     target: str
     title: str
@@ -166,14 +165,14 @@ class Verdict(NamedTuple):
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Every failure, the most severe last."""
+        """All failures, the most severe last."""
         found = [part.failure for part in self.explorations]
         found += [part.failure for part in self.suites]
         return tuple(sorted(filter(None, found), key=lambda one: one.severity))
 
     @property
     def ok(self) -> bool:
-        """True if every promise was kept."""
+        """True without failures."""
         return not self.failures
 
     @property

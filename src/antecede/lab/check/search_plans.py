@@ -1,4 +1,4 @@
-"""Groups of a check, small ones first, so that counterexamples are small."""
+"""Groups and limits of a check, small ones first, so that counterexamples are small."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from antecede.lab.check.target import Target
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
-"""Addressed messages multiply the states."""
+"""Messages of addressed groups. Choices of receivers multiply the states."""
 TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
 RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
 TOTAL_STATES = 150_000
 MOST_FIRST = 5
-"""Steps of time before replies; each multiplies the states."""
+"""Maximum steps of time before replies; each multiplies the states."""
 
 
 class SearchSize(NamedTuple):
@@ -36,7 +36,7 @@ class SearchSize(NamedTuple):
 
 
 def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield groups to explore, from the smallest to the size asked for."""
+    """Yield groups to explore, from the smallest to the requested size."""
     if target.topology is not None:
         yield from _hierarchies(target, size)
         return
@@ -63,17 +63,17 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
 def _total(
     target: Target, members: int, messages: int
 ) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield smaller groups: agreement on an order takes notes to all members."""
+    """Yield smaller groups: agreement needs control messages to all members."""
     yield target.flat(2), SearchLimits(3)
     yield target.flat(min(3, members)), SearchLimits(min(2, messages), duplicates=1)
     yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
 def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield groups with right clocks, and with clocks off by their accuracy."""
+    """Yield groups with exact clocks, and with clocks off by their accuracy."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_member(target).guarantee.survives_loss)
-    # Nobody can answer before the first copy has arrived.
+    # No member can reply before the first copy has arrived.
     first = max(1, min(_least(target, members), MOST_FIRST))
     second = first + 1
     for offsets in clock_settings(target, 2):
@@ -83,7 +83,7 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
     every = list(islice(clock_settings(target, members), 2 if size.quick else None))
     for offsets in every:
         yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
-    # A third message shows that nothing earlier can come; who sends it matters, not its name.
+    # A third message shows that no earlier one can arrive; its sender matters, not its name.
     if messages == TIMED_MESSAGES and members > 2 and not size.quick:
         limits = SearchLimits(3, send_until=first, script=(0, 0, 1), extremes=True)
         for offsets in every:
@@ -96,7 +96,7 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
 
 
 def _least(target: Target, members: int) -> int:
-    """Return the least delay of the fastest channel, in steps."""
+    """Return the minimum delay of the fastest channel, in steps."""
     group = target.flat(members)
     assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
@@ -106,10 +106,10 @@ def _least(target: Target, members: int) -> int:
 
 
 def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
-    """Yield offsets of a group's clocks, ns: all right, then each early or late by its accuracy.
+    """Yield offsets of a group's clocks, ns: all 0, then each early or late by its accuracy.
 
-    Only differences of readings count: all early equals all late, and all right if accuracies are
-    equal.
+    Only differences of readings count: all early equals all late, and equals 0 for equal
+    accuracies.
     """
     bounds = target.flat(members).timing.bounds
     assert bounds is not None
@@ -123,7 +123,7 @@ def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
 
 
 def one_against_all(target: Target, members: int) -> Iterator[tuple[int, ...]]:
-    """Yield the settings in which the first clock is at one end and all others at the other."""
+    """Yield the offsets in which only the first clock is early, or only the first is late."""
     for offsets in clock_settings(target, members):
         first, *others = (offset > 0 for offset in offsets)
         if any(offsets) and set(others) == {not first}:
@@ -161,8 +161,8 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
             for offsets in one_against_all(target, 4):
                 yield target.flat(4, offsets), plan
             if "bounds" not in target.options:
-                # Delays above what clocks are off by tell a newcomer that answers before the
-                # least delay has passed.
+                # Delays above the clock accuracy reveal a joining member that replies before the
+                # minimum delay has passed.
                 slow: Bounds[int] = Bounds(accuracy_s=1, least_s=3, most_s=5)
                 far = target._replace(options={**target.options, "bounds": slow})
                 early = next(one_against_all(far, 4))
@@ -177,9 +177,9 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
 
 
 def with_notes(target: Target) -> Target | None:
-    """Return a hierarchy with notes after every or every other delivery too.
+    """Return a hierarchy with control messages after every or every second delivery too.
 
-    None without such notes or options of a user's factory, or if the options already set them.
+    None without such options, or if they are set already.
     """
     options = {"flush_after": 2}
     if target.options.get("pruning") != "none":

@@ -1,15 +1,16 @@
-"""Counterexamples made small: fewest members, then messages, then actions.
+"""Shrinking of counterexamples: fewest members, then messages, then actions.
 
-Parts of a counterexample are left out, the rest is replayed without its impossible actions, and
-kept if it fails in the same way and (members, messages, actions) became smaller. In this order:
+A step removes a part of the counterexample and replays the rest without its impossible actions. The
+result is kept if it fails in the same way and (members, messages, actions) became smaller. The
+steps, in order:
 
-    members   one left out, or its part taken by another
-    messages  one left out with its copies and the references of replies
-    joins     the first newcomer is a member from the beginning
-    actions   in ever smaller blocks, at last one by one
-    ticks     several in a row become one
+    members   remove one, or assign its actions to another
+    messages  remove one with its copies and the references of replies
+    joins     make the first joining member a member from the start
+    actions   remove ever smaller blocks, at last single ones
+    ticks     merge several in a row
 
-It ends when no step helps, or at the limits of replays, `MOST_ACTIONS` or `HANGING`.
+It ends when no step helps, or at the limit of replays, `MAX_ACTIONS` or `MAX_TIMEOUTS`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from antecede.lab.check.scenario.actions import (
 HANGING = 6
 
 MOST_ACTIONS = 400_000
-"""Actions of all replays together; runs in time have thousands."""
+"""Actions of all replays together; timed runs have thousands."""
 FOLDING = 100
 OF_THE_ENDLESS = 100
 """Replays of an endless run, which has hundreds of actions."""
@@ -46,14 +47,14 @@ Extent = tuple[int, int, int]
 
 
 class GroupFailure(NamedTuple):
-    """A counterexample and its group."""
+    """Counterexample and its group."""
 
     group: GroupUnderTest
     failure: Failure
 
     @property
     def size(self) -> Extent:
-        """Members (newcomers too), messages that were sent, and actions."""
+        """Numbers of members (with joining ones), messages sent, and actions."""
         actions = self.failure.actions
         joins = sum(isinstance(action, Join) for action in actions)
         sends = sum(isinstance(action, Send) for action in actions)
@@ -61,9 +62,9 @@ class GroupFailure(NamedTuple):
 
 
 def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> GroupFailure:
-    """Return the smallest counterexample found within so many replays, with its group.
+    """Return the smallest counterexample found within `replays`, with its group.
 
-    An endless run loses members and messages only, and its beginning is returned.
+    An endless run loses only members and messages, and is cut to its first actions.
     """
     shrinking = _Shrinking(GroupFailure(group, failure), replay, replays)
     if failure.what == ENDLESS:
@@ -74,7 +75,7 @@ def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int
 
 
 def smaller(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield every step that makes a counterexample smaller by a member, a message, an action."""
+    """Yield every candidate without one member, one message or one action."""
     yield from _members(found)
     yield from _messages(found)
     yield from _founders(found)
@@ -83,7 +84,7 @@ def smaller(found: GroupFailure) -> Iterator[Candidate]:
 
 
 def fold_ticks(group: GroupUnderTest, failure: Failure, replay: Replay) -> Failure:
-    """Return a counterexample with ticks in a row as one, where it still fails in the same way."""
+    """Return a counterexample with consecutive ticks merged, if it still fails in the same way."""
     return _Shrinking(GroupFailure(group, failure), replay, FOLDING).folded()
 
 
@@ -135,7 +136,7 @@ class _Shrinking:
         return helped
 
     def _actions(self) -> bool:
-        """Leave out blocks of actions, at last single ones; returns True if that helped."""
+        """Remove blocks of actions, at last single ones; return True if that helped."""
         helped = False
         block = max(1, len(self.best.failure.actions) // 2)
         while self.left > 0:
@@ -157,7 +158,7 @@ class _Shrinking:
         self.left -= 1
         try:
             failure = self.replay(one.group, one.actions)
-        except UnmadeError:  # a class may refuse so small a group
+        except UnmadeError:  # the class may reject so small a group
             return False
         if failure is not None and failure.what == HUNG:
             self.hanging -= 1
@@ -167,7 +168,7 @@ class _Shrinking:
         if failure is None or failure.what != self.best.failure.what:
             return False
         found = GroupFailure(one.group, failure)
-        # Where time passes before the judgement, a run can become longer by that.
+        # Time that passes before the check can make a run longer.
         if found.size >= self.best.size:
             return False
         self.best = found

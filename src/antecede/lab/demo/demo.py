@@ -1,7 +1,7 @@
-"""Stations of the tour: each prints its findings, and the page gathers them.
+"""Steps of the demo: each prints its results, and the page collects them.
 
-The printed rule of BSS holds messages for ever (two messages show it), and delivers effects before
-their causes (three do). The tour shows the second: the explorer ignores the first.
+The published rule of BSS holds messages forever (two messages show it), and delivers effects before
+their causes (three do). The demo shows the second: the model checker ignores the first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MESSAGES = 3
 
 
 class Counterexample(NamedTuple):
-    """Counterexample of the explorer, the number of states, and the played script."""
+    """Counterexample of the model checker, number of states, and its run."""
 
     states: int
     failure: Failure
@@ -40,13 +40,13 @@ class Counterexample(NamedTuple):
 
 
 def printed_bss() -> Counterexample:
-    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`."""
+    """Check BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`."""
     bss = entry("bss")
     options = bss.options("as-published")
     group = flat("bss", bss.load(), MEMBERS, options)
     found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
     if found.failure is None:
-        raise AssertionError("the printed condition 2 of BSS breaks within three messages")
+        raise AssertionError("the published condition 2 of BSS must fail within three messages")
     text = found.failure.script(
         "BSS with condition 2 as printed", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
     )
@@ -54,7 +54,7 @@ def printed_bss() -> Counterexample:
 
 
 class Agreement(NamedTuple):
-    """Number of compared releases, and differences in words."""
+    """Number of compared releases, and differences as text."""
 
     compared: int
     differences: tuple[str, ...]
@@ -66,7 +66,7 @@ class Agreement(NamedTuple):
 
 
 def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
-    """Return, for each member and message, the arrival (counted from 1) that delivered it."""
+    """Return the arrival (counted from 1) that delivered a message, by member and message."""
     arrived: dict[str, int] = defaultdict(int)
     releases: dict[str, dict[str, int]] = defaultdict(dict)
     for event in events:
@@ -81,7 +81,7 @@ def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
 def released_by(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
     """Return the same for ordered receipts (columns member, id, parents, file_order, position).
 
-    A message goes with the last arrival among itself and its causes.
+    A message is released by the last arrival among itself and its causes.
     """
     names = ["member", "id", "parents", "file_order", "position"]
     rows = list(zip(*(ordered.column(name).to_pylist() for name in names), strict=True))
@@ -105,7 +105,7 @@ def _releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]
 def compare(
     ours: Mapping[str, Mapping[str, int]], theirs: Mapping[str, Mapping[str, int]]
 ) -> Agreement:
-    """Compare two answers; a message that only one of them has is a difference."""
+    """Compare two results; a message in only one of them is a difference."""
     differences = []
     compared = 0
     for member in sorted(ours.keys() | theirs.keys()):
@@ -121,7 +121,7 @@ def compare(
 
 DIAGRAM_COLUMNS = 78
 LEAST_S = 0.1
-"""Least time of a first call beyond a warm one that is mentioned, s."""
+"""Minimum extra time of a first call that is reported, s."""
 
 
 class Findings(NamedTuple):
@@ -134,19 +134,19 @@ class Findings(NamedTuple):
 
 
 def heading(number: int, text: str) -> None:
-    """Print the heading of a station."""
+    """Print the heading of a step."""
     print(f"\n{number}  {text}")
 
 
 def say(text: str) -> None:
-    """Print a line of a station."""
+    """Print a line of a step."""
     print(f"   {text}", flush=True)
 
 
 def order_twice(
     arrivals: Arrivals, events: Sequence[Event], spark: engines.SparkStart | None
 ) -> engines.Ordered:
-    """Order the arrivals locally and on Spark; say whether all answers are the same."""
+    """Order the arrivals locally and on Spark; print whether all results agree."""
     local = engines.order_locally(arrivals)
     rows = f"{arrivals.table.num_rows:,} rows"
     line = f"local engine  {rows} in causal order in {duration(1000 * local.seconds)}"
@@ -154,10 +154,10 @@ def order_twice(
         line += f" (first call compiles: {duration(1000 * local.first_s)})"
     if arrivals.by_member:
         agreement = compare(released_by(local.table), delivered_by(events))
-        line += f": {agreement} to what the processes delivered" if agreement.compared else ""
+        line += f": {agreement} to the deliveries of the processes" if agreement.compared else ""
     say(line)
     if spark is None:
-        say("Spark         left out (--engine local)")
+        say("Spark         skipped (--engine local)")
         return local
     with Progress("Spark is starting") as progress:
         session = spark.session(progress)
@@ -169,7 +169,7 @@ def order_twice(
 
 
 def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
-    """Print what each way of ordering costs on these arrivals."""
+    """Print the costs of each way of ordering on these arrivals."""
     outcomes = [*engines.alternatives(arrivals), engines.causal_outcome(ordered, arrivals.timed)]
     header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]
     lines = [
@@ -188,18 +188,18 @@ def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
 
 
 def tell_held(events: Sequence[Event]) -> HeldMessage | None:
-    """Tell the story of one held message."""
+    """Print the story of one held message."""
     held = find_held(events)
-    for line in held.lines() if held else ["nothing was held back: every cause came first"]:
+    for line in held.lines() if held else ["no message was held back: every cause arrived first"]:
         say(line)
     return held
 
 
 def break_rule() -> Counterexample:
-    """Let the explorer break a published rule, and draw the counterexample."""
+    """Find a counterexample of a published rule, and print its diagram."""
     found = printed_bss()
     say("Sahai et al. 2020 print BSS's second condition as C_j[k] <= t[k]; it must be >=.")
-    say(f"The explorer breaks the printed rule after {found.states:,} states:")
+    say(f"The model checker refutes the published rule after {found.states:,} states:")
     say(found.failure.sentence())
     print()
     drawing = draw_text(from_run(found.run), width=DIAGRAM_COLUMNS)
@@ -208,12 +208,12 @@ def break_rule() -> Counterexample:
 
 
 def evaluate_piece() -> list[Measured]:
-    """Simulate a tiny piece of an evaluation, and print it beside the source's slopes."""
+    """Simulate a small part of an evaluation, and print it beside the source's slopes."""
     say(
         f"Half of the peers in a group behind a super peer, delays {DELAY}; "
         "Evropeytsev et al. 2016, Figure 4."
     )
     found = evaluate()
     print(told(found))
-    say("The whole of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
+    say("All of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
     return found

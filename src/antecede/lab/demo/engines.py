@@ -21,8 +21,7 @@ FIRST_ROWS = 1000
 class Ordered(NamedTuple):
     """Receipts with position and waits, and the time of ordering.
 
-    `first_s` is the time of a first call, which loads or compiles the kernels; `seconds` leaves it
-    out.
+    `first_s`: time of a first call, which loads or compiles the kernels; `seconds` excludes it.
     """
 
     table: pyarrow.Table
@@ -31,7 +30,7 @@ class Ordered(NamedTuple):
 
 
 def spec_of(arrivals: Arrivals) -> order.OrderSpec:
-    """Return how these rows are put in order: declared causes, ties by arrival."""
+    """Return the order specification of these rows: declared causes, ties by arrival."""
     return order.OrderSpec(
         id="id",
         after=("parents",),
@@ -43,7 +42,7 @@ def spec_of(arrivals: Arrivals) -> order.OrderSpec:
 
 
 def order_locally(arrivals: Arrivals) -> Ordered:
-    """Put the rows in causal order in this process, after a first call that warms up."""
+    """Order the rows in this process, after a warm-up call."""
     spec, begin = spec_of(arrivals), time.monotonic()
     order.order_table(arrivals.table.slice(0, FIRST_ROWS), spec)
     first_s = time.monotonic() - begin
@@ -53,7 +52,7 @@ def order_locally(arrivals: Arrivals) -> Ordered:
 
 
 class SparkStart:
-    """Starts Spark in the background, so that the local answer need not wait for it."""
+    """Background start of Spark, so that the local result need not wait for it."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -71,9 +70,9 @@ class SparkStart:
             self._error = error
 
     def session(self, progress: Callable[[float, str], None]) -> Any:
-        """Wait for the session and return it. Raises SetupError when Spark did not start.
+        """Wait for the session and return it; raises SetupError if Spark did not start.
 
-        `progress` is called with the seconds so far and their unit.
+        `progress` receives the seconds so far and their unit.
         """
         while self._thread.is_alive():
             self._thread.join(timeout=POLL_S)
@@ -84,7 +83,7 @@ class SparkStart:
 
 
 def order_on_spark(arrivals: Arrivals, session: Any) -> Ordered:
-    """Put the rows in causal order on Spark."""
+    """Order the rows on Spark."""
     from antecede.spark import order_with
 
     begin = time.monotonic()
@@ -95,14 +94,14 @@ def order_on_spark(arrivals: Arrivals, session: Any) -> Ordered:
 
 
 def same_order(a: pyarrow.Table, b: pyarrow.Table) -> bool:
-    """Tell whether two engines gave every row the same position."""
+    """Return True if two engines gave every row the same position."""
     names = ["member", "id", "file_order", "position"]
     left, right = (table.select(names).sort_by("file_order").combine_chunks() for table in (a, b))
     return bool(left.equals(right.cast(left.schema)))
 
 
 def alternatives(arrivals: Arrivals) -> list[order.BaselineOutcome]:
-    """Return what as-they-come, timestamp sort and watermarks do with the same arrivals."""
+    """Return the results of arrival order, timestamp sort and watermarks on the same arrivals."""
     split = order.streams(arrivals.rows())
     if arrivals.sent_by is None:
         return [order.as_they_come(split)]
@@ -113,7 +112,7 @@ def alternatives(arrivals: Arrivals) -> list[order.BaselineOutcome]:
 
 
 def causal_outcome(ordered: pyarrow.Table, timed: bool) -> order.BaselineOutcome:
-    """Return the causal order's own line; repeated rows do not count as dropped."""
+    """Return the result of the causal order; repeated rows do not count as dropped."""
     waits: list[float] = []
     if timed:
         waits = sorted(w for w in ordered.column("waited_ms").to_pylist() if w is not None)

@@ -1,4 +1,4 @@
-"""A piece of Evropeytsev et al.'s evaluation: overhead over the number of peers."""
+"""Part of Evropeytsev et al.'s evaluation: overhead by number of peers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ SEED = 1
 
 
 class Measured(NamedTuple):
-    """One quantity over the numbers of peers."""
+    """Overhead of one quantity by number of peers."""
 
     quantity: str
     bytes_a_message: tuple[float, ...]
     slope: float
     paper_slope: float | None
-    """As the source's text states it, over more peers."""
+    """Slope in the source's text, over more peers."""
 
 
 def evaluate() -> list[Measured]:
-    """Simulate the groups and return what a message carries, on average."""
+    """Simulate the groups and return the average overhead of a message."""
     asked = Measures(encoded=False, ds=False, storage=False)
     figures = [
         simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=asked).figures
@@ -44,7 +44,7 @@ def evaluate() -> list[Measured]:
 
 
 def told(found: list[Measured]) -> str:
-    """Return the table that the tour prints."""
+    """Return the table that the demo prints."""
     peers = [f"{n} peers" for n in PEERS]
     header = ["bytes a message", *peers, "slope", "Evropeytsev et al.'s slope"]
     lines = [

@@ -1,4 +1,4 @@
-"""The page of the tour: findings first, then the table and the drawings."""
+"""Page of the demo: results first, then the table and the diagrams."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
     """Write the page of one tour."""
     page = render(
         "demo.html",
-        title="antecede: the tour",
+        title="antecede: demo",
         finding=_finding(findings.outcomes),
         lead=(
             "Effects arrive before their causes. Sorting by timestamp trusts clocks that differ; "
-            "a watermark drops what comes late and delays everything else. A message that names "
-            "what it depends on waits for that, and for nothing more."
+            "a watermark drops late rows and delays all others. A message that names its causes "
+            "waits for these, and for nothing else."
         ),
         outcomes=_rows(findings.outcomes),
         outcomes_note=(
@@ -39,7 +39,7 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
         evaluation_note=(
             "Control information of Evropeytsev et al.'s hierarchical "
             "protocol, simulated, delays "
-            f"{DELAY}; its slopes are stated for up to 900 peers. The whole: antecede study "
+            f"{DELAY}; its slopes are stated for up to 900 peers. All of it: antecede study "
             "hierarchy."
         ),
         conditions=conditions,
@@ -95,8 +95,8 @@ def _counterexample(findings: Findings) -> Figure:
     found = findings.counterexample
     return Figure(
         draw_svg(from_run(found.run)),
-        f"The smallest counterexample, found after {found.states:,} states of every interleaving.",
-        "One published rule, and how it breaks",
+        f"The smallest counterexample, found after {found.states:,} states of all interleavings.",
+        "Counterexample of a published rule",
         "Sahai et al. 2020 print the second delivery condition of Birman, Schiper "
         "and Stephenson as "
         f"C_j[k] <= t[k]. It must be >=. With the printed sign: {found.failure.sentence()}.",

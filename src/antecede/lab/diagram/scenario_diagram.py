@@ -1,4 +1,4 @@
-"""Diagrams of scripts and of snapshot algorithms: time counts occurrences."""
+"""Diagrams of scenarios and of snapshot algorithms; the time axis counts steps."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from antecede.lab.check.scenario import (
 
 
 def from_run(run: ScriptRun, title: str = "") -> Diagram:
-    """Return the diagram of a script that was carried out."""
+    """Return the diagram of an executed scenario."""
     return _Steps(run, {}, title).diagram()
 
 
 def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
-    """Return the diagrams of a script under several protocols, with actions at common times."""
+    """Return the diagrams of a scenario under several protocols, with a common time axis."""
     width = widths(runs)
     return [_Steps(run, width, title).diagram() for run, title in zip(runs, titles, strict=True)]
 
@@ -61,7 +61,7 @@ class _Steps:
         self.ticks: list[Tick] = []
         self.states: list[State] = []
         self.changed: dict[int, list[tuple[str, dict[str, str]]]] = {}
-        """Number of an action -> (member, changed fields of its state)."""
+        """Changed fields (member, state) by number of the action."""
         for result, name, fields in changed_states(run.results):
             self.changed.setdefault(result.number, []).append((name, fields))
 
@@ -96,7 +96,7 @@ class _Steps:
         begin, marked = self.time, False
         for one in result.occurrences:
             if one.kind in MEANING:
-                # What an arrival sets free comes after it, each delivery in a place of its own.
+                # Deliveries released by an arrival follow it, each at its own time.
                 self.time += 1.0 if marked else 0.0
                 marked = True
             self._occurrence(one)
@@ -132,7 +132,7 @@ class _Steps:
 
 def _note(one: Occurrence) -> str:
     if one.astray:
-        return "is for others"
+        return "wrong receiver"
     if one.early_for:
         return f"before {', '.join(one.early_for)}"
     if one.unlike:
@@ -142,17 +142,17 @@ def _note(one: Occurrence) -> str:
     if one.kind == harness.RELEASED:
         return f"without {', '.join(one.others)}"
     if one.kind == harness.LOST:
-        return "is lost on the way"
+        return "is lost"
     if one.kind == harness.DISCARDED:
         return ", ".join(one.others)
     return ""
 
 
-WRONG = "not of this global state"
+WRONG = "not in this global state"
 
 
 def from_failure(failure: StateFailure, kind: Make, channels: str) -> Diagram:
-    """Return a failure as a space-time diagram: messages, markers, and where each recorded."""
+    """Return a failure as a space-time diagram with messages, markers and recordings."""
     world = World(kind, failure.plan, channels)
     lanes = {name: k for k, name in enumerate(failure.plan.members)}
     marks: list[Mark] = []

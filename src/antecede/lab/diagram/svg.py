@@ -1,7 +1,7 @@
-"""Space-time diagram as SVG: a horizontal line for each member, time runs to the right.
+"""Space-time diagram as SVG: one horizontal timeline per member.
 
-Self-contained: no script, font or reference. `lab.diagram.themes` has the colours,
-`lab.diagram.svg_layout` places labels; labels without a free place are in tooltips only.
+Self-contained: no script, font or reference. `lab.diagram.themes` has the colors,
+`lab.diagram.svg_layout` places labels. Labels without free space are in tooltips only.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ CHARACTER = 7.8
 SMALL_CHARACTER = 6.4
 """Average width of plain 11 px text, px."""
 STATE_TOP = 20.0
-"""Distance of states from their lane, px: room for arrowheads."""
+"""Distance of states from their timeline, px: space for arrowheads."""
 STATE_STEP = 110.0
-"""Least width of a step with states, px."""
+"""Minimum width of a step with states, px."""
 LEGEND_LEFT, LEGEND_CHARACTER = 20.0, 6.2
 """Left end of the legend, and average width of its text, px."""
 TITLE_CHARACTER = 8.4
 """Average width of the bold 15 px title, px."""
 SMALLEST = 0.8
-"""Least size in a page that scrolls, as a part of the full size."""
+"""Minimum scale of a diagram in a page that scrolls."""
 FLOWN = 0.72
 _NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\uffff]")
 
@@ -45,7 +45,7 @@ _NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\
 def draw_svg(diagram: Diagram, theme: str = PAGE) -> str:
     """Return the diagram as an SVG document.
 
-    `theme`: "page" follows the reader's scheme; "light", "dark" and "print" write colours out.
+    `theme`: "page" follows the reader's scheme; "light", "dark" and "print" write the colors out.
     """
     return draw_stacked([diagram], theme)
 
@@ -71,7 +71,7 @@ def _document(
 ) -> str:
     title = " / ".join(dict.fromkeys(one.title for one in diagrams if one.title))
     words = " ".join(one.words() for one in diagrams)
-    # Several diagrams may stand in one page: their ids must differ.
+    # A page may have several diagrams, whose ids must differ.
     key = f"ac{zlib.crc32((title + words).encode()):08x}"
     paper = f'<rect class="paper" width="{width:.0f}" height="{height:.0f}" rx="8"/>'
     shapes, look, style = [paper, *parts], 'class="ac"', [f"<style>{style_sheet(theme)}</style>"]
@@ -185,10 +185,10 @@ class _Picture:
     def _arrow(self, arrow: Arrow) -> None:
         x1, y1 = self.x(arrow.sent), self.lane_y[arrow.source]
         x2, y2 = self.x(arrow.arrived), self.lane_y[arrow.target]
-        if arrow.flying:  # as far as it has come when the picture ends
+        if arrow.flying:  # cut at the end of the diagram
             y2 = y1 + (y2 - y1) * FLOWN
         if x1 < self.left:
-            # It was sent before the picture begins: cut the line at the edge.
+            # Sent before the start of the diagram: cut the line at the edge.
             x1, y1 = self.left, y2 + (y1 - y2) * (x2 - self.left) / (x2 - x1)
         way = course((x1, y1), (x2, y2), self._passed_by(arrow))
         late = any(
@@ -234,10 +234,10 @@ class _Picture:
         names = [lane.name for lane in self.diagram.lanes]
         text = f"{arrow.label}: {names[arrow.source]} to {names[arrow.target]}"
         if arrow.flying:
-            return f"{text}, still on its way"
+            return f"{text}, still in flight"
         if self.diagram.unit == "step":
             return text
-        return f"{text}, {arrow.arrived - arrow.sent:.1f} {self.diagram.unit} on its way"
+        return f"{text}, {arrow.arrived - arrow.sent:.1f} {self.diagram.unit} in flight"
 
     def _bar(self, held: Held) -> None:
         box = self._bar_box(held)
@@ -256,7 +256,7 @@ class _Picture:
         return Box(left, top, max(left + 3.0, right), top + BAR_HEIGHT)
 
     def _reason(self, held: Held) -> None:
-        """Write the missing causes into the bar, or beside it where there is room."""
+        """Write the missing causes into the bar, or beside it if there is space."""
         bar, text = self._bar_box(held), _why(held)
         width = len(text) * SMALL_CHARACTER + 8.0
         if width <= bar.right - bar.left:
@@ -281,7 +281,7 @@ class _Picture:
             width = max(map(len, state.lines)) * STATE_CHARACTER
             height = len(state.lines) * STATE_LINE + 4.0
             self.placing.block(Box(left - 8.0, y, left + width + 4.0, y + height))
-            # Arrows pass behind the text.
+            # Arrows are drawn behind the text.
             self.parts.append(
                 f'<rect class="card" x="{left - 3.0:.1f}" y="{y:.1f}" width="{width + 3.0:.1f}" '
                 f'height="{height:.1f}" rx="3"/>'
@@ -327,9 +327,7 @@ class _Picture:
             self._text((box.left + box.right) / 2, box.bottom - 3.0, text, css, anchor="middle")
 
     def legend(self, right: float) -> float:
-        """Draw the legend of all diagrams, in rows that end before `right`; returns the total
-        height.
-        """
+        """Draw the legend of all diagrams up to the x `right`; return the total height."""
         x, y = LEGEND_LEFT, self.bottom + 26.0
         for room, draw, text in self._legend_entries():
             after = x + room + len(text) * LEGEND_CHARACTER
@@ -352,7 +350,7 @@ class _Picture:
         if any(one.holds for one in self.together):
             yield 32.0, _small_bar, "held back"
         if any(arrow.flying for one in self.together for arrow in one.arrows):
-            yield 32.0, _small_arrow, "still on its way"
+            yield 32.0, _small_arrow, "still in flight"
         if any(mark.wrong for mark in marks):
             yield 18.0, functools.partial(_small_shape, _WRONG), self.diagram.wrong_means
 
@@ -387,7 +385,7 @@ _WAITS = "arrived, must wait"
 
 
 def _shape(kind: str, x: float, y: float) -> str:
-    """Return the sign of a kind of mark, or of _WRONG, around a point."""
+    """Return the symbol of a kind of mark, or of _VIOLATION, around a point."""
     match kind:
         case diagram_model.SEND:
             return f'<circle class="sent" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
@@ -430,7 +428,7 @@ def _tip(text: str) -> str:
 
 
 def _rows(holds: Iterable[Held]) -> dict[Held, int]:
-    """Return a row below its lane for each hold; simultaneous bars have different rows."""
+    """Return a row below its timeline for each hold; simultaneous bars get different rows."""
     rows: dict[Held, int] = {}
     free: dict[tuple[int, int], float] = {}
     for held in sorted(holds, key=lambda held: (held.begin, held.label)):
@@ -443,5 +441,5 @@ def _rows(holds: Iterable[Held]) -> dict[Held, int]:
 
 
 def escape(text: str) -> str:
-    """Return text for XML; the control characters that it cannot hold become question marks."""
+    """Escape text for XML; invalid control characters become question marks."""
     return saxutils.escape(_NOT_XML.sub("?", text))

@@ -1,10 +1,10 @@
-"""Courses of arrows, and free places for labels.
+"""Arrow routing and label placement.
 
-An arrow over the mark of another member would look as if that member had passed the message on, so
-it is a quadratic curve with the least bend that stays clear.
+An arrow over the mark of another member would look as if that member had relayed the message. Such
+an arrow is a quadratic curve with the smallest bend that stays clear.
 
-A label takes, among its candidate places that cover nothing, the one that crosses the fewest lines;
-without such a place it is not drawn.
+A label takes the candidate position that covers nothing and crosses the fewest lines. Without a
+free position it is not drawn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GAP: Final = 12.0
 
 
 class Written(NamedTuple):
-    """A state with its place: px below the lane, and from the left."""
+    """State with its position: px below the timeline, and from the left."""
 
     state: State
     left: float
@@ -33,9 +33,9 @@ class Written(NamedTuple):
 def written(
     states: Iterable[State], x: Callable[[float], float], left: float, right: float
 ) -> tuple[list[Written], float]:
-    """Return the states of a lane, placed in rows, and the depth of these.
+    """Return the states of a timeline, placed in rows, and their total height.
 
-    A state stands below its event, as near as `left` and `right` allow.
+    A state is drawn below its event, as near as `left` and `right` allow.
     """
     rows: list[tuple[float, float]] = []
     """(right end, height) of each row."""
@@ -54,7 +54,7 @@ def written(
 
 
 class Box(NamedTuple):
-    """A rectangle in px; y grows downwards."""
+    """Rectangle in px; y grows downwards."""
 
     left: float
     top: float
@@ -75,7 +75,7 @@ Segment = tuple[float, float, float, float]
 
 
 class Placing:
-    """Taken places: boxes, which labels must not cover, and lines, which they should not cross."""
+    """Blocked boxes, which labels must not cover, and lines, which they should not cross."""
 
     def __init__(self) -> None:
         self.boxes: list[Box] = []
@@ -86,11 +86,11 @@ class Placing:
         self.boxes.append(box)
 
     def line(self, x1: float, y1: float, x2: float, y2: float) -> None:
-        """Keep labels off this line where there is another place."""
+        """Keep labels off this line if there is another position."""
         self.lines.append((x1, y1, x2, y2))
 
     def take(self, candidates: Sequence[Box]) -> Box | None:
-        """Return the best free candidate and block it, or None when all cover something."""
+        """Return the best free candidate and block it; None if every candidate covers something."""
         free = [box for box in candidates if not any(box.meets(taken) for taken in self.boxes)]
         if not free:
             return None
@@ -100,7 +100,7 @@ class Placing:
 
 
 def crosses(box: Box, line: Segment) -> bool:
-    """Return True if a line segment touches a box (clipping after Liang and Barsky)."""
+    """Return True if a segment touches a box (clipping of Liang and Barsky)."""
     x1, y1, x2, y2 = line
     enter, leave = 0.0, 1.0
     for delta, low, high in (
@@ -125,18 +125,18 @@ BENDS: Final = (0.0, 22.0, -22.0, 44.0, -44.0, 66.0, -66.0)
 PIECES: Final = 12
 HEAD: Final = 9.0
 SHORT: Final = 6.5
-"""Gap between the arrowhead and the middle of its mark, px."""
+"""Gap between the arrowhead and the center of its mark, px."""
 
 
 class Course(NamedTuple):
-    """From `start` to `end`, bent towards `control` (the middle between them: straight)."""
+    """Curve from `start` to `end`, bent towards `control` (their midpoint: straight)."""
 
     start: Point
     control: Point
     end: Point
 
     def at(self, part: float) -> Point:
-        """Return the point after a part of the way, 0 to 1."""
+        """Return the point at a fraction of the route, 0 to 1."""
         (x1, y1), (cx, cy), (x2, y2) = self
         a, b, c = (1 - part) ** 2, 2 * part * (1 - part), part * part
         return a * x1 + b * cx + c * x2, a * y1 + b * cy + c * y2
@@ -149,19 +149,19 @@ class Course(NamedTuple):
 
     @property
     def direction(self) -> Point:
-        """The direction in which it arrives, as a vector of length 1."""
+        """Direction of arrival as a unit vector."""
         dx, dy = self.end[0] - self.control[0], self.end[1] - self.control[1]
         length = math.hypot(dx, dy) or 1.0
         return dx / length, dy / length
 
     def pieces(self) -> list[tuple[float, float, float, float]]:
-        """Return it as short straight lines."""
+        """Return the route as straight segments."""
         count = 1 if self.straight else PIECES
         points = [self.at(k / count) for k in range(count + 1)]
         return [(*a, *b) for a, b in pairwise(points)]
 
     def shaft(self) -> str:
-        """Return the line up to its head, as an SVG path."""
+        """Return the shaft up to the arrowhead, as an SVG path."""
         ux, uy = self.direction
         x2, y2 = self.end[0] - (SHORT + 6.0) * ux, self.end[1] - (SHORT + 6.0) * uy
         (x1, y1), (cx, cy) = self.start, self.control
@@ -170,7 +170,7 @@ class Course(NamedTuple):
         return f"M{x1:.1f} {y1:.1f}Q{cx:.1f} {cy:.1f} {x2:.1f} {y2:.1f}"
 
     def head(self) -> list[Point]:
-        """Return the corners of its head."""
+        """Return the corners of the arrowhead."""
         ux, uy = self.direction
         tip_x, tip_y = self.end[0] - SHORT * ux, self.end[1] - SHORT * uy
         back_x, back_y = tip_x - HEAD * ux, tip_y - HEAD * uy
@@ -178,7 +178,7 @@ class Course(NamedTuple):
 
 
 def course(start: Point, end: Point, marks: Sequence[Point]) -> Course:
-    """Return the course with the least bend that stays clear of marks, or else nearest to that."""
+    """Return the route with the smallest bend that stays clear of marks, or the clearest one."""
     middle_x, middle_y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     best, widest = None, -1.0
     for bend in BENDS:

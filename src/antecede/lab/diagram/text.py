@@ -1,6 +1,6 @@
-"""Space-time diagram as text: a column for each member, time runs downwards, a row for each event.
+"""Space-time diagram as text: one column per member, one row per event.
 
-An arrow shows an arrival; its sending is further up, under the same label. The line of a member
+An arrow shows an arrival; its send is further up, under the same label. The timeline of a member
 that holds messages back is heavy.
 """
 
@@ -29,7 +29,7 @@ _GLYPH = {
 }
 _WRONG = "✗"
 _UNNAMED = (diagram_model.JOIN, diagram_model.LEAVE, diagram_model.RECORD)
-"""Marks without a message; described beside the lanes."""
+"""Marks without a message; described beside the timelines."""
 _PASSED = "◦"
 _ARRIVE = "arrive"
 _CODES = {
@@ -51,9 +51,9 @@ _CODES = {
 
 
 def draw_text(diagram: Diagram, *, width: int = 80, color: bool = False) -> str:
-    """Return the diagram as lines of at most `width` characters where the lanes allow it.
+    """Return the diagram as lines of at most `width` characters, if the timelines allow it.
 
-    Ten lanes need 66 columns. `color`: with ANSI escape codes.
+    Ten timelines need 66 columns. `color`: with ANSI escape codes.
     """
     sheet = _Sheet(diagram, width)
     lines = [sheet.header(), *sheet.body(), _Line(0), *sheet.legend()]
@@ -65,7 +65,7 @@ class _Line:
         self.cells: list[tuple[str, str]] = [(" ", "")] * width
 
     def put(self, column: int, text: str, style: str = "") -> None:
-        """Write over the line; text beyond its end is cut with an ellipsis."""
+        """Write text at a column; text beyond the end is cut with an ellipsis."""
         room = len(self.cells) - column
         if len(text) > room:
             text = text[: max(0, room - 1)] + "…"[: max(0, room)]
@@ -92,7 +92,7 @@ class _Sheet:
         notes = NOTE_WIDTH if any(mark.note for mark in diagram.marks) else 0
         fair = (width - self.margin - notes) // lanes
         if fair < NARROW:
-            # The notes say what the heavy lines show: the lanes need the room more.
+            # Omit the notes: the heavy lines show the same, and timelines need the space.
             fair = (width - self.margin) // lanes
         self.column = max(MIN_COLUMN, min(MAX_COLUMN, fair))
         self.notes_at = self.margin + self.column * lanes
@@ -129,7 +129,7 @@ class _Sheet:
                 yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
 
     def _local(self, mark: Mark, shown: str) -> Iterator[_Line]:
-        """Yield an event of a log; any number of messages may reach it, a row each."""
+        """Yield the rows of a log event: one for each message that reaches it."""
         here = mark.lane, mark.at
         reach = [one for one in self.diagram.arrows if (one.target, one.arrived) == here]
         for arrow in reach[:-1]:
@@ -188,7 +188,7 @@ class _Sheet:
         used = {mark.kind for mark in self.diagram.marks}
         parts = [f"{_GLYPH[kind]} {MEANING[kind]}" for kind in _GLYPH if kind in used]
         if self.diagram.bare_arrivals():
-            parts.append(f"{_PASSED} taken in")
+            parts.append(f"{_PASSED} relayed")
         if self.diagram.holds:
             parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):

@@ -1,7 +1,7 @@
-"""Colours of a diagram, as a style sheet or written out.
+"""Colors of a diagram, as a style sheet or as attributes.
 
-Pages take the style sheet. Pictures for slides and papers have plain attributes in each shape,
-which PowerPoint, Inkscape and LaTeX read: no variables, no `paint-order` (the halo is a copy).
+Pages take the style sheet. Images for slides and papers have plain attributes in each shape, which
+PowerPoint, Inkscape and LaTeX support: no variables, no `paint-order` (the halo is a copy).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PLAIN_FONT: Final = "DejaVu Sans,Arial,Helvetica,sans-serif"
 
 
 class Colours(NamedTuple):
-    """One scheme."""
+    """Colors of one scheme."""
 
     paper: str
     ink: str
@@ -41,7 +41,7 @@ SCHEMES: Final = {
         *("#14181d", "#e6ebf0", "#93a1b0", "#46525f", "#8ab4ff"),
         *("#5fd38a", "#4a3608", "#e0aa3a", "#ffe2a1", "#ff7b72"),
     ),
-    # Without colour: what differs, differs in shape and in how dark it is.
+    # Without color: elements differ in shape and in brightness.
     PRINT: Colours(
         *("#ffffff", "#000000", "#4d4d4d", "#b3b3b3", "#000000"),
         *("#404040", "#e6e6e6", "#808080", "#000000", "#000000"),
@@ -52,11 +52,11 @@ SWITCHES: Final = {
     LIGHT: ('[data-jp-theme-light="true"]', '[data-md-color-scheme="default"]', ".vscode-light"),
     DARK: ('[data-jp-theme-light="false"]', '[data-md-color-scheme="slate"]', ".vscode-dark"),
 }
-"""Selectors of pages with notebooks: JupyterLab, Material for MkDocs, Visual Studio Code."""
+"""Theme selectors of JupyterLab, Material for MkDocs and Visual Studio Code."""
 
 
 def page_switches(css: str, light: str, dark: str) -> str:
-    """Return rules that give elements of a class the declarations of the page's own scheme."""
+    """Return CSS rules with the declarations of each scheme for a class."""
     return "".join(
         f"{','.join(f'{switch} .{css}' for switch in SWITCHES[scheme])}{{{declared}}}\n"
         for scheme, declared in ((LIGHT, light), (DARK, dark))
@@ -64,7 +64,7 @@ def page_switches(css: str, light: str, dark: str) -> str:
 
 
 def style_sheet(theme: str = PAGE) -> str:
-    """Return the style sheet of pages; custom properties override its colours."""
+    """Return the style sheet of pages; custom properties override its colors."""
     light, dark = (
         ";".join(f"--ac-{name.replace('_', '-')}:{value}" for name, value in of._asdict().items())
         for of in (SCHEMES[LIGHT], SCHEMES[DARK])
@@ -125,7 +125,7 @@ _TEXT = re.compile(r"<text class=\"([^\"]*)\"([^>]*)>([^<]*)</text>")
 
 
 def written_out(parts: Iterable[str], theme: str) -> list[str]:
-    """Return shapes with the colours of a theme in each of them, and without classes."""
+    """Return shapes with the colors of a theme as attributes, without classes."""
     colours = SCHEMES[theme]
     rules = _rules(colours)
 

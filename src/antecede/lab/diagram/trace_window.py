@@ -1,7 +1,7 @@
-"""Diagram of a stretch of a recorded trace, in milliseconds.
+"""Diagram of a time window of a recorded trace, in milliseconds.
 
 A hold lasts from the receipt of a message to its delivery at the same member. It waits for the
-declared parents that were delivered there in the meantime.
+declared causes that were delivered there in the meantime.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Copy(NamedTuple):
 
 
 def time_ns(event: Event) -> int | None:
-    """Return when the event happened: by the recorder's or receiver's clock, else the sender's."""
+    """Return the time of an event: the recorder's or receiver's clock, else the sender's."""
     return event.arrival if event.arrival is not None else event.send_time
 
 
@@ -42,9 +42,8 @@ def from_events(
 ) -> Diagram:
     """Return the diagram from `first` to `last`, ns (default: the whole trace).
 
-    `members`: lanes in their order. A message that arrives in the stretch is drawn from its
-    sending, even before the stretch. Marks that have nothing to do with holds are faint. Raises
-    InputError for an empty diagram.
+    `members`: timelines in order. A message that arrives in the window is drawn from its send, even
+    before the window. Marks unrelated to holds are dimmed. Raises InputError for an empty diagram.
     """
     rows = [event for event in events if event.member is not None and time_ns(event) is not None]
     if members is None:
@@ -54,7 +53,9 @@ def from_events(
     begin = first if first is not None else min(times, default=0)
     end = last if last is not None else max(times, default=0)
     if not any(begin <= at <= end for at in times):
-        raise InputError("no send, receive or deliver row with a time lies in this stretch")
+        raise InputError(
+            "no send, receive or deliver row with a time in this window; choose another one"
+        )
     return _Stretch(chosen, begin, max(end, begin + 1), tuple(members)).diagram(title)
 
 

@@ -1,4 +1,4 @@
-"""The bench for teachers: protocols side by side, moved by hand (`antecede play`)."""
+"""Playground: protocols side by side on an editable scenario (`antecede play`)."""
 
 from typing import TYPE_CHECKING
 

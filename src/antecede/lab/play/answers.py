@@ -1,23 +1,24 @@
-"""Facts of exercises, computed by running their scripts and judged by the oracle.
+"""Facts of exercises, computed from their scenarios and checked by the oracle.
 
 A fact is a line of words:
 
-    held M [after N]                   what M holds back, and what for
-    delivered M [after N]              what M has delivered, in its order
-    state M [FIELD ...] [after N]      what M keeps, in its source's notation
-    flying [after N]                   copies on their way
-    violations                         which deliveries broke what the protocol promises
-    early                              which came before a cause, whatever it promises
-    channels                           which channel model arrivals and deliveries followed
-    before A B                         which of two messages happened before the other
-    cut M=N ...                        is this a consistent global state; if not, why
-    inside M=N ...                     what is in the channels of this state
-    greatest M=N ...                   the greatest consistent state at or below
-    check PROTOCOL [VARIANT] [members=N] [messages=N]     what `antecede check`'s search finds
+    held M [after N]                   messages that M holds back, with missing causes
+    delivered M [after N]              deliveries of M, in order
+    state M [FIELD ...] [after N]      state of M, in the source's notation
+    flying [after N]                   copies in flight
+    violations                         deliveries that break the protocol's promise
+    early                              deliveries before a cause
+    channels                           channel models of arrivals and deliveries
+    before A B                         happened-before of two messages
+    cut M=N ...                        consistency of a cut, with a witness
+    inside M=N ...                     channel contents of a cut
+    greatest M=N ...                   greatest consistent cut at or below
+    check PROTOCOL [VARIANT] [members=N] [messages=N]     result of `antecede check`
     snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
 
 `after N`: after the N-th action. All but the last two may end in `with PROTOCOL [option=value
-...]`: the script under another protocol. Positions count sends and arrivals of a member.
+...]`, which runs the scenario under another protocol. Positions count sends and arrivals of a
+member.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _LIMITS: Final = {"members", "messages"}
 
 
 def words_of(fact: str) -> str:
-    """Return the subject of a fact in words."""
+    """Return the subject of a fact as text."""
     asked = _taken_apart(fact)
     kind, *rest = asked.words
     told = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
@@ -74,10 +75,10 @@ class _Asked(NamedTuple):
 
 @cache
 def value_of(text: str, fact: str) -> str:
-    """Return the value of a fact about a script; raises ScriptError."""
+    """Return the value of a fact about a scenario; raises ScenarioError."""
     asked = _taken_apart(fact)
     if asked.words[0] not in _FACTS:
-        raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_FACTS)}")
+        raise ScriptError(f"no fact '{asked.words[0]}'; choose from {', '.join(_FACTS)}")
     return _FACTS[asked.words[0]][1](_script(text, asked), asked)
 
 
@@ -102,7 +103,7 @@ def _script(text: str, asked: _Asked) -> Script:
         setup = script.setup._replace(options=asked.options)
         script = script._replace(setup=setup)
     if asked.after is not None and not 0 <= asked.after <= len(commands):
-        raise ScriptError(f"after {asked.after}: the script has {len(commands)} actions")
+        raise ScriptError(f"after {asked.after}: the scenario has {len(commands)} actions")
     return script._replace(commands=commands[: asked.after])
 
 
@@ -154,10 +155,10 @@ def _before(script: Script, asked: _Asked) -> str:
     run = run_script(script)
     relation = run.relation
     if relation in (Relation.NONE, Relation.FIFO, Relation.BY_REPLY):
-        relation = Relation.BY_DELIVERY  # happened-before, whatever the protocol keeps of it
+        relation = Relation.BY_DELIVERY  # happened-before, whatever the protocol promises
     pasts = History(rows_of(run)).pasts(relation.value)
     if unknown := [one for one in (first, second) if one not in pasts]:
-        raise ScriptError(f"no message {unknown[0]} is sent in this script")
+        raise ScriptError(f"no message {unknown[0]} is sent in this scenario")
     if first in pasts[second]:
         return f"{first} happened before {second}"
     if second in pasts[first]:
@@ -206,7 +207,7 @@ def _limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     plain = [word for word in words if "=" not in word]
     given = _positions([word for word in words if "=" in word])
     if unknown := given.keys() - _LIMITS:
-        raise ScriptError(f"a search has members and messages, no {', '.join(sorted(unknown))}")
+        raise ScriptError(f"a search takes members and messages, not {', '.join(sorted(unknown))}")
     return plain, given
 
 
@@ -230,17 +231,17 @@ def _snapshot(script: Script, asked: _Asked) -> str:
 
 
 _FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _Asked], str]]]] = {
-    "held": ("what {0} holds back", _held),
-    "delivered": ("what {0} has delivered", _delivered),
-    "state": ("what {0} keeps: {rest}", _state),
-    "flying": ("what is on its way", _flying),
-    "violations": ("deliveries that break the promise", _violations),
+    "held": ("messages held back by {0}", _held),
+    "delivered": ("deliveries of {0}", _delivered),
+    "state": ("state of {0}: {rest}", _state),
+    "flying": ("copies in flight", _flying),
+    "violations": ("violations of the promise", _violations),
     "early": ("deliveries before a cause", _early),
     "channels": ("channel models", _channels),
     "before": ("{0} and {rest}", _before),
-    "cut": ("the state {all}", _cut),
-    "inside": ("the channels in {all}", _inside),
-    "greatest": ("the greatest consistent state below {all}", _greatest),
+    "cut": ("cut {all}", _cut),
+    "inside": ("channels in {all}", _inside),
+    "greatest": ("greatest consistent cut below {all}", _greatest),
     "check": ("search: antecede check {all}", _check),
     "snapshot": ("every interleaving: antecede snapshot {all}", _snapshot),
 }

@@ -1,9 +1,9 @@
-"""Cuts through a run of a scene: consistent or not, and why.
+"""Cuts through a run of a scenario: consistent or not, and why.
 
 Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. Events are sends
-and arrivals; a message that a member forwards or sends on its own belongs to the arrival before. A
-cut is consistent if no message is received inside and sent outside, and newcomers have their
-sponsor's past inside. With `deliveries`, the delivery of a message counts as its receipt.
+and arrivals. Relayed and control messages belong to the arrival that caused them. A cut is
+consistent if it contains the send of every message received inside, and the sponsor's past of every
+joining member. With `deliveries`, a delivery counts as the receipt.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ DELIVERIES: Final = "deliveries"
 
 
 class Copy(NamedTuple):
-    """A message on one way; `received` is None where it never arrives."""
+    """Message on one channel; `received` is None if it never arrives."""
 
     label: str
     source: str
     sent: int
-    """Position of its sending; 0: before all."""
+    """Position of its send; 0: before all events."""
     target: str
     received: int | None
     lost: bool = False
     owed: tuple[str, int] | None = None
-    """Sent before the target joined: the sponsor, and its number of events at the join."""
+    """Sponsor, and its number of events at the join, for messages sent before the target joined."""
 
 
 class Execution(NamedTuple):
-    """The events of a run, and the copies between them."""
+    """Events of a run, and the copies between them."""
 
     lengths: Mapping[str, int]
     copies: tuple[Copy, ...]
     joins: tuple[tuple[str, int, str], ...]
-    """(sponsor, its number of events, newcomer)."""
+    """(sponsor, its number of events, joining member)."""
 
     def conditions(self) -> list[tuple[str, int, str, int]]:
-        """Return (a, i, b, j): with the j-th event of b inside, the i-th of a must be inside."""
+        """Return (a, i, b, j): a cut with the j-th event of b must contain the i-th of a."""
         found = [(c.source, c.sent, c.target, c.received) for c in self.copies if c.received]
         return found + [(sponsor, at, new, 1) for sponsor, at, new in self.joins if at]
 
 
 def execution(run: ScriptRun, members: tuple[str, ...], *, deliveries: bool = False) -> Execution:
-    """Return the events of a run; `deliveries`: of messages that are delivered, that counts."""
+    """Return the events of a run; `deliveries`: count deliveries instead of arrivals."""
     made = _Reading(members, deliveries)
     for result in run.results:
         for one in result.occurrences:
@@ -69,11 +69,11 @@ class _Reading:
         self.joins: list[tuple[str, int, str]] = []
         self.sent: dict[tuple[str, str], int] = {}
         self.own: dict[tuple[str, str, str], list[int]] = {}
-        """The same for a protocol's own messages, by target; several share a label."""
+        """Positions of control messages by (sender, label, target); several share a label."""
         self.owed: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
-        """Newcomer -> (member, label) sent before -> sponsor, its number of events."""
+        """(sponsor, its number of events) by joining member and (member, label) sent before."""
         self.waiting: dict[tuple[str, str], int] = {}
-        """(member, label) -> index of the copy that arrived and is not delivered."""
+        """Index of the arrived and undelivered copy, by (member, label)."""
 
     def take(self, one: Occurrence) -> None:
         key = one.at, one.label
@@ -119,19 +119,19 @@ class _Reading:
 
 
 def below(of: Execution, cut: Cut) -> dict[str, int]:
-    """Return the greatest consistent cut at or below this one: effects without causes go out."""
+    """Return the greatest consistent cut at or below this one."""
     return _mended(of, cut, lambda a, i, b, j: (b, j - 1))
 
 
 def above(of: Execution, cut: Cut) -> dict[str, int]:
-    """Return the least consistent cut at or above this one: missing causes come in."""
+    """Return the least consistent cut at or above this one."""
     return _mended(of, cut, lambda a, i, b, j: (a, i))
 
 
 def _mended(
     of: Execution, cut: Cut, moved: Callable[[str, int, str, int], tuple[str, int]]
 ) -> dict[str, int]:
-    """Return the cut after moving members until no condition is broken."""
+    """Return the cut after moving members until all conditions hold."""
     found, conditions = dict(cut), of.conditions()
     while broken := [
         one for one in conditions if found[one[2]] >= one[3] and found[one[0]] < one[1]
@@ -142,10 +142,9 @@ def _mended(
 
 
 def cut_of(of: Execution, counts: object) -> dict[str, Any]:
-    """Return the description of a cut as plain values; `counts`: member -> events inside (default:
-    0).
+    """Return a cut as plain values; `counts`: events inside by member (default: 0).
 
-    Raises InputError for unknown members and impossible numbers.
+    Raises InputError for unknown members and invalid numbers.
     """
     cut = _checked(of, counts)
     inside = [
@@ -166,7 +165,7 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
     place = {name: k for k, name in enumerate(of.lengths)}
     for copy in sorted(inside, key=lambda c: (place[c.source], place[c.target], c.sent)):
         if copy.received is None or copy.received > cut[copy.target]:
-            name = f"{copy.label} (lost on the way)" if copy.lost else copy.label
+            name = f"{copy.label} (lost)" if copy.lost else copy.label
             channels.setdefault((copy.source, copy.target), []).append(name)
     told = {"below": below(of, cut), "above": above(of, cut)}
     return {
@@ -185,27 +184,27 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
 def cut_at(
     text: str, protocol: str, judge: str | None, counts: object, by: str, path: str
 ) -> dict[str, Any]:
-    """Return the description of a cut of a text under a protocol; `by`: "arrivals" or "deliveries".
+    """Return a cut of a text under a protocol; `by`: "arrivals" or "deliveries".
 
-    Raises InputError, and ScriptError if the text cannot be played.
+    Raises InputError, and ScenarioError if the text cannot be run.
     """
     if by not in ("arrivals", DELIVERIES):
-        raise InputError(f"by={by!r}: a cut counts arrivals or {DELIVERIES}")
+        raise InputError(f"by={by!r}: choose from arrivals, {DELIVERIES}")
     script = parsed(text, path)
     done = play(script, chosen(script, [protocol])[0], relation_of(judge))
     if done.run is None:
-        raise done.error or InputError("nothing was played")
+        raise done.error or InputError("the scenario could not be run")
     of = execution(done.run, script.everybody(), deliveries=by == DELIVERIES)
     return cut_of(of, counts)
 
 
 def _checked(of: Execution, counts: object) -> dict[str, int]:
     if not isinstance(counts, Mapping):
-        raise InputError("a cut gives each member how many of its events are inside")
+        raise InputError("counts must be an object of numbers by member")
     lengths = of.lengths
     for name, count in counts.items():
         if name not in lengths:
-            raise InputError(f"there is no member {name}; there are {', '.join(of.lengths)}")
+            raise InputError(f"unknown member {name}; choose from {', '.join(of.lengths)}")
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= lengths[name]:
             there = counted(lengths[name], "event")
             raise InputError(f"{name}={count!r}: {name} has {there} in this run")
@@ -223,22 +222,21 @@ def _words(
         for one in crossing
     ]
     wrong += [
-        f"{new} is inside, and what its sponsor {sponsor} did before is not."
-        for sponsor, new in early
+        f"{new} is inside, and the past of its sponsor {sponsor} is not." for sponsor, new in early
     ]
     if wrong:
         near = (f"{side} {_counts(told[side])}" for side in ("below", "above"))
         return [
             "Not consistent: the group cannot have been in this state.",
             *wrong,
-            f"The nearest consistent ones: {'; '.join(near)}.",
+            f"The nearest consistent cuts: {'; '.join(near)}.",
         ]
     way = [
         f"From {source} to {target}: {', '.join(labels)}."
         for (source, target), labels in channels.items()
     ]
     return ["Consistent: the group can have been in this state.",
-            *(way or ["Nothing is in the channels."])]  # fmt: skip
+            *(way or ["The channels are empty."])]  # fmt: skip
 
 
 def _counts(cut: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Editable scene of a script: its head, and a block for each action.
+"""Editable scenario: a preamble, and a block for each action.
 
 A block is the line of an action with the comments before it. Expected output (`= ...`) is dropped.
 """
@@ -29,11 +29,11 @@ LONGEST: Final = 60
 
 
 class EditError(InputError):
-    """A change of a scene that cannot be; nothing was changed."""
+    """Impossible edit; the scenario is unchanged."""
 
 
 class Block(NamedTuple):
-    """An action and the comments before it."""
+    """Action and the comments before it."""
 
     lead: tuple[str, ...]
     action: Action
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
     @property
     def said(self) -> str:
-        """The action as a line of a script, in the words of a sentence."""
+        """The line of the action in quotation marks."""
         return f"'{line_of(self.action)}'"
 
     def acting(self, action: Action) -> Block:
@@ -50,7 +50,7 @@ class Block(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """A script in parts."""
+    """Scenario in parts."""
 
     path: str
     head: tuple[str, ...]
@@ -59,7 +59,7 @@ class Scene(NamedTuple):
 
     @classmethod
     def of(cls, text: str, path: str) -> Scene:
-        """Return the parts of a text; raises ScriptError for a text that is no script."""
+        """Return the parts of a text; raises ScenarioError."""
         script = parse_script(text, path)
         action_at = {command.line: command.action for command in script.commands}
         first = min(action_at, default=len(text.splitlines()) + 1)
@@ -82,7 +82,7 @@ class Scene(NamedTuple):
         return cls(path, tuple(head), tuple(blocks), tuple(lead))
 
     def text(self) -> str:
-        """Return the text: one empty line behind the head, and never two on each other."""
+        """Return the text, with one empty line after the preamble and no double empty lines."""
         lines = [*self.head, ""]
         for block in self.blocks:
             lines += [*block.lead, block.line]
@@ -91,25 +91,25 @@ class Scene(NamedTuple):
         return "\n".join(kept).strip("\n") + "\n"
 
     def script(self) -> Script:
-        """Return it as a script; raises ScriptError."""
+        """Return the parsed scenario; raises ScenarioError."""
         return parse_script(self.text(), self.path)
 
     @property
     def setup(self) -> Setup:
-        """The head alone, as a script understands it."""
+        """Parsed settings of the preamble."""
         return parse_script("\n".join(self.head), self.path).setup
 
     @property
     def actions(self) -> list[Action]:
-        """The actions, in their order."""
+        """Actions in order."""
         return [block.action for block in self.blocks]
 
     def with_actions(self, blocks: Iterable[Block]) -> Scene:
-        """Return it with other blocks."""
+        """Return the scenario with other blocks."""
         return self._replace(blocks=tuple(blocks))
 
     def members(self) -> tuple[str, ...]:
-        """Return everybody, newcomers last."""
+        """Return all members, joining ones last."""
         return self.script().everybody()
 
 
@@ -129,17 +129,17 @@ def named_in(action: Action) -> tuple[str, ...]:
 
 
 class Need(NamedTuple):
-    """The block `later` has to stand behind the block `earlier`."""
+    """Constraint: block `later` must follow block `earlier`."""
 
     earlier: int
     later: int
     why: str
     exists: bool = True
-    """False: only the order matters, `later` could be without `earlier`."""
+    """False: only the order matters, `later` can exist without `earlier`."""
 
 
 def needs(actions: Sequence[Action]) -> list[Need]:
-    """Return the orders of blocks that every protocol needs, as far as they hold now."""
+    """Return the order constraints of every protocol that hold now."""
     return [
         need for later, action in enumerate(actions) for need in _needed(actions, later, action)
     ]
@@ -150,30 +150,37 @@ def _needed(actions: Sequence[Action], later: int, action: Action) -> Iterator[N
     for k, other in before:
         if isinstance(other, Send):
             if isinstance(action, Arrive | Lose) and action.label == other.label:
-                yield Need(k, later, f"{action.label} has to be sent before it can arrive")
+                yield Need(k, later, f"{action.label} must be sent before it can arrive")
             elif isinstance(action, Send) and other.label in action.after:
-                yield Need(k, later, f"{action.label} answers {other.label}, sent before", False)
+                yield Need(
+                    k,
+                    later,
+                    f"{action.label} replies to {other.label}, which must be sent before",
+                    False,
+                )
         if isinstance(other, Join) and other.at in named_in(action):
             at_home = isinstance(action, Send) and action.at != other.at
-            yield Need(k, later, f"{other.at} has to join before it does anything", not at_home)
+            yield Need(k, later, f"{other.at} must join before its other actions", not at_home)
         if isinstance(action, Leave) and action.at in named_in(other):
-            yield Need(k, later, f"{action.at} does nothing after it has left", False)
+            yield Need(k, later, f"{action.at} cannot act after it has left", False)
     if isinstance(action, Arrive) and action.again:
         first = next((k for k, other in before if other == action._replace(again=False)), None)
         if first is not None:
-            yield Need(first, later, f"{action.label} comes again only where it came before")
+            yield Need(
+                first, later, f"{action.label} can arrive again only after its first arrival"
+            )
 
 
 def check_name(name: object) -> str:
-    """Return the name of a new member; raises EditError for a name that no line can hold."""
+    """Return the name of a new member; raises EditError for an invalid name."""
     if not isinstance(name, str) or not name.strip():
-        raise EditError("a member needs a name")
+        raise EditError("missing name of a member")
     if len(name) > LONGEST:
-        raise EditError(f"a name has {LONGEST} letters at most")
+        raise EditError(f"a name has at most {LONGEST} characters")
     if any(one.isspace() or not one.isprintable() for one in name):
-        raise EditError(f"'{name}': a name is one word, without spaces")
+        raise EditError(f"name '{name}' contains spaces or control characters; use one word")
     if name in _CLAUSES or "=" in name or name.endswith(":") or name.startswith("#"):
-        raise EditError(f"'{name}' means something else in a script; take another name")
+        raise EditError(f"name '{name}' is reserved in scenarios; use another name")
     return name
 
 
@@ -185,18 +192,18 @@ def list_of(blocks: Sequence[Block], most: int = 6) -> str:
 
 
 def changed_head(head: Sequence[str], line: str, removes: bool = False) -> tuple[str, ...]:
-    """Return the head with a line replaced, added, or removed.
+    """Return the preamble with a line replaced, added or removed.
 
-    Lines are about the same subject if they set the title, the clock of one member, the bounds of
-    one channel and so on. Raises EditError for a line that sets no scene, or none to remove.
+    A line replaces the one with the same subject: the title, the clock of a member, the bounds of a
+    channel. Raises EditError for a line that is no setting, or a missing line to remove.
     """
     key = _subject(line)
     if key is None:
-        raise EditError(f"'{line}' sets no scene; lines that do begin with {', '.join(SETTING)}")
+        raise EditError(f"'{line}' is not a setting; choose from {', '.join(SETTING)}")
     there = [k for k, one in enumerate(head) if _subject(one) == key]
     if removes or line in ("title", "source"):
         if not there:
-            raise EditError(f"there is no line '{' '.join(key)}'")
+            raise EditError(f"no line '{' '.join(key)}'")
         return tuple(one for k, one in enumerate(head) if k not in there)
     if there:
         kept = ((k, one) for k, one in enumerate(head) if k not in there[1:])
@@ -206,7 +213,7 @@ def changed_head(head: Sequence[str], line: str, removes: bool = False) -> tuple
 
 
 def renamed_head(head: Sequence[str], name: Callable[[str], str | None]) -> tuple[str, ...]:
-    """Return the head with every member's name as `name` returns it; None: the member is gone."""
+    """Return the preamble with members renamed by `name`; None removes a member."""
     lines = (_renamed_line(line, name) for line in head)
     return tuple(line for line in lines if line is not None)
 
@@ -228,7 +235,7 @@ def _subject(line: str) -> tuple[str, ...] | None:
 
 
 def _place_in(head: Sequence[str], word: str) -> int:
-    """Return the place of a new line: after its kind and the kinds before it."""
+    """Return the index of a new line: after its kind and the kinds before it."""
     rank = SETTING.index(word)
     places = [
         k + 1

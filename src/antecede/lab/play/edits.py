@@ -1,8 +1,8 @@
-"""Changes of a scene as functions of its text.
+"""Edits of a scenario as functions of its text.
 
-A change that no protocol could play (an arrival before its sending) is refused, or carries other
-actions along where it says so. The first protocol that could play the scene before then plays it:
-changes that remove also remove actions that became impossible, others are refused.
+An edit that no protocol could run (an arrival before its send) is rejected, or moves other actions
+along if the request allows it. Then the first protocol that could run the scenario before runs it.
+Edits that remove also remove actions that became impossible; others are rejected.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ MOST_ARRIVALS: Final = 200
 
 
 class Edited(NamedTuple):
-    """A scene after a change."""
+    """Edited text, and a note on further changes."""
 
     text: str
     note: str = ""
 
 
 class Change(NamedTuple):
-    """Result of a change, not yet played."""
+    """Result of an edit, not yet run."""
 
     scene: Scene
     note: str = ""
     prunes: bool = False
-    """True: impossible actions are removed. False: they refuse the change."""
+    """True: impossible actions are removed. False: they reject the edit."""
     spared: frozenset[str] = frozenset()
-    """Lines of the request; never removed."""
+    """Lines of the request, which are never removed."""
 
 
 def edited(
     text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
 ) -> Edited:
-    """Return the text after a change (kinds: docs/design/play.md), and a note on what went along.
+    """Return the edited text (kinds: docs/design/play.md), and a note on further changes.
 
-    Raises EditError for an impossible change, ScriptError for a text that is no script.
+    Raises EditError for an impossible edit, ScenarioError for an invalid text.
     """
     kind = str(edit.get("kind"))
     if kind == "fresh":
         scene = Scene.of(text, path) if text.strip() else None
         return Edited(fresh(scene, edit.get("members"), path).text())
     if kind not in _KINDS:
-        raise EditError(f"no change is called '{kind}'; there are {', '.join((*_KINDS, 'fresh'))}")
+        raise EditError(f"unknown edit '{kind}'; choose from {', '.join((*_KINDS, 'fresh'))}")
     scene = Scene.of(text, path)
     if kind == "arrive-all":
         return _arrived(scene, protocols)
@@ -82,12 +82,14 @@ def edited(
 def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edited:
     scene = _written(change.scene)
     if len(scene.blocks) > MOST["commands"]:
-        raise EditError(f"a scene has {MOST['commands']} actions at most")
+        raise EditError(f"a scenario has at most {MOST['commands']} actions")
     judge = _judge(before, protocols)
     absent = _absent(scene)
     gone = [scene.blocks[k] for k in absent] if change.prunes else []
     if not change.prunes and len(absent) > len(_absent(before)):
-        raise EditError(f"{scene.blocks[absent[-1]].said}: who is asked is not in the group there")
+        raise EditError(
+            f"{scene.blocks[absent[-1]].said}: this member is not in the group at that point"
+        )
     if gone:
         scene = scene.with_actions(b for k, b in enumerate(scene.blocks) if k not in absent)
     unanswered: list[Block] = []
@@ -108,13 +110,13 @@ def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edite
             gone.append(broken)
         else:
             unanswered.append(broken)
-    notes = [change.note, f"gone with it: {list_of(gone)}" if gone else ""]
-    notes += [f"no longer an answer: {list_of(unanswered)}" if unanswered else ""]
+    notes = [change.note, f"also removed: {list_of(gone)}" if gone else ""]
+    notes += [f"no longer a reply: {list_of(unanswered)}" if unanswered else ""]
     return Edited(scene.text(), "; ".join(filter(None, notes)))
 
 
 def _absent(scene: Scene) -> list[int]:
-    """Return the blocks that print the state of an absent member, which no protocol sees."""
+    """Return the blocks that print the state of an absent member, which no protocol notices."""
     present, found = set(scene.setup.everybody()), []
     for k, action in enumerate(scene.actions):
         if isinstance(action, Join):
@@ -127,13 +129,13 @@ def _absent(scene: Scene) -> list[int]:
 
 
 def _written(scene: Scene) -> Scene:
-    """Return the scene read again from its text; raises EditError if that has other actions."""
+    """Return the scenario parsed again from its text; raises EditError if its actions differ."""
     try:
         again = Scene.of(scene.text(), scene.path)
     except ScriptError as error:
         raise EditError(error.message) from error
     if again.actions != scene.actions:
-        raise EditError("that cannot be written as lines of a script")
+        raise EditError("the edit cannot be written as scenario lines")
     return again
 
 
@@ -151,7 +153,7 @@ def _place(scene: Scene, done: Played) -> int | None:
 
 
 def _refusal(done: Played, broken: Block | None) -> str:
-    where = f"{broken.said} cannot be then: " if broken is not None else ""
+    where = f"{broken.said} is impossible then: " if broken is not None else ""
     assert done.error is not None
     return f"{where}{done.error.message} (under {done.name})"
 
@@ -165,9 +167,9 @@ def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
     if bound and not edit.get("carry"):
         why = next(n.why for n in needs(scene.actions)
                    if at in n[:2] and {*n[:2]} - {at} <= set(among))  # fmt: skip
-        side = "behind" if later else "before"
+        side = "after" if later else "before"
         others = list_of([blocks[k] for k in bound])
-        raise EditError(f"{blocks[at].said} cannot stand {side} {others}: {why}")
+        raise EditError(f"{blocks[at].said} cannot be {side} {others}: {why}")
     passed = [blocks[k] for k in among if k not in bound]
     along = [blocks[k] for k in bound]
     if later:
@@ -179,7 +181,7 @@ def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
 
 
 def _bound(scene: Scene, at: int, among: range, later: bool) -> list[int]:
-    """Return the blocks between that must stay on their side of block `at`."""
+    """Return the blocks in `among` that must stay on their side of block `at`."""
     found = {at}
     pairs = [need[:2] if later else need[1::-1] for need in needs(scene.actions)]
     for k in among if later else reversed(among):
@@ -198,9 +200,9 @@ def _add(scene: Scene, edit: Mapping[str, Any]) -> Change:
 
 
 def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozenset()) -> Change:
-    """Return the scene without some blocks, and without those that need them.
+    """Remove blocks and those that depend on them.
 
-    `members`: absent from now on; messages to them are for the others.
+    `members`: removed members; messages to them go to the other receivers.
     """
     gone, missing = _closure(scene, removed, members)
     labels = {one.label for k in gone if isinstance(one := scene.blocks[k].action, Send)}
@@ -214,8 +216,8 @@ def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozense
             action = action._replace(after=after, to=to)
         kept += [block.acting(action)] if k not in gone else []
     along = [scene.blocks[k] for k in sorted(gone - removed)]
-    notes = [f"gone with it: {list_of(along)}" if along else ""]
-    notes += [f"{', '.join(unanswered)} no longer in answer to it" if unanswered else ""]
+    notes = [f"also removed: {list_of(along)}" if along else ""]
+    notes += [f"{', '.join(unanswered)} no longer a reply to it" if unanswered else ""]
     return Change(scene.with_actions(kept), "; ".join(filter(None, notes)), prunes=True)
 
 
@@ -242,7 +244,7 @@ def _change(scene: Scene, edit: Mapping[str, Any]) -> Change:
     if before is not None and isinstance(new.action, Send) and new.action.label != before:
         after = new.action.label
         blocks = [one.acting(rename(one.action, {}, {before: after})) for one in blocks]
-        note = f"{before} is called {after} everywhere"
+        note = f"{before} is renamed to {after} everywhere"
     blocks[at] = Block(old.lead, new.action, new.line)
     _check_order(blocks)
     return Change(scene.with_actions(blocks), note, True, frozenset({new.line}))
@@ -262,7 +264,7 @@ def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
     """Add arrivals of all copies in flight, in the order of sending, until none is left."""
     judge = _judge(scene, protocols)
     if judge is None:
-        raise EditError("none of the protocols can play the scene to its end")
+        raise EditError("no chosen protocol can run the scenario to its end")
     added = 0
     while True:
         done = play(scene.script(), judge)
@@ -276,8 +278,8 @@ def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
         more = [Block((), action, line_of(action)) for action in actions]
         scene, added = scene.with_actions((*scene.blocks, *more)), added + len(more)
     if not added:
-        raise EditError("nothing is on its way" if not flying else "no more actions fit")
-    note = f"{len(flying)} copies are still on their way" if flying else ""
+        raise EditError("no copy is in flight" if not flying else "the limit of actions is reached")
+    note = f"{len(flying)} copies are still in flight" if flying else ""
     return Edited(_written(scene).text(), note)
 
 
@@ -293,16 +295,16 @@ _KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
 
 
 def _index(scene: Scene, edit: Mapping[str, Any], name: str, behind: bool = False) -> int:
-    """Return an index of an action; `behind`: the place after the last is allowed."""
+    """Return an index of an action; `behind`: the end is allowed."""
     value, most = edit.get(name), len(scene.blocks) - (not behind)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise EditError(f"{name}={value!r}: the scene has {len(scene.blocks)} actions, from 0")
+        raise EditError(f"{name}={value!r}: the scenario has {len(scene.blocks)} actions, from 0")
     return value
 
 
 def _one_line(line: object) -> str:
     if not isinstance(line, str) or not line.strip() or len(line.splitlines()) != 1:
-        raise EditError("give one line of a script")
+        raise EditError("expected one line of a scenario")
     return line.strip()
 
 
@@ -313,7 +315,7 @@ def _block(line: object) -> Block:
     except ScriptError as error:
         raise EditError(error.message) from error
     if len(commands) != 1:
-        raise EditError(f"'{text}' is no action")
+        raise EditError(f"'{text}' is not an action")
     return Block((), commands[0].action, line_of(commands[0].action))
 
 
@@ -321,12 +323,12 @@ def _check_names(scene: Scene, action: Action, old_label: str | None = None) -> 
     there = scene.members()
     asked = [action.sponsor] if isinstance(action, Join) else named_in(action)
     if strangers := [name for name in asked if name not in there]:
-        raise EditError(f"there is no member {strangers[0]}; there are {', '.join(there)}")
+        raise EditError(f"unknown member {strangers[0]}; choose from {', '.join(there)}")
     if isinstance(action, Join) and action.at in there:
-        raise EditError(f"{action.at} takes part already; a newcomer needs a name of its own")
+        raise EditError(f"{action.at} is a member already; use another name")
     labels = {one.label for one in scene.actions if isinstance(one, Send)} - {old_label}
     if isinstance(action, Send) and action.label in labels:
-        raise EditError(f"{action.label} is sent already: every message has its own name")
+        raise EditError(f"{action.label} is sent already; use another name")
 
 
 def _check_order(blocks: Sequence[Block]) -> None:
@@ -337,6 +339,6 @@ def _check_order(blocks: Sequence[Block]) -> None:
         asked = (action.label,) if isinstance(action, Arrive | Lose) else asked
         for label in asked:
             if sent.get(label, -1) >= k:
-                raise EditError(f"{block.said} cannot stand before {blocks[sent[label]].said}")
+                raise EditError(f"{block.said} cannot precede {blocks[sent[label]].said}")
             if label not in sent and not label.startswith(OWN_LABELS):
                 raise EditError(f"{block.said}: no message {label} is sent")

@@ -1,9 +1,9 @@
-"""Exercises of the bench: a script, and questions with computed answers.
+"""Exercises of the playground: a scenario, and questions with computed answers.
 
-Each is a TOML file of `exercises/`: `title`, `group` and `order` in it, `source`, `about`, the
-`text` of its script, `protocols` to show, and `questions`. A question has `ask`, perhaps `hint`,
-`answer` in words, and `facts`: names, and queries of `antecede.lab.play.answers`. `{name}` in an
-answer stands for the value of a fact, so no figure is written down.
+An exercise is a TOML file of `exercises/`: `title`, `group`, `order`, `source`, `about`, the `text`
+of its scenario, `protocols`, and `questions`. A question has `ask`, an optional `hint`, `answer`,
+and `facts`: names, and queries of `antecede.lab.play.answers`. `{name}` in an answer stands for the
+value of a fact, so answers contain no fixed numbers.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ GROUPS: Final = (
     "Topics",
 )
 DONE: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
-"""Kinds of facts on the behaviour of protocols."""
+"""Kinds of facts on the behavior of protocols."""
 
 
 class Question(NamedTuple):
-    """Question, with hint and answer."""
+    """Question of an exercise."""
 
     ask: str
     answer: str
@@ -44,7 +44,7 @@ class Question(NamedTuple):
 
 
 class Exercise(NamedTuple):
-    """One exercise, as its file has it."""
+    """Parsed exercise file."""
 
     name: str
     title: str
@@ -59,13 +59,13 @@ class Exercise(NamedTuple):
 
     @property
     def quiet(self) -> bool:
-        """True if the diagrams would give answers away."""
+        """True if the diagrams would show the answers."""
         facts = (fact for question in self.questions for fact in question.facts.values())
         return any(fact.split()[0] in DONE for fact in facts)
 
 
 class Answer(NamedTuple):
-    """Answer, and its facts: (subject, value)."""
+    """Answer and its facts: (subject, value)."""
 
     answer: str
     facts: tuple[tuple[str, str], ...]
@@ -73,7 +73,7 @@ class Answer(NamedTuple):
 
 @cache
 def listed() -> tuple[Exercise, ...]:
-    """Return all exercises, in the order in which they are to be shown."""
+    """Return all exercises in display order."""
     folder = resources.files("antecede.lab.play") / "exercises"
     files = (one for one in folder.iterdir() if one.name.endswith(".toml"))
     found = (_read(one.name.removesuffix(".toml"), one.read_text("utf-8")) for one in files)
@@ -81,12 +81,12 @@ def listed() -> tuple[Exercise, ...]:
 
 
 def opened(name: str) -> Exercise:
-    """Return an exercise by name; raises InputError for one there is not."""
+    """Return an exercise by name; raises InputError for an unknown one."""
     for one in listed():
         if one.name == name:
             return one
     names = ", ".join(one.name for one in listed())
-    raise InputError(f"no exercise '{name}'; there are {names}")
+    raise InputError(f"unknown exercise '{name}'; choose from {names}")
 
 
 def answer(name: str, question: int) -> Answer:
@@ -94,7 +94,9 @@ def answer(name: str, question: int) -> Answer:
     exercise = opened(name)
     if not 0 <= question < len(exercise.questions):
         number = len(exercise.questions)
-        raise InputError(f"{name} has {number} questions, from 0; there is no {question}")
+        raise InputError(
+            f"{name} has {number} questions, from 0; question {question} does not exist"
+        )
     asked = exercise.questions[question]
     values = {fact: value_of(exercise.text, query) for fact, query in asked.facts.items()}
     told = _NAMED.sub(lambda found: values[found[1]], asked.answer)

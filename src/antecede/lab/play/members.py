@@ -1,4 +1,4 @@
-"""Members of a scene: added, renamed, removed, in another order; and a scene of them alone."""
+"""Edits of a scenario's members: add, rename, remove, reorder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FRESH = "fifo"
 
 
 def changed_members(scene: Scene, edit: Mapping[str, Any]) -> tuple[Scene, frozenset[str]]:
-    """Return the scene with other members, and the removed ones, whose actions are still there.
+    """Return the scenario with other members, and the removed ones; their actions remain.
 
-    `edit` has one of `add` (with `role` and `behind` in a hierarchy), `rename`, `remove`, `order`.
-    Raises EditError.
+    `edit` has one of `add` (with `role` and `super_peer` in a hierarchy), `rename`, `remove`,
+    `order`. Raises EditError.
     """
     asked = [name for name in ("add", "rename", "remove", "order") if name in edit]
     if len(asked) != 1:
-        raise EditError("say one of add, rename, remove and order")
+        raise EditError("expected exactly one of add, rename, remove, order")
     value = edit[asked[0]]
     if asked == ["add"]:
         return _added(scene, check_name(value), edit), frozenset()
@@ -38,12 +38,12 @@ def changed_members(scene: Scene, edit: Mapping[str, Any]) -> tuple[Scene, froze
 
 
 def fresh(scene: Scene | None, members: object, path: str) -> Scene:
-    """Return a scene of these members in which nothing happens, under the protocol of `scene`."""
+    """Return a scenario of these members without actions, under the protocol of `scenario`."""
     if not isinstance(members, list) or not members:
-        raise EditError("name the members of the new scene")
+        raise EditError("missing members of the new scenario")
     names = [check_name(name) for name in members]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
-        raise EditError(f"{twice[0]} is named twice; names are unique")
+        raise EditError(f"{twice[0]} is listed twice; names are unique")
     setup = scene.setup if scene is not None else None
     flat = setup is not None and bool(setup.members)
     head = [line for line in scene.head if line.split()[:1] == ["protocol"]] if scene else []
@@ -53,13 +53,13 @@ def fresh(scene: Scene | None, members: object, path: str) -> Scene:
 
 def _check_known(scene: Scene, name: object) -> str:
     if not isinstance(name, str) or name not in scene.members():
-        raise EditError(f"there is no member {name}; there are {', '.join(scene.members())}")
+        raise EditError(f"unknown member {name}; choose from {', '.join(scene.members())}")
     return name
 
 
 def _added(scene: Scene, name: str, edit: Mapping[str, Any]) -> Scene:
     if name in scene.members():
-        raise EditError(f"{name} takes part already; names are unique")
+        raise EditError(f"{name} is a member already; names are unique")
     setup = scene.setup
     if not (setup.internal or setup.external):
         line = " ".join(("members", *setup.members, name))
@@ -68,21 +68,21 @@ def _added(scene: Scene, name: str, edit: Mapping[str, Any]) -> Scene:
         line = " ".join(("external", *setup.external, name))
         return scene._replace(head=changed_head(scene.head, line))
     if edit.get("role") != "internal":
-        raise EditError("say which role the new peer has: internal or external")
+        raise EditError("missing role of the new peer; choose from internal, external")
     over = check_name(edit.get("super_peer"))
     peers = dict(setup.internal).get(over, ())
     if not peers and over in scene.members():
-        raise EditError(f"{over} is no super peer")
+        raise EditError(f"{over} is not a super peer")
     line = " ".join(("internal", f"{over}:", *peers, name))
     return scene._replace(head=changed_head(scene.head, line))
 
 
 def _renamed(scene: Scene, value: object) -> Scene:
     if not isinstance(value, list) or len(value) != 2:
-        raise EditError("say the old name and the new one")
+        raise EditError("rename needs the old and the new name")
     old, new = _check_known(scene, value[0]), check_name(value[1])
     if new != old and new in scene.members():
-        raise EditError(f"{new} takes part already; names are unique")
+        raise EditError(f"{new} is a member already; names are unique")
     head = renamed_head(scene.head, lambda name: new if name == old else name)
     blocks = tuple(one.acting(rename(one.action, {old: new}, {})) for one in scene.blocks)
     return scene._replace(head=head, blocks=blocks)
@@ -93,11 +93,11 @@ def _removed(scene: Scene, value: object) -> tuple[Scene, frozenset[str]]:
     groups = dict(scene.setup.internal)
     over = next((sp for sp, peers in groups.items() if peers == (name,)), None)
     if over is not None:
-        raise EditError(f"{name} is the last peer behind {over}: remove {over}, which takes both")
+        raise EditError(f"{name} is the last internal peer of {over}; remove {over} instead")
     gone = frozenset({name, *groups.get(name, ())})
     left = [one for one in scene.setup.everybody() if one not in gone]
     if not left:
-        raise EditError("somebody has to be left")
+        raise EditError("a scenario needs at least one member")
     return scene._replace(head=renamed_head(scene.head, lambda n: None if n in gone else n)), gone
 
 
@@ -108,10 +108,10 @@ def _ordered(scene: Scene, value: object) -> Scene:
     newcomers = [name for name in scene.members() if name not in there]
     if sorted(map(str, names)) == sorted((*there, *newcomers)):
         if names[len(there) :] != newcomers:
-            raise EditError(f"who joins stands behind all others: {', '.join(newcomers)}")
+            raise EditError(f"joining members must come last: {', '.join(newcomers)}")
         names = names[: len(there)]
     if sorted(map(str, names)) != sorted(there):
-        raise EditError(f"name each member once: {', '.join(there)}")
+        raise EditError(f"list each member once: {', '.join(there)}")
     if not setup.internal:
         head = changed_head(scene.head, f"members {' '.join(names)}") if setup.members else None
         return scene._replace(head=head or changed_head(scene.head, f"external {' '.join(names)}"))
@@ -126,8 +126,8 @@ def _head_in_order(head: Sequence[str], setup: Setup, names: Sequence[str]) -> t
     made = [name for sp, peers in sorted_groups for name in (*peers, sp)] + external
     if made != list(names):
         raise EditError(
-            "peers stand before their own super peer, and external peers behind all: "
-            f"nearest to what was asked is {', '.join(made)}"
+            "internal peers must precede their super peer, external peers come last; "
+            f"the nearest possible order is {', '.join(made)}"
         )
     lines = [f"internal {sp}: {' '.join(peers)}" for sp, peers in sorted_groups]
     first = next(k for k, line in enumerate(head) if line.split()[:1] == ["internal"])
@@ -137,7 +137,7 @@ def _head_in_order(head: Sequence[str], setup: Setup, names: Sequence[str]) -> t
 
 
 def actions_of(scene: Scene, gone: frozenset[str]) -> set[int]:
-    """Return which blocks are nothing without these members: of theirs, and for them alone."""
+    """Return the blocks that are impossible without these members."""
     found = set()
     for k, action in enumerate(scene.actions):
         if isinstance(action, Send):

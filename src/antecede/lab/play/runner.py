@@ -1,6 +1,6 @@
-"""One run of a script under one protocol, as far as it goes, with the state after each action.
+"""Run of a scenario under one protocol, with the state after each action.
 
-Errors of the protocol or the script end the run and are kept in it. Calls have a time limit.
+An error of the protocol or the scenario ends the run and is stored in it. Calls have a timeout.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ class Noted(NamedTuple):
 
 
 class Played(NamedTuple):
-    """One run, as far as it went."""
+    """Run of one protocol, up to its end or its error."""
 
     name: str
-    """Words behind `protocol` in a script."""
+    """Words after `protocol` in a scenario."""
     script: Script
-    """Actions that move something; options as asked for."""
+    """Executed scenario, without printing actions, with the requested options."""
     remarks: tuple[str, ...]
     promised: str
     relation: Relation
     """Relation promised by the protocol."""
     run: ScriptRun | None
-    """None: the group could not be made."""
+    """None: the group could not be created."""
     notes: tuple[Noted, ...]
     """State before the first action, then after each."""
     error: ScriptError | None
     impossible: bool
-    """Whether the error is an impossible action or a refusal of a member."""
+    """True if the error is an impossible action or a rejection by a member."""
 
 
 def own_name(setup: Setup) -> str:
-    """Return the protocol that a script names, with its options, as it is written."""
+    """Return the protocol of a scenario with its options, as scenarios write it."""
     return " ".join((setup.protocol, *(f"{name}={value}" for name, value in setup.options)))
 
 
 def named_setup(name: str) -> Setup:
-    """Return protocol and options of the words behind `protocol`; raises ScriptError."""
+    """Parse the words after `protocol`; raises ScenarioError."""
     setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
     return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
 
@@ -82,10 +82,10 @@ def play(
     until: float | None = None,
     room: int | None = None,
 ) -> Played:
-    """Carry a script out under a protocol, named by the words behind `protocol` in a script.
+    """Run a scenario under a protocol, named by the words after `protocol` in a scenario.
 
-    `relation`: judge by this instead of the promise. `until`: end, by the monotonic clock. `room`:
-    copies in flight and held, summed over the steps (default: no limit).
+    `relation`: check this instead of the promise. `until`: deadline of the monotonic clock.
+    `max_copies`: copies in flight and held, summed over the steps (default: no limit).
     """
     run = _Run(script, name, room)
     with watching(CALL_S):
@@ -94,7 +94,7 @@ def play(
 
 
 def not_played(script: Script, name: str, why: str) -> Played:
-    """Return the run of a protocol that could not be played at all; nothing of it is loaded."""
+    """Return the run of a protocol that could not be run; nothing of it is loaded."""
     named = named_setup(name)
     setup = script.setup._replace(protocol=named.protocol, options=named.options)
     error = ScriptError(why, path=script.path)
@@ -103,10 +103,10 @@ def not_played(script: Script, name: str, why: str) -> Played:
 
 
 def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
-    """Return the script under a protocol, and remarks on what was left out.
+    """Return the scenario under a protocol, and remarks on omitted parts.
 
-    Printing commands, and bounds and subscriptions that the protocol does not take, are left out.
-    Raises ScriptError for words that name no protocol, InputError for an unusable file.
+    Omits printing actions, and bounds and subscriptions that the protocol does not support. Raises
+    ScenarioError for an unknown protocol, InputError for an unusable file.
     """
     named = named_setup(name)
     made = under(script, named.protocol)
@@ -114,10 +114,10 @@ def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
     remarks = []
     if setup.bounds is not None and not _takes(script, setup.protocol, "bounds"):
         setup = setup._replace(bounds=None)
-        remarks.append(f"{setup.protocol} takes no bounds: it is promised none here")
+        remarks.append(f"{setup.protocol} does not support bounds: omitted")
     if setup.subscriptions and not _takes(script, setup.protocol, "subscriptions"):
         setup = setup._replace(subscriptions=())
-        remarks.append(f"{setup.protocol} knows no topics: it is told no subscriptions")
+        remarks.append(f"{setup.protocol} does not support topics: subscriptions omitted")
     return made._replace(setup=setup), tuple(remarks)
 
 
@@ -149,9 +149,11 @@ class _Run:
             self.impossible = isinstance(error.__cause__, ImpossibleError | LocalError)
         except AntecedeError as error:
             self.error = self._said(str(error))
-        except BaseException as error:  # a protocol of the user's own may raise anything
+        except BaseException as error:  # a user's protocol may raise anything
             raise_own(error)
-            self.error = self._said(f"asked what it keeps, the protocol fails: {in_words(error)}")
+            self.error = self._said(
+                f"the protocol fails at a query of its state: {in_words(error)}"
+            )
         if self.playing is not None:
             self.results = self.results[: max(len(self.notes) - 1, 0)]
 
@@ -164,10 +166,10 @@ class _Run:
             self.results.append(result)
             self._note(result.occurrences)
             if monotonic() > until:
-                raise self._said(f"stopped here: more than {LIMIT_S:g} s have passed")
+                raise self._said(f"stopped here: the run exceeds {LIMIT_S:g} s")
             if self.room is not None and self._noted() > self.room:
-                raise self._said("stopped here: too many copies are under way or held to be shown; "
-                                 "let more of them arrive before")  # fmt: skip
+                raise self._said("stopped here: too many copies are in flight or held; "
+                                 "let more of them arrive earlier")  # fmt: skip
 
     def _noted(self) -> int:
         last = self.notes[-1]
@@ -187,7 +189,7 @@ class _Run:
         for one in (one for one in occurrences if one.kind == SENT):
             at = playing.session.address(one.at)
             copies = (c.message for c in world.in_flight if c.source == at)
-            with suppress(LocalError):  # some protocols have no such figure
+            with suppress(LocalError):  # some protocols have no control information
                 count = partial(called, world.members[at].control_bytes)
                 sizes = [count(m) for m in copies if m.payload == one.label]
                 overheads |= {one.label: max(sizes)} if sizes else {}

@@ -1,9 +1,8 @@
-"""Scenes with a user's class, played in a separate process.
+"""Separate process for scenarios with a user's class.
 
 Such a class may catch errors, exit, or exhaust the memory. The process starts with the first
-request and is kept; if it does not answer in time it is ended, and the next request starts another.
-Calls run in its main thread, so that each has a time limit
-(`antecede.lab.check.harness.guarded_calls`).
+request and is kept. If it does not answer in time it is ended, and the next request starts another.
+Calls run in its main thread, so each has a timeout (`antecede.lab.check.harness.guarded_calls`).
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from antecede.lab.play.edits import edited
 from antecede.lab.play.side_by_side import bench, parsed
 
 ANSWER_S: Final = 40.0
-"""Seconds after which the process is ended; calls have shorter limits of their own."""
+"""Seconds until the process is ended; calls have shorter timeouts of their own."""
 ENDING_S: Final = 2.0
 
 
 def written(text: str, path: str) -> str:
-    """Return a text with its expected output written anew."""
+    """Return a text with updated expected output."""
     parsed(text, path)
     return with_output(text, path)
 
@@ -39,21 +38,23 @@ ACTS: Final[Mapping[str, Callable[..., Any]]] = {
     "cut": cut_at,
     "text": written,
 }
-"""Requests by name."""
+"""Request handlers by name."""
 
 
 class GivenUpError(InputError):
-    """The process of a file ended without an answer."""
+    """End of the process without an answer."""
 
 
 class Apart:
-    """One process that plays; for one caller at a time."""
+    """One process that runs scenarios, for one caller at a time."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
     def ask(self, act: str, *asked: Any) -> Any:
-        """Return the answer of one of `ACTS`; raises InputError, GivenUpError without an answer."""
+        """Return the answer of one of `HANDLERS`; raises InputError, SandboxError without an
+        answer.
+        """
         if self._worker is None:
             self._worker = Worker(_playing)
         line = self._worker.line
@@ -61,26 +62,26 @@ class Apart:
             line.send((act, asked))
             if not line.poll(ANSWER_S):
                 self.close()
-                raise GivenUpError(f"no answer within {ANSWER_S:g} s: what played it was ended")
+                raise GivenUpError(f"no answer within {ANSWER_S:g} s: the process was ended")
             done, value, where = line.recv()
         except (EOFError, OSError) as error:
             code = self.close()
             raise GivenUpError(
-                f"the class ended what played it (exit code {code}): it left the process, or did "
-                "not return and caught what stops it; the terminal says more"
+                f"the class ended its process (exit code {code}): it exited, or did not return and "
+                "caught the timeout; see the terminal"
             ) from error
         if not done:
             raise InputError(value, line=where)
         return value
 
     def close(self) -> int | None:
-        """End the process, if there is one; returns the code with which it ended."""
+        """End the process; return its exit code, or None without a process."""
         worker, self._worker = self._worker, None
         return worker.end() if worker is not None else None
 
 
 class Worker:
-    """A process that does `work(*given, line)`, and this end of the line."""
+    """Process that runs `work(*given, pipe)`, and the other end of the pipe."""
 
     def __init__(self, work: Callable[..., None], *given: Any) -> None:
         context = multiprocessing.get_context("spawn")
@@ -91,13 +92,13 @@ class Worker:
         theirs.close()
 
     def end(self) -> int | None:
-        """End the process, even a busy one; returns its exit code."""
+        """End the process, even a busy one; return its exit code."""
         self.line.close()
         self.process.join(0.1)
         if self.process.is_alive():
             self.process.terminate()
             self.process.join(ENDING_S)
-        if self.process.is_alive():  # it catches what ends it
+        if self.process.is_alive():  # it ignores SIGTERM
             self.process.kill()
             self.process.join()
         code = self.process.exitcode
@@ -110,7 +111,7 @@ def _interrupts_kept_away() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Begun with the first process, it would let interrupts through again before that is there.
+    # Started later, with the first process, the tracker would unblock interrupts too early.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,7 +1,7 @@
-"""Search for a run that breaks a protocol, as a job that can be watched and stopped.
+"""Search for a counterexample as a background job.
 
 A process runs `antecede check` and reports its progress and result; stopping ends the process. One
-job runs at a time. The answer is the output of the command, with the counterexample as a script.
+job runs at a time. The answer is the output of the command, with the counterexample as a scenario.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Search(NamedTuple):
 
 
 class Finder:
-    """At most one search; called from several threads."""
+    """Manager of at most one search; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class Finder:
         self._told: dict[str, Any] = {}
 
     def begin(self, search: Search) -> str:
-        """Begin a search, and return its name.
+        """Start a search, and return its id.
 
         Raises InputError if another is running, OptionError and LocalError for an unknown protocol,
         variant or option.
@@ -57,12 +57,12 @@ class Finder:
             ("messages", search.messages, MESSAGES),
         ):
             if value is not None and value not in allowed:
-                raise InputError(f"{what}={value}: {allowed[0]} to {allowed[-1]} here")
+                raise InputError(f"{what}={value}: choose {allowed[0]} to {allowed[-1]}")
         with self._lock:
             self._look()
             if self._worker is not None:
-                raise InputError("a search is under way: stop it, or wait for it")
-            if not is_file_target(search.target):  # files are loaded where the search is
+                raise InputError("another search is running; stop it or wait")
+            if not is_file_target(search.target):  # files are loaded in the process of the search
                 find_target(search.target, search.variant, search.options)
             self._job = secrets.token_hex(8)
             self._told = {"done": False, "setting": "", "states": 0}
@@ -70,14 +70,14 @@ class Finder:
             return self._job
 
     def found(self, job: str) -> Mapping[str, Any]:
-        """Return the progress or result of a search. Raises InputError for another job."""
+        """Return the progress or result of a search; raises InputError for another id."""
         with self._lock:
             self._check(job)
             self._look()
             return self._told
 
     def stop(self, job: str) -> Mapping[str, Any]:
-        """End a search, and return its last progress. Raises InputError for another job."""
+        """End a search, and return its last progress; raises InputError for another id."""
         with self._lock:
             self._check(job)
             self._look()
@@ -91,7 +91,7 @@ class Finder:
 
     def _check(self, job: str) -> None:
         if not self._job or job != self._job:
-            raise InputError("there is no such search")
+            raise InputError("unknown search job")
 
     def _look(self) -> None:
         if self._worker is None:
@@ -145,7 +145,7 @@ def _searching(search: Search, line: Connection) -> None:
 
 
 def told_of(verdict: Verdict, search: Search) -> dict[str, Any]:
-    """Return a verdict as plain values, with the worst counterexample as a script."""
+    """Convert a verdict to plain values, with the worst counterexample as a scenario."""
     shown = [failure for failure in verdict.failures if failure.actions]
     text = script_of(shown[-1], Path(search.folder) / "found.scenario") if shown else None
     return {

@@ -1,9 +1,9 @@
-"""Site of the bench: its page and the answers to its requests (docs/design/play.md).
+"""Web site of the playground: its page and the answers to requests (docs/design/play.md).
 
-Access is that of `antecede.core.pages.local_server`. The page holds the text and sends it with each
-request; the server keeps and writes nothing, except a running search (`antecede.lab.play.search`).
-Scenes with a user's class are played in another process (`antecede.lab.play.sandbox_process`). Only
-files named at the start of the bench are loaded.
+`antecede.core.pages.local_server` controls access. The page holds the text and sends it with each
+request. The server has no state except a running search (`antecede.lab.play.search`). Scenarios
+with a user's class run in another process (`antecede.lab.play.sandbox_process`). Only files named
+at start are loaded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MODULES = "modules.txt"
 
 
 def page(title: str) -> str:
-    """Return the page; it asks the server that it comes from for everything else."""
+    """Return the HTML page; it requests everything else from its server."""
     return filled(
         _read("playground.html"),
         code(),
@@ -44,7 +44,7 @@ def page(title: str) -> str:
 
 @cache
 def code() -> str:
-    """Return the modules as one script; some are shared with the page of a trace."""
+    """Return the JavaScript modules as one script; some are shared with the trace page."""
     return joined(_read(name) for name in _read(MODULES).split())
 
 
@@ -65,13 +65,13 @@ arrive P3 b
 arrive P3 a
 arrive P1 b
 """
-"""Default scene, with its protocols and judge."""
+"""Default scenario, with its protocols and checked relation."""
 BESIDE: Final = ("unordered", "fifo", "bss")
 JUDGE: Final = "causal"
 
 
 class Opened:
-    """Start options of the bench."""
+    """Start options of the playground."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class Opened:
         protocols: Iterable[str] = (),
         exercise: str | None = None,
     ) -> None:
-        """`protocols`: as behind `protocol` in a script; files relative to the working folder.
-        `text`: None is the default scene. Raises ScriptError for a text that is no script,
-        InputError for an unknown exercise.
+        """`protocols`: as after `protocol` in a scenario; files are relative to the working folder.
+        `text`: None is the default scenario. Raises ScenarioError for an invalid text, InputError
+        for an unknown exercise.
         """
         self.text, self.path = FIRST if text is None else text, str(path)
         self.folder = Path(self.path).parent
@@ -100,7 +100,7 @@ class Opened:
         self.protocols = list(dict.fromkeys(asked)) or [own]
         names = [named_setup(one).protocol for one in (own, *self.protocols)]
         self.own = list(dict.fromkeys(name for name in names if is_file_target(name)))
-        """Files of protocols that requests may name, FILE.py:CLASS, relative to the text."""
+        """Protocol files that requests may name, FILE.py:CLASS, relative to the text."""
         self._allowed = {self._place(name) for name in self.own}
 
     def _place(self, target: str) -> tuple[Path, str]:
@@ -108,29 +108,31 @@ class Opened:
         return (self.folder / file).resolve(), name
 
     def check(self, *names: str) -> None:
-        """Raise InputError for a protocol in a file that was not named at the start."""
+        """Raise InputError for a protocol in a file that was not named at start."""
         for name in (named_setup(one).protocol for one in names):
             if is_file_target(name) and not self._may_run(name):
                 raise InputError(
-                    f"{name}: the bench runs no file that it was not started with; "
-                    f"end it, and begin with antecede play --protocol {name}"
+                    f"{name}: the file was not named at start; "
+                    f"restart with antecede play --protocol {name}"
                 )
 
     def _may_run(self, target: str) -> bool:
         try:
             return self._place(target) in self._allowed
-        except (OSError, ValueError, RuntimeError):  # no path at all, or one that goes in circles
+        except (OSError, ValueError, RuntimeError):  # invalid path, or a loop of links
             return False
 
     def try_protocols(self) -> None:
-        """Raise InputError or LocalError for unusable protocols, files or options, or too much."""
+        """Raise InputError or LocalError for unusable protocols, files or options, or excessive
+        size.
+        """
         check_size(parsed(self.text, self.path), self.protocols)
         for name in self.protocols:
             setup = named_setup(name)
             find_target(self.target(setup.protocol), options=setup.options)
 
     def target(self, name: str) -> str:
-        """Return a protocol as `antecede check` is to be asked for it, from any folder."""
+        """Return a protocol as `antecede check` takes it, from any folder."""
         if not is_file_target(name):
             return name
         file, found = self._place(name)
@@ -148,14 +150,14 @@ def _from(folder: Path, name: str) -> str:
 
 
 class Bench:
-    """Site of the bench; `close` ends its processes."""
+    """Web site of the playground; `close` ends its processes."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
         self.finder = Finder()
         self._apart = Apart()
         self._one_at_a_time = threading.Lock()
-        """Time limits of calls share one watch in the process."""
+        """Timeouts of calls share one timer in the process."""
         self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
             "run": lambda said: self._bench(*self._played(said)),
             "edit": self._edit,
@@ -195,10 +197,10 @@ class Bench:
         try:
             said = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"what was sent is no JSON: {error}") from error
+            raise InputError(f"the request is not valid JSON: {error}") from error
         if not isinstance(said, dict):
-            raise InputError("what was sent is no JSON object")
-        if act == self._stop:  # what takes long must not keep it waiting
+            raise InputError("the request is not a JSON object")
+        if act == self._stop:  # must not wait for a long request
             return act(said)
         with self._one_at_a_time:
             return act(said)
@@ -222,10 +224,10 @@ class Bench:
         }
 
     def _played(self, said: Said) -> tuple[str, list[str], str | None]:
-        """Return text, protocols and judge of a request, checked."""
+        """Return text, protocols and relation of a request, validated."""
         text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("relation")
         if judge is not None and not isinstance(judge, str):
-            raise InputError("relation is the name of one, or null")
+            raise InputError("relation must be a name or null")
         self._script(text, names)
         return text, names, judge
 
@@ -236,7 +238,7 @@ class Bench:
         return script
 
     def _do(self, act: str, names: Iterable[str], *asked: Any) -> Any:
-        """Return the answer of one of `ACTS`; `names`: the played protocols."""
+        """Return the answer of one of `HANDLERS`; `names`: the protocols to run."""
         if any(_in_file(name) for name in names):
             return self._apart.ask(act, *asked)
         return ACTS[act](*asked)
@@ -254,7 +256,7 @@ class Bench:
     def _failed(
         self, text: str, names: Sequence[str], judge: str | None, error: GivenUpError
     ) -> Mapping[str, str]:
-        """Return protocols that end their process, with the error; several are tried in turn."""
+        """Return the protocols that end their process, with the error."""
         own = [name for name in names if _in_file(name)]
         failed = {}
         for name in own if len(own) > 1 else ():
@@ -268,11 +270,11 @@ class Bench:
         text, names, judge = self._played(said)
         edit = said.get("edit")
         if not isinstance(edit, dict):
-            raise InputError("edit says what to change")
+            raise InputError("edit must be an object")
         played = chosen(self._script(text, names), names)
         try:
             made: Edited = self._do("edited", played, text, edit, names, self.opened.path)
-        except GivenUpError:  # the others can tell, if there are any, what can be
+        except GivenUpError:  # try the other protocols
             if not (others := [name for name in played if not _in_file(name)]):
                 raise
             made = self._do("edited", others, text, edit, others, self.opened.path)
@@ -297,7 +299,7 @@ class Bench:
         setup = named_setup(name)
         options = said.get("options") or {}
         if not isinstance(options, dict):
-            raise InputError("options are names and texts")
+            raise InputError("options must be an object of texts")
         given = (*setup.options, *((str(name), str(value)) for name, value in options.items()))
         variant = said.get("variant") or ""
         search = Search(
@@ -333,7 +335,7 @@ class Bench:
     def _answer(self, said: Said) -> Mapping[str, Any]:
         number = _number(said, "question")
         if number is None:
-            raise InputError("question is a number, from 0")
+            raise InputError("question must be a number from 0")
         found = exercises.answer(_text(said, "name"), number)
         facts = [{"subject": words, "value": value} for words, value in found.facts]
         return {"answer": found.answer, "facts": facts}
@@ -362,25 +364,25 @@ def _answered(act: Callable[[], Mapping[str, Any]]) -> Answer:
         return _json(422, {"error": words, "line": getattr(error, "line", None)})
     except Exception as error:
         traceback.print_exc()
-        return _json(500, {"error": f"this is a fault of the bench: {error!r}", "line": None})
+        return _json(500, {"error": f"internal error of the playground: {error!r}", "line": None})
 
 
 def _json(status: int, value: Mapping[str, Any]) -> Answer:
-    # A lone surrogate is text to JSON, and none to UTF-8.
+    # JSON escapes lone surrogates, which UTF-8 cannot encode.
     return Answer(status, JSON, json.dumps(value).encode())
 
 
 def _text(said: Said, name: str) -> str:
     value = said.get(name)
     if not isinstance(value, str):
-        raise InputError(f"{name} is missing, or is no text")
+        raise InputError(f"{name} must be a text")
     return value
 
 
 def _texts(said: Said, name: str) -> list[str]:
     value = said.get(name) or []
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError(f"{name} is a list of texts")
+        raise InputError(f"{name} must be a list of texts")
     return [" ".join(one.split()) for one in value if one.strip()]
 
 
@@ -389,5 +391,5 @@ def _number(said: Said, name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} is a whole number")
+        raise InputError(f"{name} must be a whole number")
     return value

@@ -1,7 +1,7 @@
-"""Script under several protocols side by side, as plain values for a page.
+"""Comparison of a scenario under several protocols, as plain values for a page.
 
-All runs share an axis: an action stands at the same time in each. Judgement, diagram and sentences
-are those of `antecede explain`; docs/design/play.md describes the values. Sizes are limited.
+All runs share a time axis. Checks, diagrams and sentences are those of `antecede draw`.
+docs/design/play.md describes the values. Sizes are limited.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LINES: Final = {
     "bounds": "the line 'bounds accuracy=0.1 least=0.1 most=0.3' (seconds)",
     "subscriptions": "a line 'subscribe MEMBER TOPIC ...' for each member that reads any",
 }
-"""Options that are lines of a script's head."""
+"""Options that are settings lines of a scenario."""
 UNTITLED: Final = "playground.scenario"
 
 
@@ -55,11 +55,11 @@ def bench(
     path: str = UNTITLED,
     failed: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return all that the page shows of a text.
+    """Return the content of the page for a text.
 
-    `protocols`: as behind `protocol` in a script (default: the text's own). `judge`: one of
-    `JUDGES` (default: the promises). `path`: name of the text; files of protocols lie beside it.
-    `failed`: protocols that are not played, and why. Raises ScriptError and InputError.
+    `protocols`: as after `protocol` in a scenario (default: the text's own). `relation`: one of
+    `RELATIONS` (default: the promises). `path`: name of the text; protocol files are relative to
+    it. `failed`: protocols that are not run, and why. Raises ScenarioError and InputError.
     """
     script = parsed(text, path)
     names = chosen(script, protocols)
@@ -89,14 +89,14 @@ def bench(
 
 
 def parsed(text: str, path: str = UNTITLED) -> Script:
-    """Read a text of bounded size. Raises ScriptError and InputError."""
+    """Parse a text of limited size; raises ScenarioError and InputError."""
     if len(text) > MOST["letters"]:
-        raise InputError(f"the text has more than {MOST['letters']:,} letters")
+        raise InputError(f"the text is longer than {MOST['letters']:,} letters")
     return parse_script(text, path)
 
 
 def relation_of(judge: str | None) -> Relation | None:
-    """Return the relation of a judge by name; raises InputError for one there is not."""
+    """Return the relation of a name; raises InputError for an unknown one."""
     if not judge:
         return None
     if judge not in JUDGES:
@@ -105,7 +105,7 @@ def relation_of(judge: str | None) -> Relation | None:
 
 
 def chosen(script: Script, protocols: Sequence[str]) -> list[str]:
-    """Return the protocols to play, each once: those named, or else the text's own."""
+    """Return the protocols to run, each once: the named ones, or else the text's own."""
     names = dict.fromkeys(" ".join(name.split()) for name in protocols)
     return [name for name in names if name] or [own_name(script.setup)]
 
@@ -116,11 +116,11 @@ def check_size(script: Script, names: Sequence[str]) -> None:
     numbers = {"commands": len(script.commands), "members": members, "protocols": len(names)}
     for what, number in numbers.items():
         if number > MOST[what]:
-            raise InputError(f"{number:,} {what}: the bench shows {MOST[what]} at most")
+            raise InputError(f"{number:,} {what}: the limit is {MOST[what]}")
     if (states := members * len(names) * len(script.commands)) > MOST_STATES:
         raise InputError(
             f"{len(script.commands)} commands of {members} members under {len(names)} protocols "
-            f"are {states:,} states: the bench shows {MOST_STATES:,} at most; choose fewer of them"
+            f"are {states:,} states: the limit is {MOST_STATES:,}; choose fewer"
         )
 
 
@@ -163,7 +163,7 @@ def _taking(addressing: Addressing) -> tuple[str, ...]:
 def _others(message: str, script: Script) -> str:
     if script.setup.internal and "are alike" in message:
         able = ", ".join(one.name for one in ENTRIES.values() if not one.flat)
-        return f"; this scene has super peers: {able} can play it"
+        return f"; the scenario has super peers: use {able}"
     for word, addressing in (("to", Addressing.MEMBERS), ("topics", Addressing.TOPICS)):
         if message.endswith(f"cannot be given {word}"):
             return f"; {', '.join(_taking(addressing))} can"
@@ -204,7 +204,7 @@ def _head(script: Script, one: Played) -> dict[str, Any]:
 
 
 def variants_of(name: str) -> list[dict[str, Any]]:
-    """Return the variants of a built-in protocol, and how each is written in a script."""
+    """Return the variants of a built-in protocol, and how scenarios write them."""
     known = ENTRIES.get(name)
     if known is None:
         return []
@@ -228,7 +228,7 @@ def _error(script: Script, one: Played, index_of: Mapping[int, int]) -> dict[str
     index = index_of.get(line) if line is not None else None
     if one.run is None:
         if one.name != own_name(script.setup):
-            line = None  # it is not the text that names this protocol
+            line = None  # the text does not name this protocol
         lacking = (what for word, what in LINES.items() if f"{word}=" in message)
         message += "".join(f"; in a scene: {what}" for what in lacking)
     return {"message": message, "line": line, "command": index}

@@ -1,4 +1,4 @@
-"""Sentence on a run: messages held, delivered too early, held without need.
+"""Summary sentence of a run: held messages, causal violations, needless holds.
 
 All protocols are compared with causality, whatever they promise.
 """
@@ -17,10 +17,10 @@ from antecede.lab.check.scenario import ACKNOWLEDGED, ScriptRun, Send, channel_l
 
 _BROKEN: Final[Mapping[Relation, str]] = {
     Relation.FIFO: "out of FIFO order",
-    Relation.BY_REPLY: "before what it answers",
+    Relation.BY_REPLY: "before the message it replies to",
     Relation.BY_TOPIC: "before a cause in its topics",
 }
-"""Broken orders other than the causal order."""
+"""Violated orders other than the causal order."""
 _GONE: Final = {SENT, DELIVERED, RELEASED, FORWARDED}
 
 
@@ -38,8 +38,9 @@ class Ordering(NamedTuple):
 def ordering(run: ScriptRun) -> Ordering:
     """Compare a run with causality.
 
-    The past of a message is what its sender had sent or delivered; runs judged by receipt or topics
-    also count arrivals (Tsuneizumi et al.; Nakayama 2017). Forwarded messages count as delivered.
+    The past of a message is what its sender had sent or delivered. Runs checked by receipt or
+    topics also count arrivals (Tsuneizumi et al.; Nakayama 2017). Forwarded messages count as
+    delivered.
     """
     receipt = run.relation in (Relation.BY_RECEIPT, Relation.BY_TOPIC)
     relation = (Relation.BY_RECEIPT if receipt else Relation.BY_DELIVERY).value
@@ -61,7 +62,7 @@ def _waits(
     """Return held messages, and those still held after an action without missing causes."""
     own, ever = _own(run), dict[tuple[str, str], None]()
     pasts = history.pasts(relation)
-    there: defaultdict[str, set[str]] = defaultdict(set)  # delivered, or sent or passed on
+    there: defaultdict[str, set[str]] = defaultdict(set)  # delivered, sent or forwarded
     held: dict[tuple[str, str], None] = {}
     found: dict[tuple[str, str], None] = {}
     supers = {name for name, _ in run.script.setup.internal}
@@ -83,7 +84,7 @@ def _waits(
 
 
 def summary(run: ScriptRun) -> str:
-    """Return the sentence; each figure is counted."""
+    """Return the summary sentence."""
     done = list(run.occurrences())
     sent = sum(isinstance(result.command.action, Send) and bool(result.occurrences)
                for result in run.results)  # fmt: skip
@@ -96,8 +97,8 @@ def summary(run: ScriptRun) -> str:
     parts = [counted(sent, "message"), f"{held} held{needless}"]
     parts += [f"{len(found.early)} before a cause"]
     parts += [f"{early} {_BROKEN[run.relation]}"] if run.relation in _BROKEN else []
-    parts += [f"{astray} for others"] if astray else []
+    parts += [f"{astray} to wrong receivers"] if astray else []
     parts += [f"{unlike} in another order than elsewhere"] if unlike else []
     parts += [f"{len(run.held)} still held at the end"] if run.held else []
-    parts += [f"{counted(len(run.flying), 'copy', 'copies')} on the way"] if run.flying else []
+    parts += [f"{counted(len(run.flying), 'copy', 'copies')} in flight"] if run.flying else []
     return " ".join(filter(None, (", ".join(parts) + ".", channel_line(run))))

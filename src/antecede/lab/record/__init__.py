@@ -1,4 +1,4 @@
-"""Recorder: processes that talk over UDP, and the trace of what they received."""
+"""Recorder: processes that exchange messages over UDP, and the trace of what they received."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""Example logs of groups over a network that reorders, for tests, documentation and benchmarks.
+"""Example logs of groups on a reordering network, for tests, documentation and benchmarks.
 
-A row is what a member would log: received or sent bytes with the time of its clock.
+A row is a member's log entry: received or sent bytes with the time of its clock.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ START_US = 1_800_000_000_000_000
 
 
 class Talk(NamedTuple):
-    """Talk of a group: times in microseconds."""
+    """Size and network of an example log; times in microseconds."""
 
     messages: int = 100
-    pause_us: int = 20_000  # mean time between two sendings anywhere in the group
-    delay_us: tuple[int, int] = (1_000, 200_000)  # least and largest delay of a copy
-    twice: float = 0.05  # chance that a copy arrives twice
-    lost: float = 0.0  # chance that a copy never arrives
-    tick_us: int = 10_000  # every group is told the time at the multiples of this
-    drain_us: int = 1_000_000  # time goes on so long after the last sending
+    pause_us: int = 20_000  # mean time between two sends in the group
+    delay_us: tuple[int, int] = (1_000, 200_000)  # minimum and maximum delay of a copy
+    twice: float = 0.05  # 0 to 1
+    lost: float = 0.0  # 0 to 1
+    tick_us: int = 10_000  # interval of ticks
+    drain_us: int = 1_000_000  # time after the last send
 
 
 def recorded(
     groups: Mapping[str, Group], talk: Talk | None = None, *, seed: int = 1
 ) -> pyarrow.Table:
-    """Let groups talk and return the log of all members: the columns of `SCHEMA`.
+    """Let groups exchange messages and return the log of all members, in columns of `SCHEMA`.
 
-    `number` counts the rows and breaks ties of time; `to` and `topics` were given to `Group.post`.
-    Messages, times and delays are drawn from `seed`.
+    `number` counts the rows and breaks ties of time. `to` and `topics` are the arguments of
+    `Group.send_packets`. `seed` determines messages, times and delays.
     """
     return _Network(groups, talk or Talk(), random.Random(seed)).run()
 
@@ -76,7 +76,7 @@ class _Network:
         return table
 
     def _say(self, name: str, payload: bytes, now: int) -> None:
-        """Post to all or to some; about a topic; in reply to the message read last."""
+        """Send to all or to some, about a topic, or in reply to the last delivery."""
         group, chosen = self.groups[name], dict[str, Any]()
         if group.guarantee.relation is Relation.BY_REPLY and self.read[name]:
             chosen["reply_to"] = self.read[name][-1]
@@ -88,7 +88,7 @@ class _Network:
         packets = group.post(payload, now_ns=now * 1000, **chosen)
         for packet in packets or [Packet((), b"")]:
             self._log(name, now, packet.wire or None, True, chosen)
-        # An open group knows only whom it has heard: its transport reaches everybody.
+        # An open group knows only the senders so far; its transport reaches all members.
         if group.open and "to" not in chosen:
             everybody = tuple(member for member in self.groups if member != name)
             packets = [packet._replace(to=everybody) for packet in packets]
@@ -111,7 +111,7 @@ class _Network:
             self._send_own(name, at)
 
     def _send_own(self, name: str, now: int) -> None:
-        """Put on the network what the protocol sends by itself."""
+        """Send the control messages of a member."""
         packets = self.groups[name].outgoing()
         for packet in packets:
             self._log(name, now, packet.wire, True)

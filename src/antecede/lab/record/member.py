@@ -1,11 +1,11 @@
 """Recorded member: an operating-system process with a UDP socket and a `Group`.
 
-`_arrive`, `_say` and `tick` are the seam between network and protocol: bytes in, messages out;
-message in, bytes out; time. The sender emulates the delay of each copy (a heap of copies by
-departure); sockets and processes are real.
+`_receive`, `_send_message` and `tick` connect network and protocol: bytes in, messages out; message
+in, bytes out; time. The sender emulates the delay of each copy with a heap of departures. Sockets
+and processes are real.
 
-Orders by clocks get bounds that hold for the emulated network, orders by topics subscriptions of
-every member to every topic, the order of answers the message that is answered.
+Orders by clocks get bounds of the emulated network. Orders by topics subscribe every member to
+every topic. The reply order gets the message that is replied to.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 MAX_DATAGRAM = 65_535
 RECEIVE_BUFFER = 4 << 20
-MOST_S = 1.5  # bound on delays that is told to orders by clocks: the emulated ones end far below it
-TICK_S = 0.05  # so often is a group told the time
-DRAIN_S = 1.6  # until every copy under way has arrived, and what waited for it is delivered
+MOST_S = 1.5  # delay bound for orders by clocks, far above the emulated delays
+TICK_S = 0.05  # interval of ticks
+DRAIN_S = 1.6  # time for copies in flight to arrive and held messages to be delivered
 
 
 def options_for(order: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what a group of this order is made with; raises LocalError for an unknown order."""
+    """Return the options of a group of this order; raises LocalError for an unknown order."""
     taken = inspect.signature(flat_class(ALIASES.get(order, order)).__init__).parameters
     options: dict[str, Any] = {}
     if "bounds" in taken:
@@ -53,12 +53,12 @@ def group_of(name: str, names: tuple[str, ...], order: str) -> Group:
 
 
 def drain_s(order: str, names: tuple[str, ...]) -> float:
-    """Return how long members go on listening: orders by clocks wait for bounds to pass."""
+    """Return how long members listen after the last send: orders by clocks wait for bounds."""
     return DRAIN_S + (2 * MOST_S if "bounds" in options_for(order, names) else 0.0)
 
 
 def arguments_of(order: str, saying: workload.Saying, answered: Message | None) -> dict[str, Any]:
-    """Return what `Group.post` is told beside the payload and the time."""
+    """Return the arguments of `Group.send_packets` besides payload and time."""
     kind = flat_class(ALIASES.get(order, order))
     found: dict[str, Any] = {}
     if kind.addressing is Addressing.TOPICS:
@@ -75,12 +75,12 @@ class Plan(NamedTuple):
     names: tuple[str, ...]
     order: str
     seed: int
-    talk_s: float  # how long it starts new questions and replies
-    drain_s: float  # how long it goes on receiving after that
+    talk_s: float  # period of new questions and replies
+    drain_s: float  # period of receiving after that
 
 
 class Member:
-    """The state of one member process."""
+    """State of one member process."""
 
     def __init__(self, plan: Plan, sock: socket.socket, ports: dict[str, int]) -> None:
         self.plan = plan
@@ -99,7 +99,7 @@ class Member:
         self.next_tick = 0.0
 
     def run(self) -> list[Event]:
-        """Talk, then listen until everything under way has had time to arrive."""
+        """Send messages, then receive until copies in flight have had time to arrive."""
         started = time.monotonic()
         stop_talking = started + self.plan.talk_s
         self._plan_to_say(started + workload.next_question_s(self.rng), None)
@@ -118,7 +118,6 @@ class Member:
         return self.events
 
     def _wait(self, end: float) -> None:
-        """Sleep until a datagram arrives or something is due."""
         due = min(heap[0][0] for heap in (self.outbound, self.to_say, [(end,)]) if heap)
         self.sock.settimeout(max(due - time.monotonic(), 0.0002))
         try:
@@ -128,7 +127,7 @@ class Member:
         self._arrive(wire)
 
     def _say(self, saying: workload.Saying | None, answered: Message | None) -> None:
-        """Send a reply, or a new question and plan the next one."""
+        """Send a reply, or a new question and schedule the next one."""
         if saying is None:
             saying = workload.question(self.rng)
             pause_s = workload.next_question_s(self.rng)
@@ -140,7 +139,7 @@ class Member:
         self._hand_out(self.group.delivered())
 
     def _send(self, packets: Sequence[Packet]) -> None:
-        """Put copies under way, each with its own delay."""
+        """Schedule copies, each with its own delay."""
         for packet in packets:
             for name in packet.to:
                 delay = delay_s(self.region[self.plan.name], self.region[name], self.rng)
@@ -157,7 +156,7 @@ class Member:
             self.reasons.setdefault(blocked.message[:2], str(blocked))
 
     def _envelope(self, wire: bytes) -> Envelope | None:
-        """Return what a message says; None for what the protocol says for itself."""
+        """Return the header of an application message; None for control messages."""
         try:
             envelope = self.group.inspect(wire)
         except (LocalError, RemoteError):
@@ -165,26 +164,25 @@ class Member:
         return envelope if envelope.payload and envelope.sender != self.plan.name else None
 
     def _hand_out(self, messages: Sequence[Message]) -> None:
-        """Read what is delivered, and send what the protocol wants sent."""
+        """Process deliveries, and send control messages."""
         for message in messages:
             self._read(message)
         self._send(self.group.outgoing())
 
     def _read(self, message: Message) -> None:
-        """Hand a delivered message to the application: it may answer."""
+        """Pass a delivered message to the application, which may reply."""
         key = message.sender, message.seq
         saying = workload.Saying.from_bytes(message.payload)
         reason = self.reasons.pop(key, None)
         envelope = Envelope(message.sender, message.seq, (), message.payload)
         self._record(DELIVER, envelope, saying._replace(text=reason or saying.text))
-        if message.sender == self.plan.name:  # in a total order one's own come back
+        if message.sender == self.plan.name:  # total order delivers own messages
             return
         answer = workload.reply(self.rng, saying, key)
         if answer is not None:
             self._plan_to_say(time.monotonic() + workload.think_s(self.rng), answer, message)
 
     def _clock_ns(self) -> int:
-        """Return what this member's clock shows."""
         return time.time_ns() + self.offset_ns
 
     def _record(self, kind: str, envelope: Envelope, saying: workload.Saying) -> None:
@@ -215,7 +213,7 @@ def message_name(sender: str, seq: int) -> str:
 
 
 def run_member(plan: Plan, pipe: Connection) -> None:
-    """Be one member process: report the port, learn all ports, talk, send back what happened."""
+    """Run one member process: report the port, receive all ports, run, return the events."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         sock.bind(("127.0.0.1", 0))

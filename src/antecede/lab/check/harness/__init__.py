@@ -1,4 +1,4 @@
-"""Harness that runs a group under test."""
+"""Test harness of a group of protocol objects."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Group that carries out actions: in random runs, replays of counterexamples and scripts alike."""
+"""Driver that executes actions on a group: random runs, replays, scenarios."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ImpossibleError(Exception):
 
 
 class Session:
-    """A group at work. Errors of members pass through."""
+    """Group under test with the actions executed so far. Errors of members pass through."""
 
     def __init__(self, group: GroupUnderTest) -> None:
         self.group = group
@@ -43,14 +43,14 @@ class Session:
         self.relation: Relation = relation_of(members)
         self.world = World(members, group.timing)
         self.names = dict(group.names)
-        """Address -> name of present and former members."""
+        """Names of present and former members, by address."""
         self.arrived: list[InFlight] = []
         self.said: set[str] = set()
         self.addressed: dict[str, tuple[int, ...]] = {}
         self.topics: dict[str, tuple[str, ...]] = {}
 
     def carry_out(self, action: Action) -> list[Step]:
-        """Carry out an action; returns the steps that it caused.
+        """Execute an action; return its steps.
 
         Raises ImpossibleError, and errors of members.
         """
@@ -69,8 +69,10 @@ class Session:
             case Tick(seconds) if self.world.may_pass(seconds):
                 return self.world.tick(seconds)
             case Tick(seconds):
-                raise ImpossibleError(f"a copy in flight arrives before {seconds} s have passed")
-        raise ImpossibleError(f"'{line_of(action)}' prints, and moves nothing")
+                raise ImpossibleError(
+                    f"a copy in flight must arrive before {seconds} s have passed"
+                )
+        raise ImpossibleError(f"'{line_of(action)}' only prints")
 
     def address(self, name: str) -> int:
         """Return the address of a member; raises ImpossibleError for an absent one."""
@@ -80,21 +82,21 @@ class Session:
         if name in self.names.values():
             raise ImpossibleError(f"{name} has left the group")
         present = ", ".join(self.names[at] for at in self.world.members)
-        raise ImpossibleError(f"unknown member {name}; in the group are {present}")
+        raise ImpossibleError(f"unknown member {name}; choose from {present}")
 
     def _send(self, at: int, action: Send) -> list[Step]:
         label, after, topics = action.label, action.after, action.topics
         member = self.world.members[at]
         if label in self.world.ids:
-            raise ImpossibleError(f"{label} has been sent already; give every message its own name")
+            raise ImpossibleError(f"{label} has been sent already; use another name")
         if unknown := [parent for parent in after if parent not in self.world.ids]:
-            raise ImpossibleError(f"no message {unknown[0]} has been sent before this line")
+            raise ImpossibleError(f"message {unknown[0]} has not been sent before this line")
         if not member.application:
-            raise ImpossibleError(f"{action.at} only forwards; let another member send")
+            raise ImpossibleError(f"{action.at} only forwards; choose another sender")
         to = tuple(map(self.address, action.to))
         try:
             steps = self.world.send(at, label, after=after, to=to, topics=topics)
-        except EarlyError as error:  # a newcomer that knows that it must wait
+        except EarlyError as error:  # a joining member must wait
             raise ImpossibleError(str(error)) from error
         if member.addressing is not Addressing.ALL:
             self.topics[label] = topics
@@ -109,7 +111,9 @@ class Session:
             return self.world.hand_over(self._arrived_before(at, label))
         copy = self._in_flight(at, label)
         if not self.world.may_arrive(copy):
-            raise ImpossibleError(f"no copy of {label} can have come to {self.names[at]} so soon")
+            raise ImpossibleError(
+                f"no copy of {label} can have arrived at {self.names[at]} so soon"
+            )
         self.arrived.append(copy)
         return self.world.arrive(at, label)
 
@@ -119,11 +123,13 @@ class Session:
             return copy
         self._check_sent(label)
         flying = [c.message.payload for c in self.world.in_flight if c.target == at]
-        what = f"in flight to it: {', '.join(flying)}" if flying else "nothing is in flight to it"
+        what = (
+            f"in flight to it: {', '.join(flying)}" if flying else "no message is in flight to it"
+        )
         raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
 
     def _arrived_before(self, at: int, label: str) -> InFlight:
-        """Return a copy that arrived before, or a copy for its sender in flat groups."""
+        """Return a copy that has arrived, or in flat groups a copy for its sender."""
         copy = _first(self.arrived, at, label)
         if copy is not None:
             return copy
@@ -131,21 +137,19 @@ class Session:
         sent = self.world.sent.get(label, [])
         if self.group.internal or not sent or sent[0].source != at:
             raise ImpossibleError(
-                f"no copy of {label} has arrived at {self.names[at]} before; leave out 'again'"
+                f"no copy of {label} has arrived at {self.names[at]} before; omit 'again'"
             )
         return sent[0]
 
     def _check_sent(self, label: str) -> None:
         if label not in self.world.ids:
-            raise ImpossibleError(f"no message {label} has been sent before this line")
+            raise ImpossibleError(f"message {label} has not been sent before this line")
 
     def _join(self, name: str, sponsor: int) -> list[Step]:
         if name in self.names.values():
-            raise ImpossibleError(
-                f"{name} is or was in the group; a newcomer needs a name of its own"
-            )
+            raise ImpossibleError(f"{name} is or was in the group; use another name")
         if self.group.newcomer is None:
-            raise ImpossibleError("scripts let members join flat groups only")
+            raise ImpossibleError("only flat groups support join")
         at = max(self.names) + 1
         newcomer = self.group.newcomer(at, (*self.world.members, at), name)
         steps = self.world.join(at, newcomer, sponsor, name=name)
@@ -158,9 +162,9 @@ def _first(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
 
 
 def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
-    """Return steps (member, kind, label, detail as in `Step`) as rows for the oracle.
+    """Convert steps (member, kind, label, detail as in `Step`) to events for the oracle.
 
-    A newcomer counts as having delivered all that its sponsor had sent or delivered.
+    A joining member counts as having delivered all that its sponsor had sent or delivered.
     """
     rows: list[Event] = []
     known: dict[str, list[str]] = {}

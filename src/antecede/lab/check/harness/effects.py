@@ -1,4 +1,4 @@
-"""Check of the effects that a member returns, with advice on the usual mistakes."""
+"""Checks of the effects that a member returns, with advice on common mistakes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antecede.core.protocols import (
 from antecede.formatting import shown
 
 MOST_EFFECTS = 10_000
-"""Effects of one call; more count as endless."""
+"""Effects of one call above which it counts as endless."""
 EFFECTS = (Transmit, Deliver, Hold, DeliverIncomplete, Discard)
 _NAMES = "Transmit, Deliver, Hold, DeliverIncomplete and Discard"
 
@@ -29,13 +29,13 @@ class MisuseError(Exception):
 
 
 class TooManyError(MisuseError):
-    """One call gave back effects without end."""
+    """Endless effects of one call."""
 
 
 def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) -> list[Effect]:
-    """Return the checked effects of a call; raises MisuseError.
+    """Return the effects of a call as a list; raises ContractError.
 
-    `what`: the call ("send"); `known`: numbers of present and former members.
+    `method`: the called method ("send"); `addresses`: present and former members.
     """
     if given is None:
         raise MisuseError(
@@ -52,31 +52,29 @@ def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) 
         )
     effects = list(islice(given, MOST_EFFECTS + 1))
     if len(effects) > MOST_EFFECTS:
-        raise TooManyError(
-            f"{what} gave back more than {MOST_EFFECTS:,} effects, perhaps without end"
-        )
+        raise TooManyError(f"{what} returned more than {MOST_EFFECTS:,} effects, perhaps endlessly")
     for effect in effects:
         _look(effect, member, what, known)
     return effects
 
 
 def check_sent(effects: Iterable[Effect], label: str, member: Protocol) -> None:
-    """Raise MisuseError if `send` transmits application messages, but not the given one.
+    """Raise ContractError if `send` transmits application messages without the given payload.
 
-    A protocol may transmit it later, and notes of its own before.
+    A protocol may transmit it later, and control messages before.
     """
     sent = [one.message for one in effects if isinstance(one, Transmit)]
     own = [message for message in sent if not member.is_note(message)]
     if own and all(message.payload != label for message in own):
         raise MisuseError(
             f"send was given the payload {label!r} and transmitted {_brief(own[0].payload)}: "
-            "`payload` stays as it is; what the protocol adds goes to other fields"
+            "keep `payload` unchanged; put control information into other fields"
         )
 
 
 def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> None:
     if not isinstance(effect, EFFECTS):
-        more = "; join the sequences into one" if isinstance(effect, list | tuple) else ""
+        more = "; return one flat sequence" if isinstance(effect, list | tuple) else ""
         more = "; leave it out" if effect is None else more
         raise MisuseError(
             f"{what} returned {_brief(effect)} among its effects, which are {_NAMES}{more}"
@@ -105,13 +103,11 @@ def _message(message: Any, where: str) -> None:
     try:
         hash(message)
     except TypeError:
-        raise MisuseError(
-            f"{where} with a message that can be changed: {_mutable(message)}"
-        ) from None
+        raise MisuseError(f"{where} with a mutable message: {_mutable(message)}") from None
     kind: Any = type(message)
     if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
         raise MisuseError(
-            f"{where} with a {kind.__name__}, which is compared by identity: two copies of one "
+            f"{where} with a {kind.__name__}, which compares by identity: two copies of one "
             "message are not equal; make it a NamedTuple or a frozen dataclass"
         )
 
@@ -143,12 +139,12 @@ def _targets(to: Any, member: Protocol, what: str, known: Collection[int]) -> No
     for target in to:
         if target == member.me:
             raise MisuseError(
-                f"{what} returned Transmit to the member itself ({target}): what it sends counts "
-                "as delivered to it; self.others() are all the others"
+                f"{what} returned Transmit to the member itself ({target}): a sent message counts "
+                "as delivered there; use self.others()"
             )
         if target not in known:
             raise MisuseError(
-                f"{what} returned Transmit to {_brief(target)}, who was never in the group; "
+                f"{what} returned Transmit to {_brief(target)}, which was never in the group; "
                 f"members are {', '.join(map(str, sorted(known)))}"
             )
 
@@ -156,13 +152,13 @@ def _targets(to: Any, member: Protocol, what: str, known: Collection[int]) -> No
 def _missing(missing: Any, where: str) -> None:
     if isinstance(missing, MessageId | str) or not isinstance(missing, tuple | list):
         raise MisuseError(
-            f"{where} with missing={_brief(missing)}; it is a tuple of MessageId, () when the "
-            "causes cannot be named"
+            f"{where} with missing={_brief(missing)}; expected a tuple of MessageId, () for "
+            "unknown causes"
         )
     for one in missing:
         if not (isinstance(one, tuple) and len(one) == 2):
             raise MisuseError(
-                f"{where} with {_brief(one)} in `missing`, which are MessageId(sender, seq)"
+                f"{where} with {_brief(one)} in `missing`; expected MessageId(sender, seq)"
             )
 
 

@@ -33,28 +33,28 @@ class Fewer(NamedTuple):
 
 
 class GroupUnderTest(NamedTuple):
-    """A group that can be made again and again from its beginning."""
+    """Group that can be created repeatedly in its initial state."""
 
     protocol: str
     names: Mapping[int, str]
     make: Callable[[], dict[int, Protocol]]
     newcomer: Callable[[int, Iterable[int], str], Protocol] | None
-    """Function (number, all members, name) -> joining member; None: members cannot join."""
+    """Factory (number, all members, name) -> joining member; None: members cannot join."""
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer -> its internal peers; empty for a flat group."""
+    """Internal peers by super peer; empty for a flat group."""
     timing: TimingModel = TimingModel()
-    """Without bounds, copies arrive at any time."""
+    """Clocks and delays. Without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
-    """Topics by address, of newcomers too; plain sets, independent of the judged code."""
+    """Topics by address, also of joining members; plain sets, independent of the checked code."""
     without: Callable[[str], Fewer | None] = lambda name: None
-    """Makes the group without a member, or without the name of a newcomer; None: impossible."""
+    """Factory of the group without a member, or without a joining name; None: impossible."""
     more: Callable[[], GroupUnderTest | None] = lambda: None
-    """Makes the group with one more member; None: impossible."""
+    """Factory of the group with one more member; None: impossible."""
 
     @property
     def setup(self) -> Setup:
-        """The group as a script names it."""
+        """The group by names, as in a scenario."""
         names, bounds = self.names, None
         if self.internal:
             inside = {name for sp, peers in self.internal for name in (sp, *peers)}
@@ -85,17 +85,17 @@ class GroupUnderTest(NamedTuple):
         return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
 
     def describe(self) -> str:
-        """Return the size of the group and the offsets of its clocks in words."""
+        """Return the size of the group and the offsets of its clocks as text."""
         clocks = self.clocks()
         return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
 
     def clocks(self) -> str:
-        """Return the offsets of the clocks in words; "" if all are right."""
+        """Return the offsets of the clocks as text; "" for exact clocks."""
         off = self.timing.offsets_ns.values()
         return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
 
     def size(self) -> str:
-        """Return the number of members by role in words."""
+        """Return the number of members by role as text."""
         if not self.internal:
             return f"{len(self.names)} members"
         inside = sum(len(peers) for _, peers in self.internal)
@@ -112,11 +112,11 @@ def flat(
 ) -> GroupUnderTest:
     """Return a group of `size` members cls(me, members, **options).
 
-    Required options (`Protocol.trial_options`) are added. With `bounds` among them, clocks are off
-    by `offsets`, ns, and channels keep the bounds.
+    Adds required options (`Protocol.trial_options`). With the option `bounds`, clocks are off by
+    `offsets`, ns, and channels keep the bounds.
     """
     if not 2 <= size <= len(FLAT_NAMES):
-        raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
+        raise LocalError(f"{size} members: choose 2 to {len(FLAT_NAMES)}")
     options = with_trial(cls, range(MOST_MEMBERS), options or {})
     names = dict(enumerate(FLAT_NAMES[:size]))
 
@@ -168,15 +168,15 @@ def _moved_up(names: str, at: int) -> dict[str, str]:
 
 
 class UnmadeError(LocalError):
-    """A member could not be made: its class raised, or did not come to an end."""
+    """Failed construction of a member: its class raised or timed out."""
 
     def __init__(self, name: str, error: BaseException) -> None:
         self.name, self.error = name, error
-        super().__init__(f"{name} cannot be made: {in_words(error)}")
+        super().__init__(f"construction of {name} failed: {in_words(error)}")
 
 
 def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
-    """Call a class or function that makes members; its errors become UnmadeError."""
+    """Call a class or function that makes members; its errors become ConstructionError."""
     try:
         return called(factory, *arguments, **options)
     except BaseException as error:

@@ -1,10 +1,10 @@
-"""Calls into a class under test, with a time limit.
+"""Calls into a class under test, with a timeout.
 
-Within `watching(limit_s)` a timer raises `Hung` in a call that exceeds the limit of processor time,
-so that the traceback ends in the endless line. Waiting uses no processor time: such a call ends
-after `PATIENCE` limits. In the main thread the timer is SIGALRM, elsewhere another thread.
+Within `guard_calls(timeout_s)` a timer raises `CallTimeout` in a call that exceeds its processor
+time, so the traceback ends in the endless line. A call that waits uses no processor time and ends
+after `IDLE_FACTOR` timeouts. The timer is SIGALRM in the main thread, elsewhere another thread.
 
-Within `watching`, Ctrl-C of the user arrives as `Stopped`, unlike a KeyboardInterrupt of the class.
+Within `guard_calls`, Ctrl-C raises `UserInterrupt`, unlike a KeyboardInterrupt of the class.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import Any, TypeVar
 from antecede.lab.check.harness.effects import MisuseError
 
 LIMIT_S = 5.0
-"""Longest time of a call; longer calls count as endless."""
+"""Default timeout of a call, in seconds of processor time."""
 PATIENCE = 6
-"""Multiple of the limit after which a call that uses no processor time is ended."""
+"""Timeouts of wall time after which a call without processor time is ended."""
 LOOKS = 4
 
 STUBBORN = 12
-"""Times that a call may catch `Hung` before the process ends."""
+"""Number of `CallTimeout` that a call may catch before the process exits."""
 
 Result = TypeVar("Result")
 
@@ -40,11 +40,11 @@ _HERE = _PACKAGE / "check"
 
 
 class Hung(BaseException):
-    """Raised in a call that does not return; no Exception, so that classes do not catch it."""
+    """Timeout of a call. It is no Exception, so that classes do not catch it."""
 
 
 class Stopped(KeyboardInterrupt):
-    """The user's Ctrl-C, as against a KeyboardInterrupt of the class under examination."""
+    """Ctrl-C of the user, unlike a KeyboardInterrupt of the class under test."""
 
 
 class _Watch:
@@ -54,7 +54,7 @@ class _Watch:
         self.began = 0.0
         self.seen = self.used = 0.0
         self.limit_s = 0.0
-        """0: calls are not watched."""
+        """0: calls are not timed."""
         self.raised = 0
 
     def overdue(self) -> bool:
@@ -86,7 +86,7 @@ def called(function: Callable[..., Result], *arguments: Any, **named: Any) -> Re
 
 @contextmanager
 def watching(limit_s: float = LIMIT_S) -> Iterator[None]:
-    """Watch every `called` in this block; a block within another changes nothing."""
+    """Time every `call_guarded` in this block; nested blocks have no effect."""
     if _watch.limit_s or limit_s <= 0:
         yield
         return
@@ -127,10 +127,10 @@ def _by_signal(limit_s: float) -> Iterator[None]:
 
 
 def _give_up(frame: FrameType | None) -> None:
-    """End the process: a bare `except:` in an endless loop catches every error."""
+    """Exit the process: a bare `except:` in an endless loop catches every error."""
     stack = [(one.f_code, line) for one, line in traceback.walk_stack(frame)][::-1]
     limit = f"does not return within {_watch.limit_s:g} s"
-    print(f"antecede: {_last(stack)}: {limit}, and catches what stops it (a bare except:)",
+    print(f"antecede: {_last(stack)}: {limit}, and catches the timeout (bare except:)",
           file=sys.stderr, flush=True)  # fmt: skip
     os._exit(1)
 
@@ -155,43 +155,43 @@ def _by_thread(limit_s: float) -> Iterator[None]:
 
 
 def is_own(error: BaseException) -> bool:
-    """Return True for the user's Ctrl-C, which stops the check."""
+    """Return True for Ctrl-C of the user, which stops the check."""
     if isinstance(error, Stopped):
         return True
-    # Without our handler (a host program has its own) it cannot be told from one of the class.
+    # With the handler of a host program, Ctrl-C looks like a KeyboardInterrupt of the class.
     handler = signal.getsignal(signal.SIGINT)
     ours = _watch.limit_s and getattr(handler, "__module__", "") == __name__
     return isinstance(error, KeyboardInterrupt) and not ours and where(error) == ""
 
 
 def raise_own(error: BaseException) -> None:
-    """Raise the user's Ctrl-C again; any other error is a finding."""
+    """Raise Ctrl-C of the user again; any other error is a finding."""
     if is_own(error):
         raise error
 
 
 def in_words(error: BaseException) -> str:
-    """Return the text of an error, with its place in the class under test."""
+    """Return the text of an error with its location in the class under test."""
     text = said(error)
     place = "" if isinstance(error, MisuseError) else where(error)
     return f"{text} ({place})" if place else text
 
 
 def said(error: BaseException) -> str:
-    """Return the text of an error, without a place."""
+    """Return the text of an error, without its location."""
     if isinstance(error, Hung):
         return str(error) or str(_watch.error())
     if isinstance(error, MisuseError):
         return str(error)
     try:
         text = str(error)
-    except Exception:  # a class of the user's own may not say what it is
-        text = "(cannot be shown as text)"
+    except Exception:  # str() of a user's error may raise
+        text = "(no text)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def where(error: BaseException) -> str:
-    """Return "FILE, line N, in NAME": the last line of the user's, or else of a protocol."""
+    """Return "FILE, line N, in NAME": the last line of the user's code, or else of a protocol."""
     frames = [(one.f_code, line) for one, line in traceback.walk_tb(error.__traceback__)]
     return _last(frames)
 
@@ -215,6 +215,6 @@ def _is_users(path: Path) -> bool:
 
 
 def shown(path: Path) -> str:
-    """Return a path as people would write it: relative where it is below the working folder."""
+    """Return a path, relative if it is below the working folder."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,7 +1,7 @@
-"""Protocol objects and the messages in flight between them.
+"""Test network: protocol objects and the messages in flight between them.
 
-Carries out effects and records every step, without knowledge of any protocol. Labels name
-application messages; as payloads they survive renumbering.
+Applies effects and records every step, without knowledge of any protocol. Labels name application
+messages. As payloads they survive renumbering.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ JOINED, LEFT, LOST = "join", "leave", "lose"
 
 
 class Step(NamedTuple):
-    """One thing that happened at one member."""
+    """Step of one member."""
 
     at: int
     kind: str
     label: str
     """Label of the message; name of the member for join and leave."""
     detail: tuple[str, ...] = ()
-    """hold, release: missing labels; discard: reason; send: answered labels; arrive, lose: address
-    of the source; join: address of the sponsor."""
+    """hold, release: missing labels; discard: reason; send: labels replied to; arrive, lose:
+    address of the source; join: address of the sponsor."""
     reason: str = ""
 
 
 class World:
-    """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
+    """Members by address, copies in flight, past steps, and the true time in ns."""
 
     def __init__(self, members: Mapping[int, Protocol], timing: TimingModel | None = None) -> None:
         self.members = dict(members)
@@ -55,25 +55,25 @@ class World:
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
         self.ids: dict[str, MessageId] = {}
-        """Label -> id given by its sender."""
+        """Ids of the sender, by label."""
         self.known: dict[tuple[int, MessageId], str] = {}
-        """(receiver, id as used by that receiver) -> label."""
+        """Labels by (receiver, id as used by that receiver)."""
         self.covered: dict[int, set[str]] = {at: set() for at in self.members}
-        """Member -> labels that it has sent, delivered, or adopted from its sponsor."""
+        """Labels that a member has sent, delivered, or received with its join state."""
         self.copies: dict[str, int] = {}
         self.notes = 0
-        """Copies of protocol messages put in flight since time last passed."""
+        """Copies of control messages put in flight since the last tick."""
         self.sent: dict[str, list[InFlight]] = {}
-        """Label -> a copy of each transmission, for newcomers."""
+        """One copy of each transmission by label, for joining members."""
         self.newest: dict[int, int] = {}
-        """Member -> number of its last application message."""
+        """Number of the last application message, by member."""
 
     def reading(self, at: int) -> int:
         """Return the clock reading of a member."""
         return self.timing.reading(at, self.now_ns)
 
     def may_arrive(self, copy: InFlight) -> bool:
-        """Return True if a copy has been in flight for the least delay of its channel."""
+        """Return True if a copy has been in flight for the minimum delay of its channel."""
         return self.now_ns >= self.timing.from_ns(copy)
 
     def may_pass(self, seconds: Seconds) -> bool:
@@ -82,7 +82,7 @@ class World:
         return all(self.timing.due_ns(copy) >= until_ns for copy in self.in_flight)
 
     def tick(self, seconds: Seconds) -> list[Step]:
-        """Let time pass, and tell every member its clock reading.
+        """Let time pass, and call `tick` of every member.
 
         Raises LocalError unless `seconds` is a whole number of nanoseconds.
         """
@@ -102,9 +102,9 @@ class World:
         to: tuple[int, ...] = (),
         topics: tuple[str, ...] = (),
     ) -> list[Step]:
-        """Let a member send a message; returns the caused steps.
+        """Let a member send a message; return the steps.
 
-        Raises LocalError for `to` or `topics` that the protocol does not take.
+        Raises LocalError for `to` or `topics` that the protocol does not support.
         """
         parents = tuple(self.ids[parent] for parent in after)
         mark = len(self.steps)
@@ -126,7 +126,7 @@ class World:
         return self.hand_over(self._taken(at, label))
 
     def lose(self, at: int, label: str) -> list[Step]:
-        """Let the oldest copy of the message in flight to that member be lost."""
+        """Lose the oldest copy of the message in flight to that member."""
         self.steps.append(Step(at, LOST, label, (str(self._taken(at, label).source),)))
         return self.steps[-1:]
 
@@ -137,7 +137,7 @@ class World:
         raise LocalError(f"no copy of {label} is in flight to member {at}")
 
     def hand_over(self, copy: InFlight) -> list[Step]:
-        """Give a copy to its target, whether or not it was in flight (for duplicates)."""
+        """Pass a copy to its target, in flight or not (for duplicates)."""
         mark = len(self.steps)
         self.steps.append(Step(copy.target, ARRIVED, copy.message.payload, (str(copy.source),)))
         now = self.reading(copy.target)
@@ -146,14 +146,14 @@ class World:
         return self.steps[mark:]
 
     def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
-        """Let a member join with the frontier of its sponsor; the others learn of it at once.
+        """Let a member join with the state of its sponsor; the others are notified at once.
 
-        The transport owes the newcomer a copy of each message outside of the frontier, unless it is
+        The joining member gets a copy of each message outside of that state, unless the message is
         addressed or can no longer be in flight (`core.protocols.base`).
         """
         mark = len(self.steps)
         called(newcomer.adopt, called(self.members[sponsor].frontier))
-        called(newcomer.enter)  # no time passes between the invitation and what is sent next
+        called(newcomer.enter)  # no time passes between join and the next send
         self.covered[at] = set(self.covered[sponsor])
         self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
         first_copies = [copies[0]._replace(target=at) for copies in self.sent.values()]
@@ -169,9 +169,9 @@ class World:
         return self.steps[mark:]
 
     def leave(self, at: int, *, name: str = "") -> list[Step]:
-        """Let a member leave; the others learn of it and of its last message at once.
+        """Let a member leave; the others are notified at once, with its last number.
 
-        Copies in flight to it vanish, copies from it still arrive.
+        Copies in flight to it are dropped, copies from it still arrive.
         """
         mark = len(self.steps)
         del self.members[at]
@@ -230,7 +230,7 @@ class World:
         self.in_flight.append(copy)
 
     def named(self, at: int, missing: Iterable[MessageId]) -> tuple[str, ...]:
-        """Return the labels that a member's ids stand for (`name`)."""
+        """Return the labels of a member's ids (`find_label`)."""
         return tuple(self.name(at, one) for one in missing)
 
     def name(self, at: int, missing: MessageId) -> str:
@@ -249,20 +249,20 @@ class World:
 
 
 def whole_ns(seconds: Seconds) -> int:
-    """Return seconds as nanoseconds; raises LocalError for fractions of a nanosecond."""
+    """Convert seconds to nanoseconds; raises LocalError for fractions of a nanosecond."""
     if (exact(seconds) * NS).denominator != 1:
-        raise LocalError(f"{seconds} s: time passes in whole nanoseconds")
+        raise LocalError(f"{seconds} s: expected a whole number of nanoseconds")
     return up_ns(seconds)
 
 
 def audience_of(
     member: Protocol, to: tuple[int, ...], topics: tuple[str, ...]
 ) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
-    """Return the arguments of `send` for these receivers; raises LocalError for others."""
+    """Return the arguments of `send` for these receivers; raises LocalError."""
     taken = {Addressing.MEMBERS: "to", Addressing.TOPICS: "topics"}.get(member.addressing, "")
     given = {name: value for name, value in (("to", to), ("topics", topics)) if value}
     for name in given:
         if name != taken:
-            what = f"takes {taken}" if taken else "sends every message to all others"
+            what = f"takes {taken}" if taken else "sends every message to all members"
             raise LocalError(f"{type(member).__name__} {what}; it cannot be given {name}")
     return given

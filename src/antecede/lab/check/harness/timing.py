@@ -1,11 +1,11 @@
 """Clocks and channels of a group under test, in whole nanoseconds of true time from 0.
 
-A clock is off by a constant within its accuracy; readings begin above 0, only differences count.
-A copy takes between the least and the largest delay of its channel.
+A clock is off by a constant within its accuracy. A copy takes between the minimum and the maximum
+delay of its channel.
 
-Steps of time meet every delay: a second, or the common divisor of all delays. Where that is too
-short (0.1 s and 0.300000001 s), steps end where a message, a reply or a reply to it can first or
-last arrive.
+Steps of time meet every delay: one second, or the common divisor of all delays. If that is too
+short (0.1 s and 0.300000001 s), steps end at the earliest or latest arrival of a message, a reply
+or a reply to it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from typing import Any, NamedTuple
 from antecede.core.clocks import LONGEST_NS, NS, Bounds, seconds_text
 
 NEVER_NS = 4 * LONGEST_NS
-"""Later than any time."""
 
 
 MOST_STEPS = 10
-"""Equal steps in the largest delay; more would make too many states."""
+"""Maximum number of equal steps in the largest delay; it bounds the number of states."""
 CHAIN = 3
 """Messages in a chain whose earliest and latest arrivals end unequal steps."""
 
 
 def delays_ns(bounds: Bounds[int]) -> tuple[int, ...]:
-    """Return the different least and largest delays of all channels above 0, ascending."""
+    """Return the distinct minimum and maximum delays of all channels above 0, ascending."""
     pairs = [(bounds.least_ns, bounds.most_ns), *bounds.channels_ns.values()]
     return tuple(sorted({delay for pair in pairs for delay in pair if delay}))
 
 
 @lru_cache(maxsize=64)
 def step_ns(bounds: Bounds[int]) -> int:
-    """Return the length of the equal steps in which time passes; 0 where they are unequal."""
+    """Return the length of equal steps of time; 0 if steps are unequal."""
     delays = delays_ns(bounds)
     if not delays:
         return NS
@@ -45,7 +44,7 @@ def step_ns(bounds: Bounds[int]) -> int:
         return NS
     if longest > MOST_STEPS * common:
         return 0
-    # A delay between the least and the largest should be met, too.
+    # Steps must also meet a delay between the minimum and the maximum.
     parts = (3, 2) if longest < 3 * common else ()
     return next((common // part for part in parts if common % part == 0), common)
 
@@ -61,7 +60,7 @@ def instants_ns(bounds: Bounds[int]) -> tuple[int, ...]:
 
 
 def pace(bounds: Bounds[int]) -> str:
-    """Return the steps of time in words."""
+    """Return the steps of time as text."""
     step = step_ns(bounds)
     if step == NS:
         return "whole seconds"
@@ -72,7 +71,7 @@ def pace(bounds: Bounds[int]) -> str:
 
 
 class InFlight(NamedTuple):
-    """One copy of a message on its way."""
+    """Copy of a message in flight."""
 
     source: int
     target: int
@@ -81,7 +80,7 @@ class InFlight(NamedTuple):
 
 
 class TimingModel(NamedTuple):
-    """Offsets of clocks, ns, by address, and bounds of the network; None: any delay."""
+    """Clock offsets, ns, by address, and bounds of the network; None: any delay."""
 
     offsets_ns: Mapping[int, int] = {}
     bounds: Bounds[int] | None = None
@@ -92,17 +91,17 @@ class TimingModel(NamedTuple):
         return origin_ns + true_ns + self.offsets_ns.get(at, 0)
 
     def least_ns(self, source: int, target: int) -> int:
-        """Return the least delay of a channel."""
+        """Return the minimum delay of a channel."""
         return 0 if self.bounds is None else self.bounds.least_delay_ns(source, target)
 
     def most_ns(self, source: int, target: int) -> int:
-        """Return the largest delay of a channel; without bounds, beyond every time."""
+        """Return the maximum delay of a channel; without bounds, beyond every time."""
         return NEVER_NS if self.bounds is None else self.bounds.most_delay_ns(source, target)
 
     def from_ns(self, copy: InFlight) -> int:
-        """Return the true time from which on a copy may arrive."""
+        """Return the earliest true time at which a copy may arrive."""
         return copy.sent_ns + self.least_ns(copy.source, copy.target)
 
     def due_ns(self, copy: InFlight) -> int:
-        """Return the true time by which a copy must have arrived."""
+        """Return the latest true time at which a copy must have arrived."""
         return copy.sent_ns + self.most_ns(copy.source, copy.target)

@@ -1,4 +1,4 @@
-"""Every interleaving of a small group, each state visited once."""
+"""Explicit-state model checker: all interleavings of a small group."""
 
 from typing import TYPE_CHECKING
 

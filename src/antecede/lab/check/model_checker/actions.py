@@ -1,7 +1,7 @@
-"""Moves that a state allows: sends, arrivals, losses, and the passing of time.
+"""Enabled actions of a state: sends, arrivals, losses, steps of time.
 
-Time passes in the steps of `lab.check.harness.timing`, while no copy becomes overdue. Protocol
-messages take exactly the least delay, which keeps the states few; the adversarial network tries
+Time passes in the steps of `lab.check.harness.timing`, while no copy becomes overdue. Control
+messages take exactly the minimum delay, which keeps the states few. The adversarial network tries
 longer delays.
 """
 
@@ -29,19 +29,19 @@ class SearchLimits(NamedTuple):
     duplicates: int = 0
     """Arrivals after which the copy stays in flight."""
     script: tuple[int, ...] = ()
-    """Addresses of the senders in their order; empty: any order."""
+    """Addresses of the senders in order; empty: any order."""
     ignored: frozenset[str] = frozenset()
-    """Failures to pass over (constants of `lab.check.results`)."""
+    """Ignored kinds of failures (constants of `lab.check.results`)."""
     max_states: int = 2_000_000
     losses: int = 0
     send_until: int = 2
     """Groups with clocks: last step of time with a send; 0: at once."""
     extremes: bool = False
-    """Groups with clocks: copies take the least or the largest delay only."""
+    """Groups with clocks: copies take the minimum or the maximum delay only."""
 
 
 class Move(NamedTuple):
-    """Send (copy is -1), arrival or loss of a copy, or passing of time (slot -1)."""
+    """Send (copy is -1), arrival or loss of a copy, or step of time (slot -1)."""
 
     slot: int
     label: int
@@ -54,12 +54,12 @@ class Move(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """True if the move is the passing of time."""
+        """True for a step of time."""
         return self.slot < 0
 
 
 class StateParts(NamedTuple):
-    """A state unpacked."""
+    """State, unpacked."""
 
     group: tuple[int, ...]
     flight: tuple[int, ...]
@@ -68,7 +68,7 @@ class StateParts(NamedTuple):
 
 
 class Moves:
-    """The moves of one search."""
+    """Generator of the enabled actions of one search."""
 
     def __init__(
         self, group: GroupUnderTest, limits: SearchLimits, cache: TransitionCache, judge: Judge
@@ -106,7 +106,7 @@ class Moves:
                 yield from (Audience(to=members) for members in combinations(others, size))
 
     def targets(self, slot: int, audience: Audience) -> Sequence[int]:
-        """Return the slots that a message is for."""
+        """Return the slots of a message's receivers."""
         if audience.topics:
             found = self.group.readers(audience.topics, self.addresses)
         else:
@@ -114,7 +114,7 @@ class Moves:
         return [self.slot[at] for at in found if at != self.addresses[slot]]
 
     def possible(self, parts: StateParts) -> Iterator[Move]:
-        """Yield every move from a state."""
+        """Yield every enabled action of a state."""
         note = self._note_due(parts)
         if note is not None:
             yield note
@@ -147,7 +147,7 @@ class Moves:
         for copy in dict.fromkeys(parts.flight):
             known = self.cache.copies.value[copy]
             slot, label = self.slot[known.target], self.cache.copy_label[copy]
-            # It makes no difference when a copy is lost, so it is lost as soon as it is sent.
+            # The time of a loss is irrelevant: copies are lost at the time of sending.
             if record.losses and label >= 0 and known.sent_ns == record.now_ns:
                 yield Move(slot, label, copy=copy, lost=True)
             if self._may_arrive(copy, record.now_ns):
@@ -172,7 +172,7 @@ class Moves:
         return self.group.timing.due_ns(self.cache.copies.value[copy])
 
     def passing(self, parts: StateParts, times: int = 1) -> Move:
-        """Return a step of time, or so many, but none in which a copy becomes too late."""
+        """Return a step of time, or `times` steps, in which no copy becomes overdue."""
         until_ns = self._next_ns(parts)
         if times > 1:
             now_ns = parts.record.now_ns
@@ -197,7 +197,7 @@ class Moves:
         return None
 
     def overdue(self, parts: StateParts) -> Move | None:
-        """Return the arrival of a copy that can be under way no longer."""
+        """Return the arrival of a copy that must arrive within the next step."""
         until_ns = self._next_ns(parts)
         for copy in parts.flight:
             if until_ns > self._due_ns(copy):
@@ -210,7 +210,7 @@ class Moves:
         return self.overdue(parts) is None
 
     def at_end(self, parts: StateParts) -> bool:
-        """Return True if no message is sent any more or in flight."""
+        """Return True if no message is in flight and none can be sent."""
         if not self.timed or parts.record.now_ns < self.horizon_ns:
             return False
         return all(self.cache.copy_label[copy] < 0 for copy in parts.flight)

@@ -1,11 +1,11 @@
-"""Every interleaving of sends and arrivals in a small group, each state visited once.
+"""Search of every interleaving of sends and arrivals; each state is visited once.
 
-A state holds the snapshots of all members, the copies in flight (a multiset) and the judge's
-`Record`. The search is breadth-first: the first failure has the fewest actions.
+A state holds the snapshots of all members, the copies in flight (a multiset) and the
+`CheckerRecord`. The search is breadth-first, so the first failure has the fewest actions.
 
 Only the acting member changes, and `transitions` runs it once for each snapshot and message. Parts
-of states are interned, a state is one integer of their numbers. Labels are named by sender (a1, a2,
-b1), so that independent sends commute.
+of states are interned; a state is one integer of their numbers. Labels are named by sender (a1, a2,
+b1), so independent sends commute.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from antecede.lab.check.shrink import fold_ticks
 __all__ = ["Explorer", "Move", "SearchLimits", "explore"]
 
 STEPS_AT_END, SHOWN_AT_END = 40, 10
-"""Groups with clocks: steps before a held message counts as stuck; steps shown of these."""
+"""Groups with clocks: idle steps until a held message counts as stuck, and steps shown."""
 DOUBLED_AT_END = 24
 """Further steps, each twice as long."""
 MOST_MOVES, MOST_IN_FLIGHT = 200, 200
-"""Moves in a row, copies in flight: above these the run counts as endless."""
+"""Consecutive actions and copies in flight above which the run counts as endless."""
 
 _FIELD = 24
 _MASK = (1 << _FIELD) - 1
@@ -49,7 +49,7 @@ def explore(
     """Search every interleaving within limits; stop at the first failure.
 
     `progress` receives the number of states after each round. A search that reaches
-    `limits.max_states` ends and is not complete.
+    `limits.max_states` ends incomplete.
     """
     return Explorer(group, limits).search(progress)
 
@@ -76,16 +76,16 @@ class Explorer:
         self.flights: Interner[tuple[int, ...]] = Interner()
         self.records: Interner[Record] = Interner()
         self.parents: dict[int, tuple[int, Move] | None] = {}
-        """State -> the state and move that first led to it."""
+        """Predecessor and action that first led to each state."""
         self.transitions = 0
         self.moves = Moves(group, limits, self.cache, self.judge)
         self.needs_time = any(g.needs_time for g in guarantees)
         self.epilogue: list[Move] = []
-        """Moves after the last state, where a failure appeared as time ran on."""
+        """Actions after the last state, as time runs to the end."""
         self.ended: set[int] = set()
-        """States without a failure as time runs on."""
+        """States without a failure as time runs to the end."""
         self.steps_left: dict[int, int] = {}
-        """State -> steps of time until all messages are delivered."""
+        """Steps of time until all messages are delivered, by state."""
 
     def search(self, progress: Callable[[int], None] | None = None) -> Exploration:
         """Visit every state, nearest first."""
@@ -115,20 +115,20 @@ class Explorer:
         limits = self.limits
         group = self.group
         words = f"{group.size()}, {counted(limits.messages, 'message')}"
-        words += f", {limits.duplicates} arriving twice" if limits.duplicates else ""
+        words += f", {limits.duplicates} duplicated" if limits.duplicates else ""
         words += f", {limits.losses} lost" if limits.losses else ""
         if limits.script:
             words += f", sent by {' '.join(group.names[at] for at in limits.script)}"
         if self.moves.timed:
             words += f" within {seconds_text(self.moves.until_ns)} s"
-            words += ", delays least or largest" if limits.extremes else ""
+            words += ", minimum or maximum delays" if limits.extremes else ""
         clocks = group.clocks() or (RIGHT if self.moves.timed else "")
         states, bounds = len(self.parents), group.timing.bounds
         steps = pace(bounds) if bounds is not None else ""
         return Exploration(words, states, self.transitions, complete, failure, clocks, steps)
 
     def start(self) -> int:
-        """Return the state before the first send."""
+        """Return the initial state."""
         nothing = (0,) * len(self.addresses)
         labels = len(self.labels)
         has_topics = self.relation is Relation.BY_TOPIC
@@ -155,7 +155,7 @@ class Explorer:
         )
 
     def successors(self, state: int) -> Iterator[Successor]:
-        """Yield every move from a state, the next state, and the finding."""
+        """Yield every enabled action, the next state, and the finding."""
         parts = self.unpack(state)
         for move in self.moves.possible(parts):
             after, found = self._made(parts, move)
@@ -203,7 +203,7 @@ class Explorer:
         return self._settle(StateParts(group, flight, record), move, reaction)
 
     def _published(self, record: Record, label: int, topics: Sequence[str]) -> Record:
-        """Store the topics of a label, and by receiver the earlier labels with common topics."""
+        """Record the topics of a label and, by receiver, earlier labels with common topics."""
         known = self.group.subscriptions
         bit = {topic: 1 << number for number, topic in enumerate(self.group.topics())}
         mine = sum(bit[topic] for topic in topics)
@@ -272,10 +272,9 @@ class Explorer:
         return None
 
     def _ended(self, parts: StateParts) -> Finding | None:
-        """In groups with clocks: let time run on at the end, and return a failure on the way.
+        """Let time run to the end in groups with clocks; return a failure on the way.
 
-        The continuation follows from the state alone, so states that were passed before are not
-        repeated.
+        The continuation depends on the state alone, so states of earlier continuations are skipped.
         """
         if not self.moves.at_end(parts):
             return None
@@ -302,7 +301,7 @@ class Explorer:
         return self.judge.stuck(parts.record)
 
     def _note_end(self, passed: Sequence[int], more: int) -> None:
-        """Store the number of steps left for the passed states, where it is small."""
+        """Record the number of remaining steps of the passed states, if it is small."""
         if len(passed) + more < STEPS_AT_END:
             for number, state in enumerate(reversed(passed), 1):
                 self.steps_left[state] = more + number
@@ -319,7 +318,7 @@ class Explorer:
         return self._made(parts, move)
 
     def path(self, state: int, last: Move) -> list[Move]:
-        """Return the moves that lead from the start through a state to the last move."""
+        """Return the actions from the initial state through a state to the last action."""
         moves = [last]
         link = self.parents[state]
         while link is not None:
@@ -328,9 +327,9 @@ class Explorer:
         return moves[::-1]
 
     def actions(self, moves: Sequence[Move]) -> tuple[Action, ...]:
-        """Return moves as the actions of a script.
+        """Convert a path to actions of a scenario.
 
-        A copy that stays in flight arrives, and later arrives again. Scripts take the oldest copy
+        A copy that stays in flight arrives, and later arrives again. Scenarios take the oldest copy
         of a label, so older messages with the same label arrive first.
         """
         run = JudgedRun(self.group)

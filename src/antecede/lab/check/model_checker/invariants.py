@@ -1,6 +1,6 @@
-"""Judge of the explorer: causal pasts and deliveries as bit masks (bit k: label k).
+"""Checker of the search: causal pasts and deliveries as bit masks (bit k: label k).
 
-Equal to `antecede.core.oracle.history` (tested on every path of small groups), and faster.
+Equivalent to `antecede.core.oracle.history` (tested on every path of small groups), and faster.
 """
 
 from __future__ import annotations
@@ -14,29 +14,27 @@ from antecede.lab.check.results import ASTRAY, DISAGREED, EARLY, STUCK, TWICE, U
 
 
 class Record(NamedTuple):
-    """The judge's part of a state."""
+    """Part of a state that the checker needs."""
 
     done: tuple[int, ...]
-    """By slot: labels sent or delivered there; in total order only delivered."""
+    """Labels sent or delivered, by slot; in total order only delivered ones."""
     arrived: tuple[int, ...]
-    """By slot: arrived labels."""
     pasts: tuple[int, ...]
     addressed: tuple[int, ...]
-    """By slot: labels sent to the member; in total order also its own."""
+    """Labels sent to the member, by slot; in total order also its own."""
     shared: tuple[int, ...]
-    """By slot and label (slot * labels + label): earlier labels with a common topic of the member.
-    """
+    """Earlier labels with a common topic of the member, at index slot * labels + label."""
     topics: tuple[int, ...]
-    """By label: mask of its topics; empty without topics."""
+    """Mask of topics by label; empty without topics."""
     duplicates: int
     losses: int = 0
     now_ns: int = 0
     orders: tuple[tuple[int, ...], ...] = ()
-    """By slot: labels in the order of delivery (total order only)."""
+    """Labels in the order of delivery, by slot (total order only)."""
 
 
 class Finding(NamedTuple):
-    """Finding on a move, not yet in words."""
+    """Violation found at an action, by numbers."""
 
     what: str
     slot: int
@@ -46,9 +44,9 @@ class Finding(NamedTuple):
 
 
 class Judge:
-    """Judge of one group; `senders`: slots of members with an application.
+    """Checker of one group; `senders`: slots of members with an application.
 
-    `ignored`: findings to pass over (constants of `lab.check.results`).
+    `ignored`: kinds of failures to ignore (constants of `lab.check.results`).
     """
 
     def __init__(
@@ -78,7 +76,7 @@ class Judge:
         return any(mask >> label & 1 for mask in (*record.done, *record.addressed))
 
     def past(self, record: Record, slot: int, after: int) -> int:
-        """Return the causal past of a member's next message, in answer to `after` (-1: none)."""
+        """Return the causal past of a member's next message, a reply to `after` (-1: none)."""
         if self.relation is Relation.BY_REPLY:
             return past_of(1 << after, record.pasts) if after >= 0 else 0
         sent, arrived, done = self.sent(record, slot), record.arrived[slot], record.done[slot]
@@ -89,7 +87,7 @@ class Judge:
     ) -> tuple[int, Finding | None]:
         """Return the labels delivered after a step, and the first finding.
 
-        `handed`: (label, released without its causes); -1: unknown label.
+        `delivered`: (label, released without its causes); -1: unknown label.
         """
         done = record.done[slot]
         for label, marked in handed:
@@ -112,7 +110,7 @@ class Judge:
     def ordered(
         self, record: Record, slot: int, handed: Sequence[tuple[int, bool]]
     ) -> tuple[Record, Finding | None]:
-        """Note the order of deliveries, where all have the same, and whether it still is."""
+        """Record the order of deliveries in total order; return the first disagreement."""
         if self.relation is not Relation.TOTAL:
             return record, None
         orders = list(record.orders)
@@ -121,7 +119,7 @@ class Judge:
         differs = find_disagreement(dict(enumerate(orders)))
         if differs is None or not self._looks_for(EARLY, slot):
             return record, None
-        # The message that this member has just delivered.
+        # Report the message that this member has just delivered.
         label, missing = differs.first, differs.then
         if differs.one != slot:
             label, missing = missing, label
@@ -139,7 +137,7 @@ class Judge:
         return record.addressed[slot] & ~record.done[slot]
 
     def stuck(self, record: Record) -> Finding | None:
-        """With nothing in flight, everybody must have delivered all that is for them."""
+        """Return a message that is not delivered although nothing is in flight, or None."""
         for slot in self.senders:
             left = self.left(record, slot)
             if left and self._looks_for(STUCK, slot):

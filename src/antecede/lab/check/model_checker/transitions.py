@@ -28,7 +28,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Interner(Generic[Key]):
-    """Gives each distinct value a number, from 0."""
+    """Numbering of distinct values, from 0."""
 
     def __init__(self) -> None:
         self.number: dict[Key, int] = {}
@@ -50,7 +50,7 @@ class Audience(NamedTuple):
 
 
 class Reaction(NamedTuple):
-    """Reaction of a member in one state to one message, by numbers."""
+    """Result of one call of a member: new snapshot, copies and deliveries, by numbers."""
 
     snapshot: int
     copies: tuple[int, ...]
@@ -63,7 +63,7 @@ class Reaction(NamedTuple):
 
 
 class TransitionCache:
-    """One object of each member, set to any snapshot and made to act."""
+    """Cache of transitions. One object of each member is restored to any snapshot and called."""
 
     def __init__(
         self, members: Sequence[Protocol], labels: Sequence[str], timing: TimingModel
@@ -76,11 +76,10 @@ class TransitionCache:
         self.copies: Interner[InFlight] = Interner()
         """All copies ever in flight; sent at 0 in groups without clocks."""
         self.copy_label: list[int] = []
-        """By copy: its label; -1 for protocol messages."""
+        """Label of each copy; -1 for control messages."""
         self.is_note: list[bool] = []
-        """By copy: whether it is a protocol message."""
         self.ids: dict[int, MessageId] = {}
-        """By label: the id given by its sender."""
+        """Id of the sender, by label."""
         self.timing = timing
         self.timed = timing.bounds is not None
         self.claiming = {member.me for member in members if has_claims(member)}
@@ -93,7 +92,6 @@ class TransitionCache:
     def _send(
         self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_ns: int
     ) -> Reaction:
-        """Let a member send a label in answer to `after` (-1: none)."""
         parents = (self.ids[after],) if after >= 0 else ()
         text, now = self.labels[label], self._reading(slot, now_ns)
         given = audience_of(self.members[slot], audience.to, audience.topics)
@@ -127,12 +125,12 @@ class TransitionCache:
         now_ns: int,
         label: int = -1,
     ) -> Reaction:
-        """Run one member; its errors are findings."""
+        """Restore and call one member; its errors are findings."""
         member, state = self.members[slot], self.snapshots.value[snapshot]
         try:
             called(member.restore, state)
             if called(member.snapshot) != state:
-                return Reaction(0, (), (), "restore does not give back the state", SNAPSHOT)
+                return Reaction(0, (), (), "restore returns another state", SNAPSHOT)
             effects = called(lambda: effects_of(act(member), member, what, self.addresses))
             if label >= 0:
                 check_sent(effects, self.labels[label], member)
@@ -168,7 +166,7 @@ class TransitionCache:
         return tuple((one, *key) for key, one in found.items())
 
     def _copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
-        source = member.me if self.timed else -1  # without channels it makes no difference
+        source = member.me if self.timed else -1  # irrelevant without channels
         copy = self.copies(InFlight(source, target, message, now_ns))
         if copy == len(self.copy_label):
             self.copy_label.append(self.label_number.get(message.payload, -1))

@@ -1,4 +1,4 @@
-"""Scripts of a group under test: text, execution, narrative."""
+"""Scenarios of a group under test: text, execution, narrative."""
 
 from typing import TYPE_CHECKING
 

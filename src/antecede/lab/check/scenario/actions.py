@@ -1,4 +1,4 @@
-"""Actions: the lines of a script that move a group, and the steps of counterexamples."""
+"""Actions of scenarios and counterexamples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antecede.core.clocks import NS, Seconds, down_ns, seconds_text
 
 
 class Send(NamedTuple):
-    """Member `at` sends message `label` in answer to the messages `after`.
+    """Member `at` sends message `label` in reply to the messages `after`.
 
     Receivers: the members in `to`, subscribers of one of `topics`, or all members.
     """
@@ -38,7 +38,7 @@ class Lose(NamedTuple):
 
 
 class Join(NamedTuple):
-    """A new member `at` joins with the frontier of `sponsor`."""
+    """A new member `at` joins with the state of `sponsor`."""
 
     at: str
     sponsor: str
@@ -70,7 +70,7 @@ class Blocked(NamedTuple):
 
 
 def tick_of(ns: int) -> Tick:
-    """Return the passing of exactly so many nanoseconds."""
+    """Return a tick of exactly so many nanoseconds."""
     return Tick(Fraction(ns, NS) if ns % NS else ns / NS)
 
 
@@ -78,18 +78,18 @@ Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
 
 
 def prints(action: Action) -> bool:
-    """Return True if an action moves nothing."""
+    """Return True if an action only prints."""
     return isinstance(action, State | Blocked)
 
 
 OWN_LABELS = ("note-", "ack-")
-"""Prefixes of the labels of a protocol's own messages; the name of the member follows."""
+"""Prefixes of the labels of control messages; the name of the member follows."""
 
 
 def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, str]) -> Action:
     """Return an action with new names of members and messages; other names stay.
 
-    Labels of a protocol's own messages follow the name of their member.
+    Labels of control messages follow the name of their member.
     """
     own = {f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in OWN_LABELS}
     labels = {**own, **messages}
@@ -105,7 +105,7 @@ def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, st
 
 
 def line_of(action: Action) -> str:
-    """Return the line of a script file that asks for this action."""
+    """Return the line of a scenario file for an action."""
     match action:
         case Send(at, label, after, to, topics):
             parts = (("to", to), ("about", topics), ("after", after))

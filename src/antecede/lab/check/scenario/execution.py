@@ -1,7 +1,7 @@
-"""Results of a script, by names: occurrences, and the lines of golden output.
+"""Results of a scenario, by names: events and lines of golden output.
 
-`antecede.core.oracle` marks deliveries before a cause (in the promised relation) from the steps
-alone; in total order also deliveries in another order than at another member.
+`antecede.core.oracle` finds violations of the promised relation from the steps alone. In total
+order it also finds members that disagree.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from antecede.lab.check.scenario.actions import Send
 from antecede.lab.check.scenario.parse import Command, Script
 
 ACKNOWLEDGED = "acknowledge"
-"""Kind of a message that a protocol sends on its own."""
+"""Kind of event: a protocol sends a control message."""
 JUDGES: Final = {
     "causal": Relation.BY_DELIVERY,
     "fifo": Relation.FIFO,
     "reply": Relation.BY_REPLY,
     "receipt": Relation.BY_RECEIPT,
 }
-"""Names of relations that can judge a run in place of the promised one."""
+"""Relations that can replace the promised one, by name."""
 
 
 class Occurrence(NamedTuple):
-    """One step with the names and reasons that people want to read."""
+    """Step of a run with names and reasons."""
 
     at: str
     kind: str
-    """Kind of `antecede.lab.check.harness.network`, or ACKNOWLEDGED."""
+    """Kind of `antecede.lab.check.harness.network`, or CONTROL_SENT."""
     label: str
     others: tuple[str, ...] = ()
     """send, forward, acknowledge: targets; arrive, join: source or sponsor; hold, release: missing
@@ -51,7 +51,7 @@ class Occurrence(NamedTuple):
     early_for: tuple[str, ...] = ()
     """Violation: causes that were not delivered here before."""
     astray: bool = False
-    """Violation: delivered to a member that the message is not for."""
+    """Violation: the message was not sent to this member."""
     unlike: tuple[str, ...] = ()
     """Violation of total order, (member, label): delivered here before, there after it."""
 
@@ -62,18 +62,18 @@ class Occurrence(NamedTuple):
 
 
 class CommandResult(NamedTuple):
-    """One action, numbered from 1 over all that move something (0: it only prints)."""
+    """Result of one action; `number` counts from 1, printing actions have 0."""
 
     number: int
     command: Command
     occurrences: tuple[Occurrence, ...]
     output: tuple[str, ...]
     states: Mapping[str, Mapping[str, str]] = {}
-    """Touched member -> field -> value afterwards, if the run was asked for states."""
+    """Field values by member after the action, if the run recorded states."""
 
 
 class ScriptRun(NamedTuple):
-    """A script that was carried out."""
+    """Executed scenario."""
 
     script: Script
     results: tuple[CommandResult, ...]
@@ -82,13 +82,13 @@ class ScriptRun(NamedTuple):
     held: tuple[Occurrence, ...]
     """Messages held at the end, with their missing causes."""
     addressed: Mapping[str, tuple[str, ...]] = {}
-    """Label -> receivers, where these are not all members."""
+    """Receivers by label, if not all members."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
     flying: tuple[tuple[str, str, str], ...] = ()
     """(source, label, target) of the copies in flight at the end."""
 
     def marked(self, mark: Callable[[Occurrence], Occurrence]) -> ScriptRun:
-        """Return the run with every occurrence as `mark` returns it, in their order."""
+        """Return the run with every event replaced by `mark(event)`, in order."""
         results = (
             result._replace(occurrences=tuple(map(mark, result.occurrences)))
             for result in self.results
@@ -96,17 +96,17 @@ class ScriptRun(NamedTuple):
         return self._replace(results=tuple(results))
 
     def occurrences(self) -> Iterator[Occurrence]:
-        """Yield everything that happened, in order."""
+        """Yield all events, in order."""
         for result in self.results:
             yield from result.occurrences
 
     def violations(self) -> tuple[Occurrence, ...]:
-        """Return the deliveries that came before their causes."""
+        """Return the events that are violations."""
         return tuple(one for one in self.occurrences() if one.wrong)
 
 
 def rows_of(run: ScriptRun) -> list[Event]:
-    """Return the steps of a run as rows for the oracle."""
+    """Convert the steps of a run to events for the oracle."""
     return as_events(
         (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.answers)
         for one in run.occurrences()
@@ -114,7 +114,7 @@ def rows_of(run: ScriptRun) -> list[Event]:
 
 
 def judged(run: ScriptRun) -> ScriptRun:
-    """Mark every delivery that the oracle calls too early, and write the lines of output."""
+    """Mark the violations that the oracle finds, and write the lines of output."""
     topics = {
         result.command.action.label: result.command.action.topics
         for result in run.results
@@ -145,9 +145,9 @@ def judged(run: ScriptRun) -> ScriptRun:
 
 
 def _comparing() -> Callable[[Occurrence], Occurrence]:
-    """Return a marker of deliveries that another member made in another order.
+    """Return a function that marks deliveries in another order than at another member.
 
-    Call it with all occurrences, in order.
+    It must be called with all events, in order.
     """
     orders: dict[str, list[str]] = {}
 
@@ -170,7 +170,7 @@ def _comparing() -> Callable[[Occurrence], Occurrence]:
 def changed_states(
     results: Iterable[CommandResult],
 ) -> Iterator[tuple[CommandResult, str, dict[str, str]]]:
-    """Yield each action with a member that it changed, and the fields of its state that changed."""
+    """Yield each action with a member that it changed, and the changed fields."""
     known: dict[str, dict[str, str]] = {}
     for result in results:
         for name, fields in result.states.items():
@@ -182,7 +182,7 @@ def changed_states(
 
 
 VIOLATION = "VIOLATION: "
-"""Prefix of an output line on a wrong delivery."""
+"""Prefix of an output line on a violation."""
 NEWS_OF = "news of "
 """Prefix of a cause that is for other members."""
 
@@ -193,7 +193,7 @@ def waits(one: Occurrence) -> str:
 
 
 def _missing(one: Occurrence) -> str:
-    return ", ".join(one.others) or "causes it can not name"
+    return ", ".join(one.others) or "unknown causes"
 
 
 def _lines(one: Occurrence) -> Iterator[str]:
@@ -230,8 +230,7 @@ def _lines(one: Occurrence) -> Iterator[str]:
 def channel_line(run: ScriptRun) -> str:
     """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if neither.
 
-    Application messages count, from the sender to each receiver; overtaken copies count, even if
-    lost.
+    Counts application messages from the sender to each receiver, also overtaken and lost copies.
     """
     rows = rows_of(run)
     if not any(row.kind == RECEIVE for row in rows):

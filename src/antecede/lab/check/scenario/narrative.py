@@ -1,4 +1,4 @@
-"""Results of a script in sentences."""
+"""Narrative of a scenario run in sentences."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from antecede.lab.check.scenario.execution import NEWS_OF, CommandResult, Occurr
 
 _ORDERS: Final[Mapping[Relation, str]] = {
     Relation.FIFO: "FIFO order",
-    Relation.BY_REPLY: "order of answers",
+    Relation.BY_REPLY: "order of replies",
     Relation.BY_TOPIC: "order by topic",
 }
-"""Violated orders other than the causal order."""
+"""Names of the checked orders other than the causal order."""
 
 
 class Words:
-    """Sentences on the steps of a run, in order; `relation`: the judging one."""
+    """Sentences on the steps of a run, in order; `relation`: the checked one."""
 
     def __init__(self, relation: Relation = Relation.BY_DELIVERY) -> None:
         self.order = _ORDERS.get(relation, "causal order")
@@ -27,7 +27,7 @@ class Words:
         self.topics: tuple[str, ...] = ()
 
     def of(self, result: CommandResult) -> str:
-        """Return all that an action caused, as one text."""
+        """Return the effect of an action as one text."""
         return " ".join(self.sentences(result))
 
     def sentences(self, result: CommandResult) -> list[str]:
@@ -44,12 +44,12 @@ class Words:
         return [f"{sentence}." for sentence in sentences]
 
     def sentence(self, one: Occurrence, number: int) -> str:
-        """Return one thing that happened at the action of that number, without a full stop."""
+        """Return the sentence on an event of action `number`, without a full stop."""
         key = (one.at, one.label)
         match one.kind:
             case "send":
                 self.sender[one.label] = one.at
-                answer = f" in answer to {listed(one.answers)}" if one.answers else ""
+                answer = f" in reply to {listed(one.answers)}" if one.answers else ""
                 about = f" about {listed(self.topics)}" if self.topics else ""
                 return f"{one.at} sends {one.label}{about}{answer} to {listed(one.others)}"
             case "forward":
@@ -95,7 +95,7 @@ class Words:
 
     def waits(self, held: Occurrence) -> str:
         """Return the missing causes with their senders."""
-        causes = self._causes(held.others) if held.others else "causes that it can not name"
+        causes = self._causes(held.others) if held.others else "unknown causes"
         return f"it waits for {causes}"
 
     def _causes(self, labels: tuple[str, ...]) -> str:

@@ -1,7 +1,7 @@
-"""Text of a script file, read into a `Script` and written from one.
+"""Parser and writer of scenario files.
 
-Lines are comments (`#`), expected output (`= ...`), settings (title, source, protocol, members) or
-actions; `docs/design/scenarios.md` describes the format.
+A line is a comment (`#`), expected output (`= ...`), a setting (title, source, protocol, members)
+or an action. `docs/design/scenarios.md` describes the format.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ class Setup(NamedTuple):
     members: tuple[str, ...] = ()
     """Members of a flat group; empty in a hierarchy."""
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer -> its internal peers."""
+    """Internal peers by super peer."""
     external: tuple[str, ...] = ()
     bounds: Bounds[str] | None = None
     """Promised bounds of clocks and delays; the option `bounds` of the protocol."""
     clocks: tuple[tuple[str, int], ...] = ()
-    """Offset of a member's clock, ns; others are right."""
+    """Offset of a member's clock, ns (default: 0)."""
     subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Topics by member; the option `subscriptions` of the protocol."""
 
     def everybody(self) -> tuple[str, ...]:
-        """Return all names in the order in which a diagram shows them."""
+        """Return all names in the order of a diagram."""
         inner = tuple(name for sp, peers in self.internal for name in (*peers, sp))
         return (*self.members, *inner, *self.external)
 
 
 class Command(NamedTuple):
-    """One action, the line it stands on (from 1), and the output that the file expects."""
+    """Action with its line number (from 1) and its expected output."""
 
     line: int
     action: Action
@@ -61,7 +61,7 @@ class Command(NamedTuple):
 
 
 class Script(NamedTuple):
-    """A script file as values."""
+    """Parsed scenario file."""
 
     path: str
     title: str
@@ -71,30 +71,30 @@ class Script(NamedTuple):
     protocol_line: int | None = None
 
     def everybody(self) -> tuple[str, ...]:
-        """Return all names, newcomers last."""
+        """Return all names, joining members last."""
         joining = (c.action.at for c in self.commands if isinstance(c.action, Join))
         return tuple(dict.fromkeys((*self.setup.everybody(), *joining)))
 
 
 def load_script(path: str | Path) -> Script:
-    """Read a script file; raises ScriptError with path, line and advice."""
+    """Read a scenario file; raises ScenarioError with path and line."""
     return parse_script(script_file(path), str(path))
 
 
 def script_file(path: str | Path) -> str:
-    """Return the text of a script file, without a byte order mark; raises ScriptError."""
+    """Return the text of a scenario file without byte order mark; raises ScenarioError."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ScriptError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
         raise ScriptError(
-            f"is not UTF-8 text (byte {error.start}); scripts are text files", path=str(path)
+            f"is not UTF-8 text (byte {error.start}); scenarios are text files", path=str(path)
         ) from error
 
 
 def parse_script(text: str, path: str = "script") -> Script:
-    """Read the text of a script; raises ScriptError with path, line and advice."""
+    """Parse the text of a scenario; raises ScenarioError with path and line."""
     return _Parser(path).parse(text)
 
 
@@ -127,17 +127,17 @@ class _Parser:
     def _check_setup(self) -> None:
         setup, everybody = self.setup, self.setup.everybody()
         if not setup.protocol:
-            raise self.error("no protocol is named; begin with, for example, 'protocol fifo'")
+            raise self.error("missing protocol; start with, for example, 'protocol fifo'")
         if setup.members and (setup.internal or setup.external):
-            raise self.error("a group has either 'members', or 'internal' and 'external' peers")
+            raise self.error("'members' and 'internal' or 'external' exclude each other")
         if not everybody:
-            raise self.error("nobody takes part; add, for example, 'members P1 P2 P3'")
+            raise self.error("missing members; add, for example, 'members P1 P2 P3'")
         if twice := [name for k, name in enumerate(everybody) if name in everybody[:k]]:
-            raise self.error(f"{twice[0]} takes part twice; names are unique")
+            raise self.error(f"{twice[0]} is listed twice; names are unique")
 
     def _expect(self, output: str) -> None:
         if not self.commands:
-            raise self.error("expected output ('= ...') stands before the first action")
+            raise self.error("expected output ('= ...') before the first action")
         last = self.commands[-1]
         self.commands[-1] = last._replace(expected=(*last.expected, output))
 
@@ -148,27 +148,27 @@ class _Parser:
             self.head[word] = rest.strip()
         elif word in _SETUP:
             if self.commands:
-                raise self.error(f"'{word}' sets the scene and must stand before the first action")
+                raise self.error(f"'{word}' is a setting; move it before the first action")
             _SETUP[word](self, arguments)
         elif word in _ACTIONS:
             self.commands.append(Command(self.line, _ACTIONS[word](self, arguments)))
         else:
             known = ", ".join((*self.head, *_SETUP, *_ACTIONS))
-            raise self.error(f"unknown command '{word}'; known are {known}")
+            raise self.error(f"unknown command '{word}'; choose from {known}")
 
     def _protocol(self, arguments: Sequence[str]) -> None:
         if not arguments:
             raise self.error("write 'protocol NAME [option=value ...]'")
         if self.setup.protocol:
-            raise self.error("the protocol is named already; a script has one")
+            raise self.error("second protocol line; a scenario has one protocol")
         self.protocol_line = self.line
-        # The path of a file may have spaces; its class does not.
+        # The path of a file may contain spaces; the name of its class may not.
         words = next((k for k, one in enumerate(arguments, 1) if ".py:" in one), 1)
         options = []
         for argument in arguments[words:]:
             name, equals, value = argument.partition("=")
             if not (name and equals):
-                raise self.error(f"'{argument}' is not an option; write option=value")
+                raise self.error(f"option '{argument}': write option=value")
             options.append((name, value))
         protocol = " ".join(arguments[:words])
         self.setup = self.setup._replace(protocol=protocol, options=tuple(options))
@@ -212,7 +212,7 @@ class _Parser:
                 clocks[at] = self._ns(offset, f"the clock of {at}")
                 self.setup = self.setup._replace(clocks=tuple(clocks.items()))
                 return
-        raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
+        raise self.error("write 'clock MEMBER SECONDS' with the offset of its clock")
 
     def _subscribe(self, arguments: Sequence[str]) -> None:
         match arguments:
@@ -251,7 +251,7 @@ class _Parser:
         match arguments:
             case [text] if _number(text) and float(text) > 0 and self._ns(text, "the time") > 0:
                 return Tick(float(text))
-        raise self.error("write 'tick SECONDS', a number above 0 (a nanosecond is the least)")
+        raise self.error("write 'tick SECONDS', a number from 1 nanosecond")
 
     def _ns(self, seconds: str, what: str) -> int:
         try:
@@ -304,7 +304,7 @@ _ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
 def _with_bounds(
     bounds: Bounds[str], names: Sequence[str], values: dict[str, Decimal]
 ) -> Bounds[str]:
-    """Return bounds with some replaced; raises TypeError for words of no form."""
+    """Return updated bounds; raises TypeError for unknown words."""
     seconds: dict[str, Any] = {f"{key}_s": value for key, value in values.items()}
     said: Bounds[str] = Bounds(**seconds)
     match names:
@@ -340,7 +340,7 @@ def _number(text: str) -> bool:
 def script_text(
     setup: Setup, actions: Iterable[Action], *, title: str = "", source: str = ""
 ) -> str:
-    """Return the text of a script file, without expected output (`with_output` adds it)."""
+    """Return the text of a scenario file without expected output (see `update_output`)."""
     head = [f"{word} {value}" for word, value in (("title", title), ("source", source)) if value]
     options = "".join(f" {name}={value}" for name, value in setup.options)
     lines = [f"protocol {setup.protocol}{options}"]
@@ -357,7 +357,7 @@ def script_text(
 
 
 def replace_output(text: str, outputs: dict[int, Sequence[str]]) -> str:
-    """Return the script text with the output after each line (from 1) replaced."""
+    """Return the scenario text with the output after each line (from 1) replaced."""
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip().startswith("="):

@@ -1,7 +1,7 @@
-"""Execution of a script, and the golden output of its actions.
+"""Scenario runner, and golden output of the actions.
 
-Golden files hold the output of an action behind `= `: `check_output` compares, `with_output`
-rewrites it. `antecede.core.oracle` marks a delivery before a cause VIOLATION, from the steps alone.
+Golden files hold the output of an action behind `= `. `check_output` compares it, `update_output`
+rewrites it. The oracle marks violations from the steps alone.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ FOR_TIME = "time to pass"
 def run_script(
     script: Script, *, states: bool = False, relation: Relation | None = None
 ) -> ScriptRun:
-    """Carry out all actions; raises ScriptError for an impossible one.
+    """Execute all actions; raises ScenarioError for an impossible one.
 
-    `states`: note the states of touched members. `relation`: judge deliveries by this relation
-    instead of the promised one.
+    `states`: record the states of touched members. `relation`: check this relation instead of the
+    promised one.
     """
     with watching():
         playing = Playing(script, states)
@@ -51,9 +51,9 @@ def run_script(
 
 
 def under(script: Script, protocol: str) -> Script:
-    """Return a script under another protocol, without options and printing commands.
+    """Return a scenario under another protocol, without options and printing actions.
 
-    The result may name an unknown protocol, or one that cannot play it.
+    The result may name an unknown protocol, or one that cannot run it.
     """
     moving = tuple(c for c in script.commands if not prints(c.action))
     commands = tuple(command._replace(expected=()) for command in moving)
@@ -74,13 +74,13 @@ def check_output(run: ScriptRun) -> tuple[str, ...]:
 
 
 def with_output(text: str, path: str = "script") -> str:
-    """Return the script text with the expected output replaced by the printed one."""
+    """Return the scenario text with the expected output replaced by the actual one."""
     run = run_script(parse_script(text, path))
     return replace_output(text, {result.command.line: result.output for result in run.results})
 
 
 def rewrite(path: str | Path) -> None:
-    """Replace the expected output in a script file by the printed one."""
+    """Replace the expected output in a scenario file by the actual one."""
     target = Path(path)
     target.write_text(with_output(script_file(target), str(path)), encoding="utf-8")
 
@@ -96,7 +96,7 @@ def _begun(script: Script) -> Session:
 
 
 class Playing:
-    """Script under execution, action by action; `states` as in `run_script`. Raises ScriptError."""
+    """Runner of a scenario, action by action; `states` as in `run_scenario`."""
 
     def __init__(self, script: Script, states: bool = False) -> None:
         self.script, self.states = script, states
@@ -105,10 +105,10 @@ class Playing:
         self.world, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
         self.recipients: dict[str, frozenset[str]] = {}
-        """Label of an addressed message -> names of its receivers."""
+        """Names of the receivers, by label of an addressed message."""
 
     def results(self) -> Iterator[CommandResult]:
-        """Carry out the commands one by one, deliveries not judged; raises ScriptError."""
+        """Yield the result of each command, deliveries not checked; raises ScenarioError."""
         number = 0
         for command in self.script.commands:
             self.line = command.line
@@ -127,7 +127,7 @@ class Playing:
         held: tuple[Occurrence, ...],
         flying: tuple[tuple[str, str, str], ...],
     ) -> ScriptRun:
-        """Return the results so far as a run; deliveries are not judged."""
+        """Return the results so far as a run; deliveries are not checked."""
         addressed = {
             label: tuple(self.names[at] for at in to)
             for label, to in self.session.addressed.items()
@@ -145,7 +145,7 @@ class Playing:
         }
 
     def flying(self) -> tuple[tuple[str, str, str], ...]:
-        """Return (from, label, to) of every copy that is on its way, the oldest first."""
+        """Return (source, label, target) of every copy in flight, the oldest first."""
         return tuple(
             (self.names[copy.source], str(copy.message.payload), self.names[copy.target])
             for copy in self.world.in_flight
@@ -153,7 +153,7 @@ class Playing:
         )
 
     def error(self, message: str) -> ScriptError:
-        """Return an error at the action that is being carried out."""
+        """Return an error at the current action."""
         return ScriptError(message, path=self.script.path, line=self.line)
 
     def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
@@ -164,10 +164,10 @@ class Playing:
         try:
             steps = self.session.carry_out(action)
         except RemoteError as error:
-            return (), (f"refused: {error}",)
+            return (), (f"rejected: {error}",)
         except (ImpossibleError, LocalError, MisuseError) as error:
             raise self.error(str(error)) from error
-        except BaseException as error:  # a protocol of the user's own may raise anything
+        except BaseException as error:  # a user's protocol may raise anything
             raise_own(error)
             what = in_words(error) if isinstance(error, Hung) else f"raised {in_words(error)}"
             raise self.error(f"the protocol {what}") from error
@@ -189,10 +189,10 @@ class Playing:
         return Occurrence(name, step.kind, step.label, step.detail)
 
     def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
-        """Return the causes of a hold, or its reason in words.
+        """Return the causes of a hold, or its reason as text.
 
-        A message for others never arrives here: the member waits for another message that knows of
-        it.
+        A message for others never arrives here. The member waits for another message that depends
+        on it.
         """
         waits = self.world.members[at].guarantee.needs_time
         everybody = frozenset((self.names[at],))
@@ -234,7 +234,7 @@ class Playing:
         return tuple(f"{field} = {fields[field]}" for field in action.fields or fields)
 
     def held(self) -> tuple[Occurrence, ...]:
-        """Return the held messages, with their missing causes."""
+        """Return the held messages with their missing causes."""
         return tuple(
             Occurrence(
                 self.names[at],

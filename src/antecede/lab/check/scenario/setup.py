@@ -1,8 +1,8 @@
-"""Group of a script: numbers, options, topology.
+"""Group of a scenario: numbers, options, topology.
 
-Flat groups are numbered from 0 in the order of the file, newcomers next. In a hierarchy super peers
-come first, from 1, then external and internal peers, as printed for the external group of
-Evropeytsev et al.
+Flat groups are numbered from 0 in the order of the file, then joining members. In a hierarchy super
+peers come first, from 1, then external and internal peers, as in the external group of Evropeytsev
+et al.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from antecede.lab.check.target import Target, is_file_target, load_target
 
 
 def group_of(script: Script) -> GroupUnderTest:
-    """Return the group of a script, without enforced delays; raises ScriptError and LocalError.
+    """Return the group of a scenario, without enforced delays.
 
-    A user's FILE.py lies beside the script; raises InputError if it is unusable, OptionError for an
-    unknown option.
+    A user's FILE.py is relative to the scenario. Raises ScenarioError, LocalError, InputError for
+    an unusable file and OptionError for an unknown option.
     """
     setup = script.setup
     target, flat = _target(setup, Path(script.path).parent)
     if flat and not setup.members:
         raise ScriptError(
-            f"all members of {setup.protocol} are alike; name them with 'members NAME ...'"
+            f"{setup.protocol} has one role; list its members with 'members NAME ...'"
         )
     if not flat and setup.members:
         raise ScriptError(
-            f"{setup.protocol} has several roles; name them with "
+            f"{setup.protocol} has several roles; list its members with "
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
     if not flat:
@@ -50,7 +50,7 @@ def group_of(script: Script) -> GroupUnderTest:
 def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTest:
     names = dict(enumerate(setup.members))
     subscribers = (name for name, _ in setup.subscriptions)
-    # A newcomer has the next number; who subscribes and never joins comes last.
+    # Joining members follow in order, then subscribers that never join.
     everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
     number = {name: at for at, name in enumerate(everybody)}
     told = {**target.options, **_told(target.factory, setup, number)}
@@ -62,7 +62,7 @@ def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTes
         return {at: newcomer(at, names, name) for at, name in names.items()}
 
     if strangers := [name for name, _ in setup.clocks if name not in setup.members]:
-        raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
+        raise LocalError(f"clock is set for {strangers[0]}, which is not a member")
     return GroupUnderTest(
         setup.protocol,
         names,
@@ -81,7 +81,7 @@ def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str
     if setup.subscriptions:
         told["subscriptions"] = Subscriptions(dict(setup.subscriptions))
     if unused := sorted(told.keys() - options_of(factory).keys()):
-        raise ScriptError(f"{setup.protocol} takes no {unused[0]}: leave these lines out")
+        raise ScriptError(f"{setup.protocol} does not support {unused[0]}; omit these lines")
     return build.numbered(told, number)
 
 
@@ -105,8 +105,8 @@ def _target(setup: Setup, folder: Path) -> tuple[Target, bool]:
     try:
         known = entry(name)
     except LocalError as error:
-        there = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
-        raise ScriptError(f"no protocol is called '{name}'; {there}") from error
+        there = of_order(name) or f"choose from {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+        raise ScriptError(f"unknown protocol '{name}'; {there}") from error
     factory = known.load()
     options = read_options(setup.protocol, factory, setup.options)
     return Target(name, factory, None, options), known.flat

@@ -1,7 +1,7 @@
-"""State of a member in the notation of its source, for `state` in a script.
+"""State of a member as text, for `state` in a scenario.
 
-A protocol may have `describe()` or `describe(names)`, returning texts by field. Counting protocols
-(BSS, IDR) are vectors, as in Sahai et al. 2020. Others show their attributes, messages by label.
+A protocol may define `describe()` or `describe(names)`, which returns texts by field. Counting
+protocols (BSS, IDR) are shown as vectors, as in Sahai et al. 2020; others by their attributes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from antecede.lab.check.harness.network import World
 
 
 def describe(at: int, world: World, names: Mapping[int, str]) -> dict[str, str]:
-    """Return field -> value as text for the member at this address."""
+    """Return the state of the member at this address as text, by field."""
     member = world.members[at]
     own = getattr(member, "describe", None)
     if own is not None and not _only_inherited(type(member)):

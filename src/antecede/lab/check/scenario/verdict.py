@@ -1,4 +1,4 @@
-"""Verdicts in words, and their counterexamples as scripts."""
+"""Verdicts as text, and their counterexamples as scenarios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from antecede.lab.check.scenario.run import run_script, with_output
 
 
 def report(verdict: Verdict, variant: str = "") -> list[str]:
-    """Return the verdict as lines for people."""
+    """Return the verdict as lines for the terminal."""
     name = f"{verdict.target} ({variant})" if variant else verdict.target
     lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
     lines += explored(verdict.explorations)
@@ -35,8 +35,8 @@ def explored(parts: Sequence[Exploration]) -> Iterator[str]:
     for _, same in groupby(parts, key=lambda part: part.setting):
         yield _explored(list(same))
     if steps := next((part.steps for part in parts if part.steps), ""):
-        yield f"           (time goes by {steps}; a copy takes any delay of its channel where"
-        yield "           nothing else is said, null messages the least)"
+        yield f"           (time passes in {steps}; a copy takes any delay of its channel unless"
+        yield "           stated otherwise, null messages the minimum)"
 
 
 def _explored(parts: Sequence[Exploration]) -> str:
@@ -49,7 +49,7 @@ def _explored(parts: Sequence[Exploration]) -> str:
     elif part.failure is not None:
         extent = "stopped at the failure"
     else:
-        extent = "NOT ALL: stopped there"
+        extent = "INCOMPLETE: stopped there"
     return f"  explored {what}: {counted(states, 'state')}, {extent}"
 
 
@@ -58,10 +58,10 @@ def _clocks(parts: Sequence[Exploration]) -> str:
     if not tried[0]:
         return ""
     off = [clocks for clocks in tried if clocks != RIGHT]
-    right = "clocks right" if RIGHT in tried else ""
+    right = "exact clocks" if RIGHT in tried else ""
     members = max((len(clocks.split()) - 1 for clocks in off), default=0)
-    # All early is the same as all late, or as all right: only differences of readings matter.
-    ways = f"in {len(off)} of {2**members - 2} ways early or late by all they may be"
+    # All early, all late and all exact are the same: only differences of readings matter.
+    ways = f"in {len(off)} of {2**members - 2} combinations early or late by their accuracy"
     return " or ".join(filter(None, (right, ways if off else "")))
 
 
@@ -74,7 +74,9 @@ def _counterexample(failure: Failure) -> Iterator[str]:
 
 
 def script_of(failure: Failure, path: Path) -> str:
-    """Return the script for a file at `path`, with its output unless the class raises or hangs."""
+    """Return the scenario for a file at `path`, with its output unless the class raises or times
+    out.
+    """
     text = failure.script(_title(failure), folder=path.parent)
     try:
         return with_output(text, str(path))
@@ -83,7 +85,7 @@ def script_of(failure: Failure, path: Path) -> str:
 
 
 def run_of(failure: Failure) -> ScriptRun:
-    """Return the counterexample carried out, without the last action where that one raises."""
+    """Run the counterexample, without its last action if that raises."""
     text = failure.script(_title(failure))
     script = parse_script(text)
     try:
