@@ -10,7 +10,7 @@ from antecede.core.protocols.registry import ENTRIES
 from antecede.lab.check.check import find_target, run_check
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.results import CLAIMED, MISUSED, RAISED, Failure, Verdict
+from antecede.lab.check.results import CONTRACT_BROKEN, RAISED, WRONG_CLAIM, Failure, Verdict
 from tests.lab.check import refuted
 
 TOYS = Path(__file__).with_name("toys_claims.py")
@@ -40,7 +40,7 @@ def test_a_claim_that_is_too_large_is_found_with_few_actions(
     name: str, words: str, lines: int
 ) -> None:
     failure = failure_of(name)
-    assert (failure.what, failure.detail) == (CLAIMED, words)
+    assert (failure.what, failure.detail) == (WRONG_CLAIM, words)
     assert len(failure.lines()) <= lines, failure.lines()
 
 
@@ -48,7 +48,7 @@ def test_a_claim_about_a_newcomer_is_found_in_the_network() -> None:
     target = find_target(f"{TOYS}:Newcomer")
     suite = conform(target.flat(3), SuitePlan(runs=60), 0)
     assert suite.failure is not None
-    assert suite.failure.what == CLAIMED
+    assert suite.failure.what == WRONG_CLAIM
     assert any(line.startswith("join") for line in suite.failure.lines())
     assert len(suite.failure.lines()) <= 3, suite.failure.lines()
 
@@ -56,7 +56,7 @@ def test_a_claim_about_a_newcomer_is_found_in_the_network() -> None:
 def test_a_saved_counterexample_fails_in_the_same_way() -> None:
     failure = failure_of("OneOfAll")
     again = refuted(replay(find_target(f"{TOYS}:OneOfAll").flat(3), failure.actions))
-    assert (again.what, again.detail) == (CLAIMED, failure.detail)
+    assert (again.what, again.detail) == (WRONG_CLAIM, failure.detail)
 
 
 def test_a_snapshot_that_adds_claims_is_found_by_runs_that_restore() -> None:
@@ -69,7 +69,7 @@ def test_a_snapshot_that_adds_claims_is_found_by_runs_that_restore() -> None:
 @pytest.mark.parametrize(
     ("name", "what", "words"),
     [
-        ("NoNumbers", MISUSED, "stable() gives numbers of messages from 0, not 'all'"),
+        ("NoNumbers", CONTRACT_BROKEN, "stable() gives numbers of messages from 0, not 'all'"),
         ("Raises", RAISED, "KeyError"),
     ],
 )

@@ -15,10 +15,10 @@ from antecede.core.clocks.nanoseconds import NS
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.core.protocols.registry import ENTRIES
 from antecede.lab.check.check import find_target
-from antecede.lab.check.check_all import PASSES, REFUTED, Case, cases, judge
+from antecede.lab.check.check_all import PASSES, REFUTED, Case, cases, check_case
 from antecede.lab.check.model_checker.explorer import explore
 from antecede.lab.check.results import EARLY
-from antecede.lab.check.search_plans import SearchSize, clock_settings, searches
+from antecede.lab.check.search_plans import SearchSize, list_clock_offsets, plan_searches
 from antecede.lab.check.target import Target
 
 DEFECTIVE = [case for case in cases() if case.expected == REFUTED]
@@ -27,7 +27,7 @@ DEFECTIVE = [case for case in cases() if case.expected == REFUTED]
 @pytest.mark.judged
 @pytest.mark.parametrize("case", DEFECTIVE, ids=lambda case: case.name.replace(" --variant ", "-"))
 def test_every_defective_variant_is_refuted(case: Case) -> None:
-    row = judge(case)
+    row = check_case(case)
     assert row.ok
     assert row.said
 
@@ -62,7 +62,8 @@ class ClocksBelieved(LinearPhysical):
 @pytest.mark.parametrize("cls", [SeparationTooLarge, ClocksBelieved])
 def test_orders_by_clocks_that_are_too_wide_are_refuted(cls: type) -> None:
     found = (
-        explore(*search).failure for search in searches(Target(cls.__name__, cls), SearchSize())
+        explore(*search).failure
+        for search in plan_searches(Target(cls.__name__, cls), SearchSize())
     )
     failure = next((one for one in found if one is not None), None)
     assert failure is not None
@@ -70,7 +71,7 @@ def test_orders_by_clocks_that_are_too_wide_are_refuted(cls: type) -> None:
 
 
 def test_clocks_are_at_their_limits_in_every_combination() -> None:
-    settings = list(clock_settings(find_target("linear-physical"), 3))
+    settings = list(list_clock_offsets(find_target("linear-physical"), 3))
     assert settings[0] == (0, 0, 0)
     signs = {tuple(offset // NS for offset in setting) for setting in settings[1:]}
     assert len(signs) == len(settings) - 1 == 6

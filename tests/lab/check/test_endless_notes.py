@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, Protocol, Relation, Transmit
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import BEGINNING, ENDLESS
+from antecede.lab.check.results import ENDLESS, SHOWN_ACTIONS
 from tests.lab.check import refuted
 
 
@@ -63,7 +63,7 @@ class Doubling(Beating):
 
 
 def test_an_answer_to_every_answer_ends_the_search() -> None:
-    found = explore(flat("chatty", Chatty, 2), SearchLimits(1))
+    found = explore(make_flat_group("chatty", Chatty, 2), SearchLimits(1))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
     assert found.transitions < 10_000
@@ -71,17 +71,19 @@ def test_an_answer_to_every_answer_ends_the_search() -> None:
 
 def test_an_answer_to_every_answer_ends_a_run_before_time_passes() -> None:
     failure = refuted(
-        conform(flat("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)).failure
+        conform(
+            make_flat_group("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)
+        ).failure
     )
     assert failure.what == ENDLESS
 
 
 def test_ever_more_answers_end_the_search() -> None:
-    company = flat("doubling", Doubling, 2)
+    company = make_flat_group("doubling", Doubling, 2)
     found = explore(company, SearchLimits(1, send_until=20))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
     assert found.states < 10_000
     shown = len(found.failure.actions)
-    assert shown == BEGINNING
+    assert shown == SHOWN_ACTIONS
     assert f"the first {shown} of " in found.failure.sentence()

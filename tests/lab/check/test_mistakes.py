@@ -10,7 +10,15 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.results import ENDLESS, HUNG, MISUSED, RAISED, REASON, SHARED, Failure
+from antecede.lab.check.results import (
+    CONTRACT_BROKEN,
+    ENDLESS,
+    RAISED,
+    SHARED_STATE,
+    TIMED_OUT,
+    WRONG_REASON,
+    Failure,
+)
 
 START = """
 import itertools, sys, time
@@ -123,7 +131,7 @@ def test_what_no_protocol_may_give_back_is_named(
     tmp_path: Path, part: str, line: str, words: str
 ) -> None:
     failure = found(tmp_path, parts={part: line})
-    assert failure.what == MISUSED
+    assert failure.what == CONTRACT_BROKEN
     assert words in failure.detail
     assert failure.actions
 
@@ -165,7 +173,7 @@ def test_a_call_that_does_not_return_is_a_counterexample_with_its_line(
     tmp_path: Path, part: str, line: str, place: str
 ) -> None:
     failure = found(tmp_path, limit_s=0.3, parts={part: line})
-    assert failure.what == HUNG
+    assert failure.what == TIMED_OUT
     assert "did not return within 0.3 s" in failure.detail
     assert place in failure.detail
 
@@ -173,7 +181,7 @@ def test_a_call_that_does_not_return_is_a_counterexample_with_its_line(
 @pytest.mark.slow
 def test_a_tick_that_does_not_return(tmp_path: Path) -> None:
     failure = found(tmp_path, limit_s=0.3, receive="pass" + TICK)
-    assert failure.what == HUNG
+    assert failure.what == TIMED_OUT
     assert "in tick" in failure.detail
 
 
@@ -191,7 +199,7 @@ BLOCKED = """
 @pytest.mark.parametrize(
     ("line", "what", "words"),
     [
-        ("while True: pass", HUNG, "in blocked_on"),
+        ("while True: pass", TIMED_OUT, "in blocked_on"),
         ("raise SystemExit(0)", RAISED, "SystemExit: 0"),
         ("return None", RAISED, "NoneType"),
     ],
@@ -220,7 +228,7 @@ def test_it_ends_outside_the_main_thread_too(tmp_path: Path) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert failures[0].what == HUNG
+    assert failures[0].what == TIMED_OUT
     assert f"line {RECEIVE}, in receive" in failures[0].detail
 
 
@@ -246,13 +254,13 @@ def test_a_constructor_that_fails_in_larger_groups_is_a_finding(tmp_path: Path) 
 
 def test_state_of_the_class_is_not_that_of_a_member(tmp_path: Path) -> None:
     failure = found(tmp_path, receive="self.box.append(message)")
-    assert failure.what == SHARED
+    assert failure.what == SHARED_STATE
     assert "the class attribute Mine.box changed" in failure.detail
 
 
 def test_one_list_for_all_members_is_found(tmp_path: Path) -> None:
     failure = found(tmp_path, init="self.queue = Mine.box")
-    assert failure.what == SHARED
+    assert failure.what == SHARED_STATE
     assert "A and B have one and the same list as self.queue" in failure.detail
 
 
@@ -266,7 +274,7 @@ def test_one_list_for_all_members_is_found(tmp_path: Path) -> None:
 )
 def test_a_reason_that_is_none_is_named(tmp_path: Path, hold: str, words: str) -> None:
     failure = found(tmp_path, parts=_fifo(hold))
-    assert failure.what == REASON
+    assert failure.what == WRONG_REASON
     assert words in failure.detail
 
 

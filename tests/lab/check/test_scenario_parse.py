@@ -23,12 +23,12 @@ from antecede.lab.check.scenario.actions import (
 )
 from antecede.lab.check.scenario.parse import (
     Setup,
+    format_scenario,
     load_script,
     parse_script,
     replace_output,
-    script_text,
 )
-from antecede.lab.check.scenario.run import rewrite
+from antecede.lab.check.scenario.run import update_file
 
 HEAD = "protocol fifo\nmembers A B\n"
 
@@ -144,7 +144,7 @@ def test_what_is_written_is_read_again(actions: list[Action]) -> None:
         subscriptions=(("P1", ("x", "y")),),
     )
     for setting in (flat, deep, timed):
-        again = parse_script(script_text(setting, actions, title="t t", source="s"))
+        again = parse_script(format_scenario(setting, actions, title="t t", source="s"))
         assert again.setup == setting
         assert [command.action for command in again.commands] == actions
         assert (again.title, again.source) == ("t t", "s")
@@ -172,5 +172,5 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     file = tmp_path / "x.scenario"
     file.write_text("title T\nprotocol fifo\nmembers A B\ntick 1\n", encoding="utf-8-sig")
     assert load_script(file).title == "T"
-    rewrite(file)
+    update_file(file)
     assert load_script(file).title == "T"

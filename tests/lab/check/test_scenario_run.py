@@ -8,11 +8,17 @@ import pytest
 
 from antecede.core.protocols.vector.bss import Bss
 from antecede.errors import InputError, ScriptError
-from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.scenario.execution import ScriptRun
-from antecede.lab.check.scenario.parse import Script, Setup, load_script, parse_script, script_text
-from antecede.lab.check.scenario.run import check_output, run_script, with_output
+from antecede.lab.check.scenario.parse import (
+    Script,
+    Setup,
+    format_scenario,
+    load_script,
+    parse_script,
+)
+from antecede.lab.check.scenario.run import check_output, run_script, update_output
 from tests.lab.check import refuted
 
 HEAD = "protocol fifo\nmembers A B C\n"
@@ -56,7 +62,9 @@ def test_what_is_impossible_is_said_with_its_line(text: str, line: int | None, s
 def test_a_violation_is_found_by_the_oracle_not_by_the_protocol() -> None:
     text = "protocol bss as_published=true\nmembers A B C\nsend A m\narrive B m\nsend B n\n"
     done = run(text + "arrive C n\n")
-    assert [(one.at, one.label, one.early_for) for one in done.violations()] == [("C", "n", ("m",))]
+    assert [(one.at, one.label, one.missing_causes) for one in done.violations()] == [
+        ("C", "n", ("m",))
+    ]
     assert done.results[-1].output == ("C delivers n", "VIOLATION: C delivers n before m")
     repaired = run(text.replace(" as_published=true", "") + "arrive C n\n")
     assert repaired.violations() == ()
@@ -143,16 +151,16 @@ def test_wrong_expectations_are_reported_and_rewriting_settles_them() -> None:
     (first, second) = check_output(run(text))
     assert first.startswith("x.scenario:3: expected ['something else'], got ['m is on its way")
     assert second.startswith("x.scenario:5: expected [], got ['B delivers m']")
-    settled = with_output(text)
+    settled = update_output(text)
     assert check_output(run(settled)) == ()
-    assert with_output(settled) == settled
+    assert update_output(settled) == settled
 
 
 def test_a_counterexample_of_the_explorer_is_a_scenario_that_shows_the_same() -> None:
-    company = flat("bss", Bss, 3, {"as_published": True})
+    company = make_flat_group("bss", Bss, 3, {"as_published": True})
     failure = refuted(explore(company, SearchLimits(3)).failure)
     names = tuple(company.names.values())
-    done = run(script_text(Setup("bss", company.options, names), failure.actions))
+    done = run(format_scenario(Setup("bss", company.options, names), failure.actions))
     held = {(one.at, one.label) for one in done.held}
     early = {(one.at, one.label) for one in done.violations()}
     assert (failure.at, failure.label) in held | early

@@ -10,8 +10,16 @@ import pytest
 from antecede.lab.check.check import find_target, run_check
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.harness.group_under_test import flat
-from antecede.lab.check.results import CLAIMED, EARLY, LESSER, STUCK, UNNECESSARY, Failure, Verdict
+from antecede.lab.check.harness.group_under_test import make_flat_group
+from antecede.lab.check.results import (
+    EARLY,
+    LESS_SEVERE,
+    NEEDLESS_HOLD,
+    STUCK,
+    WRONG_CLAIM,
+    Failure,
+    Verdict,
+)
 from antecede.lab.check.scenario.actions import Tick
 from tests.lab.check import refuted, toys, toys_timed
 
@@ -21,7 +29,7 @@ TOYS = Path(__file__).with_name("toys_severity.py")
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("LazyThenEager", [UNNECESSARY, STUCK, EARLY]),
+        ("LazyThenEager", [NEEDLESS_HOLD, STUCK, EARLY]),
         ("LiarThenEager", [EARLY]),
         ("MuteThenEager", [EARLY]),
     ],
@@ -33,20 +41,20 @@ def test_an_early_delivery_of_larger_groups_is_reported(name: str, found: list[s
 
 
 def test_a_run_shows_its_gravest_failure() -> None:
-    failure = refuted(conform(flat("toys", toys.Lazy, 4), SuitePlan(runs=40)).failure)
+    failure = refuted(conform(make_flat_group("toys", toys.Lazy, 4), SuitePlan(runs=40)).failure)
     assert failure.what == STUCK, "what is stuck was held without need before"
-    assert failure.severity > LESSER.index(UNNECESSARY)
+    assert failure.severity > LESS_SEVERE.index(NEEDLESS_HOLD)
 
 
 def test_a_wrong_claim_hides_nothing_graver() -> None:
     failures = run_check(f"{TOYS}:ClaimsThenEager", messages=2).failures
-    assert failures[0].what == CLAIMED
-    assert failures[-1].severity == len(LESSER)
+    assert failures[0].what == WRONG_CLAIM
+    assert failures[-1].severity == len(LESS_SEVERE)
 
 
 def test_any_failure_ends_a_search_for_the_first_one() -> None:
     verdict = run_check(f"{TOYS}:LazyThenEager", messages=2, first_failure=True)
-    assert [one.what for one in verdict.failures] == [UNNECESSARY]
+    assert [one.what for one in verdict.failures] == [NEEDLESS_HOLD]
 
 
 def folded(failure: Failure) -> bool:
@@ -83,5 +91,7 @@ def test_ticks_in_a_row_become_one(name: str) -> None:
 
 
 def test_ticks_in_a_row_become_one_in_the_network() -> None:
-    failure = refuted(conform(flat("toys", toys_timed.Stuck, 3), SuitePlan(runs=40)).failure)
+    failure = refuted(
+        conform(make_flat_group("toys", toys_timed.Stuck, 3), SuitePlan(runs=40)).failure
+    )
     assert failure.lines() == ["send B b1", "tick 3", "arrive A b1", "tick 9"]

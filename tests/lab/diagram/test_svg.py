@@ -16,7 +16,7 @@ from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.lab.diagram.svg import draw_svg
-from antecede.lab.diagram.svg_layout import Box, Placing, crosses
+from antecede.lab.diagram.svg_layout import Box, LabelPlacement, crosses
 from antecede.lab.diagram.trace_window import from_events
 from tests.lab.diagram.pictures import BROKEN, HELD, diagram, trace
 
@@ -48,7 +48,7 @@ def boxes(root: ET.Element) -> list[Box]:
 
 
 def overlaps(root: ET.Element) -> list[tuple[Box, Box]]:
-    return [(a, b) for a, b in itertools.combinations(boxes(root), 2) if a.meets(b)]
+    return [(a, b) for a, b in itertools.combinations(boxes(root), 2) if a.overlaps(b)]
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -137,13 +137,13 @@ def test_a_line_crosses_a_box_when_one_of_its_points_lies_in_it(
 
 
 def test_a_label_takes_the_free_place_that_crosses_least() -> None:
-    placing = Placing()
+    placing = LabelPlacement()
     placing.block(Box(0, 0, 10, 10))
-    placing.line(20, 0, 20, 10)
+    placing.add_line(20, 0, 20, 10)
     taken, crossed, free = Box(5, 5, 15, 15), Box(15, 0, 25, 10), Box(30, 0, 40, 10)
-    assert placing.take([taken, crossed, free]) == free
-    assert placing.take([taken, crossed, free]) == crossed
-    assert placing.take([taken, crossed, free]) is None
+    assert placing.place([taken, crossed, free]) == free
+    assert placing.place([taken, crossed, free]) == crossed
+    assert placing.place([taken, crossed, free]) is None
 
 
 @pytest.mark.parametrize("text", [HELD, BROKEN, "protocol fifo\nmembers A B\nsend A m\n"])

@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 
 from antecede.core.oracle.cuts import Cuts
 from antecede.errors import InputError
-from antecede.lab.check.scenario.execution import ScriptRun, rows_of
+from antecede.lab.check.scenario.execution import ScriptRun, run_to_events
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.play.cuts import Execution, above, below, cut_of, execution
+from antecede.lab.play.cuts import (
+    CutExecution,
+    build_execution,
+    describe_cut,
+    find_greatest_below,
+    find_least_above,
+)
 from antecede.tables.trace.schema import RECEIVE, SEND
 from tests.lab.play.scenes import Making, scenes
 
@@ -35,14 +41,14 @@ def run_of(text: str) -> ScriptRun:
     return run_script(parse_script(text))
 
 
-def made_of(text: str, *, deliveries: bool = False) -> Execution:
+def made_of(text: str, *, deliveries: bool = False) -> CutExecution:
     run = run_of(text)
     joined = tuple(one.label for one in run.occurrences() if one.kind == "join")
     members = (*run.script.setup.everybody(), *joined)
-    return execution(run, members, deliveries=deliveries)
+    return build_execution(run, members, deliveries=deliveries)
 
 
-def all_cuts(of: Execution) -> Iterator[dict[str, int]]:
+def all_cuts(of: CutExecution) -> Iterator[dict[str, int]]:
     lengths = of.lengths
     for counts in product(*(range(lengths[name] + 1) for name in of.lengths)):
         yield dict(zip(of.lengths, counts, strict=True))
@@ -65,27 +71,27 @@ def slow(run: ScriptRun, cut: dict[str, int], received: str) -> bool:
 @given(scenes(12, lossy=True), st.booleans())
 def test_every_cut_is_what_the_definition_says(made: Making, deliveries: bool) -> None:
     run = run_of(made.text("bss"))
-    of = execution(run, tuple(made.members), deliveries=deliveries)
+    of = build_execution(run, tuple(made.members), deliveries=deliveries)
     everything = list(all_cuts(of))
     assume(len(everything) <= 3_000)
     received = "deliver" if deliveries else "arrive"
     good = [cut for cut in everything if slow(run, cut, received)]
-    assert [cut for cut in everything if cut_of(of, cut)["consistent"]] == good
+    assert [cut for cut in everything if describe_cut(of, cut)["consistent"]] == good
     for cut in everything[:: max(1, len(everything) // 40)]:
         lower = [one for one in good if all(one[m] <= cut[m] for m in cut)]
         upper = [one for one in good if all(one[m] >= cut[m] for m in cut)]
-        assert below(of, cut) == {m: max(one[m] for one in lower) for m in cut}
-        assert above(of, cut) == {m: min(one[m] for one in upper) for m in cut}
+        assert find_greatest_below(of, cut) == {m: max(one[m] for one in lower) for m in cut}
+        assert find_least_above(of, cut) == {m: min(one[m] for one in upper) for m in cut}
 
 
 @settings(max_examples=30, deadline=None)
 @given(scenes(12), st.data())
 def test_cuts_and_channels_are_those_of_the_oracle(made: Making, data: Any) -> None:
     run = run_of(made.text("unordered"))
-    of = execution(run, tuple(made.members))
+    of = build_execution(run, tuple(made.members))
     cut = {name: data.draw(st.integers(0, n)) for name, n in of.lengths.items()}
-    oracle = Cuts(row for row in rows_of(run) if row.kind in (SEND, RECEIVE))
-    told = cut_of(of, cut)
+    oracle = Cuts(row for row in run_to_events(run) if row.kind in (SEND, RECEIVE))
+    told = describe_cut(of, cut)
     if any(cut.values()):
         known = {name: n for name, n in cut.items() if n}
         assert told["consistent"] == oracle.consistent(known)
@@ -100,12 +106,12 @@ def test_cuts_and_channels_are_those_of_the_oracle(made: Making, data: Any) -> N
 
 def test_what_is_said_of_a_cut() -> None:
     of = made_of(TEXT.format("bss"))
-    good = cut_of(of, {"A": 1, "B": 2})
+    good = describe_cut(of, {"A": 1, "B": 2})
     assert good["sentences"] == [
         "Consistent: the group can have been in this state.",
         "From A to C: m.", "From B to A: n.", "From B to C: n.",
     ]  # fmt: skip
-    bad = cut_of(of, {"B": 1, "C": 1})
+    bad = describe_cut(of, {"B": 1, "C": 1})
     assert bad["sentences"] == [
         "Not consistent: the group cannot have been in this state.",
         "m is received inside by B, and sent outside by A.",
@@ -113,12 +119,12 @@ def test_what_is_said_of_a_cut() -> None:
         "The nearest consistent ones: below A=0, B=0, C=0; above A=1, B=2, C=1.",
     ]
     assert bad["crossing"] == [["m", "A", "B"], ["n", "B", "C"]]
-    assert cut_of(of, {})["sentences"][-1] == "Nothing is in the channels."
+    assert describe_cut(of, {})["sentences"][-1] == "Nothing is in the channels."
 
 
 def test_by_deliveries_what_is_held_is_in_the_channel() -> None:
     text = TEXT.format("bss").replace("arrive C m\nsend C o\n", "")
-    held = cut_of(made_of(text, deliveries=True), {"A": 1, "B": 2})
+    held = describe_cut(made_of(text, deliveries=True), {"A": 1, "B": 2})
     assert {"source": "B", "target": "C", "labels": ["n"]} in held["channels"]
     assert made_of(text, deliveries=True).lengths == {"A": 1, "B": 2, "C": 0}
     assert made_of(text).lengths == {"A": 1, "B": 2, "C": 1}
@@ -129,7 +135,7 @@ def test_what_a_super_peer_hands_on_comes_from_there() -> None:
         "protocol hierarchical\ninternal S: A B\nexternal X\n\nsend A m\narrive S m\n"
         "arrive B m\narrive X m\n"
     )
-    told = cut_of(of, {"A": 1, "B": 1})
+    told = describe_cut(of, {"A": 1, "B": 1})
     assert told["crossing"] == [["m", "S", "B"]]
     assert told["above"] == {"A": 1, "B": 1, "S": 1, "X": 0}
 
@@ -141,33 +147,35 @@ def test_each_note_of_a_member_is_sent_where_it_was() -> None:
     )
     sent = [(c.target, c.sent, c.received) for c in of.copies if c.label == "note-A"]
     assert sent == [("B", 1, 2), ("B", 3, 4), ("C", 1, None), ("C", 3, None)]
-    told = cut_of(of, {"A": 1, "B": 4, "C": 1})
+    told = describe_cut(of, {"A": 1, "B": 4, "C": 1})
     assert told["crossing"] == [["note-A", "A", "B"]]
     assert told["above"] == {"A": 3, "B": 4, "C": 1}
 
 
 def test_a_newcomer_needs_what_its_sponsor_had() -> None:
     of = made_of("protocol fifo\nmembers A B\n\nsend A m\njoin N sponsor A\nsend N n\narrive A n\n")
-    told = cut_of(of, {"N": 1})
+    told = describe_cut(of, {"N": 1})
     assert not told["consistent"]
     assert told["sentences"][1] == "N is inside, and what its sponsor A did before is not."
     assert told["above"]["A"] == 1
     assert told["below"]["N"] == 0
-    assert cut_of(of, {"A": 1, "N": 1})["consistent"]
+    assert describe_cut(of, {"A": 1, "N": 1})["consistent"]
 
 
 def test_a_newcomer_is_owed_nothing_before_it_joins() -> None:
     of = made_of("protocol fifo\nmembers A B\n\nsend A m\narrive B m\njoin N sponsor B\n")
-    assert cut_of(of, {"A": 1, "B": 1})["channels"] == []
+    assert describe_cut(of, {"A": 1, "B": 1})["channels"] == []
     of = made_of("protocol fifo\nmembers A B\n\nsend B k\nsend A m\njoin N sponsor B\narrive N m\n")
-    assert {"source": "A", "target": "N", "labels": ["m"]} not in (cut_of(of, {"A": 1})["channels"])
+    assert {"source": "A", "target": "N", "labels": ["m"]} not in (
+        describe_cut(of, {"A": 1})["channels"]
+    )
     assert {"source": "A", "target": "N", "labels": ["m"]} in (
-        cut_of(of, {"A": 1, "B": 1})["channels"]
+        describe_cut(of, {"A": 1, "B": 1})["channels"]
     )
 
 
 def test_what_is_lost_is_told() -> None:
-    told = cut_of(made_of("protocol fifo\nmembers A B\n\nsend A m\nlose B m\n"), {"A": 1})
+    told = describe_cut(made_of("protocol fifo\nmembers A B\n\nsend A m\nlose B m\n"), {"A": 1})
     assert told["channels"] == [{"source": "A", "target": "B", "labels": ["m (lost on the way)"]}]
 
 
@@ -185,4 +193,4 @@ def test_what_is_lost_is_told() -> None:
 )
 def test_cuts_that_cannot_be_are_refused(counts: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        cut_of(made_of(TEXT.format("bss")), counts)
+        describe_cut(made_of(TEXT.format("bss")), counts)

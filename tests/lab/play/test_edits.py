@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from antecede.errors import ScriptError
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.play.editable_scenario import EditError, Scene
-from antecede.lab.play.edits import Edited, edited
+from antecede.lab.play.editable_scenario import EditableScenario, EditError
+from antecede.lab.play.edits import EditResult, apply_edit
 from tests.lab.play.scenes import Making, scenes
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.scenario"))
@@ -55,13 +55,13 @@ arrive B m
 """
 
 
-def after(text: str, *protocols: str, **edit: Any) -> Edited:
-    return edited(text, edit, protocols)
+def after(text: str, *protocols: str, **edit: Any) -> EditResult:
+    return apply_edit(text, edit, protocols)
 
 
 def actions(text: str) -> list[str]:
-    head = len(Scene.of(text, "x").head)
-    return [one.line for one in Scene.of(text, "x").blocks] if head else []
+    head = len(EditableScenario.from_text(text, "x").preamble)
+    return [one.line for one in EditableScenario.from_text(text, "x").blocks] if head else []
 
 
 def solid(text: str) -> list[str]:
@@ -151,7 +151,7 @@ def test_an_action_is_added_where_it_can_be() -> None:
         (6, None, "give one line"),
     ):
         with pytest.raises(EditError) as caught:
-            edited(TEXT, {"kind": "add", "at": at, "line": line})
+            apply_edit(TEXT, {"kind": "add", "at": at, "line": line})
         assert says in str(caught.value)
 
 
@@ -169,11 +169,11 @@ def test_lines_of_the_head_stay_however_they_are_indented() -> None:
         "protocol physical\n  members A B\n\tbounds accuracy=1\n    clock A 0.5\nsend A m\ntick 1\n"
     )
     head = "protocol physical\nmembers A B\nbounds accuracy=1\nclock A 0.5\n"
-    assert edited(text, {"kind": "remove", "command": 0}).text == f"{head}\ntick 1\n"
-    more = edited(text, {"kind": "member", "add": "C"}).text
+    assert apply_edit(text, {"kind": "remove", "command": 0}).text == f"{head}\ntick 1\n"
+    more = apply_edit(text, {"kind": "member", "add": "C"}).text
     assert more == head.replace("A B\n", "A B C\n") + "\nsend A m\ntick 1\n"
     late = "protocol fifo\nmembers A B\nsend A m\n title late\n# told\narrive B m\n"
-    told = edited(late, {"kind": "remove", "command": 1}).text
+    told = apply_edit(late, {"kind": "remove", "command": 1}).text
     assert told == "protocol fifo\nmembers A B\ntitle late\n\nsend A m\n"
 
 
@@ -257,7 +257,7 @@ def test_members_are_added_renamed_ordered_and_removed() -> None:
 def test_members_that_cannot_be_are_refused(edit: dict[str, Any], says: str) -> None:
     text = "protocol fifo\nmembers A\n" if edit == {"remove": "A"} else TEXT
     with pytest.raises(EditError, match=says):
-        edited(text, {"kind": "member", **edit})
+        apply_edit(text, {"kind": "member", **edit})
 
 
 def test_peers_of_a_hierarchy() -> None:
@@ -340,7 +340,7 @@ def test_all_that_is_on_its_way_arrives() -> None:
         after(made.text, kind="arrive-all")
     short = INNER[: INNER.index("arrive S")]
     all_of = after(short, kind="arrive-all").text
-    assert not run_script(parse_script(all_of)).flying
+    assert not run_script(parse_script(all_of)).in_flight
     assert "arrive C m" in all_of
 
 
@@ -370,8 +370,8 @@ def test_a_scene_that_nothing_plays_can_be_mended() -> None:
 
 
 def drawn_edit(data: Any, text: str) -> dict[str, Any]:
-    scene = Scene.of(text, "x")
-    number, names = len(scene.blocks), list(scene.members())
+    scene = EditableScenario.from_text(text, "x")
+    number, names = len(scene.blocks), list(scene.list_members())
     place = st.integers(0, max(number, 1))
     label = st.sampled_from(["m1", "m2", "m3", "x", "y"])
     member = st.sampled_from([*names, "Q"])
@@ -424,12 +424,12 @@ def test_no_change_gives_a_text_that_cannot_be_played(
     for _ in range(data.draw(st.integers(1, 8))):
         edit = drawn_edit(data, text)
         try:
-            text = edited(text, edit).text
+            text = apply_edit(text, edit).text
         except EditError as error:
             refused.append(str(error))
             continue
         run_script(parse_script(text))
-        assert Scene.of(text, "x").text() == text
+        assert EditableScenario.from_text(text, "x").to_text() == text
     assert all(words.strip() for words in refused)
 
 
@@ -437,13 +437,13 @@ def test_no_change_gives_a_text_that_cannot_be_played(
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_scenes_of_every_kind_are_taken_apart_and_put_together(path: Path) -> None:
     text = path.read_text("utf-8")
-    scene = Scene.of(text, str(path))
-    again = parse_script(scene.text(), str(path))
+    scene = EditableScenario.from_text(text, str(path))
+    again = parse_script(scene.to_text(), str(path))
     before = parse_script(text, str(path))
     assert [c.action for c in again.commands] == [c.action for c in before.commands]
     assert again.setup == before.setup
     comments = [line.strip() for line in text.splitlines() if line.startswith("#")]
-    assert [line for line in scene.text().splitlines() if line.startswith("#")] == comments
+    assert [line for line in scene.to_text().splitlines() if line.startswith("#")] == comments
     for k in reversed(range(len(scene.blocks))):
-        made = edited(text, {"kind": "remove", "command": k}, path=str(path))
-        assert len(Scene.of(made.text, str(path)).blocks) < len(scene.blocks)
+        made = apply_edit(text, {"kind": "remove", "command": k}, path=str(path))
+        assert len(EditableScenario.from_text(made.text, str(path)).blocks) < len(scene.blocks)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antecede.lab.play.exercise import answer, listed
+from antecede.lab.play.exercise import compute_answer, list_exercises
 from tests.lab.play.conftest import OVERTAKING, Benches
 from tests.tables.view.test_in_browser import EVIL
 
@@ -480,7 +480,7 @@ def test_a_cut_says_whether_it_is_consistent_and_why(benches: Benches) -> None:
 
 def test_every_exercise_opens_and_hides_its_answers(benches: Benches) -> None:
     shown = benches()
-    for one in listed():
+    for one in list_exercises():
         shown.evaluate("name => playground.exercises.begin(name)", one.name)
         settled(
             shown,
@@ -524,12 +524,12 @@ def test_an_exercise_begins_before_its_answers_can_be_seen(benches: Benches) -> 
 
 
 def test_an_answer_is_computed_when_it_is_asked_for(benches: Benches) -> None:
-    one = next(one for one in listed() if one.name == "bss-overtaking")
+    one = next(one for one in list_exercises() if one.name == "bss-overtaking")
     shown = benches()
     shown.keyboard.press("e")
     shown.click(f"#panel >> text={one.title}")
     shown.wait_for_selector("#panel >> text=Show the answer >> nth=0")
-    told = answer(one.name, 0).answer
+    told = compute_answer(one.name, 0).answer
     assert told not in shown.inner_text("#panel")
     shown.click("#panel >> text=Show the answer >> nth=0")
     shown.wait_for_selector("#panel .answer")
@@ -605,7 +605,7 @@ def test_a_file_opens_under_its_own_protocol_where_that_is_not_shown(
 ) -> None:
     shown = benches(relation="causal")
     file = tmp_path / "topics.scenario"
-    topics = next(one for one in listed() if one.name == "topics-cycle")
+    topics = next(one for one in list_exercises() if one.name == "topics-cycle")
     for text, protocols in (
         (topics.text, ["tv"]),
         ("protocol fifo\nmembers A B\n\nsend A m\n", ["fifo"]),
@@ -625,7 +625,7 @@ def test_a_file_opens_under_its_own_protocol_where_that_is_not_shown(
 
 
 def test_what_did_not_play_is_not_called_in_order(benches: Benches) -> None:
-    topics = next(one for one in listed() if one.name == "topics-cycle")
+    topics = next(one for one in list_exercises() if one.name == "topics-cycle")
     shown = benches(topics.text, ("bss", "tv"), hash="")
     assert shown.locator(".verdict").all_inner_texts() == ["not run", "✓ order by topic"]
     shown = benches(
@@ -799,7 +799,7 @@ def test_a_finger_drags_an_arrival(benches: Benches) -> None:
 @pytest.mark.parametrize("width", [1000, 1280, 1920])
 def test_no_words_lie_on_each_other(benches: Benches, width: int) -> None:
     shown = benches(relation="causal", width=width, height=800)
-    for text in (OVERTAKING, *(one.text for one in listed())):
+    for text in (OVERTAKING, *(one.text for one in list_exercises())):
         protocols = ["unordered", "fifo", "bss"] if text == OVERTAKING else []
         asked = {"text": text, "protocols": protocols, "relation": None}
         assert shown.evaluate("moment => playground.show(moment)", asked) is None

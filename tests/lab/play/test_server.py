@@ -16,9 +16,9 @@ import pytest
 from antecede.core.pages.local_server import MOST_BYTES, Guarded
 from antecede.errors import InputError, ScriptError
 from antecede.lab.play import exercise as exercises
-from antecede.lab.play.sandbox_process import ACTS
+from antecede.lab.play.sandbox_process import HANDLERS
 from antecede.lab.play.server import Bench, Opened
-from antecede.lab.play.side_by_side import bench
+from antecede.lab.play.side_by_side import compare_protocols
 
 PLAIN = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
 TEXT = "title <img src=x onerror=alert(1)>\nprotocol bss\nmembers A B C\n\nsend A m\narrive B m\n"
@@ -100,10 +100,10 @@ def test_the_first_scene_shows_what_protocols_are_for(asked: Asked) -> None:
     shown = asked.say("run", **{key: start[key] for key in ("text", "protocols", "relation")})
     assert [len(run["violations"]) for run in shown["runs"]] == [1, 1, 0]
     assert [len(run["holds"]) for run in shown["runs"]] == [0, 0, 1]
-    assert Opened(start["text"]).judge is None
+    assert Opened(start["text"]).relation is None
     assert Opened(protocols=["ses"]).protocols == ["ses"]
-    assert Opened(exercise="bss-overtaking").judge == (
-        exercises.opened("bss-overtaking").judge or None
+    assert Opened(exercise="bss-overtaking").relation == (
+        exercises.find_exercise("bss-overtaking").relation or None
     )
 
 
@@ -209,12 +209,12 @@ def test_the_page_begins_with_what_the_bench_was_started_with(asked: Asked) -> N
     assert told["exercises"][0].keys() == {"name", "title", "source", "group"}
     assert asked.say("run", text=told["text"])["runs"][0]["error"] is None
     other = Opened("protocol fifo\nmembers A B\n")
-    assert (other.protocols, other.judge) == (["fifo"], None)
+    assert (other.protocols, other.relation) == (["fifo"], None)
 
 
 def test_a_run_is_the_bench_s(asked: Asked) -> None:
     told = asked.say("run", text=TEXT, protocols=["unordered", "bss"], relation="causal")
-    assert told == json.loads(json.dumps(bench(TEXT, ["unordered", "bss"], "causal")))
+    assert told == json.loads(json.dumps(compare_protocols(TEXT, ["unordered", "bss"], "causal")))
 
 
 def test_markup_stays_text(asked: Asked) -> None:
@@ -288,10 +288,10 @@ def test_a_search_is_stopped_while_something_is_played(serve: Serve, files: Path
 def test_exercises_are_opened_and_answered(asked: Asked) -> None:
     name = asked.get("start")["exercises"][0]["name"]
     told = asked.say("exercise", name=name)
-    assert told["text"] == exercises.opened(name).text
+    assert told["text"] == exercises.find_exercise(name).text
     assert "answer" not in told["questions"][0]
     answer = asked.say("answer", name=name, question=0)
-    assert answer["answer"] == exercises.answer(name, 0).answer
+    assert answer["answer"] == exercises.compute_answer(name, 0).answer
     assert answer["facts"][0].keys() == {"subject", "value"}
 
 
@@ -301,7 +301,7 @@ def test_a_fault_of_the_bench_is_an_answer_too(
     def fails(*asked: Any) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setitem(ACTS, "bench", fails)
+    monkeypatch.setitem(HANDLERS, "bench", fails)
     status, body, _ = asked.said("run", json.dumps({"text": TEXT}).encode())
     assert status == 500
     assert "ZeroDivisionError" in json.loads(body)["error"]
@@ -439,6 +439,6 @@ def test_what_it_is_started_with_is_looked_at() -> None:
     with pytest.raises(InputError, match="no exercise 'none'"):
         Opened(exercise="none")
     assert Opened(exercise="bss-example").protocols == list(
-        exercises.opened("bss-example").protocols
+        exercises.find_exercise("bss-example").protocols
     )
     assert Opened(exercise="bss-example", protocols=["idr"]).protocols == ["idr"]

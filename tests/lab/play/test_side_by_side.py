@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from antecede.errors import InputError, ScriptError
 from antecede.lab.check.scenario.actions import Blocked, State
-from antecede.lab.check.scenario.execution import JUDGES, channel_line, waits
+from antecede.lab.check.scenario.execution import JUDGES, channel_line, describe_wait
 from antecede.lab.check.scenario.narrative import Words
 from antecede.lab.check.scenario.parse import Command, parse_script
 from antecede.lab.check.scenario.run import run_script, under
 from antecede.lab.diagram.scenario_diagram import stacked
-from antecede.lab.play.exercise import listed
-from antecede.lab.play.side_by_side import MOST, MOST_COPIES, MOST_STATES, bench
+from antecede.lab.play.exercise import list_exercises
+from antecede.lab.play.side_by_side import LIMITS, MAX_COPIES, MAX_STATES, compare_protocols
 from tests.lab.play.scenes import FLAT, JOINING, Making, scenes
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").rglob("*.scenario"))
@@ -42,7 +42,9 @@ class Mute(Unordered):
 
 
 def shown(text: str, *protocols: str, judge: str | None = None) -> list[dict[str, Any]]:
-    runs: list[dict[str, Any]] = json.loads(json.dumps(bench(text, protocols, judge)))["runs"]
+    runs: list[dict[str, Any]] = json.loads(json.dumps(compare_protocols(text, protocols, judge)))[
+        "runs"
+    ]
     return runs
 
 
@@ -83,15 +85,15 @@ def same_as_checker(text: str, names: list[str]) -> None:
         found = next(done)
         words = Words(found.relation)
         assert [step["sentences"] for step in run["steps"]] == [
-            words.sentences(result) for result in found.results
+            words.write_sentences(result) for result in found.results
         ]
         assert len(run["violations"]) == len(found.violations())
         assert channel_line(found) in run["summary"]
         if run["steps"]:
             end = run["steps"][-1]
-            assert [tuple(copy) for copy in end["in_flight"]] == list(found.flying)
+            assert [tuple(copy) for copy in end["in_flight"]] == list(found.in_flight)
             held = [one["text"] for all_ in end["held"].values() for one in all_]
-            assert sorted(held) == sorted(map(waits, found.held))
+            assert sorted(held) == sorted(map(describe_wait, found.held))
             for name, states in end["states"].items():
                 asks = Command(0, State(name))
                 asked = run_script(alone._replace(commands=(*alone.commands, asks)))
@@ -99,7 +101,7 @@ def same_as_checker(text: str, names: list[str]) -> None:
 
 
 def test_each_mark_belongs_to_its_action() -> None:
-    made = bench(TWO, ["unordered", "bss"])
+    made = compare_protocols(TWO, ["unordered", "bss"])
     assert [column["command"] for column in made["columns"]] == [0, 1, 2, 3]
     free, kept = made["runs"]
     assert [(mark["kind"], mark["label"], mark["command"]) for mark in free["marks"]] == [
@@ -130,7 +132,7 @@ def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
     )
     assert "1 before a cause" in judged["summary"]
     with pytest.raises(InputError, match="no judge is called 'loud'; there are causal"):
-        bench(TWO, ["bss"], "loud")
+        compare_protocols(TWO, ["bss"], "loud")
 
 
 def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() -> None:
@@ -158,7 +160,7 @@ def test_what_is_violated_is_called_by_the_order_that_is_judged_by() -> None:
         assert wrong["sentence"].endswith(f" BEFORE m: the {order} is violated.")
         said = " ".join(one for step in run["steps"] for one in step["sentences"])
         assert f"the {order} is violated." in said
-    topics = next(one for one in listed() if one.name == "topics-rule-3")
+    topics = next(one for one in list_exercises() if one.name == "topics-rule-3")
     (run,) = shown(topics.text, "tv-pt as_published=true")
     assert "the order by topic is violated" in run["violations"][0]["sentence"]
 
@@ -179,7 +181,7 @@ def test_total_order_says_what_it_keeps() -> None:
 
 
 def test_what_waits_for_time_alone_is_needless_though_nothing_else_happens_to_its_member() -> None:
-    scene = next(one for one in listed() if one.name == "topics-unrelated")
+    scene = next(one for one in list_exercises() if one.name == "topics-unrelated")
     (run,) = shown(scene.text, "tv-vt")
     # a at P2, and a at P3 after b has gone; b and c miss a as long as they are held
     said = "4 held (2 without a causal need), 1 before a cause, 0 before a cause in its topics"
@@ -223,7 +225,15 @@ def test_a_run_goes_as_far_as_it_can() -> None:
     assert "message n is not in flight to A" in run["error"]["message"]
     assert (run["error"]["line"], run["error"]["command"]) == (10, 6)
     assert [step["command"] for step in run["steps"]] == [0, 1, 2, 3, 5]
-    assert [column["command"] for column in bench(text)["columns"]] == [0, 1, 2, 3, 5, 6, 7]
+    assert [column["command"] for column in compare_protocols(text)["columns"]] == [
+        0,
+        1,
+        2,
+        3,
+        5,
+        6,
+        7,
+    ]
 
 
 def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
@@ -255,7 +265,7 @@ def test_who_takes_receivers_is_told() -> None:
 
 def test_roles_and_variants_are_told() -> None:
     text = "protocol hierarchical\ninternal S: A B\nexternal X\nsend A m\n"
-    made = bench(text)
+    made = compare_protocols(text)
     assert made["members"] == [
         {"name": "A", "role": "internal", "super_peer": "S"},
         {"name": "B", "role": "internal", "super_peer": "S"},
@@ -272,7 +282,7 @@ def test_roles_and_variants_are_told() -> None:
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_plays(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    made = bench(text, path=str(path))
+    made = compare_protocols(text, path=str(path))
     (run,) = made["runs"]
     script = parse_script(text, str(path))
     moving = [c for c in script.commands if not isinstance(c.action, State | Blocked)]
@@ -293,7 +303,7 @@ def test_every_scenario_plays(path: Path) -> None:
 def test_whatever_an_own_class_does_is_told(tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "own.py").write_text(BROKEN, encoding="utf-8")
     text = f"protocol own.py:{name}\nmembers A B\nsend A m\narrive B m\n"
-    made = bench(text, [f"own.py:{name}", "fifo"], path=str(tmp_path / "x.scenario"))
+    made = compare_protocols(text, [f"own.py:{name}", "fifo"], path=str(tmp_path / "x.scenario"))
     own, fifo = made["runs"]
     assert says in own["error"]["message"]
     assert own["own_file"]
@@ -304,38 +314,38 @@ def test_an_own_class_is_loaded_anew(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(BROKEN, encoding="utf-8")
     text = "protocol own.py:Raises\nmembers A B\nsend A m\narrive B m\n"
-    assert bench(text, path=str(tmp_path / "x"))["runs"][0]["error"] is not None
+    assert compare_protocols(text, path=str(tmp_path / "x"))["runs"][0]["error"] is not None
     better = BROKEN.replace('raise ValueError("not today")', "return super().receive(message)")
     file.write_text(better, encoding="utf-8")
-    assert bench(text, path=str(tmp_path / "x"))["runs"][0]["error"] is None
+    assert compare_protocols(text, path=str(tmp_path / "x"))["runs"][0]["error"] is None
 
 
 def test_too_much_is_refused_in_words() -> None:
     head = "protocol fifo\nmembers A B\n"
-    many = head + "".join(f"send A m{k}\n" for k in range(MOST["commands"] + 1))
+    many = head + "".join(f"send A m{k}\n" for k in range(LIMITS["commands"] + 1))
     with pytest.raises(InputError, match="401 commands: the bench shows 400 at most"):
-        bench(many)
+        compare_protocols(many)
     with pytest.raises(InputError, match="the bench shows 40 at most"):
-        bench(f"protocol fifo\nmembers {' '.join(f'P{k}' for k in range(41))}\n")
+        compare_protocols(f"protocol fifo\nmembers {' '.join(f'P{k}' for k in range(41))}\n")
     with pytest.raises(InputError, match="13 protocols"):
-        bench(head, [f"linear window={k + 1}" for k in range(13)])
+        compare_protocols(head, [f"linear window={k + 1}" for k in range(13)])
     with pytest.raises(InputError, match="more than 200,000 letters"):
-        bench(head + "#" * MOST["letters"])
+        compare_protocols(head + "#" * LIMITS["letters"])
     members = " ".join(f"P{k}" for k in range(40))
     wide = f"protocol fifo\nmembers {members}\n" + "tick 1\n" * 300
-    with pytest.raises(InputError, match=f"the bench shows {MOST_STATES:,} at most"):
-        bench(wide, ["fifo", "bss"])
+    with pytest.raises(InputError, match=f"the bench shows {MAX_STATES:,} at most"):
+        compare_protocols(wide, ["fifo", "bss"])
     with pytest.raises(ScriptError, match="unknown command"):
-        bench(head + "dance\n")
+        compare_protocols(head + "dance\n")
 
 
 def test_what_is_delivered_late_is_delivered_and_bytes_are_of_their_own_message() -> None:
     text = TWO.replace("arrive C n", "arrive C n\narrive C m\narrive A n")
-    steps = bench(text)["runs"][0]["steps"]
+    steps = compare_protocols(text)["runs"][0]["steps"]
     assert steps[-3]["delivered"] == {"A": [], "B": ["m"], "C": []}
     assert steps[-1]["delivered"] == {"A": ["n"], "B": ["m"], "C": ["m", "n"]}
     text = "protocol idr\nmembers A B\n\nsend B x\narrive A x\nsend A a\nsend A b\n"
-    steps = bench(text)["runs"][0]["steps"]
+    steps = compare_protocols(text)["runs"][0]["steps"]
     of_a, of_b = steps[2]["control_bytes"]["a"], steps[3]["control_bytes"]["b"]
     assert of_b < of_a  # a tells of x, b of nothing more
     assert [sorted(step["control_bytes"]) for step in steps] == [["x"], [], ["a"], ["b"]]
@@ -344,12 +354,12 @@ def test_what_is_delivered_late_is_delivered_and_bytes_are_of_their_own_message(
 @pytest.mark.slow
 def test_a_run_with_too_much_under_way_is_told_up_to_there() -> None:
     names = [f"P{k}" for k in range(40)]
-    sends = [f"send {names[k % 40]} m{k}\n" for k in range(MOST["commands"])]
+    sends = [f"send {names[k % 40]} m{k}\n" for k in range(LIMITS["commands"])]
     text = f"protocol fifo\nmembers {' '.join(names)}\n" + "".join(sends)
-    (run,) = bench(text)["runs"]
+    (run,) = compare_protocols(text)["runs"]
     assert run["error"]["message"].startswith("stopped here: too many copies are under way")
     assert run["error"]["line"] == run["steps"][-1]["command"] + 3
     told = sum(len(step["in_flight"]) for step in run["steps"])
-    assert MOST_COPIES < told < MOST_COPIES + 40 * MOST["commands"]
+    assert MAX_COPIES < told < MAX_COPIES + 40 * LIMITS["commands"]
     two = "protocol fifo\nmembers A B\n" + "".join(f"send A m{k}\n" for k in range(400))
-    assert [one["error"] for one in bench(two, ["fifo", "bss"])["runs"]] == [None, None]
+    assert [one["error"] for one in compare_protocols(two, ["fifo", "bss"])["runs"]] == [None, None]

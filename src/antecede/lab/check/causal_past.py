@@ -15,21 +15,21 @@ from antecede.core.protocols import Relation
 
 SENT, ARRIVED, DELIVERED, RELEASED = range(4)
 """Steps of a message at a member. RELEASED: delivered without its causes."""
-_HANDED = frozenset({SENT, DELIVERED, RELEASED})
+_OBTAINED = frozenset({SENT, DELIVERED, RELEASED})
 LEARNS: Mapping[Relation, frozenset[int]] = {
     Relation.NONE: frozenset(),
     Relation.FIFO: frozenset({SENT}),
-    Relation.BY_DELIVERY: _HANDED,
-    Relation.BY_RECEIPT: _HANDED | {ARRIVED},
-    Relation.BY_TOPIC: _HANDED | {ARRIVED},
+    Relation.BY_DELIVERY: _OBTAINED,
+    Relation.BY_RECEIPT: _OBTAINED | {ARRIVED},
+    Relation.BY_TOPIC: _OBTAINED | {ARRIVED},
     Relation.BY_REPLY: frozenset(),
-    Relation.TOTAL: _HANDED,
+    Relation.TOTAL: _OBTAINED,
 }
 """Steps after which a member knows a message, by relation."""
 Label = TypeVar("Label", bound=Hashable)
 
 
-def past_at(
+def compute_past(
     relation: Relation, sent: int, arrived: int, delivered: int, pasts: Sequence[int]
 ) -> int:
     """Return the past of a member's next message from masks of the steps there.
@@ -39,18 +39,18 @@ def past_at(
     known = 0
     for kind, mask in ((SENT, sent), (ARRIVED, arrived), (DELIVERED, delivered)):
         known |= mask if kind in LEARNS[relation] else 0
-    return past_of(known, pasts)
+    return include_pasts(known, pasts)
 
 
-def past_of(known: int, pasts: Sequence[int]) -> int:
+def include_pasts(known: int, pasts: Sequence[int]) -> int:
     """Return messages together with their pasts."""
     past = known
-    for message in bits(known):
+    for message in iter_bits(known):
         past |= pasts[message]
     return past
 
 
-def bits(mask: int) -> Iterator[int]:
+def iter_bits(mask: int) -> Iterator[int]:
     """Yield the positions of the set bits, ascending."""
     while mask:
         low = mask & -mask
@@ -69,7 +69,7 @@ class CausalPasts:
         """Immediate dependencies of each message."""
         self.known, self.frontier = [0] * members, [0] * members
         """Known messages with their pasts, and the latest of them, by member."""
-        self.learns = LEARNS[relation]
+        self.known_after = LEARNS[relation]
 
     def follow(self, kind: int, member: int, message: int, parents: Sequence[int] = ()) -> None:
         """Add a step; `parents`: messages that this message replies to."""
@@ -84,7 +84,7 @@ class CausalPasts:
             self.past[message] = self.known[member]
             self.immediate[message] = self.frontier[member]
         bit = self.bit[message]
-        if kind in self.learns and not (bit and self.known[member] & bit):
+        if kind in self.known_after and not (bit and self.known[member] & bit):
             self.known[member] |= self.past[message] | bit
             self.frontier[member] = self.frontier[member] & ~self.past[message] | bit
 
@@ -92,11 +92,11 @@ class CausalPasts:
 class Disagreement(NamedTuple, Generic[Label]):
     """Two members that deliver two messages in different orders."""
 
-    one: int
-    other: int
+    member: int
+    other_member: int
     first: Label
     """Delivered before `second` by `member`, after it by `other_member`."""
-    then: Label
+    second: Label
 
 
 def find_disagreement(orders: Mapping[int, Sequence[Label]]) -> Disagreement[Label] | None:

@@ -20,12 +20,12 @@ from antecede.core.protocols.options import read_options
 from antecede.errors import LocalError, OptionError
 from antecede.lab.check import results
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
+from antecede.lab.check.harness.group_under_test import ConstructionError, GroupUnderTest
 from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, watching
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import Exploration, Failure, Suite, Verdict, kind_of
+from antecede.lab.check.results import Exploration, Failure, Suite, Verdict, classify_error
 from antecede.lab.check.scenario.parse import Setup
-from antecede.lab.check.search_plans import SearchSize, searches, suites
+from antecede.lab.check.search_plans import SearchSize, plan_searches, suites
 from antecede.lab.check.target import Target, is_file_target, load_target
 
 _MUTABLE = (list, dict, set, bytearray, deque)
@@ -34,10 +34,10 @@ _MUTABLE = (list, dict, set, bytearray, deque)
 Copies = Mapping[str, tuple[Any, Any]]
 
 
-def _copy_outside(found: Target) -> Copies:
+def _copy_shared_values(target: Target) -> Copies:
     copies: dict[str, tuple[Any, Any]] = {}
-    if is_file_target(found.name) and isinstance(found.factory, type):
-        for name, value in _outside(found.factory):
+    if is_file_target(target.name) and isinstance(target.factory, type):
+        for name, value in _find_shared_values(target.factory):
             with suppress(Exception):  # values without a copy are not watched
                 copies[name] = value, copy.deepcopy(value)
     return copies
@@ -53,7 +53,7 @@ def _find_change(copies: Copies) -> str:
     return ""
 
 
-def _outside(cls: type) -> Iterator[tuple[str, Any]]:
+def _find_shared_values(cls: type) -> Iterator[tuple[str, Any]]:
     """Yield mutable attributes of the class, its bases and their modules, with names."""
     own = [base for base in cls.__mro__ if not base.__module__.startswith("antecede.")]
     for base in own:
@@ -66,7 +66,7 @@ def _outside(cls: type) -> Iterator[tuple[str, Any]]:
                 yield f"module variable {name}", value
 
 
-def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
+def find_shared_object(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
     """Return a description of a mutable object that two new members share; "": none."""
     seen: dict[int, tuple[int, str]] = {}
     for at, member in members.items():
@@ -84,7 +84,7 @@ def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
 
 
 STATES_AFTER_FAILURE = 30_000
-IGNORABLE = frozenset(results.LESSER)
+IGNORABLE = frozenset(results.LESS_SEVERE)
 """Failures after which the search for a more severe one continues."""
 
 Part = TypeVar("Part", Exploration, Suite)
@@ -142,74 +142,81 @@ def run_check(
     ignorable = frozenset[str]() if first_failure else IGNORABLE
     with watching(limit_s):
         try:
-            return _judged(found, size, ignorable, seed, progress)
-        except UnmadeError as error:
+            return _check_target(found, size, ignorable, seed, progress)
+        except ConstructionError as error:
             failure = Failure(
-                kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
+                classify_error(error.error), error.name, "", (),
+                in_words(error.error), (), "any group",
                 Setup(target, tuple(options)),
             )  # fmt: skip
             part = Exploration("construction of the members", 0, 0, False, failure)
-            return Verdict(target, _title(found), "unknown", (part,), ())
+            return Verdict(target, _get_title(found), "unknown", (part,), ())
 
 
-def _judged(
-    found: Target, size: SearchSize, ignorable: frozenset[str], seed: int, progress: Progress | None
+def _check_target(
+    target: Target,
+    size: SearchSize,
+    ignorable: frozenset[str],
+    seed: int,
+    progress: Progress | None,
 ) -> Verdict:
-    outside = _copy_outside(found)
-    group, _ = next(searches(found, size))
-    title, kept = _title(found), promise(group.make())
+    outside = _copy_shared_values(target)
+    group, _ = next(plan_searches(target, size))
+    title, kept = _get_title(target), promise(group.make())
 
     def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
-        return Verdict(found.name, title, kept, tuple(explored), tuple(played))
+        return Verdict(target.name, title, kept, tuple(explored), tuple(played))
 
     first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
-    if wrong := shared_by(group.make(), group.names) or _find_change(outside):
-        return verdict([_shared(group, wrong)], ())
+    if wrong := find_shared_object(group.make(), group.names) or _find_change(outside):
+        return verdict([_make_shared_state_result(group, wrong)], ())
     if first.failure is not None and first.failure.what == results.ENDLESS:
         # The search would not end: it would follow every copy.
         return verdict((), (first,))
-    explored = _explore_all(found, size, ignorable, progress)
+    explored = _explore_all(target, size, ignorable, progress)
     known = frozenset(part.failure.what for part in explored if part.failure is not None)
     if not known <= ignorable:
         return verdict(explored, ())
-    played = _play_all(found, size, ignorable, known, seed, progress)
+    played = _run_suites(target, size, ignorable, known, seed, progress)
     if wrong := _find_change(outside):
-        explored = [_shared(group, wrong), *explored]
+        explored = [_make_shared_state_result(group, wrong), *explored]
     return verdict(explored, played)
 
 
-def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
-    failure = Failure.of(group, results.SHARED, group.protocol.rpartition(":")[2], detail=wrong)
+def _make_shared_state_result(group: GroupUnderTest, detail: str) -> Exploration:
+    failure = Failure.from_group(
+        group, results.SHARED_STATE, group.protocol.rpartition(":")[2], detail=detail
+    )
     return Exploration(failure.setting, 0, 0, False, failure)
 
 
 def _explore_all(
-    found: Target, size: SearchSize, ignorable: frozenset[str], progress: Progress | None
+    target: Target, size: SearchSize, ignorable: frozenset[str], progress: Progress | None
 ) -> list[Exploration]:
-    def explored(
+    def explore_group(
         group: GroupUnderTest, limits: SearchLimits, ignored: frozenset[str]
     ) -> Exploration:
         if ignored:
             limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
         return explore(group, limits, progress and partial(progress, group.describe()))
 
-    runs = (partial(explored, group, limits) for group, limits in searches(found, size))
+    runs = (partial(explore_group, group, limits) for group, limits in plan_searches(target, size))
     return _run_all(runs, ignorable, frozenset())
 
 
-def _play_all(
-    found: Target,
+def _run_suites(
+    target: Target,
     size: SearchSize,
     ignorable: frozenset[str],
     ignored: frozenset[str],
     seed: int,
     progress: Progress | None,
 ) -> list[Suite]:
-    def played(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
+    def run_group_suite(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
         told = progress and partial(progress, group.describe())
         return conform(group, plan, seed, told, ignored=ignored)
 
-    runs = (partial(played, group, plan) for group, plan in suites(found, size))
+    runs = (partial(run_group_suite, group, plan) for group, plan in suites(target, size))
     return _run_all(runs, ignorable, ignored)
 
 
@@ -233,6 +240,6 @@ def _run_all(
     return [part for part in parts if part.failure is not None] if ignored else parts
 
 
-def _title(found: Target) -> str:
-    own = is_file_target(found.name)
-    return found.name.rpartition(":")[2] if own else entry(found.name).title
+def _get_title(target: Target) -> str:
+    own = is_file_target(target.name)
+    return target.name.rpartition(":")[2] if own else entry(target.name).title

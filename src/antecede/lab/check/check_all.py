@@ -11,11 +11,25 @@ from typing import Any, NamedTuple
 from antecede.core.protocols import ENTRIES
 from antecede.errors import LocalError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.results import HUNG, MISUSED, RAISED, SHARED, SNAPSHOT, WIRE
+from antecede.lab.check.results import (
+    CONTRACT_BROKEN,
+    ENCODING_CHANGED,
+    RAISED,
+    SHARED_STATE,
+    SNAPSHOT_CHANGED,
+    TIMED_OUT,
+)
 
 PASSES, REFUTED, FAILS = "passes", "refuted", "FAILS"
 """FAILS: the protocol raises, times out or breaks the contract of `core.protocols.base`."""
-_BROKEN = (RAISED, HUNG, MISUSED, SHARED, SNAPSHOT, WIRE)
+_FAILING_KINDS = (
+    RAISED,
+    TIMED_OUT,
+    CONTRACT_BROKEN,
+    SHARED_STATE,
+    SNAPSHOT_CHANGED,
+    ENCODING_CHANGED,
+)
 
 
 class Case(NamedTuple):
@@ -55,12 +69,12 @@ class CaseResult(NamedTuple):
         return row
 
 
-def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
+def cases(names: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
     """Return all or the named protocols with their variants, in the order of the registry.
 
     `quick`: only the defective variants. Raises LocalError for an unknown name.
     """
-    wanted = set(only)
+    wanted = set(names)
     if unknown := sorted(wanted - ENTRIES.keys()):
         raise LocalError(f"unknown protocol {unknown[0]!r}; choose from {', '.join(ENTRIES)}")
     return tuple(
@@ -71,7 +85,7 @@ def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
     )
 
 
-def judge(case: Case, quick: bool = False) -> CaseResult:
+def check_case(case: Case, quick: bool = False) -> CaseResult:
     """Check one case until its first failure; `quick`: smaller bounds where it should pass."""
     began = time.process_time()
     verdict = run_check(
@@ -84,27 +98,27 @@ def judge(case: Case, quick: bool = False) -> CaseResult:
     complete = all(part.complete or part.failure is not None for part in verdict.explorations)
     whats = {failure.what for failure in verdict.failures}
     # A published rule must violate an order; a failure that only raises refutes nothing.
-    found = PASSES if verdict.ok else FAILS if whats <= {*_BROKEN} else REFUTED
+    found = PASSES if verdict.ok else FAILS if whats <= {*_FAILING_KINDS} else REFUTED
     seconds = time.process_time() - began
     return CaseResult(case, found, verdict.states, verdict.runs, complete, said, seconds)
 
 
 def judge_all(
-    asked: Sequence[Case], jobs: int | None = None, *, quick: bool = False
+    cases: Sequence[Case], jobs: int | None = None, *, quick: bool = False
 ) -> Iterator[CaseResult]:
     """Yield the results in the order of the cases; `jobs` processes (default: all cores)."""
-    workers = min(jobs or os.cpu_count() or 1, len(asked))
+    workers = min(jobs or os.cpu_count() or 1, len(cases))
     if workers < 2:
-        yield from (judge(case, quick) for case in asked)
+        yield from (check_case(case, quick) for case in cases)
         return
     with ProcessPoolExecutor(workers) as pool:
         # The longest searches (several roles, not refuted) start first.
         longest_first = sorted(
-            asked, key=lambda case: (ENTRIES[case.protocol].flat, case.expected == REFUTED)
+            cases, key=lambda case: (ENTRIES[case.protocol].flat, case.expected == REFUTED)
         )
-        begun = {case: pool.submit(judge, case, quick) for case in longest_first}
+        begun = {case: pool.submit(check_case, case, quick) for case in longest_first}
         try:
-            yield from (begun[case].result() for case in asked)
+            yield from (begun[case].result() for case in cases)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

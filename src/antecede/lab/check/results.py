@@ -7,42 +7,42 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antecede.lab.check.harness.effects import MisuseError, TooManyError
-from antecede.lab.check.harness.guarded_calls import Hung
-from antecede.lab.check.scenario.actions import Action, line_of
-from antecede.lab.check.scenario.parse import Setup, script_text
+from antecede.lab.check.harness.effects import ContractError, EndlessEffectsError
+from antecede.lab.check.harness.guarded_calls import CallTimeout
+from antecede.lab.check.scenario.actions import Action, format_action
+from antecede.lab.check.scenario.parse import Setup, format_scenario
 
 if TYPE_CHECKING:
     from antecede.lab.check.harness.group_under_test import GroupUnderTest
 
 EARLY = "delivered before a message of its causal past"
-TWICE = "delivered twice"
-UNSENT = "delivered but never sent"
-ASTRAY = "delivered to a member that is not a receiver"
-DISAGREED = "delivered in another order than at another member"
+DELIVERED_TWICE = "delivered twice"
+NEVER_SENT = "delivered but never sent"
+WRONG_RECIPIENT = "delivered to a member that is not a receiver"
+ORDER_DISAGREEMENT = "delivered in another order than at another member"
 STUCK = "all copies have arrived, and it is not delivered"
-UNNECESSARY = "held although its whole causal past is delivered"
-SILENT = "arrived without an effect"
-REASON = "held with a wrong reason"
-CLAIMED = "claims that a member has a message that it lacks"
+NEEDLESS_HOLD = "held although its whole causal past is delivered"
+NO_EFFECT = "arrived without an effect"
+WRONG_REASON = "held with a wrong reason"
+WRONG_CLAIM = "claims that a member has a message that it lacks"
 RAISED = "raised an error"
-HUNG = "did not return in time"
-MISUSED = "breaks the contract of Protocol"
-SHARED = "members share mutable state"
+TIMED_OUT = "did not return in time"
+CONTRACT_BROKEN = "breaks the contract of Protocol"
+SHARED_STATE = "members share mutable state"
 ENDLESS = "transmitted endlessly"
-SNAPSHOT = "snapshot and restore change the behavior"
-WIRE = "encode and decode change the message"
+SNAPSHOT_CHANGED = "snapshot and restore change the behavior"
+ENCODING_CHANGED = "encode and decode change the message"
 
-LESSER = (REASON, SILENT, UNNECESSARY, CLAIMED, STUCK)
+LESS_SEVERE = (WRONG_REASON, NO_EFFECT, NEEDLESS_HOLD, WRONG_CLAIM, STUCK)
 """Failures after which the check goes on, the least severe first; all others are more severe."""
 
-RIGHT = "nothing"
+EXACT_CLOCKS = "nothing"
 """`Exploration.clocks` of exact clocks."""
-BEGINNING = 40
+SHOWN_ACTIONS = 40
 """Number of actions shown of an endless run."""
 
 
-def named_from(folder: Path, protocol: str) -> str:
+def make_relative_name(folder: Path, protocol: str) -> str:
     """Return FILE.py:CLASS with a path relative to a folder; other names unchanged."""
     file, _, name = protocol.rpartition(":")
     if not file.endswith(".py"):
@@ -54,13 +54,13 @@ def named_from(folder: Path, protocol: str) -> str:
     return f"{Path(relative).as_posix()}:{name}"
 
 
-def kind_of(error: BaseException) -> str:
+def classify_error(error: BaseException) -> str:
     """Return the kind of failure of an error from a member."""
-    if isinstance(error, Hung):
-        return HUNG
-    if isinstance(error, TooManyError):
+    if isinstance(error, CallTimeout):
+        return TIMED_OUT
+    if isinstance(error, EndlessEffectsError):
         return ENDLESS
-    return MISUSED if isinstance(error, MisuseError) else RAISED
+    return CONTRACT_BROKEN if isinstance(error, ContractError) else RAISED
 
 
 class Failure(NamedTuple):
@@ -80,10 +80,10 @@ class Failure(NamedTuple):
     setup: Setup
 
     @classmethod
-    def of(
+    def from_group(
         cls,
         group: GroupUnderTest,
-        what: str,
+        kind: str,
         at: str,
         label: str = "",
         *,
@@ -93,12 +93,12 @@ class Failure(NamedTuple):
     ) -> Failure:
         """Return a failure of this group."""
         setting, setup = group.describe(), group.setup
-        return cls(what, at, label, tuple(missing), detail, tuple(actions), setting, setup)
+        return cls(kind, at, label, tuple(missing), detail, tuple(actions), setting, setup)
 
     @property
     def severity(self) -> int:
         """Rank of the failure: its index in `LESS_SEVERE`, or one above."""
-        return LESSER.index(self.what) if self.what in LESSER else len(LESSER)
+        return LESS_SEVERE.index(self.what) if self.what in LESS_SEVERE else len(LESS_SEVERE)
 
     def sentence(self) -> str:
         """Return the failure in one line."""
@@ -111,23 +111,25 @@ class Failure(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return the counterexample's actions as lines of a scenario."""
-        return [line_of(action) for action in self.actions]
+        return [format_action(action) for action in self.actions]
 
-    def begun(self) -> Failure:
+    def truncate_endless(self) -> Failure:
         """Return an endless run cut to its first actions; any other failure unchanged."""
-        if self.what != ENDLESS or len(self.actions) <= BEGINNING:
+        if self.what != ENDLESS or len(self.actions) <= SHOWN_ACTIONS:
             return self
-        detail = f"the first {BEGINNING} of {len(self.actions)} actions are shown"
-        return self._replace(actions=self.actions[:BEGINNING], detail=detail)
+        detail = f"the first {SHOWN_ACTIONS} of {len(self.actions)} actions are shown"
+        return self._replace(actions=self.actions[:SHOWN_ACTIONS], detail=detail)
 
     def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
         """Return the counterexample as the text of a scenario file.
 
         The path of a user's protocol is relative to `folder` (default: the working folder).
         """
-        protocol = named_from(folder, self.setup.protocol) if folder else self.setup.protocol
+        protocol = (
+            make_relative_name(folder, self.setup.protocol) if folder else self.setup.protocol
+        )
         setup = self.setup._replace(protocol=protocol)
-        return script_text(setup, self.actions, title=title, source=source)
+        return format_scenario(setup, self.actions, title=title, source=source)
 
 
 class Exploration(NamedTuple):
@@ -193,12 +195,12 @@ class Verdict(NamedTuple):
             "ok": self.ok,
             "states": self.states,
             "runs": self.runs,
-            "explorations": [_plain(part) for part in self.explorations],
-            "suites": [_plain(part) for part in self.suites],
+            "explorations": [_to_dict(part) for part in self.explorations],
+            "suites": [_to_dict(part) for part in self.suites],
         }
 
 
-def _plain(part: Exploration | Suite) -> dict[str, Any]:
+def _to_dict(part: Exploration | Suite) -> dict[str, Any]:
     plain = part._asdict()
     if part.failure is not None:
         failure = part.failure._asdict()

@@ -11,7 +11,7 @@ from antecede.core.protocols import Addressing, Protocol, Relation
 from antecede.core.protocols.options import options_of
 from antecede.lab.check.conformance import SuitePlan
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.timing import step_ns
+from antecede.lab.check.harness.timing import compute_step_ns
 from antecede.lab.check.model_checker.explorer import SearchLimits
 from antecede.lab.check.target import Target
 
@@ -21,7 +21,7 @@ ADDRESSED_MESSAGES = 3
 TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
 RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
 TOTAL_STATES = 150_000
-MOST_FIRST = 5
+MAX_REPLY_STEPS = 5
 """Maximum steps of time before replies; each multiplies the states."""
 
 
@@ -35,23 +35,25 @@ class SearchSize(NamedTuple):
     """Smaller search for protocols that passed the default one before."""
 
 
-def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+def plan_searches(
+    target: Target, size: SearchSize
+) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield groups to explore, from the smallest to the requested size."""
     if target.topology is not None:
-        yield from _hierarchies(target, size)
+        yield from _plan_hierarchies(target, size)
         return
     members, messages = size.members or MEMBERS, size.messages or MESSAGES - size.quick
     if target.flat(2).timing.bounds is not None:
-        yield from _timed(target, size)
+        yield from _plan_timed(target, size)
         return
-    member = _member(target)
+    member = _make_member(target)
     relation = member.guarantee.relation
     addressed = member.addressing is not Addressing.ALL
     if relation in (Relation.BY_TOPIC, Relation.TOTAL) or addressed:
         messages = size.messages or ADDRESSED_MESSAGES - size.quick
     yield target.flat(2), SearchLimits(2, duplicates=1)
     if relation is Relation.TOTAL:
-        yield from _total(target, members, messages)
+        yield from _plan_total_order(target, members, messages)
     else:
         yield target.flat(min(3, members)), SearchLimits(min(3, messages), duplicates=1)
         yield target.flat(members), SearchLimits(messages)
@@ -60,7 +62,7 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
         yield target.flat(members + 1), SearchLimits(max(2, messages - 1))
 
 
-def _total(
+def _plan_total_order(
     target: Target, members: int, messages: int
 ) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield smaller groups: agreement needs control messages to all members."""
@@ -69,18 +71,18 @@ def _total(
     yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
-def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+def _plan_timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     """Yield groups with exact clocks, and with clocks off by their accuracy."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
-    lossy = int(_member(target).guarantee.survives_loss)
+    lossy = int(_make_member(target).guarantee.survives_loss)
     # No member can reply before the first copy has arrived.
-    first = max(1, min(_least(target, members), MOST_FIRST))
+    first = max(1, min(_compute_min_delay_steps(target, members), MAX_REPLY_STEPS))
     second = first + 1
-    for offsets in clock_settings(target, 2):
+    for offsets in list_clock_offsets(target, 2):
         yield target.flat(2, offsets), SearchLimits(2, duplicates=1, send_until=first)
         if lossy:
             yield target.flat(2, offsets), SearchLimits(2, losses=1, send_until=first)
-    every = list(islice(clock_settings(target, members), 2 if size.quick else None))
+    every = list(islice(list_clock_offsets(target, members), 2 if size.quick else None))
     for offsets in every:
         yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
     # A third message shows that no earlier one can arrive; its sender matters, not its name.
@@ -95,17 +97,17 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
             yield group, SearchLimits(messages + 1, send_until=first)
 
 
-def _least(target: Target, members: int) -> int:
+def _compute_min_delay_steps(target: Target, members: int) -> int:
     """Return the minimum delay of the fastest channel, in steps."""
     group = target.flat(members)
     assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
-    least_ns = min(group.timing.least_ns(source, at) for source, at in pairs)
-    step = step_ns(group.timing.bounds)
+    least_ns = min(group.timing.get_min_delay_ns(source, at) for source, at in pairs)
+    step = compute_step_ns(group.timing.bounds)
     return least_ns // step if step else 1
 
 
-def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+def list_clock_offsets(target: Target, members: int) -> Iterator[tuple[int, ...]]:
     """Yield offsets of a group's clocks, ns: all 0, then each early or late by its accuracy.
 
     Only differences of readings count: all early equals all late, and equals 0 for equal
@@ -124,17 +126,19 @@ def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
 
 def one_against_all(target: Target, members: int) -> Iterator[tuple[int, ...]]:
     """Yield the offsets in which only the first clock is early, or only the first is late."""
-    for offsets in clock_settings(target, members):
+    for offsets in list_clock_offsets(target, members):
         first, *others = (offset > 0 for offset in offsets)
         if any(offsets) and set(others) == {not first}:
             yield offsets
 
 
-def _member(target: Target) -> Protocol:
+def _make_member(target: Target) -> Protocol:
     return next(iter(target.flat(2).make().values()))
 
 
-def _hierarchies(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+def _plan_hierarchies(
+    target: Target, size: SearchSize
+) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
     peers = size.members or 4
     whole = target.hierarchy((peers - peers // 2,), peers // 2)

@@ -16,10 +16,16 @@ from antecede.core.protocols import MOST_MEMBERS, Factory, Guarantee, Protocol
 from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import read_options, with_trial
 from antecede.errors import InputError, LocalError
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own, said, watching
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, hierarchy, make_flat_group
+from antecede.lab.check.harness.guarded_calls import (
+    call_guarded,
+    format_error,
+    in_words,
+    raise_own,
+    watching,
+)
 
-LOADING_S = 60.0
+LOAD_TIMEOUT_S = 60.0
 _HINT = (
     "derive it from antecede.core.protocols.base.Protocol; docs/design/judging.md has an example"
 )
@@ -45,7 +51,7 @@ class Target(NamedTuple):
 
     def flat(self, size: int, offsets: tuple[int, ...] = ()) -> GroupUnderTest:
         """Return a group of `size` identical members; `offsets`: of their clocks, ns."""
-        return flat(self.name, self.factory, size, self.options, offsets)
+        return make_flat_group(self.name, self.factory, size, self.options, offsets)
 
     def hierarchy(self, groups: tuple[int, ...], external: int) -> GroupUnderTest:
         """Return internal groups of these sizes, each with a super peer, and external peers."""
@@ -59,11 +65,11 @@ def load_target(text: str, options: Iterable[tuple[str, str]] = ()) -> Target:
     Raises InputError for an unusable file, class or function, OptionError for an unknown option.
     """
     given = tuple(options)
-    if not inspect.isfunction(function := load_named(text)):
+    if not inspect.isfunction(function := load_object(text)):
         made = load_class(text, given)
         return Target(text, made, None, read_options(text, made, given))
     file = text.rpartition(":")[0]
-    found = _returned(function, file)
+    found = _call_factory(function, file)
     try:
         chosen = {**found.options, **read_options(text, found.factory, given)}
     except LocalError as error:
@@ -73,7 +79,7 @@ def load_target(text: str, options: Iterable[tuple[str, str]] = ()) -> Target:
     return target
 
 
-def _returned(function: Callable[..., Any], file: str) -> Target:
+def _call_factory(function: Callable[..., Any], file: str) -> Target:
     """Return the result of a user's function; raises InputError if it is not a Target."""
     name, line = function.__name__, function.__code__.co_firstlineno
     try:
@@ -84,11 +90,11 @@ def _returned(function: Callable[..., Any], file: str) -> Target:
         raise InputError(f"{what}: {hint}; {_EXAMPLE}", path=file, line=line) from error
     try:
         with watching():
-            found = called(function)
+            found = call_guarded(function)
     except BaseException as error:
         raise_own(error)
-        at = line_in(error, Path(file)) or line
-        raise InputError(f"{name}() fails: {said(error)}", path=file, line=at) from error
+        at = find_line(error, Path(file)) or line
+        raise InputError(f"{name}() fails: {format_error(error)}", path=file, line=at) from error
     if not isinstance(found, Target):
         kind = type(found).__name__
         what = f"{name}() returns a {kind}, not an antecede.lab.check.target.Target; {_EXAMPLE}"
@@ -109,11 +115,11 @@ def _try_target(target: Target, name: str, file: str) -> None:
         make = partial(build.hierarchy, *groups, topology=target.topology)
     try:
         with watching():
-            made = called(make)
+            made = call_guarded(make)
     except BaseException as error:
         raise_own(error)
-        what = f"construction of the smallest group of {name}() failed: {said(error)}"
-        raise InputError(what, path=file, line=line_in(error, Path(file))) from error
+        what = f"construction of the smallest group of {name}() failed: {format_error(error)}"
+        raise InputError(what, path=file, line=find_line(error, Path(file))) from error
     if not isinstance(made, Mapping):
         what = f"the factory of {name}() returns a {type(made).__name__}, not address -> process"
         raise InputError(what, path=file)
@@ -144,7 +150,7 @@ def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Pro
     be called as CLASS(me, members), or has no hashable snapshot.
     """
     file, _, name = target.rpartition(":")
-    found = load_named(target)
+    found = load_object(target)
     if inspect.isfunction(found):
         what = f"{name} is a function; expected a class"
         raise InputError(f"{what}; only `antecede check` and scenarios take functions", path=file)
@@ -156,23 +162,25 @@ def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Pro
     try:
         given = read_options(target, found, options)
     except LocalError as error:
-        raise InputError(str(error), path=file, line=_line_of(found, Path(file))) from error
+        raise InputError(
+            str(error), path=file, line=_find_definition_line(found, Path(file))
+        ) from error
     _try_class(found, file, given)
     return found
 
 
-def load_named(target: str) -> Any:
+def load_object(target: str) -> Any:
     """Return the class or function of FILE.py:NAME; raises InputError."""
     file, _, name = target.rpartition(":")
     if not file or not name:
         raise InputError("missing class name; write FILE.py:CLASS", path=target)
-    found = getattr(_run(Path(file)), name, None)
+    found = getattr(_import_file(Path(file)), name, None)
     if found is None:
         raise InputError(f"unknown class or function {name}", path=file)
     return found
 
 
-def _run(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise InputError("file not found", path=str(path))
     name = f"antecede_checked_{path.stem}"
@@ -182,12 +190,12 @@ def _run(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with watching(LOADING_S):
-            called(spec.loader.exec_module, module)
+        with watching(LOAD_TIMEOUT_S):
+            call_guarded(spec.loader.exec_module, module)
     except BaseException as error:  # a file may call sys.exit
         raise_own(error)
-        line = getattr(error, "lineno", None) or line_in(error, path)
-        what = f"does not run: {said(error)}"
+        line = getattr(error, "lineno", None) or find_line(error, path)
+        what = f"does not run: {format_error(error)}"
         raise InputError(what, path=str(path), line=line) from error
     return module
 
@@ -196,9 +204,9 @@ def _try_class(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> No
     try:
         # The class declares its required options (bounds, subscriptions).
         with watching():
-            tried = called(with_trial, cls, range(MOST_MEMBERS), options)
-            member = called(cls, 0, (0, 1), **tried)
-            called(member.snapshot)
+            tried = call_guarded(with_trial, cls, range(MOST_MEMBERS), options)
+            member = call_guarded(cls, 0, (0, 1), **tried)
+            call_guarded(member.snapshot)
     except BaseException as error:
         raise_own(error)
         raise not_made(cls, file, options, error) from error
@@ -218,7 +226,7 @@ def check_member(member: Any, name: str, file: str) -> None:
         raise InputError(what, path=file)
     try:
         with watching():
-            hash(called(member.snapshot))
+            hash(call_guarded(member.snapshot))
     except TypeError as error:
         what = f"the snapshot of {name} is not hashable ({error}); use tuples"
         raise InputError(what, path=file) from error
@@ -228,16 +236,16 @@ def not_made(
     cls: type[Protocol], file: str, options: Mapping[str, Any], error: BaseException
 ) -> InputError:
     """Return an InputError for a member that could not be constructed, with its line."""
-    line = line_in(error, Path(file))
+    line = find_line(error, Path(file))
     given = "".join(f", {name}={value!r}" for name, value in options.items())
     # A LocalError is about the class, wherever it is raised.
     clear = line is not None or isinstance(error, LocalError)
-    words = said(error) if clear else in_words(error)
+    words = format_error(error) if clear else in_words(error)
     what = f"{cls.__name__}(me, members{given}) fails: {words}"
-    return InputError(what, path=file, line=line or _line_of(cls, Path(file)))
+    return InputError(what, path=file, line=line or _find_definition_line(cls, Path(file)))
 
 
-def _line_of(cls: type[Protocol], path: Path) -> int | None:
+def _find_definition_line(cls: type[Protocol], path: Path) -> int | None:
     """Return the line of the constructor in the user's file, or of the class."""
     code = getattr(vars(cls).get("__init__"), "__code__", None)
     if code is not None and Path(code.co_filename) == path.absolute():
@@ -248,7 +256,7 @@ def _line_of(cls: type[Protocol], path: Path) -> int | None:
         return None
 
 
-def line_in(error: BaseException, path: Path) -> int | None:
+def find_line(error: BaseException, path: Path) -> int | None:
     """Return the last line of the user's file in an error's traceback."""
     own = path.absolute()
     passed = traceback.walk_tb(error.__traceback__)

@@ -41,7 +41,7 @@ class Arrivals(NamedTuple):
     """Column with the sender's timestamp; None: the trace has none."""
 
     @property
-    def timed(self) -> bool:
+    def has_times(self) -> bool:
         """True if waits can be measured."""
         return self.arrived_by == "arrival"
 
@@ -118,7 +118,7 @@ def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
     return clocked.set_column(clocked.column_names.index("parents"), "parents", column)
 
 
-def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
+def choose_watermarks(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
     """Return up to four watermark widths (ns, name), from too narrow to wide enough."""
     late: list[int] = []
     for rows in split.values():

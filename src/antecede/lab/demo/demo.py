@@ -14,13 +14,13 @@ import pyarrow
 
 from antecede.core.protocols import entry
 from antecede.formatting import count_and_part, duration, table
-from antecede.lab.check import STUCK, UNNECESSARY, Failure
-from antecede.lab.check.harness import flat
+from antecede.lab.check import NEEDLESS_HOLD, STUCK, Failure
+from antecede.lab.check.harness import make_flat_group
 from antecede.lab.check.model_checker import SearchLimits, explore
 from antecede.lab.check.scenario import ScriptRun, parse_script, run_script
 from antecede.lab.demo import engines
 from antecede.lab.demo.arrivals import Arrivals
-from antecede.lab.demo.evaluation import DELAY, Measured, evaluate, told
+from antecede.lab.demo.evaluation import DELAY, MeasuredOverhead, evaluate, format_evaluation
 from antecede.lab.demo.held_message_story import HeldMessage, find_held
 from antecede.lab.diagram import draw_text, from_run
 from antecede.progress import Progress
@@ -39,12 +39,12 @@ class Counterexample(NamedTuple):
     run: ScriptRun
 
 
-def printed_bss() -> Counterexample:
+def check_published_bss() -> Counterexample:
     """Check BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`."""
     bss = entry("bss")
     options = bss.options("as-published")
-    group = flat("bss", bss.load(), MEMBERS, options)
-    found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
+    group = make_flat_group("bss", bss.load(), MEMBERS, options)
+    found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({NEEDLESS_HOLD, STUCK})))
     if found.failure is None:
         raise AssertionError("the published condition 2 of BSS must fail within three messages")
     text = found.failure.script(
@@ -53,7 +53,7 @@ def printed_bss() -> Counterexample:
     return Counterexample(found.states, found.failure, run_script(parse_script(text)))
 
 
-class Agreement(NamedTuple):
+class Comparison(NamedTuple):
     """Number of compared releases, and differences as text."""
 
     compared: int
@@ -65,7 +65,7 @@ class Agreement(NamedTuple):
         return "identical"
 
 
-def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
+def find_delivering_arrivals(events: Iterable[Event]) -> dict[str, dict[str, int]]:
     """Return the arrival (counted from 1) that delivered a message, by member and message."""
     arrived: dict[str, int] = defaultdict(int)
     releases: dict[str, dict[str, int]] = defaultdict(dict)
@@ -78,7 +78,7 @@ def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
     return dict(releases)
 
 
-def released_by(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
+def find_releasing_arrivals(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
     """Return the same for ordered receipts (columns member, id, parents, file_order, position).
 
     A message is released by the last arrival among itself and its causes.
@@ -89,10 +89,10 @@ def released_by(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
     for member, name, parents, file_order, position in rows:
         if position is not None:
             by_member[member].append((name, parents, file_order, position))
-    return {member: _releases(rows) for member, rows in by_member.items()}
+    return {member: _find_releases(rows) for member, rows in by_member.items()}
 
 
-def _releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]:
+def _find_releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]:
     in_arrival = sorted(rows, key=lambda row: row[2])
     arrival = {row[0]: number for number, row in enumerate(in_arrival, start=1)}
     release: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]
 
 def compare(
     ours: Mapping[str, Mapping[str, int]], theirs: Mapping[str, Mapping[str, int]]
-) -> Agreement:
+) -> Comparison:
     """Compare two results; a message in only one of them is a difference."""
     differences = []
     compared = 0
@@ -116,7 +116,7 @@ def compare(
                 differences.append(
                     f"{name} at {member}: arrival {mine.get(name)} against {other.get(name)}"
                 )
-    return Agreement(compared, tuple(differences))
+    return Comparison(compared, tuple(differences))
 
 
 DIAGRAM_COLUMNS = 78
@@ -130,7 +130,7 @@ class Findings(NamedTuple):
     outcomes: list[BaselineOutcome]
     held: HeldMessage | None
     counterexample: Counterexample
-    evaluation: list[Measured]
+    evaluation: list[MeasuredOverhead]
 
 
 def heading(number: int, text: str) -> None:
@@ -145,7 +145,7 @@ def say(text: str) -> None:
 
 def order_twice(
     arrivals: Arrivals, events: Sequence[Event], spark: engines.SparkStart | None
-) -> engines.Ordered:
+) -> engines.OrderedRows:
     """Order the arrivals locally and on Spark; print whether all results agree."""
     local = engines.order_locally(arrivals)
     rows = f"{arrivals.table.num_rows:,} rows"
@@ -153,7 +153,7 @@ def order_twice(
     if local.first_s > local.seconds + LEAST_S:
         line += f" (first call compiles: {duration(1000 * local.first_s)})"
     if arrivals.by_member:
-        agreement = compare(released_by(local.table), delivered_by(events))
+        agreement = compare(find_releasing_arrivals(local.table), find_delivering_arrivals(events))
         line += f": {agreement} to the deliveries of the processes" if agreement.compared else ""
     say(line)
     if spark is None:
@@ -162,7 +162,7 @@ def order_twice(
     with Progress("Spark is starting") as progress:
         session = spark.session(progress)
     distributed = engines.order_on_spark(arrivals, session)
-    verdict = "identical" if engines.same_order(local.table, distributed.table) else "DIFFERENT"
+    verdict = "identical" if engines.is_same_order(local.table, distributed.table) else "DIFFERENT"
     took = duration(1000 * distributed.seconds)
     say(f"Spark         {rows} in {took} (first query of a session): {verdict}")
     return local
@@ -170,7 +170,10 @@ def order_twice(
 
 def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
     """Print the costs of each way of ordering on these arrivals."""
-    outcomes = [*engines.alternatives(arrivals), engines.causal_outcome(ordered, arrivals.timed)]
+    outcomes = [
+        *engines.order_baselines(arrivals),
+        engines.measure_causal_order(ordered, arrivals.has_times),
+    ]
     header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]
     lines = [
         [
@@ -197,7 +200,7 @@ def tell_held(events: Sequence[Event]) -> HeldMessage | None:
 
 def break_rule() -> Counterexample:
     """Find a counterexample of a published rule, and print its diagram."""
-    found = printed_bss()
+    found = check_published_bss()
     say("Sahai et al. 2020 print BSS's second condition as C_j[k] <= t[k]; it must be >=.")
     say(f"The model checker refutes the published rule after {found.states:,} states:")
     say(found.failure.sentence())
@@ -207,13 +210,13 @@ def break_rule() -> Counterexample:
     return found
 
 
-def evaluate_piece() -> list[Measured]:
+def evaluate_piece() -> list[MeasuredOverhead]:
     """Simulate a small part of an evaluation, and print it beside the source's slopes."""
     say(
         f"Half of the peers in a group behind a super peer, delays {DELAY}; "
         "Evropeytsev et al. 2016, Figure 4."
     )
     found = evaluate()
-    print(told(found))
+    print(format_evaluation(found))
     say("All of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
     return found

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow
 
 from antecede.errors import AntecedeError
-from antecede.lab.demo.arrivals import Arrivals, widths
+from antecede.lab.demo.arrivals import Arrivals, choose_watermarks
 from antecede.tables import order
 from antecede.tables.kernels import timed
 
@@ -18,7 +18,7 @@ POLL_S = 0.2
 FIRST_ROWS = 1000
 
 
-class Ordered(NamedTuple):
+class OrderedRows(NamedTuple):
     """Receipts with position and waits, and the time of ordering.
 
     `first_s`: time of a first call, which loads or compiles the kernels; `seconds` excludes it.
@@ -29,33 +29,33 @@ class Ordered(NamedTuple):
     first_s: float = 0.0
 
 
-def spec_of(arrivals: Arrivals) -> order.OrderSpec:
+def make_order_spec(arrivals: Arrivals) -> order.OrderSpec:
     """Return the order specification of these rows: declared causes, ties by arrival."""
     return order.OrderSpec(
         id="id",
         after=("parents",),
         group="member" if arrivals.by_member else None,
         time=arrivals.arrived_by,
-        time_unit="ns" if arrivals.timed else None,
+        time_unit="ns" if arrivals.has_times else None,
         content=("id",),
     )
 
 
-def order_locally(arrivals: Arrivals) -> Ordered:
+def order_locally(arrivals: Arrivals) -> OrderedRows:
     """Order the rows in this process, after a warm-up call."""
-    spec, begin = spec_of(arrivals), time.monotonic()
+    spec, begin = make_order_spec(arrivals), time.monotonic()
     order.order_table(arrivals.table.slice(0, FIRST_ROWS), spec)
     first_s = time.monotonic() - begin
     with timed() as spent:
         table = order.order_table(arrivals.table, spec)
-    return Ordered(table, spent.working_s, first_s)
+    return OrderedRows(table, spent.working_s, first_s)
 
 
 class SparkStart:
     """Background start of Spark, so that the local result need not wait for it."""
 
     def __init__(self) -> None:
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._session: Any = None
         self._error: AntecedeError | None = None
         self._thread = threading.Thread(target=self._start, daemon=True)
@@ -76,42 +76,44 @@ class SparkStart:
         """
         while self._thread.is_alive():
             self._thread.join(timeout=POLL_S)
-            progress(time.monotonic() - self._begun, "s")
+            progress(time.monotonic() - self._started, "s")
         if self._error is not None:
             raise self._error
         return self._session
 
 
-def order_on_spark(arrivals: Arrivals, session: Any) -> Ordered:
+def order_on_spark(arrivals: Arrivals, session: Any) -> OrderedRows:
     """Order the rows on Spark."""
     from antecede.spark import order_with
 
     begin = time.monotonic()
     columns = ["kind", "member", "id", "parents", arrivals.arrived_by, "file_order"]
     frame = session.createDataFrame(arrivals.table.select(list(dict.fromkeys(columns))))
-    table = frame.transform(order_with(spec_of(arrivals))).toArrow()
-    return Ordered(table, time.monotonic() - begin)
+    table = frame.transform(order_with(make_order_spec(arrivals))).toArrow()
+    return OrderedRows(table, time.monotonic() - begin)
 
 
-def same_order(a: pyarrow.Table, b: pyarrow.Table) -> bool:
+def is_same_order(a: pyarrow.Table, b: pyarrow.Table) -> bool:
     """Return True if two engines gave every row the same position."""
     names = ["member", "id", "file_order", "position"]
     left, right = (table.select(names).sort_by("file_order").combine_chunks() for table in (a, b))
     return bool(left.equals(right.cast(left.schema)))
 
 
-def alternatives(arrivals: Arrivals) -> list[order.BaselineOutcome]:
+def order_baselines(arrivals: Arrivals) -> list[order.BaselineOutcome]:
     """Return the results of arrival order, timestamp sort and watermarks on the same arrivals."""
     split = order.streams(arrivals.rows())
     if arrivals.sent_by is None:
         return [order.as_they_come(split)]
     tried = [order.as_they_come(split), order.by_timestamp(split)]
-    if arrivals.timed:
-        tried += [order.by_watermark(split, width, name) for width, name in widths(split)]
+    if arrivals.has_times:
+        tried += [
+            order.by_watermark(split, width, name) for width, name in choose_watermarks(split)
+        ]
     return tried
 
 
-def causal_outcome(ordered: pyarrow.Table, timed: bool) -> order.BaselineOutcome:
+def measure_causal_order(ordered: pyarrow.Table, timed: bool) -> order.BaselineOutcome:
     """Return the result of the causal order; repeated rows do not count as dropped."""
     waits: list[float] = []
     if timed:

@@ -17,17 +17,17 @@ MEASURED_S = 0.2
 SEED = 1
 
 
-class Measured(NamedTuple):
+class MeasuredOverhead(NamedTuple):
     """Overhead of one quantity by number of peers."""
 
     quantity: str
-    bytes_a_message: tuple[float, ...]
+    bytes_per_message: tuple[float, ...]
     slope: float
     paper_slope: float | None
     """Slope in the source's text, over more peers."""
 
 
-def evaluate() -> list[Measured]:
+def evaluate() -> list[MeasuredOverhead]:
     """Simulate the groups and return the average overhead of a message."""
     asked = Measures(encoded=False, ds=False, storage=False)
     figures = [
@@ -39,18 +39,18 @@ def evaluate() -> list[Measured]:
         values = tuple(figure[one["quantity"]] for figure in figures)
         slope = statistics.linear_regression(PEERS, values).slope
         stated = page["published"].get(f"{one['name']} slope, {DELAY}")
-        found.append(Measured(one["name"], values, slope, stated))
+        found.append(MeasuredOverhead(one["name"], values, slope, stated))
     return found
 
 
-def told(found: list[Measured]) -> str:
+def format_evaluation(found: list[MeasuredOverhead]) -> str:
     """Return the table that the demo prints."""
     peers = [f"{n} peers" for n in PEERS]
     header = ["bytes a message", *peers, "slope", "Evropeytsev et al.'s slope"]
     lines = [
         [
             one.quantity,
-            *(f"{value:.1f}" for value in one.bytes_a_message),
+            *(f"{value:.1f}" for value in one.bytes_per_message),
             f"{one.slope:.3f}",
             "–" if one.paper_slope is None else f"{one.paper_slope:.3f}",
         ]

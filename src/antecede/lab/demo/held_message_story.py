@@ -71,7 +71,7 @@ def find_held(events: Sequence[Event]) -> HeldMessage | None:
     sends = {event.id: event for event in events if event.kind == SEND}
     found = [
         HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id])
-        for event, arrived, key in _released(events)
+        for event, arrived, key in _find_released(events)
         if event.id in sends and key.id in sends and key.id in arrived.parents
         if sends[key.id].member != sends[event.id].member
     ]
@@ -79,7 +79,7 @@ def find_held(events: Sequence[Event]) -> HeldMessage | None:
     return found[0] if found else None
 
 
-def _released(events: Sequence[Event]) -> Iterator[tuple[Event, Event, Event]]:
+def _find_released(events: Sequence[Event]) -> Iterator[tuple[Event, Event, Event]]:
     """Yield (delivery, receipt, the later receipt that released it) of every held message."""
     receipts: dict[tuple[str | None, str], Event] = {}
     latest: dict[str | None, Event] = {}

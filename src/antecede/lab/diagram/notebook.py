@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from antecede.core.diagram_model import Diagram
 from antecede.errors import LocalError
-from antecede.lab.check.scenario import ScriptRun, line_of
+from antecede.lab.check.scenario import ScriptRun, format_action
 from antecede.lab.diagram.scenario_diagram import stacked
 from antecede.lab.diagram.svg import draw_stacked
 from antecede.lab.diagram.text import draw_text
 from antecede.lab.diagram.themes import IN_PAGE
 
 SVG, TEXT = "image/svg+xml", "text/plain"
-COLUMNS: Final = 100
+TEXT_WIDTH: Final = 100
 
 
 class Picture:
@@ -36,7 +36,7 @@ class Picture:
         return {SVG: self.svg, TEXT: self.text}
 
 
-def picture(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
+def draw_notebook(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
     """Draw runs of scenarios, or diagrams, below each other.
 
     `titles`: replace those of the runs. Raises LocalError without input, or for another number of
@@ -50,11 +50,11 @@ def picture(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
         raise LocalError(f"{len(titles)} titles for {len(runs)} runs")
     if runs:
         diagrams = stacked(runs, titles or [run.script.title for run in runs])
-    texts = [f"{one.title}\n\n{draw_text(one, width=COLUMNS)}" for one in diagrams]
+    texts = [f"{one.title}\n\n{draw_text(one, width=TEXT_WIDTH)}" for one in diagrams]
     return Picture(draw_stacked(diagrams, IN_PAGE), "\n\n".join(texts))
 
 
-def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
+def collect_states(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
     """Return changed fields by (step, member) of a run with `states=True`; else nothing."""
     return {
         (result.number, name): dict(fields)
@@ -63,13 +63,13 @@ def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
     }
 
 
-def state_table(run: ScriptRun) -> str:
+def format_states(run: ScriptRun) -> str:
     """Return `collect_states` as a table: step, action, member, fields."""
-    done = {result.number: line_of(result.command.action) for result in run.results}
+    done = {result.number: format_action(result.command.action) for result in run.results}
     rows = [("step", "", "at", "state")]
     rows += [
         (str(step), done[step], name, ", ".join(f"{k} = {v}" for k, v in fields.items()))
-        for (step, name), fields in states_of(run).items()
+        for (step, name), fields in collect_states(run).items()
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     return "\n".join(

@@ -7,4 +7,9 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.lab.play.server import Bench, Opened
 else:
-    __getattr__, __dir__ = lazy_names(__name__, {"server": "Bench Opened"})
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "server": "Bench Opened",
+        },
+    )

@@ -16,9 +16,9 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from antecede.errors import InputError
-from antecede.lab.play.answers import value_of, words_of
+from antecede.lab.play.answers import compute_fact, describe_fact
 
-_NAMED: Final = re.compile(r"\{([a-z_0-9]+)\}")
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_0-9]+)\}")
 GROUPS: Final = (
     "Channels",
     "Birman, Schiper and Stephenson",
@@ -30,7 +30,7 @@ GROUPS: Final = (
     "Replies",
     "Topics",
 )
-DONE: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
+BEHAVIOR_FACTS: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
 """Kinds of facts on the behavior of protocols."""
 
 
@@ -55,16 +55,16 @@ class Exercise(NamedTuple):
     text: str
     protocols: tuple[str, ...]
     questions: tuple[Question, ...]
-    judge: str = ""
+    relation: str = ""
 
     @property
-    def quiet(self) -> bool:
+    def hides_outcomes(self) -> bool:
         """True if the diagrams would show the answers."""
         facts = (fact for question in self.questions for fact in question.facts.values())
-        return any(fact.split()[0] in DONE for fact in facts)
+        return any(fact.split()[0] in BEHAVIOR_FACTS for fact in facts)
 
 
-class Answer(NamedTuple):
+class ExerciseAnswer(NamedTuple):
     """Answer and its facts: (subject, value)."""
 
     answer: str
@@ -72,57 +72,59 @@ class Answer(NamedTuple):
 
 
 @cache
-def listed() -> tuple[Exercise, ...]:
+def list_exercises() -> tuple[Exercise, ...]:
     """Return all exercises in display order."""
     folder = resources.files("antecede.lab.play") / "exercises"
     files = (one for one in folder.iterdir() if one.name.endswith(".toml"))
-    found = (_read(one.name.removesuffix(".toml"), one.read_text("utf-8")) for one in files)
+    found = (
+        _read_exercise(one.name.removesuffix(".toml"), one.read_text("utf-8")) for one in files
+    )
     return tuple(sorted(found, key=lambda one: (GROUPS.index(one.group), one.order, one.name)))
 
 
-def opened(name: str) -> Exercise:
+def find_exercise(name: str) -> Exercise:
     """Return an exercise by name; raises InputError for an unknown one."""
-    for one in listed():
+    for one in list_exercises():
         if one.name == name:
             return one
-    names = ", ".join(one.name for one in listed())
+    names = ", ".join(one.name for one in list_exercises())
     raise InputError(f"unknown exercise '{name}'; choose from {names}")
 
 
-def answer(name: str, question: int) -> Answer:
+def compute_answer(name: str, question: int) -> ExerciseAnswer:
     """Compute the answer to a question (from 0) of an exercise; raises InputError."""
-    exercise = opened(name)
+    exercise = find_exercise(name)
     if not 0 <= question < len(exercise.questions):
         number = len(exercise.questions)
         raise InputError(
             f"{name} has {number} questions, from 0; question {question} does not exist"
         )
     asked = exercise.questions[question]
-    values = {fact: value_of(exercise.text, query) for fact, query in asked.facts.items()}
-    told = _NAMED.sub(lambda found: values[found[1]], asked.answer)
-    facts = tuple((words_of(asked.facts[fact]), value) for fact, value in values.items())
-    return Answer(told, facts)
+    values = {fact: compute_fact(exercise.text, query) for fact, query in asked.facts.items()}
+    told = _PLACEHOLDER.sub(lambda found: values[found[1]], asked.answer)
+    facts = tuple((describe_fact(asked.facts[fact]), value) for fact, value in values.items())
+    return ExerciseAnswer(told, facts)
 
 
-def _read(name: str, text: str) -> Exercise:
+def _read_exercise(name: str, text: str) -> Exercise:
     given: Mapping[str, Any] = tomllib.loads(text)
     questions = tuple(
         Question(
-            _flowing(one["ask"]),
-            _flowing(one["answer"]),
+            _unwrap(one["ask"]),
+            _unwrap(one["answer"]),
             one.get("facts", {}),
-            _flowing(one.get("hint", "")),
+            _unwrap(one.get("hint", "")),
         )
         for one in given["questions"]
     )
     return Exercise(
         *(name, given["title"], given["group"], given["order"], given["source"]),
-        *(_flowing(given["about"]), given["text"].lstrip("\n"), tuple(given["protocols"])),
+        *(_unwrap(given["about"]), given["text"].lstrip("\n"), tuple(given["protocols"])),
         questions,
         given.get("relation", ""),
     )
 
 
-def _flowing(text: str) -> str:
+def _unwrap(text: str) -> str:
     parts = (part for part in re.split(r"\n\s*\n", text) if part.strip())
     return "\n\n".join(" ".join(part.split()) for part in parts)

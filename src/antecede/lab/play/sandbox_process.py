@@ -16,57 +16,59 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from antecede.errors import AntecedeError, InputError
-from antecede.lab.check.scenario import with_output
-from antecede.lab.play.cuts import cut_at
-from antecede.lab.play.edits import edited
-from antecede.lab.play.side_by_side import bench, parsed
+from antecede.lab.check.scenario import update_output
+from antecede.lab.play.cuts import compute_cut
+from antecede.lab.play.edits import apply_edit
+from antecede.lab.play.side_by_side import compare_protocols, parse_limited
 
-ANSWER_S: Final = 40.0
+ANSWER_TIMEOUT_S: Final = 40.0
 """Seconds until the process is ended; calls have shorter timeouts of their own."""
-ENDING_S: Final = 2.0
+STOP_TIMEOUT_S: Final = 2.0
 
 
-def written(text: str, path: str) -> str:
+def update_text(text: str, path: str) -> str:
     """Return a text with updated expected output."""
-    parsed(text, path)
-    return with_output(text, path)
+    parse_limited(text, path)
+    return update_output(text, path)
 
 
-ACTS: Final[Mapping[str, Callable[..., Any]]] = {
-    "bench": bench,
-    "edited": edited,
-    "cut": cut_at,
-    "text": written,
+HANDLERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "bench": compare_protocols,
+    "edited": apply_edit,
+    "cut": compute_cut,
+    "text": update_text,
 }
 """Request handlers by name."""
 
 
-class GivenUpError(InputError):
+class SandboxError(InputError):
     """End of the process without an answer."""
 
 
-class Apart:
+class Sandbox:
     """One process that runs scenarios, for one caller at a time."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
-    def ask(self, act: str, *asked: Any) -> Any:
+    def call(self, name: str, *asked: Any) -> Any:
         """Return the answer of one of `HANDLERS`; raises InputError, SandboxError without an
         answer.
         """
         if self._worker is None:
-            self._worker = Worker(_playing)
-        line = self._worker.line
+            self._worker = Worker(_serve)
+        line = self._worker.pipe
         try:
-            line.send((act, asked))
-            if not line.poll(ANSWER_S):
+            line.send((name, asked))
+            if not line.poll(ANSWER_TIMEOUT_S):
                 self.close()
-                raise GivenUpError(f"no answer within {ANSWER_S:g} s: the process was ended")
+                raise SandboxError(
+                    f"no answer within {ANSWER_TIMEOUT_S:g} s: the process was ended"
+                )
             done, value, where = line.recv()
         except (EOFError, OSError) as error:
             code = self.close()
-            raise GivenUpError(
+            raise SandboxError(
                 f"the class ended its process (exit code {code}): it exited, or did not return and "
                 "caught the timeout; see the terminal"
             ) from error
@@ -77,7 +79,7 @@ class Apart:
     def close(self) -> int | None:
         """End the process; return its exit code, or None without a process."""
         worker, self._worker = self._worker, None
-        return worker.end() if worker is not None else None
+        return worker.stop() if worker is not None else None
 
 
 class Worker:
@@ -85,19 +87,19 @@ class Worker:
 
     def __init__(self, work: Callable[..., None], *given: Any) -> None:
         context = multiprocessing.get_context("spawn")
-        self.line, theirs = context.Pipe()
+        self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(*given, theirs), daemon=True)
-        with _interrupts_kept_away():
+        with _block_interrupts():
             self.process.start()
         theirs.close()
 
-    def end(self) -> int | None:
+    def stop(self) -> int | None:
         """End the process, even a busy one; return its exit code."""
-        self.line.close()
+        self.pipe.close()
         self.process.join(0.1)
         if self.process.is_alive():
             self.process.terminate()
-            self.process.join(ENDING_S)
+            self.process.join(STOP_TIMEOUT_S)
         if self.process.is_alive():  # it ignores SIGTERM
             self.process.kill()
             self.process.join()
@@ -107,7 +109,7 @@ class Worker:
 
 
 @contextmanager
-def _interrupts_kept_away() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -120,13 +122,13 @@ def _interrupts_kept_away() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _playing(line: Connection) -> None:
+def _serve(pipe: Connection) -> None:
     with suppress(EOFError, OSError):
         while True:
-            act, asked = line.recv()
+            act, asked = pipe.recv()
             try:
-                told = (True, ACTS[act](*asked), None)
+                told = (True, HANDLERS[act](*asked), None)
             except AntecedeError as error:
                 words = error.message if isinstance(error, InputError) else str(error)
                 told = (False, words, getattr(error, "line", None))
-            line.send(told)
+            pipe.send(told)

@@ -9,5 +9,9 @@ if TYPE_CHECKING:
     from antecede.lab.record.recorder import record, summary
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__, {"example_logs": "Talk recorded", "recorder": "record summary"}
+        __name__,
+        {
+            "example_logs": "Talk recorded",
+            "recorder": "record summary",
+        },
     )

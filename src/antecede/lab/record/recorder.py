@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
 from antecede.formatting import counted, were
-from antecede.lab.record.member import Plan, drain_s, group_of, run_member
+from antecede.lab.record.member import MemberPlan, compute_drain_s, make_group, run_member
 from antecede.lab.record.regions import REGIONS
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
@@ -44,7 +44,7 @@ class Recording(NamedTuple):
         return self.delivered == self.expected
 
 
-def member_names(count: int) -> tuple[str, ...]:
+def make_member_names(count: int) -> tuple[str, ...]:
     """Return one name per member: its region, numbered from the second round on."""
     turns = (divmod(k, len(REGIONS)) for k in range(count))
     return tuple(REGIONS[place].name + (str(turn + 1) if turn else "") for turn, place in turns)
@@ -68,15 +68,15 @@ def record(
         raise LocalError(f"{members} members: choose 2 to {MAX_MEMBERS}")
     if not (seconds > 0 and math.isfinite(seconds)):
         raise LocalError(f"--seconds {seconds}: expected a finite number above 0")
-    names = member_names(members)
-    group_of(names[0], names, order)  # fail here, not in each process
-    drain = drain_s(order, names)
+    names = make_member_names(members)
+    make_group(names[0], names, order)  # fail here, not in each process
+    drain = compute_drain_s(order, names)
     context = multiprocessing.get_context("spawn")
     running: list[tuple[BaseProcess, Connection]] = []
     try:
         for name in names:
             ours, theirs = context.Pipe()
-            plan = Plan(name, names, order, seed, seconds, drain)
+            plan = MemberPlan(name, names, order, seed, seconds, drain)
             process: BaseProcess = context.Process(
                 target=run_member, args=(plan, theirs), daemon=True
             )
@@ -101,7 +101,7 @@ def record(
             process.join(timeout=2.0)
             if process.is_alive():
                 process.kill()
-    return _recording(gathered, members)
+    return _make_recording(gathered, members)
 
 
 def _receive(pipe: Connection, name: str, timeout_s: float):  # type: ignore[no-untyped-def]
@@ -121,7 +121,7 @@ def _wait(seconds: float, progress: Callable[[float], None]) -> None:
     progress(1.0)
 
 
-def _recording(gathered: list[Event], members: int) -> Recording:
+def _make_recording(gathered: list[Event], members: int) -> Recording:
     in_order = sorted(gathered, key=lambda event: (event.arrival, event.member))
     events = [event._replace(file_order=k) for k, event in enumerate(in_order)]
     sender = {event.id: event.member for event in events if event.kind == SEND}

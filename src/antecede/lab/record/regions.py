@@ -40,7 +40,7 @@ REGIONS = (
 )
 
 
-def base_delay_ms(a: Region, b: Region) -> float:
+def compute_base_delay_ms(a: Region, b: Region) -> float:
     """Return the one-way delay of an empty route between two regions, in milliseconds."""
     lat_a, lat_b = math.radians(a.latitude), math.radians(b.latitude)
     half_lat = math.sin((lat_b - lat_a) / 2)
@@ -50,12 +50,12 @@ def base_delay_ms(a: Region, b: Region) -> float:
     return distance_km / FIBRE_KM_PER_MS * ROUTE_FACTOR
 
 
-def delay_s(a: Region, b: Region, rng: random.Random) -> float:
+def draw_delay_s(a: Region, b: Region, rng: random.Random) -> float:
     """Draw the delay of one copy of a message, in seconds."""
     jitter_ms = min(JITTER_MEDIAN_MS * math.exp(rng.gauss(0.0, JITTER_SIGMA)), MAX_JITTER_MS)
-    return (base_delay_ms(a, b) + jitter_ms) / 1000.0
+    return (compute_base_delay_ms(a, b) + jitter_ms) / 1000.0
 
 
-def clock_offset_ns(rng: random.Random) -> int:
+def draw_clock_offset_ns(rng: random.Random) -> int:
     """Draw the offset of a member's clock, in nanoseconds."""
     return round(rng.uniform(-CLOCK_OFFSET_MS, CLOCK_OFFSET_MS) * 1e6)

@@ -19,7 +19,7 @@ from antecede.lab.check.scenario.actions import (
     Lose,
     Send,
     Tick,
-    line_of,
+    format_action,
 )
 
 _KINDS = {
@@ -45,36 +45,36 @@ class Session:
         self.names = dict(group.names)
         """Names of present and former members, by address."""
         self.arrived: list[InFlight] = []
-        self.said: set[str] = set()
-        self.addressed: dict[str, tuple[int, ...]] = {}
+        self.sent_labels: set[str] = set()
+        self.recipients: dict[str, tuple[int, ...]] = {}
         self.topics: dict[str, tuple[str, ...]] = {}
 
-    def carry_out(self, action: Action) -> list[Step]:
+    def execute(self, action: Action) -> list[Step]:
         """Execute an action; return its steps.
 
         Raises ImpossibleError, and errors of members.
         """
         match action:
             case Send(at):
-                return self._send(self.address(at), action)
+                return self._send(self.find_address(at), action)
             case Arrive(at, label, again):
-                return self._arrive(self.address(at), label, again)
+                return self._arrive(self.find_address(at), label, again)
             case Lose(at, label):
-                self._in_flight(self.address(at), label)
-                return self.world.lose(self.address(at), label)
+                self._find_in_flight(self.find_address(at), label)
+                return self.world.lose(self.find_address(at), label)
             case Join(at, sponsor):
-                return self._join(at, self.address(sponsor))
+                return self._join(at, self.find_address(sponsor))
             case Leave(at):
-                return self.world.leave(self.address(at), name=at)
-            case Tick(seconds) if self.world.may_pass(seconds):
+                return self.world.leave(self.find_address(at), name=at)
+            case Tick(seconds) if self.world.can_tick(seconds):
                 return self.world.tick(seconds)
             case Tick(seconds):
                 raise ImpossibleError(
                     f"a copy in flight must arrive before {seconds} s have passed"
                 )
-        raise ImpossibleError(f"'{line_of(action)}' only prints")
+        raise ImpossibleError(f"'{format_action(action)}' only prints")
 
-    def address(self, name: str) -> int:
+    def find_address(self, name: str) -> int:
         """Return the address of a member; raises ImpossibleError for an absent one."""
         for at, known in self.names.items():
             if known == name and at in self.world.members:
@@ -93,7 +93,7 @@ class Session:
             raise ImpossibleError(f"message {unknown[0]} has not been sent before this line")
         if not member.application:
             raise ImpossibleError(f"{action.at} only forwards; choose another sender")
-        to = tuple(map(self.address, action.to))
+        to = tuple(map(self.find_address, action.to))
         try:
             steps = self.world.send(at, label, after=after, to=to, topics=topics)
         except EarlyError as error:  # a joining member must wait
@@ -101,24 +101,24 @@ class Session:
         if member.addressing is not Addressing.ALL:
             self.topics[label] = topics
             present = tuple(self.world.members)
-            readers = self.group.readers(topics, present) if topics else to or present
-            self.addressed[label] = readers
-        self.said.add(label)
+            readers = self.group.find_subscribers(topics, present) if topics else to or present
+            self.recipients[label] = readers
+        self.sent_labels.add(label)
         return steps
 
     def _arrive(self, at: int, label: str, again: bool) -> list[Step]:
         if again:
-            return self.world.hand_over(self._arrived_before(at, label))
-        copy = self._in_flight(at, label)
-        if not self.world.may_arrive(copy):
+            return self.world.hand_over(self._find_arrived(at, label))
+        copy = self._find_in_flight(at, label)
+        if not self.world.can_arrive(copy):
             raise ImpossibleError(
                 f"no copy of {label} can have arrived at {self.names[at]} so soon"
             )
         self.arrived.append(copy)
         return self.world.arrive(at, label)
 
-    def _in_flight(self, at: int, label: str) -> InFlight:
-        copy = _first(self.world.in_flight, at, label)
+    def _find_in_flight(self, at: int, label: str) -> InFlight:
+        copy = _find_copy(self.world.in_flight, at, label)
         if copy is not None:
             return copy
         self._check_sent(label)
@@ -128,9 +128,9 @@ class Session:
         )
         raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
 
-    def _arrived_before(self, at: int, label: str) -> InFlight:
+    def _find_arrived(self, at: int, label: str) -> InFlight:
         """Return a copy that has arrived, or in flat groups a copy for its sender."""
-        copy = _first(self.arrived, at, label)
+        copy = _find_copy(self.arrived, at, label)
         if copy is not None:
             return copy
         self._check_sent(label)
@@ -148,20 +148,20 @@ class Session:
     def _join(self, name: str, sponsor: int) -> list[Step]:
         if name in self.names.values():
             raise ImpossibleError(f"{name} is or was in the group; use another name")
-        if self.group.newcomer is None:
+        if self.group.make_member is None:
             raise ImpossibleError("only flat groups support join")
         at = max(self.names) + 1
-        newcomer = self.group.newcomer(at, (*self.world.members, at), name)
+        newcomer = self.group.make_member(at, (*self.world.members, at), name)
         steps = self.world.join(at, newcomer, sponsor, name=name)
         self.names[at] = name
         return steps
 
 
-def _first(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
+def _find_copy(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
     return next((c for c in copies if c.target == at and c.message.payload == label), None)
 
 
-def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
+def steps_to_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
     """Convert steps (member, kind, label, detail as in `Step`) to events for the oracle.
 
     A joining member counts as having delivered all that its sponsor had sent or delivered.

@@ -16,7 +16,7 @@ from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import option_text, with_trial
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
+from antecede.lab.check.harness.guarded_calls import call_guarded, in_words, raise_own
 from antecede.lab.check.harness.timing import TimingModel
 from antecede.lab.check.scenario.parse import Setup
 
@@ -25,11 +25,11 @@ SUPER_NAMES = "STU"
 EXTERNAL_NAMES = "XYZVW"
 
 
-class Fewer(NamedTuple):
+class ReducedGroup(NamedTuple):
     """Group without one of its members; the others have new numbers and names."""
 
     group: GroupUnderTest
-    renamed: Mapping[str, str]
+    new_names: Mapping[str, str]
 
 
 class GroupUnderTest(NamedTuple):
@@ -38,7 +38,7 @@ class GroupUnderTest(NamedTuple):
     protocol: str
     names: Mapping[int, str]
     make: Callable[[], dict[int, Protocol]]
-    newcomer: Callable[[int, Iterable[int], str], Protocol] | None
+    make_member: Callable[[int, Iterable[int], str], Protocol] | None
     """Factory (number, all members, name) -> joining member; None: members cannot join."""
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -47,9 +47,9 @@ class GroupUnderTest(NamedTuple):
     """Clocks and delays. Without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
     """Topics by address, also of joining members; plain sets, independent of the checked code."""
-    without: Callable[[str], Fewer | None] = lambda name: None
+    remove_member: Callable[[str], ReducedGroup | None] = lambda name: None
     """Factory of the group without a member, or without a joining name; None: impossible."""
-    more: Callable[[], GroupUnderTest | None] = lambda: None
+    add_member: Callable[[], GroupUnderTest | None] = lambda: None
     """Factory of the group with one more member; None: impossible."""
 
     @property
@@ -75,26 +75,26 @@ class GroupUnderTest(NamedTuple):
             subscriptions=subscribed,
         )
 
-    def topics(self) -> tuple[str, ...]:
+    def list_topics(self) -> tuple[str, ...]:
         """Return all subscribed topics, sorted."""
         return tuple(sorted(frozenset().union(*self.subscriptions.values())))
 
-    def readers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
+    def find_subscribers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
         """Return the subscribers of at least one of the topics, in the given order."""
         wanted = frozenset(topics)
         return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
 
     def describe(self) -> str:
         """Return the size of the group and the offsets of its clocks as text."""
-        clocks = self.clocks()
-        return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
+        clocks = self.describe_clocks()
+        return f"{self.describe_size()}, clocks off by {clocks}" if clocks else self.describe_size()
 
-    def clocks(self) -> str:
+    def describe_clocks(self) -> str:
         """Return the offsets of the clocks as text; "" for exact clocks."""
         off = self.timing.offsets_ns.values()
         return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
 
-    def size(self) -> str:
+    def describe_size(self) -> str:
         """Return the number of members by role as text."""
         if not self.internal:
             return f"{len(self.names)} members"
@@ -103,7 +103,7 @@ class GroupUnderTest(NamedTuple):
         return f"{inside} internal, {len(self.internal)} super, {outside} external peers"
 
 
-def flat(
+def make_flat_group(
     protocol: str,
     cls: Factory,
     size: int,
@@ -121,7 +121,7 @@ def flat(
     names = dict(enumerate(FLAT_NAMES[:size]))
 
     def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
-        return build.member(partial(made_by, cls, name), me, members, options, name)
+        return build.member(partial(construct, cls, name), me, members, options, name)
 
     def make() -> dict[int, Protocol]:
         return {me: newcomer(me, tuple(names), name) for me, name in names.items()}
@@ -129,14 +129,14 @@ def flat(
     bounds = options.get("bounds")
     timing = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
 
-    def fewer(name: str) -> Fewer | None:
+    def fewer(name: str) -> ReducedGroup | None:
         at = FLAT_NAMES.index(name)
         left = [offset for other, offset in enumerate(offsets) if other != at]
         if at < size < 3:
             return None
-        kept = {key: _without(value, at) for key, value in options.items()}
-        made = flat(protocol, cls, size - (at < size), kept, left)
-        return Fewer(made, _moved_up(FLAT_NAMES, at))
+        kept = {key: _remove_address(value, at) for key, value in options.items()}
+        made = make_flat_group(protocol, cls, size - (at < size), kept, left)
+        return ReducedGroup(made, _map_new_names(FLAT_NAMES, at))
 
     subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
     told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
@@ -145,15 +145,15 @@ def flat(
         names,
         make,
         newcomer,
-        _texts(told),
+        _format_options(told),
         timing=timing,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
-        without=fewer,
-        more=lambda: flat(protocol, cls, size + 1, options, offsets),
+        remove_member=fewer,
+        add_member=lambda: make_flat_group(protocol, cls, size + 1, options, offsets),
     )
 
 
-def _without(value: Any, at: int) -> Any:
+def _remove_address(value: Any, at: int) -> Any:
     if isinstance(value, Bounds):
         left = [other for other in range(len(FLAT_NAMES)) if other != at]
         return value.among(left).numbered({other: other - (other > at) for other in left})
@@ -163,11 +163,11 @@ def _without(value: Any, at: int) -> Any:
     return value
 
 
-def _moved_up(names: str, at: int) -> dict[str, str]:
+def _map_new_names(names: str, at: int) -> dict[str, str]:
     return dict(zip(names[at + 1 :], names[at:], strict=False))
 
 
-class UnmadeError(LocalError):
+class ConstructionError(LocalError):
     """Failed construction of a member: its class raised or timed out."""
 
     def __init__(self, name: str, error: BaseException) -> None:
@@ -175,13 +175,13 @@ class UnmadeError(LocalError):
         super().__init__(f"construction of {name} failed: {in_words(error)}")
 
 
-def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
+def construct(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
     """Call a class or function that makes members; its errors become ConstructionError."""
     try:
-        return called(factory, *arguments, **options)
+        return call_guarded(factory, *arguments, **options)
     except BaseException as error:
         raise_own(error)
-        raise UnmadeError(name, error) from error
+        raise ConstructionError(name, error) from error
 
 
 def hierarchy(
@@ -213,25 +213,25 @@ def hierarchy(
     names.update(zip(outside, EXTERNAL_NAMES, strict=False))
 
     def make() -> dict[int, Protocol]:
-        made = partial(made_by, factory, "the group")
+        made = partial(construct, factory, "the group")
         return build.hierarchy(made, inside, outside, options, names, topology)
 
-    def fewer(name: str) -> Fewer | None:
-        left = _sizes_without(name, internal, external)
+    def fewer(name: str) -> ReducedGroup | None:
+        left = _reduce_sizes(name, internal, external)
         if left is None:
             return None
         made = hierarchy(protocol, factory, topology, *left, options)
         of_its_kind = next(
             known for known in (EXTERNAL_NAMES, SUPER_NAMES, FLAT_NAMES) if name in known
         )
-        return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
+        return ReducedGroup(made, _map_new_names(of_its_kind, of_its_kind.index(name)))
 
     return GroupUnderTest(
-        protocol, names, make, None, _texts(options), tuple(internal), without=fewer
+        protocol, names, make, None, _format_options(options), tuple(internal), remove_member=fewer
     )
 
 
-def _sizes_without(
+def _reduce_sizes(
     name: str, internal: Sequence[tuple[str, tuple[str, ...]]], external: int
 ) -> tuple[tuple[int, ...], int] | None:
     if name in EXTERNAL_NAMES:
@@ -244,5 +244,5 @@ def _sizes_without(
     return (tuple(sizes), external) if sizes and sum(sizes) + external > 1 else None
 
 
-def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _format_options(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, option_text(value)) for name, value in options.items())

@@ -69,7 +69,7 @@ class Blocked(NamedTuple):
     at: str
 
 
-def tick_of(ns: int) -> Tick:
+def make_tick(ns: int) -> Tick:
     """Return a tick of exactly so many nanoseconds."""
     return Tick(Fraction(ns, NS) if ns % NS else ns / NS)
 
@@ -77,12 +77,12 @@ def tick_of(ns: int) -> Tick:
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
 
 
-def prints(action: Action) -> bool:
+def is_query(action: Action) -> bool:
     """Return True if an action only prints."""
     return isinstance(action, State | Blocked)
 
 
-OWN_LABELS = ("note-", "ack-")
+CONTROL_PREFIXES = ("note-", "ack-")
 """Prefixes of the labels of control messages; the name of the member follows."""
 
 
@@ -91,7 +91,9 @@ def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, st
 
     Labels of control messages follow the name of their member.
     """
-    own = {f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in OWN_LABELS}
+    own = {
+        f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in CONTROL_PREFIXES
+    }
     labels = {**own, **messages}
     tables = {"at": members, "sponsor": members, "to": members, "label": labels, "after": labels}
 
@@ -104,7 +106,7 @@ def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, st
     return type(action)(*(renamed(*one) for one in action._asdict().items()))
 
 
-def line_of(action: Action) -> str:
+def format_action(action: Action) -> str:
     """Return the line of a scenario file for an action."""
     match action:
         case Send(at, label, after, to, topics):

@@ -21,12 +21,12 @@ from antecede.core.oracle import (
 )  # fmt: skip
 from antecede.core.oracle import FIFO as FIFO_MODEL
 from antecede.core.protocols import Relation
-from antecede.lab.check.harness.driver import as_events
+from antecede.lab.check.harness.driver import steps_to_events
 from antecede.lab.check.harness.network import DELIVERED, JOINED, RELEASED
 from antecede.lab.check.scenario.actions import Send
 from antecede.lab.check.scenario.parse import Command, Script
 
-ACKNOWLEDGED = "acknowledge"
+CONTROL_SENT = "acknowledge"
 """Kind of event: a protocol sends a control message."""
 JUDGES: Final = {
     "causal": Relation.BY_DELIVERY,
@@ -37,7 +37,7 @@ JUDGES: Final = {
 """Relations that can replace the promised one, by name."""
 
 
-class Occurrence(NamedTuple):
+class ScenarioEvent(NamedTuple):
     """Step of a run with names and reasons."""
 
     at: str
@@ -47,18 +47,18 @@ class Occurrence(NamedTuple):
     others: tuple[str, ...] = ()
     """send, forward, acknowledge: targets; arrive, join: source or sponsor; hold, release: missing
     labels; discard: the reason."""
-    answers: tuple[str, ...] = ()
-    early_for: tuple[str, ...] = ()
+    replied_to: tuple[str, ...] = ()
+    missing_causes: tuple[str, ...] = ()
     """Violation: causes that were not delivered here before."""
-    astray: bool = False
+    is_wrong_recipient: bool = False
     """Violation: the message was not sent to this member."""
-    unlike: tuple[str, ...] = ()
+    order_conflict: tuple[str, ...] = ()
     """Violation of total order, (member, label): delivered here before, there after it."""
 
     @property
-    def wrong(self) -> bool:
+    def is_violation(self) -> bool:
         """True for a violation."""
-        return bool(self.early_for or self.astray or self.unlike)
+        return bool(self.missing_causes or self.is_wrong_recipient or self.order_conflict)
 
 
 class CommandResult(NamedTuple):
@@ -66,7 +66,7 @@ class CommandResult(NamedTuple):
 
     number: int
     command: Command
-    occurrences: tuple[Occurrence, ...]
+    events: tuple[ScenarioEvent, ...]
     output: tuple[str, ...]
     states: Mapping[str, Mapping[str, str]] = {}
     """Field values by member after the action, if the run recorded states."""
@@ -79,79 +79,80 @@ class ScriptRun(NamedTuple):
     results: tuple[CommandResult, ...]
     relation: Relation
     """Relation promised by the protocol."""
-    held: tuple[Occurrence, ...]
+    held: tuple[ScenarioEvent, ...]
     """Messages held at the end, with their missing causes."""
-    addressed: Mapping[str, tuple[str, ...]] = {}
+    recipients: Mapping[str, tuple[str, ...]] = {}
     """Receivers by label, if not all members."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
-    flying: tuple[tuple[str, str, str], ...] = ()
+    in_flight: tuple[tuple[str, str, str], ...] = ()
     """(source, label, target) of the copies in flight at the end."""
 
-    def marked(self, mark: Callable[[Occurrence], Occurrence]) -> ScriptRun:
+    def map_events(self, mark: Callable[[ScenarioEvent], ScenarioEvent]) -> ScriptRun:
         """Return the run with every event replaced by `mark(event)`, in order."""
         results = (
-            result._replace(occurrences=tuple(map(mark, result.occurrences)))
-            for result in self.results
+            result._replace(events=tuple(map(mark, result.events))) for result in self.results
         )
         return self._replace(results=tuple(results))
 
-    def occurrences(self) -> Iterator[Occurrence]:
+    def occurrences(self) -> Iterator[ScenarioEvent]:
         """Yield all events, in order."""
         for result in self.results:
-            yield from result.occurrences
+            yield from result.events
 
-    def violations(self) -> tuple[Occurrence, ...]:
+    def violations(self) -> tuple[ScenarioEvent, ...]:
         """Return the events that are violations."""
-        return tuple(one for one in self.occurrences() if one.wrong)
+        return tuple(one for one in self.occurrences() if one.is_violation)
 
 
-def rows_of(run: ScriptRun) -> list[Event]:
+def run_to_events(run: ScriptRun) -> list[Event]:
     """Convert the steps of a run to events for the oracle."""
-    return as_events(
-        (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.answers)
+    return steps_to_events(
+        (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.replied_to)
         for one in run.occurrences()
     )
 
 
-def judged(run: ScriptRun) -> ScriptRun:
+def check_run(run: ScriptRun) -> ScriptRun:
     """Mark the violations that the oracle finds, and write the lines of output."""
     topics = {
         result.command.action.label: result.command.action.topics
         for result in run.results
         if isinstance(result.command.action, Send)
     }
-    history = History(rows_of(run), run.addressed, topics, run.subscriptions)
+    history = History(run_to_events(run), run.recipients, topics, run.subscriptions)
     early = {
         (found.member, found.message): tuple(sorted(found.missing))
         for found in history.early(run.relation.value)
     }
 
-    def judge(one: Occurrence) -> Occurrence:
+    def judge(one: ScenarioEvent) -> ScenarioEvent:
         if one.kind != DELIVERED:
             return one
-        astray = one.at not in run.addressed.get(one.label, (one.at,))
-        return one._replace(astray=astray, early_for=early.get((one.at, one.label), ()))
+        astray = one.at not in run.recipients.get(one.label, (one.at,))
+        return one._replace(
+            is_wrong_recipient=astray, missing_causes=early.get((one.at, one.label), ())
+        )
 
-    marked = run.marked(judge)
+    marked = run.map_events(judge)
     if run.relation is Relation.TOTAL:
-        marked = marked.marked(_comparing())
+        marked = marked.map_events(_make_order_checker())
     told = (
-        result._replace(output=tuple(line for one in result.occurrences for line in _lines(one)))
-        if result.occurrences
+        result._replace(output=tuple(line for one in result.events for line in _format_event(one)))
+        if result.events
         else result
         for result in marked.results
     )
     return marked._replace(results=tuple(told))
 
 
-def _comparing() -> Callable[[Occurrence], Occurrence]:
+def _make_order_checker() -> Callable[[ScenarioEvent], ScenarioEvent]:
     """Return a function that marks deliveries in another order than at another member.
 
     It must be called with all events, in order.
     """
     orders: dict[str, list[str]] = {}
 
-    def marked(one: Occurrence) -> Occurrence:
+    def marked(one: ScenarioEvent) -> ScenarioEvent:
         if one.kind not in (DELIVERED, RELEASED):
             return one
         here = orders.setdefault(one.at, [])
@@ -160,7 +161,7 @@ def _comparing() -> Callable[[Occurrence], Occurrence]:
                 before = set(there[: there.index(one.label)])
                 ahead = [label for label in here if label in there and label not in before]
                 if ahead:
-                    one = one._replace(unlike=(other, ahead[0]))
+                    one = one._replace(order_conflict=(other, ahead[0]))
         here.append(one.label)
         return one
 
@@ -187,44 +188,45 @@ NEWS_OF = "news of "
 """Prefix of a cause that is for other members."""
 
 
-def waits(one: Occurrence) -> str:
+def describe_wait(event: ScenarioEvent) -> str:
     """Return "b waits for a" for a message that is held back."""
-    return f"{one.label} waits for {_missing(one)}"
+    return f"{event.label} waits for {_format_missing(event)}"
 
 
-def _missing(one: Occurrence) -> str:
-    return ", ".join(one.others) or "unknown causes"
+def _format_missing(event: ScenarioEvent) -> str:
+    return ", ".join(event.others) or "unknown causes"
 
 
-def _lines(one: Occurrence) -> Iterator[str]:
-    match one.kind:
+def _format_event(event: ScenarioEvent) -> Iterator[str]:
+    match event.kind:
         case "send":
-            yield f"{one.label} is on its way to {', '.join(one.others) or 'nobody'}"
+            yield f"{event.label} is on its way to {', '.join(event.others) or 'nobody'}"
         case "forward":
-            yield f"{one.at} forwards {one.label} to {', '.join(one.others) or 'nobody'}"
+            yield f"{event.at} forwards {event.label} to {', '.join(event.others) or 'nobody'}"
         case "acknowledge":
-            yield f"{one.label} is on its way from {one.at} to {', '.join(one.others)}"
+            yield f"{event.label} is on its way from {event.at} to {', '.join(event.others)}"
         case "deliver":
-            yield f"{one.at} delivers {one.label}"
+            yield f"{event.at} delivers {event.label}"
         case "hold":
-            yield f"{one.at} holds {one.label}: it waits for {_missing(one)}"
+            yield f"{event.at} holds {event.label}: it waits for {_format_missing(event)}"
         case "release":
-            yield f"{one.at} releases {one.label} without {', '.join(one.others)}"
+            yield f"{event.at} releases {event.label} without {', '.join(event.others)}"
         case "discard":
-            yield f"{one.at} discards {one.label}: {', '.join(one.others)}"
+            yield f"{event.at} discards {event.label}: {', '.join(event.others)}"
         case "join":
-            yield f"{one.label} joins, {one.others[0]} is its sponsor"
+            yield f"{event.label} joins, {event.others[0]} is its sponsor"
         case "leave":
-            yield f"{one.label} leaves"
+            yield f"{event.label} leaves"
         case "lose":
-            yield f"{one.label} to {one.at} is lost"
-    if one.astray:
-        yield f"{VIOLATION}{one.at} delivers {one.label}, which is for others"
-    if one.early_for:
-        yield f"{VIOLATION}{one.at} delivers {one.label} before {', '.join(one.early_for)}"
-    if one.unlike:
-        other, first = one.unlike
-        yield f"{VIOLATION}{one.at} delivers {one.label} after {first}, {other} before it"
+            yield f"{event.label} to {event.at} is lost"
+    if event.is_wrong_recipient:
+        yield f"{VIOLATION}{event.at} delivers {event.label}, which is for others"
+    if event.missing_causes:
+        missing = ", ".join(event.missing_causes)
+        yield f"{VIOLATION}{event.at} delivers {event.label} before {missing}"
+    if event.order_conflict:
+        other, first = event.order_conflict
+        yield f"{VIOLATION}{event.at} delivers {event.label} after {first}, {other} before it"
 
 
 def channel_line(run: ScriptRun) -> str:
@@ -232,18 +234,18 @@ def channel_line(run: ScriptRun) -> str:
 
     Counts application messages from the sender to each receiver, also overtaken and lost copies.
     """
-    rows = rows_of(run)
+    rows = run_to_events(run)
     if not any(row.kind == RECEIVE for row in rows):
         return ""
     newcomers = {one.at for one in run.occurrences() if one.kind == JOINED}
     present = {row.member for row in rows if row.member is not None} - newcomers
     sent = (row.id for row in rows if row.kind == SEND)
-    addressed = {message: run.addressed.get(message, tuple(present)) for message in sent}
+    addressed = {message: run.recipients.get(message, tuple(present)) for message in sent}
     came, delivered = arrivals(rows, addressed), deliveries(rows, addressed)
-    return f"Arrivals: {_model_text(came)}. Deliveries: {_model_text(delivered)}."
+    return f"Arrivals: {_describe_model(came)}. Deliveries: {_describe_model(delivered)}."
 
 
-def _model_text(model: Model) -> str:
+def _describe_model(model: Model) -> str:
     witness = model.witness
     if witness is None:
         return CAUSAL

@@ -24,14 +24,14 @@ from antecede.lab.check.scenario.parse import Script, Setup
 from antecede.lab.check.target import Target, is_file_target, load_target
 
 
-def group_of(script: Script) -> GroupUnderTest:
+def make_group(scenario: Script) -> GroupUnderTest:
     """Return the group of a scenario, without enforced delays.
 
     A user's FILE.py is relative to the scenario. Raises ScenarioError, LocalError, InputError for
     an unusable file and OptionError for an unknown option.
     """
-    setup = script.setup
-    target, flat = _target(setup, Path(script.path).parent)
+    setup = scenario.setup
+    target, flat = _load_protocol(setup, Path(scenario.path).parent)
     if flat and not setup.members:
         raise ScriptError(
             f"{setup.protocol} has one role; list its members with 'members NAME ...'"
@@ -42,18 +42,18 @@ def group_of(script: Script) -> GroupUnderTest:
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
     if not flat:
-        return _hierarchy(target, setup)
-    joining = [one.action.at for one in script.commands if isinstance(one.action, Join)]
-    return _flat(target, setup, joining)
+        return _make_hierarchy(target, setup)
+    joining = [one.action.at for one in scenario.commands if isinstance(one.action, Join)]
+    return _make_flat_group(target, setup, joining)
 
 
-def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTest:
+def _make_flat_group(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTest:
     names = dict(enumerate(setup.members))
     subscribers = (name for name, _ in setup.subscriptions)
     # Joining members follow in order, then subscribers that never join.
     everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
     number = {name: at for at, name in enumerate(everybody)}
-    told = {**target.options, **_told(target.factory, setup, number)}
+    told = {**target.options, **_make_options(target.factory, setup, number)}
 
     def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
         return build.member(target.factory, me, members, told, name)
@@ -74,7 +74,7 @@ def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTes
     )
 
 
-def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
+def _make_options(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if setup.bounds is not None:
         told["bounds"] = setup.bounds
@@ -85,7 +85,7 @@ def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str
     return build.numbered(told, number)
 
 
-def _hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
+def _make_hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
     supers = [name for name, _ in setup.internal]
     inner = [name for _, peers in setup.internal for name in peers]
     names = dict(enumerate((*supers, *setup.external, *inner), start=1))
@@ -97,7 +97,7 @@ def _hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
     return GroupUnderTest(setup.protocol, names, make, None, setup.options, tuple(setup.internal))
 
 
-def _target(setup: Setup, folder: Path) -> tuple[Target, bool]:
+def _load_protocol(setup: Setup, folder: Path) -> tuple[Target, bool]:
     name = setup.protocol
     if is_file_target(name):
         own = load_target(str(folder / name), setup.options)
