@@ -28,12 +28,12 @@ def failure_of(name: str) -> Failure:
 @pytest.mark.parametrize(
     ("name", "words", "lines"),
     [
-        ("OneOfAll", "stable() says that everybody has a1, and C lacks it", 2),
-        ("OneAhead", "stable() says that everybody has a1, and B lacks it", 1),
-        ("OnceSent", "knows(B, A) says that B has a1, and B lacks it", 1),
-        ("Held", "knows(C, A) says that C has a2, and C lacks it", 3),
-        ("Restored", "stable() says that everybody has a1, and B lacks it", 1),
-        ("Unsent", "stable() gives 1 for B, which has not sent that many", 1),
+        ("OneOfAll", "stable() claims that every member has a1, which C lacks", 2),
+        ("OneAhead", "stable() claims that every member has a1, which B lacks", 1),
+        ("OnceSent", "knows(B, A) claims that B has a1, which B lacks", 1),
+        ("Held", "knows(C, A) claims that C has a2, which C lacks", 3),
+        ("Restored", "stable() claims that every member has a1, which B lacks", 1),
+        ("Unsent", "stable() returns 1 for B, which has sent fewer messages", 1),
     ],
 )
 def test_a_claim_that_is_too_large_is_found_with_few_actions(
@@ -69,7 +69,11 @@ def test_a_snapshot_that_adds_claims_is_found_by_runs_that_restore() -> None:
 @pytest.mark.parametrize(
     ("name", "what", "words"),
     [
-        ("NoNumbers", CONTRACT_BROKEN, "stable() gives numbers of messages from 0, not 'all'"),
+        (
+            "NoNumbers",
+            CONTRACT_BROKEN,
+            "stable() must return a number of messages from 0, not 'all'",
+        ),
         ("Raises", RAISED, "KeyError"),
     ],
 )

@@ -82,12 +82,12 @@ def test_clocks_are_at_their_limits_in_every_combination() -> None:
 def test_what_was_explored_stands_in_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "tv-pt", "--members", "2"]) == 0
     printed = capsys.readouterr().out
-    assert "clocks right or in 2 of 2 ways early or late by all they may be" in printed
-    assert "time goes by whole seconds" in printed
+    assert "exact clocks or in 2 of 2 combinations early or late by their accuracy" in printed
+    assert "time passes in whole seconds" in printed
     assert "every combination" not in printed
     assert main(["check", "linear-physical", "--variant", "rule-1b"]) == 1
     printed = capsys.readouterr().out
-    assert "sent by A A B within 1 s, delays least or largest, clocks right: " in printed
+    assert "sent by A A B within 1 s, minimum or maximum delays, exact clocks: " in printed
     assert "stopped at the failure" in printed
 
 

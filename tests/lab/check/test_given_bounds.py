@@ -150,8 +150,8 @@ def test_the_verdict_says_in_which_steps_time_went_by() -> None:
     )
     part = next(part for part in parts if part.failure is not None)
     printed = "\n".join(format_searches([part]))
-    assert "within 0.2 s, delays least or largest" in printed
-    assert "(time goes by steps of 0.1 s; a copy takes any delay" in printed
+    assert "within 0.2 s, minimum or maximum delays" in printed
+    assert "(time passes in steps of 0.1 s; a copy takes any delay" in printed
     assert part.failure is not None
     assert "tick 0.1\n" in part.failure.script()
     assert "bounds accuracy=0.1 least=0.1 most=0.3" in part.failure.script()

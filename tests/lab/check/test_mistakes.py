@@ -110,21 +110,21 @@ def test_the_class_without_a_mistake_passes(tmp_path: Path) -> None:
         ("receive", "return 5", "receive returned 5 (int); return a sequence of effects"),
         ("receive", "return [None]", "receive returned None among its effects"),
         ("receive", "return ['x']", "receive returned 'x' (str) among its effects"),
-        ("receive", "return [[Deliver(message)]]", "; join the sequences into one"),
+        ("receive", "return [[Deliver(message)]]", "; return one flat sequence"),
         ("send", transmit("self.note(payload, [1])"), "its field extra holds a list; use a tuple"),
         (
             "send",
             transmit("self.note(payload, {})"),
             "its field extra holds a dict; use a tuple of pairs",
         ),
-        ("send", transmit("Plain(self.me, 1, payload)"), "a Plain, which is compared by identity"),
+        ("send", transmit("Plain(self.me, 1, payload)"), "a Plain, which compares by identity"),
         ("send", transmit("payload"), "which has no sender"),
         ("send", "return [Transmit(self.members, self.note(payload))]", "to the member itself"),
-        ("send", "return [Transmit((7,), self.note(payload))]", "to 7 (int), who was never in"),
+        ("send", "return [Transmit((7,), self.note(payload))]", "to 7 (int), which was never in"),
         ("send", "return [Transmit(1 - self.me, self.note(payload))]", "`to` is a tuple of member"),
-        ("send", transmit("self.note((payload, 1))"), "`payload` stays as it is"),
-        ("receive", "return [Hold(message, 3)]", "it is a tuple of MessageId"),
-        ("receive", "return [Hold(message, (3,))]", "which are MessageId(sender, seq)"),
+        ("send", transmit("self.note((payload, 1))"), "keep `payload` unchanged"),
+        ("receive", "return [Hold(message, 3)]", "expected a tuple of MessageId"),
+        ("receive", "return [Hold(message, (3,))]", "expected MessageId(sender, seq)"),
     ],
 )
 def test_what_no_protocol_may_give_back_is_named(
@@ -215,7 +215,7 @@ def test_an_error_that_cannot_be_shown_is_a_finding(tmp_path: Path) -> None:
     broken = "raise type('Broken', (Exception,), {'__str__': lambda self: 1 / 0})()"
     failure = found(tmp_path, receive=broken)
     assert failure.what == RAISED
-    assert "Broken: (cannot be shown as text)" in failure.detail
+    assert "Broken: (no text)" in failure.detail
 
 
 @pytest.mark.slow
@@ -261,15 +261,15 @@ def test_state_of_the_class_is_not_that_of_a_member(tmp_path: Path) -> None:
 def test_one_list_for_all_members_is_found(tmp_path: Path) -> None:
     failure = found(tmp_path, init="self.queue = Mine.box")
     assert failure.what == SHARED_STATE
-    assert "A and B have one and the same list as self.queue" in failure.detail
+    assert "A and B share one list as self.queue" in failure.detail
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("hold", "words"),
     [
-        ("Hold(message, (MessageId(message.sender, 2),))", "it names itself as what it waits for"),
-        ("Hold(message, ())", "it names nothing; name the causes in `missing`"),
+        ("Hold(message, (MessageId(message.sender, 2),))", "it waits for itself"),
+        ("Hold(message, ())", "it lists no causes; put them into `missing`"),
     ],
 )
 def test_a_reason_that_is_none_is_named(tmp_path: Path, hold: str, words: str) -> None:

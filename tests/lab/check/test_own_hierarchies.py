@@ -156,8 +156,8 @@ def test_a_super_peer_that_forgets_causes_after_five_messages_is_refuted(tmp_pat
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("other = 1", "there is no class or function target"),
-        ("def target(topology, x=1): pass", r"target\(topology, x=1\) takes arguments, and is"),
+        ("other = 1", "unknown class or function target"),
+        ("def target(topology, x=1): pass", r"target\(topology, x=1\) takes arguments; it is"),
         (
             "def target(): return 3",
             r"target\(\) returns a int, not an antecede\.lab\.check\.target\.",
@@ -185,12 +185,12 @@ def test_a_super_peer_that_forgets_causes_after_five_messages_is_refuted(tmp_pat
         ),
         (
             "def target(): return Target('x', lambda t: {0: 1, 1: 2, 2: 3}, Topology)",
-            r"internal peer of target\(\) is a int, no protocol",
+            r"internal peer of target\(\) is a int, not a protocol",
         ),
         (
             "def fails(t): raise ValueError('no')\n"
             "def target(): return Target('x', fails, Topology)",
-            r"the smallest group of target\(\) cannot be made: ValueError: no",
+            r"construction of the smallest group of target\(\) failed: ValueError: no",
         ),
     ],
 )

@@ -35,20 +35,20 @@ def printed(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        (HEAD + "send D m\n", 3, "unknown member D; in the group are A, B, C"),
+        (HEAD + "send D m\n", 3, "unknown member D; choose from A, B, C"),
         (
             HEAD + "send A m\nsend A n\narrive B m\narrive B m\n",
             6,
             "message m is not in flight to B; in flight to it: n",
         ),
         (HEAD + "state A color\n", 3, "A has no field color; it has "),
-        ("protocol fofi\nmembers A\n", 1, "no protocol is called 'fofi'; there are unordered"),
+        ("protocol fofi\nmembers A\n", 1, "unknown protocol 'fofi'; choose from unordered"),
         ("protocol bss loud=1\nmembers A\n", 1, "options are: differences, as_published"),
         ("protocol bss differences=3x\nmembers A B\n", 1, "true or false is allowed"),
         ("protocol sb patience_s=x\nmembers A B\n", 1, "patience_s"),
         ("protocol sb missing_parent=maybe\nmembers A B\n", 1, "protocol sb: .*maybe"),
-        ("protocol fifo\ninternal S: A\n", 1, "are alike; name them with 'members"),
-        ("protocol hierarchical\nmembers A B\n", 1, "has several roles; name them with"),
+        ("protocol fifo\ninternal S: A\n", 1, "has one role; list its members with 'members"),
+        ("protocol hierarchical\nmembers A B\n", 1, "has several roles; list its members with"),
         ("protocol hierarchical printed=listing9\ninternal S: A\n", 1, "listing9"),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_protocol_that_raises_is_told_with_the_line(tmp_path: Path) -> None:
 def test_a_protocol_file_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "own.scenario"
     path.write_text("protocol own.py:Own\nmembers A B\n")
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="file not found"):
         run_script(load_script(path))
 
 

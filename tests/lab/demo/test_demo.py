@@ -185,7 +185,7 @@ def test_the_tour_of_a_recording(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "tour"
     assert main(["demo", "--engine", "local", "--seconds", "1.5", "-o", str(out)]) == 0
     printed = capsys.readouterr()
-    assert "identical to what the processes delivered" in printed.out
+    assert "identical to the deliveries of the processes" in printed.out
     assert "emulated" in printed.out
     assert "causal release" in printed.out
     assert printed.err == ""

@@ -60,9 +60,9 @@ def test_states_are_those_of_who_was_touched() -> None:
 
 def test_what_can_not_be_drawn_is_refused() -> None:
     run = run_script(parse_script(HELD))
-    with pytest.raises(LocalError, match="one or more, not both"):
+    with pytest.raises(LocalError, match="at least one, and not both"):
         draw_notebook()
-    with pytest.raises(LocalError, match="one or more, not both"):
+    with pytest.raises(LocalError, match="at least one, and not both"):
         draw_notebook(run, diagram(HELD))
     with pytest.raises(LocalError, match="2 titles for 1 executions"):
         draw_notebook(run, titles=["a", "b"])

@@ -116,10 +116,10 @@ def test_what_is_said_of_a_cut() -> None:
         "Not consistent: the group cannot have been in this state.",
         "m is received inside by B, and sent outside by A.",
         "n is received inside by C, and sent outside by B.",
-        "The nearest consistent ones: below A=0, B=0, C=0; above A=1, B=2, C=1.",
+        "The nearest consistent cuts: below A=0, B=0, C=0; above A=1, B=2, C=1.",
     ]
     assert bad["crossing"] == [["m", "A", "B"], ["n", "B", "C"]]
-    assert describe_cut(of, {})["sentences"][-1] == "Nothing is in the channels."
+    assert describe_cut(of, {})["sentences"][-1] == "The channels are empty."
 
 
 def test_by_deliveries_what_is_held_is_in_the_channel() -> None:
@@ -156,7 +156,7 @@ def test_a_newcomer_needs_what_its_sponsor_had() -> None:
     of = made_of("protocol fifo\nmembers A B\n\nsend A m\njoin N sponsor A\nsend N n\narrive A n\n")
     told = describe_cut(of, {"N": 1})
     assert not told["consistent"]
-    assert told["sentences"][1] == "N is inside, and what its sponsor A did before is not."
+    assert told["sentences"][1] == "N is inside, and the past of its sponsor A is not."
     assert told["above"]["A"] == 1
     assert told["below"]["N"] == 0
     assert describe_cut(of, {"A": 1, "N": 1})["consistent"]
@@ -182,13 +182,13 @@ def test_what_is_lost_is_told() -> None:
 @pytest.mark.parametrize(
     ("counts", "says"),
     [
-        ({"Z": 1}, "there is no member Z; there are A, B, C"),
+        ({"Z": 1}, "unknown member Z; choose from A, B, C"),
         ({"A": 2}, "A=2: A has 1 event in this run"),
         ({"A": -1}, "A=-1"),
         ({"A": True}, "A=True"),
         ({"A": "1"}, "A='1'"),
-        (None, "a cut gives each member"),
-        ([1], "a cut gives each member"),
+        (None, "counts must be an object"),
+        ([1], "counts must be an object"),
     ],
 )
 def test_cuts_that_cannot_be_are_refused(counts: Any, says: str) -> None:

@@ -114,14 +114,16 @@ def test_a_state_below_and_its_channels_are_of_one_question() -> None:
 
 
 def test_what_there_is_not_is_said() -> None:
-    with pytest.raises(InputError, match="no exercise 'nothing'; there are channels-overtaking"):
+    with pytest.raises(
+        InputError, match="unknown exercise 'nothing'; choose from channels-overtaking"
+    ):
         find_exercise("nothing")
-    with pytest.raises(InputError, match="has 3 questions, from 0; there is no 3"):
+    with pytest.raises(InputError, match="has 3 questions, from 0; question 3 does not exist"):
         compute_answer("bss-example", 3)
     text = find_exercise("bss-example").text
-    with pytest.raises(ScriptError, match="no fact 'hold'; known are held"):
+    with pytest.raises(ScriptError, match="no fact 'hold'; choose from held"):
         compute_fact(text, "hold P1")
-    with pytest.raises(ScriptError, match="after 7: the script has 6 actions"):
+    with pytest.raises(ScriptError, match="after 7: the scenario has 6 actions"):
         compute_fact(text, "held P1 after 7")
     with pytest.raises(ScriptError, match="no message z is sent"):
         compute_fact(text, "before a z")
@@ -131,7 +133,8 @@ def test_what_there_is_not_is_said() -> None:
 
 def test_facts_have_words() -> None:
     assert (
-        describe_fact("held P1 after 4 with fifo") == "what P1 holds back, after step 4, under fifo"
+        describe_fact("held P1 after 4 with fifo")
+        == "messages held back by P1, after step 4, under fifo"
     )
     assert describe_fact("before a b") == "a and b"
-    assert describe_fact("cut P=1 Q=2") == "the state P=1 Q=2"
+    assert describe_fact("cut P=1 Q=2") == "cut P=1 Q=2"

@@ -100,7 +100,7 @@ def test_an_own_class_is_broken_and_named_from_the_folder(
 @pytest.mark.slow
 def test_it_stops_at_once_and_another_can_begin(finder: SearchManager) -> None:
     job = finder.start(SearchRequest("matrix", members=4, messages=6, thorough=True))
-    with pytest.raises(InputError, match="a search is under way"):
+    with pytest.raises(InputError, match="another search is running"):
         finder.start(SearchRequest("fifo"))
     until = time.monotonic() + PATIENCE_S
     while not finder.get_progress(job)["states"] and time.monotonic() < until:
@@ -119,7 +119,7 @@ def test_it_stops_at_once_and_another_can_begin(finder: SearchManager) -> None:
     assert finder.stop(job) == told
     other = finder.start(SearchRequest("unordered", members=2, messages=1))
     assert ended(finder, other)["ok"]
-    with pytest.raises(InputError, match="there is no such search"):
+    with pytest.raises(InputError, match="unknown search job"):
         finder.get_progress(job)
 
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_searched_is_refused_before(finder: SearchManager) -> Non
         finder.start(SearchRequest("bss", members=1))
     with pytest.raises(InputError, match="messages=99: 1 to 12 here"):
         finder.start(SearchRequest("bss", messages=99))
-    with pytest.raises(InputError, match="there is no such search"):
+    with pytest.raises(InputError, match="unknown search job"):
         finder.get_progress("")
 
 

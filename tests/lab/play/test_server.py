@@ -227,10 +227,10 @@ def test_a_change_answers_the_new_text_and_its_runs(asked: Asked) -> None:
     edit = {"kind": "remove", "command": 0}
     told = asked.say("edit", text=TEXT, protocols=["bss"], edit=edit)
     assert told["commands"] == []
-    assert told["note"] == "gone with it: 'arrive B m'"
+    assert told["note"] == "also removed: 'arrive B m'"
     assert told["text"].startswith("title <img")
     wrong = {"kind": "move", "command": 1, "to": 0}
-    assert "cannot stand before" in asked.refused("edit", text=TEXT, edit=wrong)["error"]
+    assert "cannot be before" in asked.refused("edit", text=TEXT, edit=wrong)["error"]
 
 
 def test_a_text_gets_its_expected_output(asked: Asked) -> None:
@@ -261,7 +261,7 @@ def test_a_search_is_begun_watched_and_stopped(asked: Asked) -> None:
     assert asked.say("stop", job=job)["stopped"]
     status, body, _ = asked.ask("GET", asked.word + "found?job=other")
     assert status == 422
-    assert json.loads(body)["error"] == "there is no such search"
+    assert json.loads(body)["error"] == "unknown search job"
 
 
 @pytest.mark.slow
@@ -301,7 +301,7 @@ def test_a_fault_of_the_bench_is_an_answer_too(
     def fails(*asked: Any) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setitem(HANDLERS, "bench", fails)
+    monkeypatch.setitem(HANDLERS, "compare", fails)
     status, body, _ = asked.said("run", json.dumps({"text": TEXT}).encode())
     assert status == 500
     assert "ZeroDivisionError" in json.loads(body)["error"]
@@ -343,9 +343,7 @@ def test_no_file_named_by_a_request_is_loaded(serve: Serve, files: Path) -> None
         ("search", {"protocol": other}),
     ):
         told = asked.refused(name, **said)
-        assert "runs no file that it was not started with" in told["error"] or (
-            "option" in told["error"]
-        )
+        assert "was not named at start" in told["error"] or ("option" in told["error"])
     assert not (files / "other.seen").exists()
     link = files / "link.py"
     link.symlink_to(files / "own.py")
@@ -377,7 +375,7 @@ def test_a_file_of_the_scenario_is_found_beside_it_and_watched(serve: Serve, fil
 @pytest.mark.parametrize(
     ("does", "says"),
     [
-        ("import os; os._exit(3)", "ended what played it (exit code 3)"),
+        ("import os; os._exit(3)", "ended its process (exit code 3)"),
         ("raise SystemExit(0)", "SystemExit"),
         ("while True: pass", "did not return within"),
     ],
@@ -428,7 +426,7 @@ def test_a_class_that_catches_what_ends_it_is_given_up(
     asked = serve(protocols=[f"{files}/own.py:Stubborn"])
     (name,) = asked.get("start")["own_files"]
     (run,) = asked.say("run", text=PLAIN, protocols=[name])["runs"]
-    assert "did not return and caught what stops it" in run["error"]["message"]
+    assert "did not return and caught the timeout" in run["error"]["message"]
     assert "own.py, line" in capfd.readouterr().err
     assert asked.say("run", text=PLAIN, protocols=["fifo"])["runs"][0]["error"] is None
 
@@ -436,7 +434,7 @@ def test_a_class_that_catches_what_ends_it_is_given_up(
 def test_what_it_is_started_with_is_looked_at() -> None:
     with pytest.raises(ScriptError, match="unknown command"):
         Opened("dance\n")
-    with pytest.raises(InputError, match="no exercise 'none'"):
+    with pytest.raises(InputError, match="unknown exercise 'none'"):
         Opened(exercise="none")
     assert Opened(exercise="bss-example").protocols == list(
         exercises.find_exercise("bss-example").protocols

@@ -131,7 +131,7 @@ def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
         JUDGES["causal"].value,
     )
     assert "1 before a cause" in judged["summary"]
-    with pytest.raises(InputError, match="no judge is called 'loud'; there are causal"):
+    with pytest.raises(InputError, match="unknown relation 'loud'; choose from causal"):
         compare_protocols(TWO, ["bss"], "loud")
 
 
@@ -146,14 +146,14 @@ def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() ->
     assert "2 held (2 without a causal need), 0 before a cause" in total["summary"]
     assert "2 still held at the end" in total["summary"]
     answered = shown("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
-    assert "1 before a cause, 0 before what it answers" in answered["summary"]
+    assert "1 before a cause, 0 before the message it replies to" in answered["summary"]
 
 
 def test_what_is_violated_is_called_by_the_order_that_is_judged_by() -> None:
     for text, judge, order in (
         (f"{TWO}arrive C m\n", "causal", "causal order"),
         ("protocol fifo\nmembers A B\n\nsend A m\nsend A n\narrive B n\n", "fifo", "FIFO order"),
-        (f"{TWO}".replace("send B n", "send B n after m"), "reply", "order of answers"),
+        (f"{TWO}".replace("send B n", "send B n after m"), "reply", "order of replies"),
     ):
         (run,) = shown(text, "unordered", judge=judge)
         (wrong,) = run["violations"]
@@ -204,8 +204,8 @@ def test_a_super_peer_forwards_and_a_newcomer_takes_over() -> None:
 
 def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> None:
     wrong, unknown, odd, right = shown(TWO, "hierarchical", "fofi", "bss loud=1", "bss")
-    assert "several roles; name them with" in wrong["error"]["message"]
-    assert "no protocol is called 'fofi'" in unknown["error"]["message"]
+    assert "several roles; list its members with" in wrong["error"]["message"]
+    assert "unknown protocol 'fofi'" in unknown["error"]["message"]
     assert "options are: differences" in odd["error"]["message"]
     assert "steps" not in wrong
     assert all(run["error"]["line"] is None for run in (wrong, unknown, odd))
@@ -216,7 +216,7 @@ def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> No
 def test_who_can_play_super_peers_is_said() -> None:
     inside = "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\n"
     (flat,) = shown(inside, "bss")
-    assert flat["error"]["message"].endswith("this scene has super peers: hierarchical can play it")
+    assert flat["error"]["message"].endswith("the scenario has super peers: use hierarchical")
 
 
 def test_a_run_goes_as_far_as_it_can() -> None:
@@ -241,7 +241,7 @@ def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
     own, other = shown(f"{head}send A m\narrive B m\n", "linear", "bss")
     assert (own["error"], own["remarks"]) == (None, [])
     assert other["error"] is None
-    assert other["remarks"] == ["bss takes no bounds: it is promised none here"]
+    assert other["remarks"] == ["bss does not support bounds: omitted"]
     bounds = "bounds accuracy=0.1 least=0.1 most=0.3\n"
     topics = f"protocol tv\nmembers A B\n{bounds}subscribe B x\nsend A m about x\n"
     (lacking,) = shown(topics.replace(bounds, ""))
@@ -297,7 +297,7 @@ def test_every_scenario_plays(path: Path) -> None:
     [
         ("Raises", "raised ValueError: not today"),
         ("Hangs", "did not return within"),
-        ("Mute", "asked what it keeps, the protocol fails: RuntimeError: nobody asks me that"),
+        ("Mute", "the protocol fails at a query of its state: RuntimeError: nobody asks me that"),
     ],
 )
 def test_whatever_an_own_class_does_is_told(tmp_path: Path, name: str, says: str) -> None:
@@ -323,9 +323,9 @@ def test_an_own_class_is_loaded_anew(tmp_path: Path) -> None:
 def test_too_much_is_refused_in_words() -> None:
     head = "protocol fifo\nmembers A B\n"
     many = head + "".join(f"send A m{k}\n" for k in range(LIMITS["commands"] + 1))
-    with pytest.raises(InputError, match="401 commands: the bench shows 400 at most"):
+    with pytest.raises(InputError, match="401 commands: the limit is 400"):
         compare_protocols(many)
-    with pytest.raises(InputError, match="the bench shows 40 at most"):
+    with pytest.raises(InputError, match="the limit is 40"):
         compare_protocols(f"protocol fifo\nmembers {' '.join(f'P{k}' for k in range(41))}\n")
     with pytest.raises(InputError, match="13 protocols"):
         compare_protocols(head, [f"linear window={k + 1}" for k in range(13)])
@@ -333,7 +333,7 @@ def test_too_much_is_refused_in_words() -> None:
         compare_protocols(head + "#" * LIMITS["letters"])
     members = " ".join(f"P{k}" for k in range(40))
     wide = f"protocol fifo\nmembers {members}\n" + "tick 1\n" * 300
-    with pytest.raises(InputError, match=f"the bench shows {MAX_STATES:,} at most"):
+    with pytest.raises(InputError, match=f"the limit is {MAX_STATES:,}"):
         compare_protocols(wide, ["fifo", "bss"])
     with pytest.raises(ScriptError, match="unknown command"):
         compare_protocols(head + "dance\n")
@@ -357,7 +357,7 @@ def test_a_run_with_too_much_under_way_is_told_up_to_there() -> None:
     sends = [f"send {names[k % 40]} m{k}\n" for k in range(LIMITS["commands"])]
     text = f"protocol fifo\nmembers {' '.join(names)}\n" + "".join(sends)
     (run,) = compare_protocols(text)["runs"]
-    assert run["error"]["message"].startswith("stopped here: too many copies are under way")
+    assert run["error"]["message"].startswith("stopped here: too many copies are in flight")
     assert run["error"]["line"] == run["steps"][-1]["command"] + 3
     told = sum(len(step["in_flight"]) for step in run["steps"])
     assert MAX_COPIES < told < MAX_COPIES + 40 * LIMITS["commands"]

@@ -32,10 +32,7 @@ Label = TypeVar("Label", bound=Hashable)
 def compute_past(
     relation: Relation, sent: int, arrived: int, delivered: int, pasts: Sequence[int]
 ) -> int:
-    """Return the past of a member's next message from masks of the steps there.
-
-    `pasts`: pasts of the messages sent so far.
-    """
+    """Return the past of a member's next message from masks of the steps there."""
     known = 0
     for kind, mask in ((SENT, sent), (ARRIVED, arrived), (DELIVERED, delivered)):
         known |= mask if kind in LEARNS[relation] else 0
@@ -66,7 +63,6 @@ class CausalPasts:
         """`bit`: mask by message; 0 for messages that are left out."""
         self.past = [0] * len(bit)
         self.immediate = [0] * len(bit)
-        """Immediate dependencies of each message."""
         self.known, self.frontier = [0] * members, [0] * members
         """Known messages with their pasts, and the latest of them, by member."""
         self.known_after = LEARNS[relation]
@@ -100,10 +96,7 @@ class Disagreement(NamedTuple, Generic[Label]):
 
 
 def find_disagreement(orders: Mapping[int, Sequence[Label]]) -> Disagreement[Label] | None:
-    """Return two members that order two messages differently; None: all agree.
-
-    `orders`: deliveries by member. Messages delivered by only one of two members do not count.
-    """
+    """Return two members that order two common messages differently; None: all agree."""
     places = {at: {label: place for place, label in enumerate(all_)} for at, all_ in orders.items()}
     for one, other in combinations(orders, 2):
         there = places[other]

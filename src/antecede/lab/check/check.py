@@ -99,17 +99,17 @@ def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]]
     file or class, OptionError for an unknown or rejected option, LocalError for an unknown name or
     variant.
     """
-    given = tuple(options)
+    parsed_options = tuple(options)
     if is_file_target(name):
         if variant:
-            raise LocalError(f"{name}: variant {variant!r} needs a built-in protocol; use options")
-        return load_target(name, given)
-    found = entry(name)
-    topology = None if found.flat else importlib.import_module(found.module).Topology
-    factory = found.load()
-    chosen = {**found.options(variant), **read_options(name, factory, given)}
+            raise LocalError("variants are for built-in protocols; use options")
+        return load_target(name, parsed_options)
+    registered = entry(name)
+    topology = None if registered.flat else importlib.import_module(registered.module).Topology
+    factory = registered.load()
+    chosen = {**registered.options(variant), **read_options(name, factory, parsed_options)}
     try:
-        smallest(found, chosen)
+        smallest(registered, chosen)
     except LocalError as error:
         raise OptionError(f"protocol {name} rejects these options: {error}") from error
     return Target(name, factory, topology, chosen)
@@ -137,12 +137,12 @@ def run_check(
     smaller bounds. `first_failure`: any failure ends the check. `call_timeout_s`: time limit of a
     call into the class.
     """
-    found = find_target(target, variant, options)
+    resolved = find_target(target, variant, options)
     size = SearchSize(members, messages, thorough, quick)
     ignorable = frozenset[str]() if first_failure else IGNORABLE
     with watching(limit_s):
         try:
-            return _check_target(found, size, ignorable, seed, progress)
+            return _check_target(resolved, size, ignorable, seed, progress)
         except ConstructionError as error:
             failure = Failure(
                 classify_error(error.error), error.name, "", (),
@@ -150,7 +150,7 @@ def run_check(
                 Setup(target, tuple(options)),
             )  # fmt: skip
             part = Exploration("construction of the members", 0, 0, False, failure)
-            return Verdict(target, _get_title(found), "unknown", (part,), ())
+            return Verdict(target, _get_title(resolved), "unknown", (part,), ())
 
 
 def _check_target(
@@ -162,10 +162,10 @@ def _check_target(
 ) -> Verdict:
     outside = _copy_shared_values(target)
     group, _ = next(plan_searches(target, size))
-    title, kept = _get_title(target), promise(group.make())
+    title, promised = _get_title(target), promise(group.make())
 
-    def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
-        return Verdict(target.name, title, kept, tuple(explored), tuple(played))
+    def verdict(explored: Iterable[Exploration], suite_results: Iterable[Suite]) -> Verdict:
+        return Verdict(target.name, title, promised, tuple(explored), tuple(suite_results))
 
     first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
     if wrong := find_shared_object(group.make(), group.names) or _find_change(outside):
@@ -177,10 +177,10 @@ def _check_target(
     known = frozenset(part.failure.what for part in explored if part.failure is not None)
     if not known <= ignorable:
         return verdict(explored, ())
-    played = _run_suites(target, size, ignorable, known, seed, progress)
+    suite_results = _run_suites(target, size, ignorable, known, seed, progress)
     if wrong := _find_change(outside):
         explored = [_make_shared_state_result(group, wrong), *explored]
-    return verdict(explored, played)
+    return verdict(explored, suite_results)
 
 
 def _make_shared_state_result(group: GroupUnderTest, detail: str) -> Exploration:
@@ -213,8 +213,8 @@ def _run_suites(
     progress: Progress | None,
 ) -> list[Suite]:
     def run_group_suite(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
-        told = progress and partial(progress, group.describe())
-        return conform(group, plan, seed, told, ignored=ignored)
+        report_progress = progress and partial(progress, group.describe())
+        return conform(group, plan, seed, report_progress, ignored=ignored)
 
     runs = (partial(run_group_suite, group, plan) for group, plan in suites(target, size))
     return _run_all(runs, ignorable, ignored)
@@ -225,10 +225,7 @@ def _run_all(
     ignorable: frozenset[str],
     ignored: frozenset[str],
 ) -> list[Part]:
-    """Repeat each run, ignoring the failures found so far, until it finds no other.
-
-    A failure that is not `ignorable` ends all. Parts without failure are dropped if others fail.
-    """
+    """Repeat each run, ignoring the failures found so far, until it finds no other."""
     parts: list[Part] = []
     for run in runs:
         parts.append(run(ignored))

@@ -53,7 +53,6 @@ class CaseResult(NamedTuple):
     states: int
     runs: int
     complete: bool
-    """Every search visited all its states or found a failure."""
     said: str
     seconds: float
 
@@ -70,10 +69,7 @@ class CaseResult(NamedTuple):
 
 
 def cases(names: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
-    """Return all or the named protocols with their variants, in the order of the registry.
-
-    `quick`: only the defective variants. Raises LocalError for an unknown name.
-    """
+    """Return all or the named cases in registry order; `quick`: only the defective variants."""
     wanted = set(names)
     if unknown := sorted(wanted - ENTRIES.keys()):
         raise LocalError(f"unknown protocol {unknown[0]!r}; choose from {', '.join(ENTRIES)}")
@@ -87,20 +83,20 @@ def cases(names: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]
 
 def check_case(case: Case, quick: bool = False) -> CaseResult:
     """Check one case until its first failure; `quick`: smaller bounds where it should pass."""
-    began = time.process_time()
+    started = time.process_time()
     verdict = run_check(
         case.protocol,
         variant=case.variant,
         quick=quick and case.expected == PASSES,
         first_failure=True,
     )
-    said = verdict.failures[-1].sentence() if verdict.failures else ""
+    description = verdict.failures[-1].sentence() if verdict.failures else ""
     complete = all(part.complete or part.failure is not None for part in verdict.explorations)
-    whats = {failure.what for failure in verdict.failures}
+    kinds = {failure.what for failure in verdict.failures}
     # A published rule must violate an order; a failure that only raises refutes nothing.
-    found = PASSES if verdict.ok else FAILS if whats <= {*_FAILING_KINDS} else REFUTED
-    seconds = time.process_time() - began
-    return CaseResult(case, found, verdict.states, verdict.runs, complete, said, seconds)
+    found = PASSES if verdict.ok else FAILS if kinds <= {*_FAILING_KINDS} else REFUTED
+    seconds = time.process_time() - started
+    return CaseResult(case, found, verdict.states, verdict.runs, complete, description, seconds)
 
 
 def judge_all(

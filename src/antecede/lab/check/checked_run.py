@@ -61,8 +61,7 @@ class JudgedRun(Session):
         self.actions: list[Action] = []
         self.failure: Failure | None = None
         self.minor_failure: Failure | None = None
-        """First wrong report of a member (hold reason, claim); its deliveries may still be in
-        order."""
+        """First wrong report of a member (hold reason, claim)."""
 
     def run_actions(self, actions: Iterable[Action]) -> Failure | None:
         """Execute all possible actions, then check; return the first failure."""
@@ -74,7 +73,7 @@ class JudgedRun(Session):
 
     @contextmanager
     def _catch_errors(self, at: int, label: str = "", kind: str = "") -> Iterator[None]:
-        """Turn an error of a member into `failure`, of the given kind or else of the error's."""
+        """Turn an error of a member into `failure`, of the given kind or the error's."""
         try:
             yield
         except BaseException as error:
@@ -85,7 +84,7 @@ class JudgedRun(Session):
 
     def take(self, action: Action) -> bool:
         """Execute an action; return False if impossible. Errors of members become `failure`."""
-        in_flight, at = len(self.world.in_flight), getattr(action, "at", "everybody")
+        in_flight, at = len(self.world.in_flight), getattr(action, "at", "all members")
         try:
             if not self._is_allowed(action):
                 return False
@@ -125,7 +124,6 @@ class JudgedRun(Session):
         return True
 
     def _check_steps(self, steps: Sequence[Step]) -> None:
-        """Check that arrivals have effects and that holds name missing messages."""
         for step in steps:
             if step.kind == ARRIVED and step.at in self.guarantees:
                 answered = any(s.label == step.label for s in steps if s.kind != ARRIVED)
@@ -154,7 +152,6 @@ class JudgedRun(Session):
             self.minor_failure = self._make_failure(kind, self.names[step.at], step.label, detail)
 
     def _check_claims(self, name: str | None) -> None:
-        """Compare claims of a member, or of all (None), with the messages of the others."""
         for at, member in self.world.members.items():
             if name not in (None, self.names[at]) or not has_claims(member):
                 continue
@@ -197,7 +194,6 @@ class JudgedRun(Session):
         return group.make_member(at, everybody, self.names[at])
 
     def _check_wire(self, copies: Sequence[InFlight]) -> None:
-        """Encode and decode new copies, if the protocol has an encoding."""
         for source, target, message, _ in copies:
             sender, receiver = self.world.members.get(source), self.world.members[target]
             if sender is None or type(sender).encode is Protocol.encode:
@@ -241,13 +237,13 @@ class JudgedRun(Session):
             return self.failure
         if self.relation is Relation.TOTAL and self._violates_total_order():
             return self.failure
-        found = [
+        failures = [
             self._make_failure(_FAULTS[fault.what], self.names[int(fault.member)], fault.message)
             for fault in past.faults(self.relation.value)
             if self._is_promised(fault)
         ]
-        found += filter(None, (self._find_undelivered(), self.minor_failure))
-        self.failure = max(found, key=lambda one: one.severity, default=None)
+        failures += filter(None, (self._find_undelivered(), self.minor_failure))
+        self.failure = max(failures, key=lambda one: one.severity, default=None)
         return self.failure
 
     def _violates_causal_order(self, past: history.History) -> bool:
@@ -301,10 +297,7 @@ class JudgedRun(Session):
         return fault.what in _FAULTS
 
     def _advance_time(self) -> None:
-        """Let copies arrive as late as they can, in steps that grow at the end.
-
-        An unfinished run is shown without its last, idle steps.
-        """
+        """Let copies arrive as late as they can; drop the idle steps at the end."""
         shown = len(self.actions)
         for number in range(STEPS_AT_END + DOUBLED_AT_END):
             if self.failure is not None or not self.is_unfinished():
@@ -322,7 +315,6 @@ class JudgedRun(Session):
             del self.actions[shown:]
 
     def _measure_idle_ns(self) -> int:
-        """Return the time since the last step of an application message."""
         idle_ns = 0
         for action in reversed(self.actions):
             if isinstance(action, Tick):
@@ -350,16 +342,12 @@ class JudgedRun(Session):
         return self._has_in_flight() or self._find_undelivered() is not None
 
     def _has_in_flight(self) -> bool:
-        """Return True if copies are in flight, without the endless heartbeats."""
         timed = any(guarantee.needs_time for guarantee in self.guarantees.values())
         flying = self.world.in_flight
         return any(not timed or copy.message.payload in self.sent_labels for copy in flying)
 
     def _find_undelivered(self) -> Failure | None:
-        """Return a message that a member lacks although no copy is in flight.
-
-        A protocol that survives loss may abandon messages, but must not hold them back forever.
-        """
+        """Return a message that a live member lacks although no copy is in flight."""
         if self._has_in_flight():
             return None
         last = {(step.at, step.label): step.kind for step in self.world.steps}

@@ -28,11 +28,11 @@ class Claim(NamedTuple):
     def describe_error(self, names: Mapping[int, str], label: str) -> str:
         """Return why the claim is wrong; `label`: of the message, "" if it was never sent."""
         about, sender = names[self.about], names[self.sender]
-        said = "stable()" if self.is_stable else f"knows({about}, {sender})"
+        method = "stable()" if self.is_stable else f"knows({about}, {sender})"
         if not label:
-            return f"{said} returns {self.number} for {sender}, which has sent fewer messages"
-        whom = "every member" if self.is_stable else about
-        return f"{said} claims that {whom} has {label}, which {about} lacks"
+            return f"{method} returns {self.number} for {sender}, which has sent fewer messages"
+        holder = "every member" if self.is_stable else about
+        return f"{method} claims that {holder} has {label}, which {about} lacks"
 
 
 def has_claims(member: Protocol) -> bool:
@@ -43,11 +43,7 @@ def has_claims(member: Protocol) -> bool:
 def find_claims(
     member: Protocol, present: Sequence[int], senders: Iterable[int]
 ) -> Iterator[Claim]:
-    """Yield the largest claims of a member about the other present members.
-
-    Raises ContractError for an invalid number, and errors of the class. LocalError counts as no
-    claim.
-    """
+    """Yield the largest claims about other members; raises ContractError. LocalError: no claim."""
     others = [about for about in present if about != member.me]
     if _has_method(member, "stable", 0):
         stable = _query(member, "stable")

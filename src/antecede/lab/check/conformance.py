@@ -49,7 +49,6 @@ class SuitePlan(NamedTuple):
     """Probability of a loss, if the protocol survives loss."""
     twins: bool = True
     replays: int = 5_000
-    """Replays to shrink a failing run."""
 
 
 def conform(
@@ -106,10 +105,7 @@ def shrink_run(
     plan: SuitePlan = SuitePlan(),  # noqa: B008 (immutable)
     seed: int = 0,
 ) -> Failure:
-    """Return the smallest run found that fails in the same way (`shrink`).
-
-    Random runs of smaller groups follow, one per 50 replays for each size.
-    """
+    """Return the smallest run found that fails in the same way, also in smaller groups."""
     twins = failure.what == SNAPSHOT_CHANGED
     again = replay_with_twin if twins else replay
     best = shrink(group, failure, again, plan.replays)
@@ -152,7 +148,6 @@ class _Adversary:
         self.sent = dict.fromkeys(group.names.values(), 0)
         self.messages_left = plan.messages
         self.queued: list[Callable[[], Action | None]] = []
-        """Next actions, all at the same time."""
         # Overtaking along long chains of causes needs these, also both at once.
         self.newest_first = rng.random() < 0.3
         self.one_to_one = rng.random() < 0.3
@@ -222,7 +217,6 @@ class _Adversary:
         return make_tick(self.rng.choice(steps))
 
     def _choose_duplicate(self, copy: InFlight) -> Action:
-        """Let a copy arrive again, in flat groups also at its sender."""
         label = str(copy.message.payload)
         back = copy.source in self.checked_run.world.members and not self.group.internal
         at = copy.source if back and self.rng.random() < 0.2 else copy.target
@@ -280,10 +274,7 @@ class _Adversary:
         return Join(newcomer, self._get_name(sponsor))
 
     def _schedule_reply(self, newcomer: str, sponsor: int) -> Action:
-        """Let a sponsor send, and the joining member reply at the same time.
-
-        An order by clocks may separate the two only by the minimum delay, which has not passed.
-        """
+        """Let a sponsor send, and the joining member reply before the minimum delay has passed."""
 
         def answer() -> Action | None:
             names = self.checked_run.names.items()

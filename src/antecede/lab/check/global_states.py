@@ -37,7 +37,6 @@ class ChannelCopy(NamedTuple):
     sender: str
     to: str
     name: str
-    """Label of the message, or "snapshot N" for a marker."""
     snapshot_number: int = 0
     marker: Marker | None = None
 
@@ -73,7 +72,6 @@ class SnapshotSearch(NamedTuple):
     plans: int
     states: int
     ends: int
-    """Final states; each was checked."""
     failure: StateFailure | None
 
 
@@ -85,11 +83,9 @@ class SnapshotRun:
         self.algorithms = {name: make_algorithm(name, plan.members) for name in plan.members}
         self.make_algorithm = make_algorithm
         self.in_flight: tuple[ChannelCopy, ...] = ()
-        """Copies in flight, in the order of sending."""
         self.next = dict.fromkeys(plan.members, 0)
         self.initiators = set(plan.initiators)
         self.rows: list[Event] = []
-        """Events for the oracle; not part of the state."""
         self.actions: list[SnapshotAction] = []
         self.cut: dict[str, int] = {}
         self.channel_states: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -135,11 +131,11 @@ class SnapshotRun:
             if self.next[name] < sum(sender == name for sender, _ in self.plan.sends):
                 yield SnapshotAction("send", name)
         seen = set()
-        for one in self.in_flight:
-            ends = (one.sender, one.to) if self.fifo else one
+        for copy in self.in_flight:
+            ends = (copy.sender, copy.to) if self.fifo else copy
             if ends not in seen:
                 seen.add(ends)
-                yield SnapshotAction("arrive", one.to, one)
+                yield SnapshotAction("arrive", copy.to, copy)
 
     def apply(self, action: SnapshotAction) -> None:
         """Execute an action."""
@@ -229,10 +225,7 @@ def explore(
     messages: int = 2,
     most_states: int = MOST_STATES,
 ) -> SnapshotSearch:
-    """Run every interleaving of every plan; stop at the first and smallest failure.
-
-    `channels`: "fifo" or "any". Raises LimitError above `max_states` states.
-    """
+    """Run every interleaving of every plan until the first failure; raises LimitError."""
     looked = ends = count = 0
     for count, plan in enumerate(list_plans(members, messages), 1):
         level, seen = [SnapshotRun(make_algorithm, plan, channels)], set[Any]()

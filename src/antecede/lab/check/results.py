@@ -37,9 +37,7 @@ LESS_SEVERE = (WRONG_REASON, NO_EFFECT, NEEDLESS_HOLD, WRONG_CLAIM, STUCK)
 """Failures after which the check goes on, the least severe first; all others are more severe."""
 
 EXACT_CLOCKS = "nothing"
-"""`Exploration.clocks` of exact clocks."""
 SHOWN_ACTIONS = 40
-"""Number of actions shown of an endless run."""
 
 
 def make_relative_name(folder: Path, protocol: str) -> str:
@@ -69,13 +67,10 @@ class Failure(NamedTuple):
     what: str
     at: str
     label: str
-    """Label of the message; "" if the failure has none."""
     missing: tuple[str, ...]
-    """Labels that should have been delivered first."""
     detail: str
     """Error or difference as text; may be empty."""
     actions: tuple[Action, ...]
-    """Counterexample: actions that lead to the failure."""
     setting: str
     setup: Setup
 
@@ -121,10 +116,7 @@ class Failure(NamedTuple):
         return self._replace(actions=self.actions[:SHOWN_ACTIONS], detail=detail)
 
     def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
-        """Return the counterexample as the text of a scenario file.
-
-        The path of a user's protocol is relative to `folder` (default: the working folder).
-        """
+        """Return the counterexample as scenario text; user files relative to `folder`."""
         protocol = (
             make_relative_name(folder, self.setup.protocol) if folder else self.setup.protocol
         )
@@ -139,12 +131,9 @@ class Exploration(NamedTuple):
     states: int
     transitions: int
     complete: bool
-    """False if the search stopped at its limit or at a failure."""
     failure: Failure | None
     clocks: str = ""
-    """Clock offsets as text; "" without promised bounds."""
     steps: str = ""
-    """Steps of time as text; "" without clocks."""
 
 
 class Suite(NamedTuple):

@@ -22,7 +22,6 @@ TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
 RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
 TOTAL_STATES = 150_000
 MAX_REPLY_STEPS = 5
-"""Maximum steps of time before replies; each multiplies the states."""
 
 
 class SearchSize(NamedTuple):
@@ -32,7 +31,6 @@ class SearchSize(NamedTuple):
     messages: int | None = None
     thorough: bool = False
     quick: bool = False
-    """Smaller search for protocols that passed the default one before."""
 
 
 def plan_searches(
@@ -65,14 +63,12 @@ def plan_searches(
 def _plan_total_order(
     target: Target, members: int, messages: int
 ) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield smaller groups: agreement needs control messages to all members."""
     yield target.flat(2), SearchLimits(3)
     yield target.flat(min(3, members)), SearchLimits(min(2, messages), duplicates=1)
     yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
 def _plan_timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield groups with exact clocks, and with clocks off by their accuracy."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_make_member(target).guarantee.survives_loss)
     # No member can reply before the first copy has arrived.
@@ -98,7 +94,6 @@ def _plan_timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTe
 
 
 def _compute_min_delay_steps(target: Target, members: int) -> int:
-    """Return the minimum delay of the fastest channel, in steps."""
     group = target.flat(members)
     assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
@@ -108,10 +103,9 @@ def _compute_min_delay_steps(target: Target, members: int) -> int:
 
 
 def list_clock_offsets(target: Target, members: int) -> Iterator[tuple[int, ...]]:
-    """Yield offsets of a group's clocks, ns: all 0, then each early or late by its accuracy.
+    """Yield clock offsets, ns: all 0, then each early or late by its accuracy.
 
-    Only differences of readings count: all early equals all late, and equals 0 for equal
-    accuracies.
+    Only differences count: all early equals all late, and equals 0 for equal accuracies.
     """
     bounds = target.flat(members).timing.bounds
     assert bounds is not None
@@ -181,16 +175,13 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
 
 
 def with_notes(target: Target) -> Target | None:
-    """Return a hierarchy with control messages after every or every second delivery too.
-
-    None without such options, or if they are set already.
-    """
+    """Return a hierarchy with more frequent control messages; None: without such options."""
     options = {"flush_after": 2}
     if target.options.get("pruning") != "none":
         options["ack_after"] = 1
-    asked = {**options, **target.options}
-    if target.topology is None or asked == target.options:
+    merged = {**options, **target.options}
+    if target.topology is None or merged == target.options:
         return None
     if not options.keys() <= options_of(target.factory).keys():
         return None
-    return target._replace(options=asked)
+    return target._replace(options=merged)

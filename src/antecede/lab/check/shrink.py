@@ -4,11 +4,11 @@ A step removes a part of the counterexample and replays the rest without its imp
 result is kept if it fails in the same way and (members, messages, actions) became smaller. The
 steps, in order:
 
-    members   remove one, or assign its actions to another
-    messages  remove one with its copies and the references of replies
-    joins     make the first joining member a member from the start
-    actions   remove ever smaller blocks, at last single ones
-    ticks     merge several in a row
+        members   remove one, or assign its actions to another
+        messages  remove one with its copies and the references of replies
+        joins     make the first joining member a member from the start
+        actions   remove ever smaller blocks, at last single ones
+        ticks     merge several in a row
 
 It ends when no step helps, or at the limit of replays, `MAX_ACTIONS` or `MAX_TIMEOUTS`.
 """
@@ -40,7 +40,6 @@ MAX_ACTIONS = 400_000
 """Actions of all replays together; timed runs have thousands."""
 FOLD_REPLAYS = 100
 ENDLESS_REPLAYS = 100
-"""Replays of an endless run, which has hundreds of actions."""
 
 Replay = Callable[[GroupUnderTest, Sequence[Action]], Failure | None]
 Extent = tuple[int, int, int]
@@ -62,10 +61,7 @@ class GroupFailure(NamedTuple):
 
 
 def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> GroupFailure:
-    """Return the smallest counterexample found within `replays`, with its group.
-
-    An endless run loses only members and messages, and is cut to its first actions.
-    """
+    """Return the smallest counterexample found within `replays`; endless runs are cut."""
     shrinking = _Shrinker(GroupFailure(group, failure), replay, replays)
     if failure.what == ENDLESS:
         shrinking.replays_left = min(replays, ENDLESS_REPLAYS)
@@ -136,7 +132,6 @@ class _Shrinker:
         return helped
 
     def _remove_actions(self) -> bool:
-        """Remove blocks of actions, at last single ones; return True if that helped."""
         helped = False
         block = max(1, len(self.best.failure.actions) // 2)
         while self.replays_left > 0:
@@ -152,7 +147,6 @@ class _Shrinker:
         return helped
 
     def _try_candidate(self, candidate: Candidate) -> bool:
-        """Replay a candidate; keep it if it fails in the same way and is smaller."""
         if self.replays_left <= 0:
             return False
         self.replays_left -= 1
@@ -213,9 +207,11 @@ def _remove_members(best: GroupFailure) -> Iterator[Candidate]:
         fewer = best.group.remove_member(name)
         if fewer is None:
             continue
-        gone = {one.label for one in actions if isinstance(one, Send) and one.at == name}
+        removed_labels = {one.label for one in actions if isinstance(one, Send) and one.at == name}
         alone = tuple(
-            _drop_references(one, name, gone) for one in actions if getattr(one, "at", "") != name
+            _drop_references(one, name, removed_labels)
+            for one in actions
+            if getattr(one, "at", "") != name
         )
         yield Candidate(fewer.group, _renumber_labels(alone, fewer.new_names))
         for other in names:

@@ -64,23 +64,22 @@ def load_target(text: str, options: Iterable[tuple[str, str]] = ()) -> Target:
 
     Raises InputError for an unusable file, class or function, OptionError for an unknown option.
     """
-    given = tuple(options)
+    parsed_options = tuple(options)
     if not inspect.isfunction(function := load_object(text)):
-        made = load_class(text, given)
-        return Target(text, made, None, read_options(text, made, given))
+        cls = load_class(text, parsed_options)
+        return Target(text, cls, None, read_options(text, cls, parsed_options))
     file = text.rpartition(":")[0]
-    found = _call_factory(function, file)
+    result = _call_factory(function, file)
     try:
-        chosen = {**found.options, **read_options(text, found.factory, given)}
+        chosen = {**result.options, **read_options(text, result.factory, parsed_options)}
     except LocalError as error:
         raise InputError(str(error), path=file) from error
-    target = found._replace(name=text, options=chosen)
+    target = result._replace(name=text, options=chosen)
     _try_target(target, function.__name__, file)
     return target
 
 
 def _call_factory(function: Callable[..., Any], file: str) -> Target:
-    """Return the result of a user's function; raises InputError if it is not a Target."""
     name, line = function.__name__, function.__code__.co_firstlineno
     try:
         inspect.signature(function).bind()
@@ -90,24 +89,23 @@ def _call_factory(function: Callable[..., Any], file: str) -> Target:
         raise InputError(f"{what}: {hint}; {_EXAMPLE}", path=file, line=line) from error
     try:
         with watching():
-            found = call_guarded(function)
+            result = call_guarded(function)
     except BaseException as error:
         raise_own(error)
         at = find_line(error, Path(file)) or line
         raise InputError(f"{name}() fails: {format_error(error)}", path=file, line=at) from error
-    if not isinstance(found, Target):
-        kind = type(found).__name__
+    if not isinstance(result, Target):
+        kind = type(result).__name__
         what = f"{name}() returns a {kind}, not an antecede.lab.check.target.Target; {_EXAMPLE}"
         raise InputError(what, path=file, line=line)
-    for part, is_called in (("factory", True), ("topology", found.topology is not None)):
-        if is_called and not callable(getattr(found, part)):
-            what = f"the {part} of the Target of {name}() is {getattr(found, part)!r}"
+    for part, is_called in (("factory", True), ("topology", result.topology is not None)):
+        if is_called and not callable(getattr(result, part)):
+            what = f"the {part} of the Target of {name}() is {getattr(result, part)!r}"
             raise InputError(f"{what}; expected a class or a function", path=file, line=line)
-    return found
+    return result
 
 
 def _try_target(target: Target, name: str, file: str) -> None:
-    """Create the smallest group, to report errors before any search."""
     if target.topology is None:
         make = target.flat(2).make
     else:
@@ -150,23 +148,23 @@ def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Pro
     be called as CLASS(me, members), or has no hashable snapshot.
     """
     file, _, name = target.rpartition(":")
-    found = load_object(target)
-    if inspect.isfunction(found):
+    cls = load_object(target)
+    if inspect.isfunction(cls):
         what = f"{name} is a function; expected a class"
         raise InputError(f"{what}; only `antecede check` and scenarios take functions", path=file)
-    if not isinstance(found, type) or not issubclass(found, Protocol):
+    if not isinstance(cls, type) or not issubclass(cls, Protocol):
         raise InputError(f"{name} is not a protocol class: {_HINT}", path=file)
-    lacking = [m for m in ("send", "receive") if getattr(found, m) is getattr(Protocol, m)]
+    lacking = [m for m in ("send", "receive") if getattr(cls, m) is getattr(Protocol, m)]
     if lacking:
         raise InputError(f"{name} does not implement {' and '.join(lacking)}", path=file)
     try:
-        given = read_options(target, found, options)
+        given = read_options(target, cls, options)
     except LocalError as error:
         raise InputError(
-            str(error), path=file, line=_find_definition_line(found, Path(file))
+            str(error), path=file, line=_find_definition_line(cls, Path(file))
         ) from error
-    _try_class(found, file, given)
-    return found
+    _try_class(cls, file, given)
+    return cls
 
 
 def load_object(target: str) -> Any:
@@ -174,10 +172,10 @@ def load_object(target: str) -> Any:
     file, _, name = target.rpartition(":")
     if not file or not name:
         raise InputError("missing class name; write FILE.py:CLASS", path=target)
-    found = getattr(_import_file(Path(file)), name, None)
-    if found is None:
+    loaded = getattr(_import_file(Path(file)), name, None)
+    if loaded is None:
         raise InputError(f"unknown class or function {name}", path=file)
-    return found
+    return loaded
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -246,7 +244,6 @@ def not_made(
 
 
 def _find_definition_line(cls: type[Protocol], path: Path) -> int | None:
-    """Return the line of the constructor in the user's file, or of the class."""
     code = getattr(vars(cls).get("__init__"), "__code__", None)
     if code is not None and Path(code.co_filename) == path.absolute():
         return int(code.co_firstlineno)

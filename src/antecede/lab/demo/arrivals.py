@@ -24,7 +24,6 @@ _LADDER = (
     *((h * 3_600_000, f"{h} h") for h in (1, 6)),
     *((d * 86_400_000, f"{d} days") for d in (1, 7, 30, 365, 3650, 36500)),
 )
-"""Watermark widths in ms, with names as in queries."""
 FAR_OFF_MS = 10 * 365 * 86_400_000
 _ARRIVED = ("arrival", "ingest", "file_order")
 _SENT = ("send_time", "author_time", "start_time", "commit_time")
@@ -46,10 +45,7 @@ class Arrivals(NamedTuple):
         return self.arrived_by == "arrival"
 
     def rows(self) -> list[Arrival]:
-        """Return the rows, without those that lack the sender's timestamp.
-
-        If no row has one, the arrival order replaces it.
-        """
+        """Return the rows with a sender's timestamp, or all with the arrival order instead."""
         names = ["member", "id", "parents", self.arrived_by, self.sent_by or self.arrived_by]
         columns = [self.table.column(name).to_pylist() for name in names]
         by_member = self.by_member
@@ -94,10 +90,7 @@ def events_of(table: pyarrow.Table) -> list[Event]:
 
 
 def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
-    """Return the events with `parents` from vector clocks, if no causes are declared.
-
-    Parents are the member's previous event, and the message edges of the clock.
-    """
+    """Return the events with `parents` from vector clocks, if no causes are declared."""
     declared = pc.sum(pc.list_value_length(events.column("parents"))).as_py() or 0
     clocked = events.filter(pc.is_valid(events.column("clock_members"))).combine_chunks()
     if declared or not clocked.num_rows:

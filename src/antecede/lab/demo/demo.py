@@ -44,13 +44,13 @@ def check_published_bss() -> Counterexample:
     bss = entry("bss")
     options = bss.options("as-published")
     group = make_flat_group("bss", bss.load(), MEMBERS, options)
-    found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({NEEDLESS_HOLD, STUCK})))
-    if found.failure is None:
+    exploration = explore(group, SearchLimits(MESSAGES, ignored=frozenset({NEEDLESS_HOLD, STUCK})))
+    if exploration.failure is None:
         raise AssertionError("the published condition 2 of BSS must fail within three messages")
-    text = found.failure.script(
-        "BSS with condition 2 as printed", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
+    text = exploration.failure.script(
+        "BSS with condition 2 as published", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
     )
-    return Counterexample(found.states, found.failure, run_script(parse_script(text)))
+    return Counterexample(exploration.states, exploration.failure, run_script(parse_script(text)))
 
 
 class Comparison(NamedTuple):
@@ -79,10 +79,7 @@ def find_delivering_arrivals(events: Iterable[Event]) -> dict[str, dict[str, int
 
 
 def find_releasing_arrivals(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
-    """Return the same for ordered receipts (columns member, id, parents, file_order, position).
-
-    A message is released by the last arrival among itself and its causes.
-    """
+    """Return the same for ordered receipts: the last arrival among a message and its causes."""
     names = ["member", "id", "parents", "file_order", "position"]
     rows = list(zip(*(ordered.column(name).to_pylist() for name in names), strict=True))
     by_member: dict[str, list[tuple[str, Sequence[str], int, int]]] = defaultdict(list)
@@ -121,7 +118,6 @@ def compare(
 
 DIAGRAM_COLUMNS = 78
 LEAST_S = 0.1
-"""Minimum extra time of a first call that is reported, s."""
 
 
 class Findings(NamedTuple):
@@ -200,14 +196,14 @@ def tell_held(events: Sequence[Event]) -> HeldMessage | None:
 
 def break_rule() -> Counterexample:
     """Find a counterexample of a published rule, and print its diagram."""
-    found = check_published_bss()
+    counterexample = check_published_bss()
     say("Sahai et al. 2020 print BSS's second condition as C_j[k] <= t[k]; it must be >=.")
-    say(f"The model checker refutes the published rule after {found.states:,} states:")
-    say(found.failure.sentence())
+    say(f"The model checker refutes the published rule after {counterexample.states:,} states:")
+    say(counterexample.failure.sentence())
     print()
-    drawing = draw_text(from_run(found.run), width=DIAGRAM_COLUMNS)
+    drawing = draw_text(from_run(counterexample.run), width=DIAGRAM_COLUMNS)
     print("\n".join(f"   {line}".rstrip() for line in drawing.splitlines()))
-    return found
+    return counterexample
 
 
 def evaluate_piece() -> list[MeasuredOverhead]:
@@ -216,7 +212,7 @@ def evaluate_piece() -> list[MeasuredOverhead]:
         f"Half of the peers in a group behind a super peer, delays {DELAY}; "
         "Evropeytsev et al. 2016, Figure 4."
     )
-    found = evaluate()
-    print(format_evaluation(found))
+    measured = evaluate()
+    print(format_evaluation(measured))
     say("All of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
-    return found
+    return measured

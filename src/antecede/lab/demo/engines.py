@@ -19,10 +19,7 @@ FIRST_ROWS = 1000
 
 
 class OrderedRows(NamedTuple):
-    """Receipts with position and waits, and the time of ordering.
-
-    `first_s`: time of a first call, which loads or compiles the kernels; `seconds` excludes it.
-    """
+    """Ordered receipts; `first_s`: time of the first call, which compiles, not in `seconds`."""
 
     table: pyarrow.Table
     seconds: float
@@ -70,10 +67,7 @@ class SparkStart:
             self._error = error
 
     def session(self, progress: Callable[[float, str], None]) -> Any:
-        """Wait for the session and return it; raises SetupError if Spark did not start.
-
-        `progress` receives the seconds so far and their unit.
-        """
+        """Wait for the session and return it; `progress` receives seconds. Raises SetupError."""
         while self._thread.is_alive():
             self._thread.join(timeout=POLL_S)
             progress(time.monotonic() - self._started, "s")

@@ -24,23 +24,22 @@ class MeasuredOverhead(NamedTuple):
     bytes_per_message: tuple[float, ...]
     slope: float
     paper_slope: float | None
-    """Slope in the source's text, over more peers."""
 
 
 def evaluate() -> list[MeasuredOverhead]:
     """Simulate the groups and return the average overhead of a message."""
-    asked = Measures(encoded=False, ds=False, storage=False)
+    measures = Measures(encoded=False, ds=False, storage=False)
     figures = [
-        simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=asked).figures
+        simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=measures).figures
         for peers in PEERS
     ]
-    page, found = read_page("antecede.lab.reproductions.hierarchy"), []
+    page, measured = read_page("antecede.lab.reproductions.hierarchy"), []
     for one in page["each"]["overheads"]:
         values = tuple(figure[one["quantity"]] for figure in figures)
         slope = statistics.linear_regression(PEERS, values).slope
         stated = page["published"].get(f"{one['name']} slope, {DELAY}")
-        found.append(MeasuredOverhead(one["name"], values, slope, stated))
-    return found
+        measured.append(MeasuredOverhead(one["name"], values, slope, stated))
+    return measured
 
 
 def format_evaluation(found: list[MeasuredOverhead]) -> str:

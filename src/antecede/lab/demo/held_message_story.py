@@ -20,7 +20,6 @@ class HeldMessage(NamedTuple):
     arrived: Event
     delivered: Event
     cause: Event
-    """Send row of the message that it waited for."""
 
     @property
     def wait_ms(self) -> float:
@@ -64,23 +63,19 @@ class HeldMessage(NamedTuple):
 
 
 def find_held(events: Sequence[Event]) -> HeldMessage | None:
-    """Return a message released by the arrival of another sender's message, or None.
-
-    Prefers a reply that overtook its question, then a wait of medium length.
-    """
+    """Return a held message released by another sender's message, preferably a reply; or None."""
     sends = {event.id: event for event in events if event.kind == SEND}
-    found = [
+    held_messages = [
         HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id])
         for event, arrived, key in _find_released(events)
         if event.id in sends and key.id in sends and key.id in arrived.parents
         if sends[key.id].member != sends[event.id].member
     ]
-    found.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))
-    return found[0] if found else None
+    held_messages.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))
+    return held_messages[0] if held_messages else None
 
 
 def _find_released(events: Sequence[Event]) -> Iterator[tuple[Event, Event, Event]]:
-    """Yield (delivery, receipt, the later receipt that released it) of every held message."""
     receipts: dict[tuple[str | None, str], Event] = {}
     latest: dict[str | None, Event] = {}
     for event in events:

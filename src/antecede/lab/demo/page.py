@@ -17,7 +17,7 @@ from antecede.tables.trace import Event
 
 
 def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:
-    """Write the page of one tour."""
+    """Write the page of a demo."""
     page = render(
         "demo.html",
         title="antecede: demo",
@@ -61,7 +61,6 @@ def _format_finding(outcomes: Sequence[BaselineOutcome]) -> str:
 
 
 def _make_rows(outcomes: Sequence[BaselineOutcome]) -> list[dict[str, Any]]:
-    """Return the table of schemes; the last is ours, and bars are as long as the widest wait."""
     widest = max((outcome.wait_ms(0.99) or 0.0 for outcome in outcomes), default=0.0)
     return [
         {
@@ -92,12 +91,12 @@ def _draw_held(held: HeldMessage, events: Sequence[Event]) -> Figure:
 
 
 def _draw_counterexample(findings: Findings) -> Figure:
-    found = findings.counterexample
+    result = findings.counterexample
     return Figure(
-        draw_svg(from_run(found.run)),
-        f"The smallest counterexample, found after {found.states:,} states of all interleavings.",
+        draw_svg(from_run(result.run)),
+        f"The smallest counterexample, found after {result.states:,} states of all interleavings.",
         "Counterexample of a published rule",
         "Sahai et al. 2020 print the second delivery condition of Birman, Schiper "
         "and Stephenson as "
-        f"C_j[k] <= t[k]. It must be >=. With the printed sign: {found.failure.sentence()}.",
+        f"C_j[k] <= t[k]. It must be >=. With the printed sign: {result.failure.sentence()}.",
     )

@@ -37,11 +37,7 @@ class Picture:
 
 
 def draw_notebook(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
-    """Draw runs of scenarios, or diagrams, below each other.
-
-    `titles`: replace those of the runs. Raises LocalError without input, or for another number of
-    titles.
-    """
+    """Draw runs of scenarios, or diagrams, below each other; `titles` replace those of runs."""
     runs = [one for one in shown if isinstance(one, ScriptRun)]
     diagrams = [one for one in shown if isinstance(one, Diagram)]
     if not shown or (runs and diagrams):

@@ -31,10 +31,7 @@ def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
 
 
 def compute_widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
-    """Return the width of each numbered action on the common axis of these runs.
-
-    The first action begins at 1.0, each other at the end of the one before.
-    """
+    """Return the width of each numbered action on the common axis of these runs."""
     width: dict[int, int] = {}
     for run in runs:
         for result in run.results:
@@ -63,7 +60,6 @@ class _DiagramBuilder:
         self.ticks: list[Tick] = []
         self.states: list[State] = []
         self.changed: dict[int, list[tuple[str, dict[str, str]]]] = {}
-        """Changed fields (member, state) by number of the action."""
         for result, name, fields in changed_states(run.results):
             self.changed.setdefault(result.number, []).append((name, fields))
 
@@ -143,7 +139,7 @@ class _DiagramBuilder:
 
 def _format_note(event: ScenarioEvent) -> str:
     if event.is_wrong_recipient:
-        return "wrong receiver"
+        return "is for others"
     if event.missing_causes:
         return f"before {', '.join(event.missing_causes)}"
     if event.order_conflict:
@@ -153,7 +149,7 @@ def _format_note(event: ScenarioEvent) -> str:
     if event.kind == harness.RELEASED:
         return f"without {', '.join(event.others)}"
     if event.kind == harness.LOST:
-        return "is lost"
+        return "is lost on the way"
     if event.kind == harness.DISCARDED:
         return ", ".join(event.others)
     return ""

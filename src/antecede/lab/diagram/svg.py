@@ -34,7 +34,6 @@ BAR_HEIGHT, BAR_STEP = 15.0, 18.0
 CHARACTER = 7.8
 """Average width of bold 12 px text, px."""
 SMALL_CHARACTER = 6.4
-"""Average width of plain 11 px text, px."""
 STATE_TOP = 20.0
 """Distance of states from their timeline, px: space for arrowheads."""
 MIN_STATE_WIDTH = 110.0
@@ -42,7 +41,6 @@ MIN_STATE_WIDTH = 110.0
 LEGEND_LEFT, LEGEND_CHARACTER = 20.0, 6.2
 """Left end of the legend, and average width of its text, px."""
 TITLE_CHARACTER = 8.4
-"""Average width of the bold 15 px title, px."""
 MIN_SCALE = 0.8
 """Minimum scale of a diagram in a page that scrolls."""
 IN_FLIGHT_PART = 0.72
@@ -50,10 +48,7 @@ _NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\
 
 
 def draw_svg(diagram: Diagram, theme: str = PAGE) -> str:
-    """Return the diagram as an SVG document.
-
-    `theme`: "page" follows the reader's scheme; "light", "dark" and "print" write the colors out.
-    """
+    """Return an SVG document; `theme`: "page" (the reader's scheme), "light", "dark", "print"."""
     return draw_stacked([diagram], theme)
 
 
@@ -247,10 +242,10 @@ class _SvgDiagram:
         names = [lane.name for lane in self.diagram.lanes]
         text = f"{arrow.label}: {names[arrow.source]} to {names[arrow.target]}"
         if arrow.flying:
-            return f"{text}, still in flight"
+            return f"{text}, still on its way"
         if self.diagram.unit == "step":
             return text
-        return f"{text}, {arrow.arrived - arrow.sent:.1f} {self.diagram.unit} in flight"
+        return f"{text}, {arrow.arrived - arrow.sent:.1f} {self.diagram.unit} on its way"
 
     def _draw_bar(self, held: Held) -> None:
         box = self._compute_bar_box(held)
@@ -269,7 +264,6 @@ class _SvgDiagram:
         return Box(left, top, max(left + 3.0, right), top + BAR_HEIGHT)
 
     def _draw_reason(self, held: Held) -> None:
-        """Write the missing causes into the bar, or beside it if there is space."""
         bar, text = self._compute_bar_box(held), _describe_hold(held)
         width = len(text) * SMALL_CHARACTER + 8.0
         if width <= bar.right - bar.left:
@@ -365,7 +359,7 @@ class _SvgDiagram:
         if any(one.holds for one in self.diagrams):
             yield 32.0, _make_small_bar, "held back"
         if any(arrow.flying for one in self.diagrams for arrow in one.arrows):
-            yield 32.0, _make_small_arrow, "still in flight"
+            yield 32.0, _make_small_arrow, "still on its way"
         if any(mark.wrong for mark in marks):
             yield 18.0, functools.partial(_make_small_shape, _VIOLATION), self.diagram.wrong_means
 
@@ -400,7 +394,6 @@ _HOLD_TEXT = "arrived, must wait"
 
 
 def _make_shape(kind: str, x: float, y: float) -> str:
-    """Return the symbol of a kind of mark, or of _VIOLATION, around a point."""
     match kind:
         case diagram_model.SEND:
             return f'<circle class="sent" cx="{x:.1f}" cy="{y:.1f}" r="5"/>'
@@ -443,7 +436,6 @@ def _make_tooltip(text: str) -> str:
 
 
 def _assign_rows(holds: Iterable[Held]) -> dict[Held, int]:
-    """Return a row below its timeline for each hold; simultaneous bars get different rows."""
     rows: dict[Held, int] = {}
     free: dict[tuple[int, int], float] = {}
     for held in sorted(holds, key=lambda held: (held.begin, held.label)):

@@ -18,7 +18,6 @@ from antecede.core.diagram_model import State
 
 LINE: Final = 12.0
 CHARACTER: Final = 6.4
-"""Average width of plain 10 px text, px."""
 GAP: Final = 12.0
 
 
@@ -33,12 +32,8 @@ class PlacedState(NamedTuple):
 def place_states(
     states: Iterable[State], x: Callable[[float], float], left: float, right: float
 ) -> tuple[list[PlacedState], float]:
-    """Return the states of a timeline, placed in rows, and their total height.
-
-    A state is drawn below its event, as near as `left` and `right` allow.
-    """
+    """Return the states of a timeline, placed in rows, and their total height."""
     rows: list[tuple[float, float]] = []
-    """(right end, height) of each row."""
     places: list[tuple[int, State, float]] = []
     for state in sorted(states, key=lambda state: state.at):
         width = max(map(len, state.lines)) * CHARACTER + GAP
@@ -182,12 +177,12 @@ def find_route(start: Point, end: Point, marks: Sequence[Point]) -> Route:
     middle_x, middle_y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     best, widest = None, -1.0
     for bend in BENDS:
-        found = Route(start, (middle_x + bend, middle_y), end)
-        room = min((_measure_distance(found, mark) for mark in marks), default=math.inf)
-        if room >= CLEARANCE:
-            return found
-        if room > widest:
-            best, widest = found, room
+        route = Route(start, (middle_x + bend, middle_y), end)
+        clearance = min((_measure_distance(route, mark) for mark in marks), default=math.inf)
+        if clearance >= CLEARANCE:
+            return route
+        if clearance > widest:
+            best, widest = route, clearance
     return best or Route(start, (middle_x, middle_y), end)
 
 

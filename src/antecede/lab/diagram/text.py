@@ -29,7 +29,6 @@ _GLYPH = {
 }
 _VIOLATION = "✗"
 _UNNAMED = (diagram_model.JOIN, diagram_model.LEAVE, diagram_model.RECORD)
-"""Marks without a message; described beside the timelines."""
 _RELAYED = "◦"
 _ARRIVE = "arrive"
 _CODES = {
@@ -51,10 +50,7 @@ _CODES = {
 
 
 def draw_text(diagram: Diagram, *, width: int = 80, color: bool = False) -> str:
-    """Return the diagram as lines of at most `width` characters, if the timelines allow it.
-
-    Ten timelines need 66 columns. `color`: with ANSI escape codes.
-    """
+    """Return lines of at most `width` characters, if possible; `color`: ANSI escape codes."""
     sheet = _TextDiagram(diagram, width)
     lines = [sheet.make_header(), *sheet.make_rows(), _TextLine(0), *sheet.make_legend()]
     return "\n".join(line.render(color) for line in lines)
@@ -129,7 +125,6 @@ class _TextDiagram:
                 yield self._make_row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
 
     def _make_local_rows(self, mark: Mark, shown: str) -> Iterator[_TextLine]:
-        """Yield the rows of a log event: one for each message that reaches it."""
         here = mark.lane, mark.at
         reach = [one for one in self.diagram.arrows if (one.target, one.arrived) == here]
         for arrow in reach[:-1]:
@@ -188,7 +183,7 @@ class _TextDiagram:
         used = {mark.kind for mark in self.diagram.marks}
         parts = [f"{_GLYPH[kind]} {MEANING[kind]}" for kind in _GLYPH if kind in used]
         if self.diagram.bare_arrivals():
-            parts.append(f"{_RELAYED} relayed")
+            parts.append(f"{_RELAYED} taken in")
         if self.diagram.holds:
             parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):

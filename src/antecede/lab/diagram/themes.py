@@ -64,7 +64,7 @@ def page_switches(css_class: str, light: str, dark: str) -> str:
 
 
 def make_style_sheet(theme: str = PAGE) -> str:
-    """Return the style sheet of pages; custom properties override its colors."""
+    """Return the declarations of each class; later classes override earlier ones."""
     light, dark = (
         ";".join(f"--ac-{name.replace('_', '-')}:{value}" for name, value in of._asdict().items())
         for of in (SCHEMES[LIGHT], SCHEMES[DARK])
@@ -130,10 +130,10 @@ def inline_styles(parts: Iterable[str], theme: str) -> list[str]:
     rules = _make_rules(colours)
 
     def attributes(css: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        merged: dict[str, str] = {}
         for name in css.split():
-            found |= rules.get(name, {})
-        return found
+            merged |= rules.get(name, {})
+        return merged
 
     def shape(match: re.Match[str]) -> str:
         css = match[2] if match[2] is not None else match[3]

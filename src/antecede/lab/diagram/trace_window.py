@@ -42,8 +42,8 @@ def from_events(
 ) -> Diagram:
     """Return the diagram from `first` to `last`, ns (default: the whole trace).
 
-    `members`: timelines in order. A message that arrives in the window is drawn from its send, even
-    before the window. Marks unrelated to holds are dimmed. Raises InputError for an empty diagram.
+    `members`: timelines in order. Marks unrelated to holds are dimmed. Raises InputError for an
+    empty diagram.
     """
     rows = [
         event for event in events if event.member is not None and get_time_ns(event) is not None

@@ -2,19 +2,19 @@
 
 A fact is a line of words:
 
-    held M [after N]                   messages that M holds back, with missing causes
-    delivered M [after N]              deliveries of M, in order
-    state M [FIELD ...] [after N]      state of M, in the source's notation
-    flying [after N]                   copies in flight
-    violations                         deliveries that break the protocol's promise
-    early                              deliveries before a cause
-    channels                           channel models of arrivals and deliveries
-    before A B                         happened-before of two messages
-    cut M=N ...                        consistency of a cut, with a witness
-    inside M=N ...                     channel contents of a cut
-    greatest M=N ...                   greatest consistent cut at or below
-    check PROTOCOL [VARIANT] [members=N] [messages=N]     result of `antecede check`
-    snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
+        held M [after N]                   messages that M holds back, with missing causes
+        delivered M [after N]              deliveries of M, in order
+        state M [FIELD ...] [after N]      state of M, in the source's notation
+        flying [after N]                   copies in flight
+        violations                         deliveries that break the protocol's promise
+        early                              deliveries before a cause
+        channels                           channel models of arrivals and deliveries
+        before A B                         happened-before of two messages
+        cut M=N ...                        consistency of a cut, with a witness
+        inside M=N ...                     channel contents of a cut
+        greatest M=N ...                   greatest consistent cut at or below
+        check PROTOCOL [VARIANT] [members=N] [messages=N]     result of `antecede check`
+        snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
 
 `after N`: after the N-th action. All but the last two may end in `with PROTOCOL [option=value
 ...]`, which runs the scenario under another protocol. Positions count sends and arrivals of a
@@ -55,15 +55,15 @@ _SEARCH_LIMITS: Final = {"members", "messages"}
 
 def describe_fact(fact: str) -> str:
     """Return the subject of a fact as text."""
-    asked = _parse_fact(fact)
-    kind, *rest = asked.words
-    told = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
-    told = told.replace(", : ", ": ").removesuffix(": ")
-    if asked.after is not None:
-        told += f", after step {asked.after}"
-    if asked.protocol is not None:
-        told += f", under {' '.join((asked.protocol, *map('='.join, asked.options)))}"
-    return told
+    query = _parse_fact(fact)
+    kind, *rest = query.words
+    subject = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
+    subject = subject.replace(", : ", ": ").removesuffix(": ")
+    if query.after is not None:
+        subject += f", after step {query.after}"
+    if query.protocol is not None:
+        subject += f", under {' '.join((query.protocol, *map('='.join, query.options)))}"
+    return subject
 
 
 class _FactQuery(NamedTuple):
@@ -76,35 +76,35 @@ class _FactQuery(NamedTuple):
 @cache
 def compute_fact(text: str, fact: str) -> str:
     """Return the value of a fact about a scenario; raises ScenarioError."""
-    asked = _parse_fact(fact)
-    if asked.words[0] not in _FACTS:
-        raise ScriptError(f"no fact '{asked.words[0]}'; choose from {', '.join(_FACTS)}")
-    return _FACTS[asked.words[0]][1](_make_scenario(text, asked), asked)
+    query = _parse_fact(fact)
+    if query.words[0] not in _FACTS:
+        raise ScriptError(f"no fact '{query.words[0]}'; choose from {', '.join(_FACTS)}")
+    return _FACTS[query.words[0]][1](_make_scenario(text, query), query)
 
 
 def _parse_fact(fact: str) -> _FactQuery:
-    head, _, played = fact.partition(" with ")
-    words = head.split()
+    subject, _, override = fact.partition(" with ")
+    words = subject.split()
     after = None
     if "after" in words:
         place = words.index("after")
         after = int(words[place + 1])
         words = words[:place]
-    protocol, *options = played.split() or [""]
+    protocol, *options = override.split() or [""]
     pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in options))
     return _FactQuery(tuple(words), after, protocol or None, pairs)
 
 
 def _make_scenario(text: str, query: _FactQuery) -> Script:
-    script = parse_script(text)
-    commands = tuple(c for c in script.commands if not is_query(c.action))
+    made = parse_script(text)
+    commands = tuple(c for c in made.commands if not is_query(c.action))
     if query.protocol is not None:
-        script = under(script, query.protocol)
-        setup = script.setup._replace(options=query.options)
-        script = script._replace(setup=setup)
+        made = under(made, query.protocol)
+        setup = made.setup._replace(options=query.options)
+        made = made._replace(setup=setup)
     if query.after is not None and not 0 <= query.after <= len(commands):
         raise ScriptError(f"after {query.after}: the scenario has {len(commands)} actions")
-    return script._replace(commands=commands[: query.after])
+    return made._replace(commands=commands[: query.after])
 
 
 def _compute_held(scenario: Script, query: _FactQuery) -> str:
@@ -189,8 +189,8 @@ def _describe_witness(witness: Witness) -> str:
 
 def _compute_channel_contents(scenario: Script, query: _FactQuery) -> str:
     run = run_script(scenario)
-    found = _build_cuts(run).in_channels(_parse_counts(query.words[1:]), _find_recipients(run))
-    lines = [f"{ends.source} to {ends.target}: {', '.join(ids)}" for ends, ids in found.items()]
+    contents = _build_cuts(run).in_channels(_parse_counts(query.words[1:]), _find_recipients(run))
+    lines = [f"{ends.source} to {ends.target}: {', '.join(ids)}" for ends, ids in contents.items()]
     return "; ".join(lines) or NOTHING
 
 
@@ -201,16 +201,16 @@ def _find_recipients(run: ScriptRun) -> Mapping[str, tuple[str, ...]]:
 
 
 def _compute_greatest(scenario: Script, query: _FactQuery) -> str:
-    found = _build_cuts(run_script(scenario)).greatest_consistent(_parse_counts(query.words[1:]))
-    return ", ".join(f"{name}={count}" for name, count in found.items())
+    cut = _build_cuts(run_script(scenario)).greatest_consistent(_parse_counts(query.words[1:]))
+    return ", ".join(f"{name}={count}" for name, count in cut.items())
 
 
 def _parse_limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     plain = [word for word in words if "=" not in word]
-    given = _parse_counts([word for word in words if "=" in word])
-    if unknown := given.keys() - _SEARCH_LIMITS:
+    limits = _parse_counts([word for word in words if "=" in word])
+    if unknown := limits.keys() - _SEARCH_LIMITS:
         raise ScriptError(f"a search takes members and messages, not {', '.join(sorted(unknown))}")
-    return plain, given
+    return plain, limits
 
 
 def _compute_check(scenario: Script, query: _FactQuery) -> str:
@@ -224,16 +224,16 @@ def _compute_check(scenario: Script, query: _FactQuery) -> str:
 
 def _compute_snapshot_check(scenario: Script, query: _FactQuery) -> str:
     (algorithm, channels), limits = _parse_limits(query.words[1:])
-    found = explore(ALGORITHMS[algorithm], channels, **limits)
-    if found.failure is not None:
-        failure = found.failure
+    search = explore(ALGORITHMS[algorithm], channels, **limits)
+    if search.failure is not None:
+        failure = search.failure
         what = (
             failure.why
             if failure.witness is None
             else f"message {_describe_witness(failure.witness)}"
         )
         return f"after {counted(len(failure.moves), 'step')}, {what}"
-    return f"all {found.ends:,} ends of {counted(found.plans, 'plan')} are consistent"
+    return f"all {search.ends:,} ends of {counted(search.plans, 'plan')} are consistent"
 
 
 _FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _FactQuery], str]]]] = {

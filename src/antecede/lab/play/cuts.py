@@ -28,7 +28,6 @@ class CutCopy(NamedTuple):
     label: str
     source: str
     sent: int
-    """Position of its send; 0: before all events."""
     target: str
     received: int | None
     is_lost: bool = False
@@ -46,23 +45,23 @@ class CutExecution(NamedTuple):
 
     def list_conditions(self) -> list[tuple[str, int, str, int]]:
         """Return (a, i, b, j): a cut with the j-th event of b must contain the i-th of a."""
-        found = [(c.source, c.sent, c.target, c.received) for c in self.copies if c.received]
-        return found + [(sponsor, at, new, 1) for sponsor, at, new in self.joins if at]
+        conditions = [(c.source, c.sent, c.target, c.received) for c in self.copies if c.received]
+        return conditions + [(sponsor, at, new, 1) for sponsor, at, new in self.joins if at]
 
 
 def build_execution(
     run: ScriptRun, members: tuple[str, ...], *, deliveries: bool = False
 ) -> CutExecution:
     """Return the events of a run; `deliveries`: count deliveries instead of arrivals."""
-    made = _ExecutionBuilder(members, deliveries)
+    builder = _ExecutionBuilder(members, deliveries)
     for result in run.results:
-        for one in result.events:
-            made.add_event(one)
+        for event in result.events:
+            builder.add_event(event)
     flying = [
-        made.make_copy(label, source, target, None) for source, label, target in run.in_flight
+        builder.make_copy(label, source, target, None) for source, label, target in run.in_flight
     ]
-    copies = (*made.copies, *flying)
-    return CutExecution(made.count, copies, tuple(made.joins))
+    copies = (*builder.copies, *flying)
+    return CutExecution(builder.count, copies, tuple(builder.joins))
 
 
 class _ExecutionBuilder:
@@ -77,7 +76,6 @@ class _ExecutionBuilder:
         self.sent_before_join: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
         """(sponsor, its number of events) by joining member and (member, label) sent before."""
         self.waiting: dict[tuple[str, str], int] = {}
-        """Index of the arrived and undelivered copy, by (member, label)."""
 
     def add_event(self, event: ScenarioEvent) -> None:
         key = event.at, event.label
@@ -135,7 +133,6 @@ def find_least_above(execution: CutExecution, cut: Cut) -> dict[str, int]:
 def _repair_cut(
     execution: CutExecution, cut: Cut, moved: Callable[[str, int, str, int], tuple[str, int]]
 ) -> dict[str, int]:
-    """Return the cut after moving members until all conditions hold."""
     found, conditions = dict(cut), execution.list_conditions()
     while broken := [
         one for one in conditions if found[one[2]] >= one[3] and found[one[0]] < one[1]
@@ -146,10 +143,7 @@ def _repair_cut(
 
 
 def describe_cut(execution: CutExecution, counts: object) -> dict[str, Any]:
-    """Return a cut as plain values; `counts`: events inside by member (default: 0).
-
-    Raises InputError for unknown members and invalid numbers.
-    """
+    """Return a cut as plain values; raises InputError. `counts`: events inside by member."""
     cut = _check_counts(execution, counts)
     inside = [
         copy
@@ -176,35 +170,35 @@ def describe_cut(execution: CutExecution, counts: object) -> dict[str, Any]:
         if copy.received is None or copy.received > cut[copy.target]:
             name = f"{copy.label} (lost)" if copy.is_lost else copy.label
             channels.setdefault((copy.source, copy.target), []).append(name)
-    told = {"below": find_greatest_below(execution, cut), "above": find_least_above(execution, cut)}
+    nearest = {
+        "below": find_greatest_below(execution, cut),
+        "above": find_least_above(execution, cut),
+    }
     return {
         "counts": cut,
         "consistent": not crossing and not early,
-        "sentences": _write_sentences(crossing, early, channels, told),
+        "sentences": _write_sentences(crossing, early, channels, nearest),
         "crossing": [[copy.label, copy.source, copy.target] for copy in crossing],
         "channels": [
             {"source": source, "target": target, "labels": labels}
             for (source, target), labels in channels.items()
         ],
-        **told,
+        **nearest,
     }
 
 
 def compute_cut(
     text: str, protocol: str, relation: str | None, counts: object, by: str, path: str
 ) -> dict[str, Any]:
-    """Return a cut of a text under a protocol; `by`: "arrivals" or "deliveries".
-
-    Raises InputError, and ScenarioError if the text cannot be run.
-    """
+    """Return a cut of a text under a protocol; `by`: "arrivals" or "deliveries"."""
     if by not in ("arrivals", DELIVERIES):
         raise InputError(f"by={by!r}: choose from arrivals, {DELIVERIES}")
-    script = parse_limited(text, path)
-    done = run_protocol(script, choose_protocols(script, [protocol])[0], find_relation(relation))
-    if done.run is None:
-        raise done.error or InputError("the scenario could not be run")
-    of = build_execution(done.run, script.list_members(), deliveries=by == DELIVERIES)
-    return describe_cut(of, counts)
+    scenario = parse_limited(text, path)
+    run = run_protocol(scenario, choose_protocols(scenario, [protocol])[0], find_relation(relation))
+    if run.run is None:
+        raise run.error or InputError("the scenario could not be run")
+    execution = build_execution(run.run, scenario.list_members(), deliveries=by == DELIVERIES)
+    return describe_cut(execution, counts)
 
 
 def _check_counts(execution: CutExecution, counts: object) -> dict[str, int]:

@@ -200,11 +200,7 @@ def format_blocks(blocks: Sequence[Block], limit: int = 6) -> str:
 
 
 def update_preamble(preamble: Sequence[str], line: str, removes: bool = False) -> tuple[str, ...]:
-    """Return the preamble with a line replaced, added or removed.
-
-    A line replaces the one with the same subject: the title, the clock of a member, the bounds of a
-    channel. Raises EditError for a line that is no setting, or a missing line to remove.
-    """
+    """Return the preamble with the line of the same subject replaced, added or removed."""
     key = _get_subject(line)
     if key is None:
         raise EditError(f"'{line}' is not a setting; choose from {', '.join(SETTINGS)}")
@@ -245,7 +241,6 @@ def _get_subject(line: str) -> tuple[str, ...] | None:
 
 
 def _find_position(preamble: Sequence[str], word: str) -> int:
-    """Return the index of a new line: after its kind and the kinds before it."""
     rank = SETTINGS.index(word)
     places = [
         k + 1
@@ -260,8 +255,8 @@ def _rename_in_line(line: str, name: Callable[[str], str | None]) -> str | None:
     if not word or word in ("title", "source", "protocol"):
         return line
     if word in ("members", "external"):
-        made = [one for one in map(name, rest) if one is not None]
-        kept = " ".join((word, *made)) if made else None
+        renamed = [one for one in map(name, rest) if one is not None]
+        kept = " ".join((word, *renamed)) if renamed else None
     elif word == "internal":
         over, peers = name(rest[0].removesuffix(":")), map(name, rest[1:])
         left = [one for one in peers if one is not None]

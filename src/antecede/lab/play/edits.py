@@ -56,82 +56,78 @@ class SceneChange(NamedTuple):
     removes_impossible: bool = False
     """True: impossible actions are removed. False: they reject the edit."""
     protected_lines: frozenset[str] = frozenset()
-    """Lines of the request, which are never removed."""
 
 
 def apply_edit(
     text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
 ) -> EditResult:
-    """Return the edited text (kinds: docs/design/play.md), and a note on further changes.
-
-    Raises EditError for an impossible edit, ScenarioError for an invalid text.
-    """
+    """Return the edited text (kinds: docs/design/play.md); raises EditError, ScenarioError."""
     kind = str(edit.get("kind"))
     if kind == "fresh":
-        scene = EditableScenario.from_text(text, path) if text.strip() else None
-        return EditResult(make_empty(scene, edit.get("members"), path).to_text())
+        scenario = EditableScenario.from_text(text, path) if text.strip() else None
+        return EditResult(make_empty(scenario, edit.get("members"), path).to_text())
     if kind not in _EDITS:
         raise EditError(f"unknown edit '{kind}'; choose from {', '.join((*_EDITS, 'fresh'))}")
-    scene = EditableScenario.from_text(text, path)
+    scenario = EditableScenario.from_text(text, path)
     if kind == "arrive-all":
-        return _add_all_arrivals(scene, protocols)
-    change = _EDITS[kind](scene, edit)
-    return _finish_edit(scene, change, protocols)
+        return _add_all_arrivals(scenario, protocols)
+    change = _EDITS[kind](scenario, edit)
+    return _finish_edit(scenario, change, protocols)
 
 
 def _finish_edit(
     before: EditableScenario, change: SceneChange, protocols: Sequence[str]
 ) -> EditResult:
-    scene = _reparse(change.scenario)
-    if len(scene.blocks) > LIMITS["commands"]:
+    scenario = _reparse(change.scenario)
+    if len(scenario.blocks) > LIMITS["commands"]:
         raise EditError(f"a scenario has at most {LIMITS['commands']} actions")
-    judge = _choose_protocol(before, protocols)
-    absent = _find_absent_queries(scene)
-    gone = [scene.blocks[k] for k in absent] if change.removes_impossible else []
+    protocol = _choose_protocol(before, protocols)
+    absent = _find_absent_queries(scenario)
+    removed = [scenario.blocks[k] for k in absent] if change.removes_impossible else []
     if not change.removes_impossible and len(absent) > len(_find_absent_queries(before)):
         raise EditError(
-            f"{scene.blocks[absent[-1]].quoted}: this member is not in the group at that point"
+            f"{scenario.blocks[absent[-1]].quoted}: this member is not in the group at that point"
         )
-    if gone:
-        scene = scene.replace_blocks(b for k, b in enumerate(scene.blocks) if k not in absent)
+    if removed:
+        scenario = scenario.replace_blocks(
+            b for k, b in enumerate(scenario.blocks) if k not in absent
+        )
     unanswered: list[Block] = []
-    while judge is not None:
-        done = run_protocol(scene.to_scenario(), judge)
-        if done.error is None:
+    while protocol is not None:
+        run = run_protocol(scenario.to_scenario(), protocol)
+        if run.error is None:
             break
-        place = _find_failed_block(scene, done)
-        broken = scene.blocks[place] if place is not None else None
-        if not change.removes_impossible or broken is None or broken.line in change.protected_lines:
-            raise EditError(_format_rejection(done, broken))
-        rest = None
-        if isinstance(broken.action, Send) and broken.action.after:
-            rest = broken.replace_action(broken.action._replace(after=()))
-        blocks = [rest if k == place else one for k, one in enumerate(scene.blocks)]
-        scene = scene.replace_blocks(one for one in blocks if one is not None)
-        if rest is None:
-            gone.append(broken)
+        failed = _find_failed_block(scenario, run)
+        block = scenario.blocks[failed] if failed is not None else None
+        if not change.removes_impossible or block is None or block.line in change.protected_lines:
+            raise EditError(_format_rejection(run, block))
+        without_reply = None
+        if isinstance(block.action, Send) and block.action.after:
+            without_reply = block.replace_action(block.action._replace(after=()))
+        blocks = [without_reply if k == failed else one for k, one in enumerate(scenario.blocks)]
+        scenario = scenario.replace_blocks(one for one in blocks if one is not None)
+        if without_reply is None:
+            removed.append(block)
         else:
-            unanswered.append(broken)
-    notes = [change.note, f"also removed: {format_blocks(gone)}" if gone else ""]
+            unanswered.append(block)
+    notes = [change.note, f"also removed: {format_blocks(removed)}" if removed else ""]
     notes += [f"no longer a reply: {format_blocks(unanswered)}" if unanswered else ""]
-    return EditResult(scene.to_text(), "; ".join(filter(None, notes)))
+    return EditResult(scenario.to_text(), "; ".join(filter(None, notes)))
 
 
 def _find_absent_queries(scenario: EditableScenario) -> list[int]:
-    """Return the blocks that print the state of an absent member, which no protocol notices."""
-    present, found = set(scenario.setup.everybody()), []
+    present, absent = set(scenario.setup.everybody()), []
     for k, action in enumerate(scenario.actions):
         if isinstance(action, Join):
             present.add(action.at)
         elif isinstance(action, Leave):
             present.discard(action.at)
         elif isinstance(action, State | Blocked) and action.at not in present:
-            found.append(k)
-    return found
+            absent.append(k)
+    return absent
 
 
 def _reparse(scenario: EditableScenario) -> EditableScenario:
-    """Return the scenario parsed again from its text; raises EditError if its actions differ."""
     try:
         again = EditableScenario.from_text(scenario.to_text(), scenario.path)
     except ScriptError as error:
@@ -142,9 +138,9 @@ def _reparse(scenario: EditableScenario) -> EditableScenario:
 
 
 def _choose_protocol(before: EditableScenario, protocols: Sequence[str]) -> str | None:
-    script = before.to_scenario()
-    names = choose_protocols(script, protocols)
-    return next((name for name in names if run_protocol(script, name).error is None), None)
+    parsed = before.to_scenario()
+    names = choose_protocols(parsed, protocols)
+    return next((name for name in names if run_protocol(parsed, name).error is None), None)
 
 
 def _find_failed_block(scenario: EditableScenario, run: ProtocolRun) -> int | None:
@@ -175,21 +171,21 @@ def _move_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneCha
     passed = [blocks[k] for k in among if k not in bound]
     along = [blocks[k] for k in bound]
     if later:
-        made = [*blocks[:at], *passed, blocks[at], *along, *blocks[to:]]
+        reordered = [*blocks[:at], *passed, blocks[at], *along, *blocks[to:]]
     else:
-        made = [*blocks[:to], *along, blocks[at], *passed, *blocks[at + 1 :]]
+        reordered = [*blocks[:to], *along, blocks[at], *passed, *blocks[at + 1 :]]
     note = f"moved along: {format_blocks(along)}" if along else ""
-    return SceneChange(scenario.replace_blocks(made), note)
+    return SceneChange(scenario.replace_blocks(reordered), note)
 
 
 def _find_bound_blocks(scenario: EditableScenario, at: int, among: range, later: bool) -> list[int]:
     """Return the blocks in `among` that must stay on their side of block `at`."""
-    found = {at}
+    bound = {at}
     pairs = [need[:2] if later else need[1::-1] for need in find_constraints(scenario.actions)]
     for k in among if later else reversed(among):
-        if any(one in found and other == k for one, other in pairs):
-            found.add(k)
-    return sorted(found - {at})
+        if any(one in bound and other == k for one, other in pairs):
+            bound.add(k)
+    return sorted(bound - {at})
 
 
 def _add_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
@@ -204,22 +200,19 @@ def _add_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChan
 def _remove_blocks(
     scenario: EditableScenario, removed: set[int], members: frozenset[str] = frozenset()
 ) -> SceneChange:
-    """Remove blocks and those that depend on them.
-
-    `members`: removed members; messages to them go to the other receivers.
-    """
-    gone, missing = _find_dependents(scenario, removed, members)
-    labels = {one.label for k in gone if isinstance(one := scenario.blocks[k].action, Send)}
+    """Remove blocks and those that depend on them; `members`: removed members."""
+    dropped, missing = _find_dependents(scenario, removed, members)
+    labels = {one.label for k in dropped if isinstance(one := scenario.blocks[k].action, Send)}
     kept, unanswered = [], []
     for k, block in enumerate(scenario.blocks):
         action = block.action
-        if isinstance(action, Send) and k not in gone:
+        if isinstance(action, Send) and k not in dropped:
             after = tuple(one for one in action.after if one not in labels)
             unanswered += [action.label] if after != action.after else []
             to = tuple(one for one in action.to if one not in missing)
             action = action._replace(after=after, to=to)
-        kept += [block.replace_action(action)] if k not in gone else []
-    along = [scenario.blocks[k] for k in sorted(gone - removed)]
+        kept += [block.replace_action(action)] if k not in dropped else []
+    along = [scenario.blocks[k] for k in sorted(dropped - removed)]
     notes = [f"also removed: {format_blocks(along)}" if along else ""]
     notes += [f"{', '.join(unanswered)} no longer a reply to it" if unanswered else ""]
     return SceneChange(
@@ -230,19 +223,19 @@ def _remove_blocks(
 def _find_dependents(
     scenario: EditableScenario, removed: set[int], members: frozenset[str]
 ) -> tuple[set[int], frozenset[str]]:
-    gone = set(removed)
+    dropped = set(removed)
     while True:
-        actions = [scenario.blocks[k].action for k in gone]
+        actions = [scenario.blocks[k].action for k in dropped]
         missing = members.union(one.at for one in actions if isinstance(one, Join))
         more = {
             n.later
             for n in find_constraints(scenario.actions)
-            if n.is_required and n.earlier in gone
+            if n.is_required and n.earlier in dropped
         }
         more |= find_member_actions(scenario, missing)
-        if more <= gone:
-            return gone, missing
-        gone |= more
+        if more <= dropped:
+            return dropped, missing
+        dropped |= more
 
 
 def _change_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
@@ -268,32 +261,35 @@ def _change_setting(scenario: EditableScenario, edit: Mapping[str, Any]) -> Scen
 
 
 def _change_members(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
-    made, gone = edit_members(scenario, edit)
+    edited, removed = edit_members(scenario, edit)
     return (
-        _remove_blocks(made, find_member_actions(made, gone), gone) if gone else SceneChange(made)
+        _remove_blocks(edited, find_member_actions(edited, removed), removed)
+        if removed
+        else SceneChange(edited)
     )
 
 
 def _add_all_arrivals(scenario: EditableScenario, protocols: Sequence[str]) -> EditResult:
-    """Add arrivals of all copies in flight, in the order of sending, until none is left."""
-    judge = _choose_protocol(scenario, protocols)
-    if judge is None:
+    protocol = _choose_protocol(scenario, protocols)
+    if protocol is None:
         raise EditError("no chosen protocol can run the scenario to its end")
     added = 0
     while True:
-        done = run_protocol(scenario.to_scenario(), judge)
-        if done.error is not None:
-            raise EditError(_format_rejection(done, None))
-        flying = done.states[-1].in_flight
-        room = min(MAX_ARRIVALS - added, LIMITS["commands"] - len(scenario.blocks))
-        if not flying or room < 1:
+        run = run_protocol(scenario.to_scenario(), protocol)
+        if run.error is not None:
+            raise EditError(_format_rejection(run, None))
+        in_flight = run.states[-1].in_flight
+        limit = min(MAX_ARRIVALS - added, LIMITS["commands"] - len(scenario.blocks))
+        if not in_flight or limit < 1:
             break
-        actions = [Arrive(target, label) for _, label, target in flying[:room]]
+        actions = [Arrive(target, label) for _, label, target in in_flight[:limit]]
         more = [Block((), action, format_action(action)) for action in actions]
         scenario, added = scenario.replace_blocks((*scenario.blocks, *more)), added + len(more)
     if not added:
-        raise EditError("no copy is in flight" if not flying else "the limit of actions is reached")
-    note = f"{len(flying)} copies are still in flight" if flying else ""
+        raise EditError(
+            "no copy is in flight" if not in_flight else "the limit of actions is reached"
+        )
+    note = f"{len(in_flight)} copies are still in flight" if in_flight else ""
     return EditResult(_reparse(scenario).to_text(), note)
 
 
@@ -311,7 +307,6 @@ _EDITS: Final[Mapping[str, Callable[[EditableScenario, Mapping[str, Any]], Scene
 def _read_index(
     scenario: EditableScenario, edit: Mapping[str, Any], name: str, behind: bool = False
 ) -> int:
-    """Return an index of an action; `behind`: the end is allowed."""
     value, most = edit.get(name), len(scenario.blocks) - (not behind)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise EditError(
@@ -338,11 +333,11 @@ def _parse_block(line: object) -> Block:
 
 
 def _check_names(scenario: EditableScenario, action: Action, old_label: str | None = None) -> None:
-    there = scenario.list_members()
-    asked = [action.sponsor] if isinstance(action, Join) else find_members(action)
-    if strangers := [name for name in asked if name not in there]:
-        raise EditError(f"unknown member {strangers[0]}; choose from {', '.join(there)}")
-    if isinstance(action, Join) and action.at in there:
+    members = scenario.list_members()
+    named = [action.sponsor] if isinstance(action, Join) else find_members(action)
+    if strangers := [name for name in named if name not in members]:
+        raise EditError(f"unknown member {strangers[0]}; choose from {', '.join(members)}")
+    if isinstance(action, Join) and action.at in members:
         raise EditError(f"{action.at} is a member already; use another name")
     labels = {one.label for one in scenario.actions if isinstance(one, Send)} - {old_label}
     if isinstance(action, Send) and action.label in labels:
@@ -353,9 +348,9 @@ def _check_order(blocks: Sequence[Block]) -> None:
     sent = {one.action.label: k for k, one in enumerate(blocks) if isinstance(one.action, Send)}
     for k, block in enumerate(blocks):
         action = block.action
-        asked: tuple[str, ...] = action.after if isinstance(action, Send) else ()
-        asked = (action.label,) if isinstance(action, Arrive | Lose) else asked
-        for label in asked:
+        needed: tuple[str, ...] = action.after if isinstance(action, Send) else ()
+        needed = (action.label,) if isinstance(action, Arrive | Lose) else needed
+        for label in needed:
             if sent.get(label, -1) >= k:
                 raise EditError(f"{block.quoted} cannot precede {blocks[sent[label]].quoted}")
             if label not in sent and not label.startswith(CONTROL_PREFIXES):

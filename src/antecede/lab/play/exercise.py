@@ -31,7 +31,6 @@ GROUPS: Final = (
     "Topics",
 )
 BEHAVIOR_FACTS: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
-"""Kinds of facts on the behavior of protocols."""
 
 
 class Question(NamedTuple):
@@ -76,10 +75,10 @@ def list_exercises() -> tuple[Exercise, ...]:
     """Return all exercises in display order."""
     folder = resources.files("antecede.lab.play") / "exercises"
     files = (one for one in folder.iterdir() if one.name.endswith(".toml"))
-    found = (
+    exercises = (
         _read_exercise(one.name.removesuffix(".toml"), one.read_text("utf-8")) for one in files
     )
-    return tuple(sorted(found, key=lambda one: (GROUPS.index(one.group), one.order, one.name)))
+    return tuple(sorted(exercises, key=lambda one: (GROUPS.index(one.group), one.order, one.name)))
 
 
 def find_exercise(name: str) -> Exercise:
@@ -99,15 +98,19 @@ def compute_answer(name: str, question: int) -> ExerciseAnswer:
         raise InputError(
             f"{name} has {number} questions, from 0; question {question} does not exist"
         )
-    asked = exercise.questions[question]
-    values = {fact: compute_fact(exercise.text, query) for fact, query in asked.facts.items()}
-    told = _PLACEHOLDER.sub(lambda found: values[found[1]], asked.answer)
-    facts = tuple((describe_fact(asked.facts[fact]), value) for fact, value in values.items())
-    return ExerciseAnswer(told, facts)
+    asked_question = exercise.questions[question]
+    values = {
+        fact: compute_fact(exercise.text, query) for fact, query in asked_question.facts.items()
+    }
+    text = _PLACEHOLDER.sub(lambda match: values[match[1]], asked_question.answer)
+    facts = tuple(
+        (describe_fact(asked_question.facts[fact]), value) for fact, value in values.items()
+    )
+    return ExerciseAnswer(text, facts)
 
 
 def _read_exercise(name: str, text: str) -> Exercise:
-    given: Mapping[str, Any] = tomllib.loads(text)
+    fields: Mapping[str, Any] = tomllib.loads(text)
     questions = tuple(
         Question(
             _unwrap(one["ask"]),
@@ -115,13 +118,13 @@ def _read_exercise(name: str, text: str) -> Exercise:
             one.get("facts", {}),
             _unwrap(one.get("hint", "")),
         )
-        for one in given["questions"]
+        for one in fields["questions"]
     )
     return Exercise(
-        *(name, given["title"], given["group"], given["order"], given["source"]),
-        *(_unwrap(given["about"]), given["text"].lstrip("\n"), tuple(given["protocols"])),
+        *(name, fields["title"], fields["group"], fields["order"], fields["source"]),
+        *(_unwrap(fields["about"]), fields["text"].lstrip("\n"), tuple(fields["protocols"])),
         questions,
-        given.get("relation", ""),
+        fields.get("relation", ""),
     )
 
 

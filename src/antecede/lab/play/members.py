@@ -21,20 +21,20 @@ DEFAULT_PROTOCOL = "fifo"
 def edit_members(
     scenario: EditableScenario, edit: Mapping[str, Any]
 ) -> tuple[EditableScenario, frozenset[str]]:
-    """Return the scenario with other members, and the removed ones; their actions remain.
+    """Return the edited scenario, and the removed members, whose actions remain.
 
     `edit` has one of `add` (with `role` and `super_peer` in a hierarchy), `rename`, `remove`,
-    `order`. Raises EditError.
+    `order`.
     """
-    asked = [name for name in ("add", "rename", "remove", "order") if name in edit]
-    if len(asked) != 1:
+    given = [name for name in ("add", "rename", "remove", "order") if name in edit]
+    if len(given) != 1:
         raise EditError("expected exactly one of add, rename, remove, order")
-    value = edit[asked[0]]
-    if asked == ["add"]:
+    value = edit[given[0]]
+    if given == ["add"]:
         return _add_member(scenario, check_name(value), edit), frozenset()
-    if asked == ["rename"]:
+    if given == ["rename"]:
         return _rename_member(scenario, value), frozenset()
-    if asked == ["remove"]:
+    if given == ["remove"]:
         return _remove_member(scenario, value)
     return _reorder_members(scenario, value), frozenset()
 
@@ -102,13 +102,13 @@ def _remove_member(
     over = next((sp for sp, peers in groups.items() if peers == (name,)), None)
     if over is not None:
         raise EditError(f"{name} is the last internal peer of {over}; remove {over} instead")
-    gone = frozenset({name, *groups.get(name, ())})
-    left = [one for one in scenario.setup.everybody() if one not in gone]
+    removed = frozenset({name, *groups.get(name, ())})
+    left = [one for one in scenario.setup.everybody() if one not in removed]
     if not left:
         raise EditError("a scenario needs at least one member")
     return scenario._replace(
-        preamble=rename_in_preamble(scenario.preamble, lambda n: None if n in gone else n)
-    ), gone
+        preamble=rename_in_preamble(scenario.preamble, lambda n: None if n in removed else n)
+    ), removed
 
 
 def _reorder_members(scenario: EditableScenario, value: object) -> EditableScenario:
@@ -141,11 +141,11 @@ def _reorder_preamble(
     groups = sorted(setup.internal, key=lambda group: place[group[0]])
     sorted_groups = [(sp, sorted(peers, key=place.__getitem__)) for sp, peers in groups]
     external = sorted(setup.external, key=place.__getitem__)
-    made = [name for sp, peers in sorted_groups for name in (*peers, sp)] + external
-    if made != list(names):
+    possible = [name for sp, peers in sorted_groups for name in (*peers, sp)] + external
+    if possible != list(names):
         raise EditError(
             "internal peers must precede their super peer, external peers come last; "
-            f"the nearest possible order is {', '.join(made)}"
+            f"the nearest possible order is {', '.join(possible)}"
         )
     lines = [f"internal {sp}: {' '.join(peers)}" for sp, peers in sorted_groups]
     first = next(k for k, line in enumerate(preamble) if line.split()[:1] == ["internal"])
@@ -156,12 +156,12 @@ def _reorder_preamble(
 
 def find_member_actions(scenario: EditableScenario, removed: frozenset[str]) -> set[int]:
     """Return the blocks that are impossible without these members."""
-    found = set()
+    indexes = set()
     for k, action in enumerate(scenario.actions):
         if isinstance(action, Send):
             lost = action.at in removed or (action.to and removed.issuperset(action.to))
         else:
             lost = not removed.isdisjoint(find_members(action))
         if lost:
-            found.add(k)
-    return found
+            indexes.add(k)
+    return indexes

@@ -61,7 +61,6 @@ class ProtocolRun(NamedTuple):
     remarks: tuple[str, ...]
     promise: str
     relation: Relation
-    """Relation promised by the protocol."""
     run: ScriptRun | None
     """None: the group could not be created."""
     states: tuple[RunState, ...]
@@ -89,10 +88,10 @@ def run_protocol(
     until: float | None = None,
     max_copies: int | None = None,
 ) -> ProtocolRun:
-    """Run a scenario under a protocol, named by the words after `protocol` in a scenario.
+    """Run a scenario under a protocol, named by the words after `protocol`.
 
     `relation`: check this instead of the promise. `until`: deadline of the monotonic clock.
-    `max_copies`: copies in flight and held, summed over the steps (default: no limit).
+    `max_copies`: limit of copies in flight and held, summed over the steps.
     """
     run = _ProtocolRunner(scenario, name, max_copies)
     with watching(CALL_TIMEOUT_S):
@@ -110,14 +109,10 @@ def make_failed_run(scenario: Script, name: str, reason: str) -> ProtocolRun:
 
 
 def adapt_scenario(scenario: Script, name: str) -> tuple[Script, tuple[str, ...]]:
-    """Return the scenario under a protocol, and remarks on omitted parts.
-
-    Omits printing actions, and bounds and subscriptions that the protocol does not support. Raises
-    ScenarioError for an unknown protocol, InputError for an unusable file.
-    """
+    """Return the scenario under a protocol, and remarks on omitted bounds and subscriptions."""
     named = parse_protocol(name)
-    made = under(scenario, named.protocol)
-    setup = made.setup._replace(options=named.options)
+    adapted = under(scenario, named.protocol)
+    setup = adapted.setup._replace(options=named.options)
     remarks = []
     if setup.bounds is not None and not _has_option(scenario, setup.protocol, "bounds"):
         setup = setup._replace(bounds=None)
@@ -125,7 +120,7 @@ def adapt_scenario(scenario: Script, name: str) -> tuple[Script, tuple[str, ...]
     if setup.subscriptions and not _has_option(scenario, setup.protocol, "subscriptions"):
         setup = setup._replace(subscriptions=())
         remarks.append(f"{setup.protocol} does not support topics: subscriptions omitted")
-    return made._replace(setup=setup), tuple(remarks)
+    return adapted._replace(setup=setup), tuple(remarks)
 
 
 def _has_option(scenario: Script, protocol: str, option: str) -> bool:

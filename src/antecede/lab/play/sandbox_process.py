@@ -33,12 +33,11 @@ def update_text(text: str, path: str) -> str:
 
 
 HANDLERS: Final[Mapping[str, Callable[..., Any]]] = {
-    "bench": compare_protocols,
-    "edited": apply_edit,
+    "compare": compare_protocols,
+    "edit": apply_edit,
     "cut": compute_cut,
     "text": update_text,
 }
-"""Request handlers by name."""
 
 
 class SandboxError(InputError):
@@ -52,9 +51,7 @@ class Sandbox:
         self._worker: Worker | None = None
 
     def call(self, name: str, *asked: Any) -> Any:
-        """Return the answer of one of `HANDLERS`; raises InputError, SandboxError without an
-        answer.
-        """
+        """Return the answer of one of `HANDLERS`; raises InputError and SandboxError."""
         if self._worker is None:
             self._worker = Worker(_serve)
         line = self._worker.pipe
@@ -125,10 +122,10 @@ def _block_interrupts() -> Iterator[None]:
 def _serve(pipe: Connection) -> None:
     with suppress(EOFError, OSError):
         while True:
-            act, asked = pipe.recv()
+            name, arguments = pipe.recv()
             try:
-                told = (True, HANDLERS[act](*asked), None)
+                answer = (True, HANDLERS[name](*arguments), None)
             except AntecedeError as error:
-                words = error.message if isinstance(error, InputError) else str(error)
-                told = (False, words, getattr(error, "line", None))
-            pipe.send(told)
+                message = error.message if isinstance(error, InputError) else str(error)
+                answer = (False, message, getattr(error, "line", None))
+            pipe.send(answer)

@@ -47,11 +47,7 @@ class SearchManager:
         self._progress: dict[str, Any] = {}
 
     def start(self, search: SearchRequest) -> str:
-        """Start a search, and return its id.
-
-        Raises InputError if another is running, OptionError and LocalError for an unknown protocol,
-        variant or option.
-        """
+        """Start a search and return its id; raises InputError if another is running."""
         for what, value, allowed in (
             ("members", search.members, MEMBERS),
             ("messages", search.messages, MESSAGES),
@@ -117,12 +113,12 @@ class SearchManager:
 
 
 def _run_search(search: SearchRequest, pipe: Connection) -> None:
-    said = monotonic()
+    reported = monotonic()
 
     def progress(setting: str, states: int) -> None:
-        nonlocal said
-        if monotonic() - said >= PROGRESS_INTERVAL_S:
-            said = monotonic()
+        nonlocal reported
+        if monotonic() - reported >= PROGRESS_INTERVAL_S:
+            reported = monotonic()
             pipe.send({"done": False, "setting": setting, "states": states})
 
     try:
@@ -135,13 +131,13 @@ def _run_search(search: SearchRequest, pipe: Connection) -> None:
             thorough=search.thorough,
             progress=progress,
         )
-        told = verdict_to_dict(verdict, search)
+        result = verdict_to_dict(verdict, search)
     except AntecedeError as error:
-        told = {"done": True, "error": str(error)}
+        result = {"done": True, "error": str(error)}
     except BrokenPipeError:  # the search was stopped
         return
     with suppress(BrokenPipeError):
-        pipe.send(told)
+        pipe.send(result)
 
 
 def verdict_to_dict(verdict: Verdict, search: SearchRequest) -> dict[str, Any]:

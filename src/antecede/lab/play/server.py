@@ -92,18 +92,18 @@ class Opened:
         """
         self.text, self.path = DEFAULT_TEXT if text is None else text, str(path)
         self.folder = Path(self.path).parent
-        asked = [_make_relative(self.folder, name) for name in protocols]
+        named = [_make_relative(self.folder, name) for name in protocols]
         self.exercise = exercise
         self.relation: str | None = None
         if exercise is not None:
             opened = exercises.find_exercise(exercise)
-            self.text, asked = opened.text, asked or list(opened.protocols)
+            self.text, named = opened.text, named or list(opened.protocols)
             self.relation = opened.relation or None
         elif text is None:
-            asked, self.relation = asked or list(DEFAULT_PROTOCOLS), DEFAULT_RELATION
+            named, self.relation = named or list(DEFAULT_PROTOCOLS), DEFAULT_RELATION
         script = parse_script(self.text, self.path)
         own = own_name(script.setup)
-        self.protocols = list(dict.fromkeys(asked)) or [own]
+        self.protocols = list(dict.fromkeys(named)) or [own]
         names = [parse_protocol(one).protocol for one in (own, *self.protocols)]
         self.own_files = list(dict.fromkeys(name for name in names if is_file_target(name)))
         """Protocol files that requests may name, FILE.py:CLASS, relative to the text."""
@@ -129,9 +129,7 @@ class Opened:
             return False
 
     def try_protocols(self) -> None:
-        """Raise InputError or LocalError for unusable protocols, files or options, or excessive
-        size.
-        """
+        """Raise InputError or LocalError for unusable protocols, files, options or sizes."""
         check_size(parse_limited(self.text, self.path), self.protocols)
         for name in self.protocols:
             setup = parse_protocol(name)
@@ -203,15 +201,15 @@ class Bench:
         self, handler: Callable[[RequestBody], Mapping[str, Any]], body: bytes
     ) -> Mapping[str, Any]:
         try:
-            said = json.loads(body)
+            body_object = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise InputError(f"the request is not valid JSON: {error}") from error
-        if not isinstance(said, dict):
+        if not isinstance(body_object, dict):
             raise InputError("the request is not a JSON object")
         if handler == self._handle_stop:  # must not wait for a long request
-            return handler(said)
+            return handler(body_object)
         with self._lock:
-            return handler(said)
+            return handler(body_object)
 
     def _describe_start(self) -> Mapping[str, Any]:
         listed = [
@@ -233,15 +231,15 @@ class Bench:
 
     def _read_run_request(self, body: RequestBody) -> tuple[str, list[str], str | None]:
         """Return text, protocols and relation of a request, validated."""
-        text, names, judge = (
+        text, names, relation = (
             _read_text(body, "text"),
             _read_texts(body, "protocols"),
             body.get("relation"),
         )
-        if judge is not None and not isinstance(judge, str):
+        if relation is not None and not isinstance(relation, str):
             raise InputError("relation must be a name or null")
         self._parse_checked(text, names)
-        return text, names, judge
+        return text, names, relation
 
     def _parse_checked(self, text: str, names: Sequence[str]) -> Script:
         script = parse_limited(text, self.options.path)
@@ -250,47 +248,52 @@ class Bench:
         return script
 
     def _call(self, name: str, names: Iterable[str], *asked: Any) -> Any:
-        """Return the answer of one of `HANDLERS`; `names`: the protocols to run."""
         if any(_is_in_file(name) for name in names):
             return self._sandbox.call(name, *asked)
         return HANDLERS[name](*asked)
 
     def _compare(self, text: str, names: list[str], relation: str | None) -> Mapping[str, Any]:
-        played, path = choose_protocols(self._parse_checked(text, names), names), self.options.path
+        chosen_names, path = (
+            choose_protocols(self._parse_checked(text, names), names),
+            self.options.path,
+        )
         try:
-            told: Mapping[str, Any] = self._call("bench", played, text, names, relation, path)
+            answer: Mapping[str, Any] = self._call(
+                "compare", chosen_names, text, names, relation, path
+            )
         except SandboxError as error:
-            failed = self._find_failed(text, played, relation, error)
-            left = [name for name in played if name not in failed]
-            told = self._call("bench", left, text, names, relation, path, failed)
-        return told
+            failed = self._find_failed(text, chosen_names, relation, error)
+            remaining = [name for name in chosen_names if name not in failed]
+            answer = self._call("compare", remaining, text, names, relation, path, failed)
+        return answer
 
     def _find_failed(
         self, text: str, names: Sequence[str], relation: str | None, error: SandboxError
     ) -> Mapping[str, str]:
-        """Return the protocols that end their process, with the error."""
         own = [name for name in names if _is_in_file(name)]
         failed = {}
         for name in own if len(own) > 1 else ():
             try:
-                self._sandbox.call("bench", text, [name], relation, self.options.path)
+                self._sandbox.call("compare", text, [name], relation, self.options.path)
             except SandboxError as its:
                 failed[name] = its.message
         return failed or dict.fromkeys(own, error.message)
 
     def _handle_edit(self, body: RequestBody) -> Mapping[str, Any]:
-        text, names, judge = self._read_run_request(body)
+        text, names, relation = self._read_run_request(body)
         edit = body.get("edit")
         if not isinstance(edit, dict):
             raise InputError("edit must be an object")
-        played = choose_protocols(self._parse_checked(text, names), names)
+        chosen_names = choose_protocols(self._parse_checked(text, names), names)
         try:
-            made: EditResult = self._call("edited", played, text, edit, names, self.options.path)
+            made: EditResult = self._call(
+                "edit", chosen_names, text, edit, names, self.options.path
+            )
         except SandboxError:  # try the other protocols
-            if not (others := [name for name in played if not _is_in_file(name)]):
+            if not (others := [name for name in chosen_names if not _is_in_file(name)]):
                 raise
-            made = self._call("edited", others, text, edit, others, self.options.path)
-        return {**self._compare(made.text, names, judge), "note": made.note}
+            made = self._call("edit", others, text, edit, others, self.options.path)
+        return {**self._compare(made.text, names, relation), "note": made.note}
 
     def _handle_text(self, body: RequestBody) -> Mapping[str, Any]:
         text = _read_text(body, "text")
@@ -298,12 +301,19 @@ class Bench:
         return {"text": self._call("text", [own], text, self.options.path)}
 
     def _handle_cut(self, body: RequestBody) -> Mapping[str, Any]:
-        text, _, judge = self._read_run_request(body)
+        text, _, relation = self._read_run_request(body)
         name = _read_text(body, "protocol") if "protocol" in body else ""
         (name,) = choose_protocols(self._parse_checked(text, [name] if name else []), [name])
-        asked = text, name, judge, body.get("counts"), body.get("by", "arrivals"), self.options.path
-        told: Mapping[str, Any] = self._call("cut", [name], *asked)
-        return told
+        arguments = (
+            text,
+            name,
+            relation,
+            body.get("counts"),
+            body.get("by", "arrivals"),
+            self.options.path,
+        )
+        answer: Mapping[str, Any] = self._call("cut", [name], *arguments)
+        return answer
 
     def _handle_find(self, body: RequestBody) -> Mapping[str, Any]:
         name = _read_text(body, "protocol")
@@ -312,12 +322,12 @@ class Bench:
         options = body.get("options") or {}
         if not isinstance(options, dict):
             raise InputError("options must be an object of texts")
-        given = (*setup.options, *((str(name), str(value)) for name, value in options.items()))
+        merged = (*setup.options, *((str(name), str(value)) for name, value in options.items()))
         variant = body.get("variant") or ""
         search = SearchRequest(
             self.options.get_target(setup.protocol),
             variant if isinstance(variant, str) else "",
-            given,
+            merged,
             _read_number(body, "members"),
             _read_number(body, "messages"),
             body.get("thorough") is True,
@@ -329,28 +339,30 @@ class Bench:
         return self.searches.stop(_read_text(body, "job"))
 
     def _handle_exercise(self, body: RequestBody) -> Mapping[str, Any]:
-        one = exercises.find_exercise(_read_text(body, "name"))
-        asked = [{"ask": question.ask, "hint": question.hint} for question in one.questions]
+        exercise = exercises.find_exercise(_read_text(body, "name"))
+        questions = [
+            {"ask": question.ask, "hint": question.hint} for question in exercise.questions
+        ]
         return {
-            "name": one.name,
-            "title": one.title,
-            "group": one.group,
-            "source": one.source,
-            "about": one.about,
-            "text": one.text,
-            "protocols": list(one.protocols),
-            "relation": one.relation or None,
-            "hides_outcomes": one.hides_outcomes,
-            "questions": asked,
+            "name": exercise.name,
+            "title": exercise.title,
+            "group": exercise.group,
+            "source": exercise.source,
+            "about": exercise.about,
+            "text": exercise.text,
+            "protocols": list(exercise.protocols),
+            "relation": exercise.relation or None,
+            "hides_outcomes": exercise.hides_outcomes,
+            "questions": questions,
         }
 
     def _handle_answer(self, body: RequestBody) -> Mapping[str, Any]:
         number = _read_number(body, "question")
         if number is None:
             raise InputError("question must be a number from 0")
-        found = exercises.compute_answer(_read_text(body, "name"), number)
-        facts = [{"subject": words, "value": value} for words, value in found.facts]
-        return {"answer": found.answer, "facts": facts}
+        answer = exercises.compute_answer(_read_text(body, "name"), number)
+        facts = [{"subject": words, "value": value} for words, value in answer.facts]
+        return {"answer": answer.answer, "facts": facts}
 
 
 def _is_in_file(name: str) -> bool:

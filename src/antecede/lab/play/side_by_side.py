@@ -51,47 +51,48 @@ OPTION_LINES: Final = {
     "bounds": "the line 'bounds accuracy=0.1 least=0.1 most=0.3' (seconds)",
     "subscriptions": "a line 'subscribe MEMBER TOPIC ...' for each member that reads any",
 }
-"""Options that are settings lines of a scenario."""
 UNTITLED: Final = "playground.scenario"
 
 
 def compare_protocols(
     text: str,
     protocols: Sequence[str] = (),
-    judge: str | None = None,
+    relation: str | None = None,
     path: str = UNTITLED,
     failed: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return the content of the page for a text.
+    """Return the content of the page for a text; raises ScenarioError and InputError.
 
     `protocols`: as after `protocol` in a scenario (default: the text's own). `relation`: one of
     `RELATIONS` (default: the promises). `path`: name of the text; protocol files are relative to
-    it. `failed`: protocols that are not run, and why. Raises ScenarioError and InputError.
+    it. `failed`: reasons of protocols that are not run.
     """
-    script = parse_limited(text, path)
-    names = choose_protocols(script, protocols)
-    check_size(script, names)
-    relation = find_relation(judge)
+    scenario = parse_limited(text, path)
+    names = choose_protocols(scenario, protocols)
+    check_size(scenario, names)
+    checked = find_relation(relation)
     until = monotonic() + RUN_TIMEOUT_S
     room = MAX_COPIES // len(names)
     failed = failed or {}
-    played = [
-        make_failed_run(script, name, failed[name])
+    protocol_runs = [
+        make_failed_run(scenario, name, failed[name])
         if name in failed
-        else run_protocol(script, name, relation, until, room)
+        else run_protocol(scenario, name, checked, until, room)
         for name in names
     ]
-    columns = _make_columns(script, [one.run for one in played if one.run is not None])
+    columns = _make_columns(scenario, [one.run for one in protocol_runs if one.run is not None])
     return {
         "text": text,
-        "title": script.title,
-        "source": script.source,
-        "protocol": own_name(script.setup),
-        "members": list(_describe_members(script)),
-        "commands": [_describe_command(k, c.line, c.action) for k, c in enumerate(script.commands)],
+        "title": scenario.title,
+        "source": scenario.source,
+        "protocol": own_name(scenario.setup),
+        "members": list(_describe_members(scenario)),
+        "commands": [
+            _describe_command(k, c.line, c.action) for k, c in enumerate(scenario.commands)
+        ],
         "columns": columns,
         "end": (columns[-1]["end"] if columns else 0.0) + 1.0,
-        "runs": _describe_runs(script, played, columns),
+        "runs": _describe_runs(scenario, protocol_runs, columns),
     }
 
 
@@ -107,7 +108,7 @@ def find_relation(name: str | None) -> Relation | None:
     if not name:
         return None
     if name not in JUDGES:
-        raise InputError(f"no judge is called '{name}'; there are {', '.join(JUDGES)}")
+        raise InputError(f"unknown relation '{name}'; choose from {', '.join(JUDGES)}")
     return JUDGES[name]
 
 
@@ -168,7 +169,7 @@ def _list_protocols_with(addressing: Addressing) -> tuple[str, ...]:
 
 
 def _suggest_protocols(message: str, scenario: Script) -> str:
-    if scenario.setup.internal and "are alike" in message:
+    if scenario.setup.internal and "has one role" in message:
         able = ", ".join(one.name for one in ENTRIES.values() if not one.flat)
         return f"; the scenario has super peers: use {able}"
     for word, addressing in (("to", Addressing.MEMBERS), ("topics", Addressing.TOPICS)):
@@ -183,15 +184,15 @@ def _describe_runs(
     runs = [one.run for one in protocol_runs if one.run is not None]
     diagrams = iter(stacked(runs, [one.name for one in protocol_runs if one.run is not None]))
     index_of = {command.line: index for index, command in enumerate(scenario.commands)}
-    told = []
+    described = []
     for one in protocol_runs:
-        shown: dict[str, Any] = _describe_protocol(scenario, one)
-        shown["error"] = _describe_error(scenario, one, index_of)
+        described_run: dict[str, Any] = _describe_protocol(scenario, one)
+        described_run["error"] = _describe_error(scenario, one, index_of)
         if one.run is not None:
-            shown |= _describe_diagram(next(diagrams), columns)
-            shown |= _describe_steps(one, one.run, columns)
-        told.append(shown)
-    return told
+            described_run |= _describe_diagram(next(diagrams), columns)
+            described_run |= _describe_steps(one, one.run, columns)
+        described.append(described_run)
+    return described
 
 
 def _describe_protocol(scenario: Script, run: ProtocolRun) -> dict[str, Any]:
@@ -239,7 +240,7 @@ def _describe_error(
         if run.name != own_name(scenario.setup):
             line = None  # the text does not name this protocol
         lacking = (what for word, what in OPTION_LINES.items() if f"{word}=" in message)
-        message += "".join(f"; in a scene: {what}" for what in lacking)
+        message += "".join(f"; in a scenario: {what}" for what in lacking)
     return {"message": message, "line": line, "command": index}
 
 
@@ -296,11 +297,13 @@ def _describe_diagram(diagram: Diagram, columns: Sequence[Mapping[str, Any]]) ->
 def _describe_steps(
     one: ProtocolRun, run: ScriptRun, columns: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    words, steps, violations = Words(run.relation), [], []
+    narrative, steps, violations = Words(run.relation), [], []
     delivered: dict[str, list[str]] = {name: [] for name in one.scenario.list_members()}
     for result, note, column in zip(run.results, one.states[1:], columns, strict=False):
         index = column["command"]
-        steps.append(_describe_step(index, words.write_sentences(result), note, delivered, result))
+        steps.append(
+            _describe_step(index, narrative.write_sentences(result), note, delivered, result)
+        )
         violations += [
             {
                 "command": index,
@@ -343,8 +346,8 @@ def _describe_step(
 def _describe_state(state: RunState) -> dict[str, Any]:
     held: dict[str, list[dict[str, Any]]] = {}
     for one in state.held:
-        told = {"label": one.label, "waits_for": list(one.others), "text": describe_wait(one)}
-        held.setdefault(one.at, []).append(told)
+        message = {"label": one.label, "waits_for": list(one.others), "text": describe_wait(one)}
+        held.setdefault(one.at, []).append(message)
     return {
         "states": state.states,
         "held": held,

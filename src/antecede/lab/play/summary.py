@@ -20,7 +20,6 @@ _VIOLATION_TEXT: Final[Mapping[Relation, str]] = {
     Relation.BY_REPLY: "before the message it replies to",
     Relation.BY_TOPIC: "before a cause in its topics",
 }
-"""Violated orders other than the causal order."""
 _RELEASING: Final = {SENT, DELIVERED, RELEASED, FORWARDED}
 
 
@@ -28,7 +27,6 @@ class Deviations(NamedTuple):
     """Deviations from causality: (member, message), in order."""
 
     violations: tuple[tuple[str, str], ...]
-    """Deliveries before a cause."""
     held: tuple[tuple[str, str], ...]
     """Held messages; in total order also own messages until their turn."""
     needless: tuple[tuple[str, str], ...]
@@ -50,7 +48,6 @@ def find_deviations(run: ScriptRun) -> Deviations:
 
 
 def _find_own_messages(run: ScriptRun) -> set[tuple[str, str]]:
-    """Return own messages in total order; other protocols deliver nothing to the sender."""
     sent = {(one.at, one.label) for one in run.occurrences() if one.kind == SENT}
     turn = {(one.at, one.label) for one in run.occurrences() if one.kind == DELIVERED}
     return sent & (turn | {(one.at, one.label) for one in run.held})
@@ -64,7 +61,7 @@ def _find_holds(
     pasts = history.pasts(relation)
     there: defaultdict[str, set[str]] = defaultdict(set)  # delivered, sent or forwarded
     held: dict[tuple[str, str], None] = {}
-    found: dict[tuple[str, str], None] = {}
+    needless: dict[tuple[str, str], None] = {}
     supers = {name for name, _ in run.script.setup.internal}
     for result in run.results:
         for one in result.events:
@@ -79,8 +76,8 @@ def _find_holds(
         for member, label in held:
             needed = history.needed(label, pasts.get(label, ()), member, relation)
             if label in pasts and needed <= there[member]:
-                found[member, label] = None
-    return tuple(ever), tuple(found)
+                needless[member, label] = None
+    return tuple(ever), tuple(needless)
 
 
 def summarize(run: ScriptRun) -> str:
@@ -88,14 +85,14 @@ def summarize(run: ScriptRun) -> str:
     done = list(run.occurrences())
     sent = sum(isinstance(result.command.action, Send) and bool(result.events)
                for result in run.results)  # fmt: skip
-    found = find_deviations(run)
-    held = len(found.held)
-    needless = f" ({len(found.needless)} without a causal need)" if held else ""
+    deviations = find_deviations(run)
+    held = len(deviations.held)
+    needless = f" ({len(deviations.needless)} without a causal need)" if held else ""
     astray = sum(one.is_wrong_recipient for one in done)
     early = sum(bool(one.missing_causes) for one in done)
     unlike = sum(bool(one.order_conflict) for one in done)
     parts = [counted(sent, "message"), f"{held} held{needless}"]
-    parts += [f"{len(found.violations)} before a cause"]
+    parts += [f"{len(deviations.violations)} before a cause"]
     parts += [f"{early} {_VIOLATION_TEXT[run.relation]}"] if run.relation in _VIOLATION_TEXT else []
     parts += [f"{astray} to wrong receivers"] if astray else []
     parts += [f"{unlike} in another order than elsewhere"] if unlike else []

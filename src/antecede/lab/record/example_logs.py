@@ -48,8 +48,7 @@ def recorded(
 ) -> pyarrow.Table:
     """Let groups exchange messages and return the log of all members, in columns of `SCHEMA`.
 
-    `number` counts the rows and breaks ties of time. `to` and `topics` are the arguments of
-    `Group.send_packets`. `seed` determines messages, times and delays.
+    `number` breaks ties of time. `seed` determines messages, times and delays.
     """
     return _ExampleNetwork(groups, workload or Talk(), random.Random(seed)).run()
 
@@ -111,7 +110,6 @@ class _ExampleNetwork:
             self._send_control(name, at)
 
     def _send_control(self, name: str, now: int) -> None:
-        """Send the control messages of a member."""
         packets = self.groups[name].outgoing()
         for packet in packets:
             self._log(name, now, packet.wire, True)

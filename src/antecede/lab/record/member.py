@@ -62,12 +62,12 @@ def make_send_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of `Group.send_packets` besides payload and time."""
     kind = flat_class(ALIASES.get(order, order))
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if kind.addressing is Addressing.TOPICS:
-        found["topics"] = (content.topic,)
+        arguments["topics"] = (content.topic,)
     if ALIASES.get(order, order) == "sb" and answered is not None:
-        found["reply_to"] = answered
-    return found
+        arguments["reply_to"] = answered
+    return arguments
 
 
 class MemberPlan(NamedTuple):
@@ -136,14 +136,13 @@ class RecordedMember:
             content = workload.make_question(self.rng)
             pause_s = workload.draw_pause_s(self.rng)
             self._schedule_message(time.monotonic() + pause_s, None)
-        told = make_send_arguments(self.plan.order, content, answered)
-        packets = self.group.post(content.to_bytes(), now_ns=self._read_clock_ns(), **told)
+        arguments = make_send_arguments(self.plan.order, content, answered)
+        packets = self.group.post(content.to_bytes(), now_ns=self._read_clock_ns(), **arguments)
         self._record(SEND, self.group.inspect(packets[0].wire), content)
         self._schedule_copies(packets)
         self._process_deliveries(self.group.delivered())
 
     def _schedule_copies(self, packets: Sequence[Packet]) -> None:
-        """Schedule copies, each with its own delay."""
         for packet in packets:
             for name in packet.to:
                 delay = draw_delay_s(self.region[self.plan.name], self.region[name], self.rng)
@@ -168,13 +167,11 @@ class RecordedMember:
         return envelope if envelope.payload and envelope.sender != self.plan.name else None
 
     def _process_deliveries(self, messages: Sequence[Message]) -> None:
-        """Process deliveries, and send control messages."""
         for message in messages:
             self._process(message)
         self._schedule_copies(self.group.outgoing())
 
     def _process(self, message: Message) -> None:
-        """Pass a delivered message to the application, which may reply."""
         key = message.sender, message.seq
         saying = workload.MessageContent.from_bytes(message.payload)
         reason = self.reasons.pop(key, None)

@@ -60,9 +60,8 @@ def record(
 ) -> Recording:
     """Let `members` processes run for `seconds` and return the recording.
 
-    `progress` receives the fraction done, 0 to 1, a few times a second. Raises LocalError for an
-    invalid number of members or seconds, or an unknown order; SetupError if a process does not
-    start.
+    `progress` receives the fraction done. Raises LocalError for invalid arguments, SetupError if a
+    process does not start.
     """
     if not 2 <= members <= MAX_MEMBERS:
         raise LocalError(f"{members} members: choose 2 to {MAX_MEMBERS}")

@@ -43,17 +43,13 @@ class Session:
         self.relation: Relation = relation_of(members)
         self.world = World(members, group.timing)
         self.names = dict(group.names)
-        """Names of present and former members, by address."""
         self.arrived: list[InFlight] = []
         self.sent_labels: set[str] = set()
         self.recipients: dict[str, tuple[int, ...]] = {}
         self.topics: dict[str, tuple[str, ...]] = {}
 
     def execute(self, action: Action) -> list[Step]:
-        """Execute an action; return its steps.
-
-        Raises ImpossibleError, and errors of members.
-        """
+        """Execute an action and return its steps; raises ImpossibleError."""
         match action:
             case Send(at):
                 return self._send(self.find_address(at), action)
@@ -129,7 +125,6 @@ class Session:
         raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
 
     def _find_arrived(self, at: int, label: str) -> InFlight:
-        """Return a copy that has arrived, or in flat groups a copy for its sender."""
         copy = _find_copy(self.arrived, at, label)
         if copy is not None:
             return copy
@@ -162,10 +157,7 @@ def _find_copy(copies: Iterable[InFlight], at: int, label: str) -> InFlight | No
 
 
 def steps_to_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
-    """Convert steps (member, kind, label, detail as in `Step`) to events for the oracle.
-
-    A joining member counts as having delivered all that its sponsor had sent or delivered.
-    """
+    """Convert steps to events; a joining member has the deliveries of its sponsor."""
     rows: list[Event] = []
     known: dict[str, list[str]] = {}
     for member, kind, label, detail in steps:

@@ -35,10 +35,7 @@ class EndlessEffectsError(ContractError):
 def check_effects(
     returned: Any, member: Protocol, method: str, addresses: Collection[int]
 ) -> list[Effect]:
-    """Return the effects of a call as a list; raises ContractError.
-
-    `method`: the called method ("send"); `addresses`: present and former members.
-    """
+    """Return the effects of a call as a list; raises ContractError."""
     if returned is None:
         raise ContractError(
             f"{method} returned None; return a sequence of effects, () when there are none"
@@ -63,10 +60,7 @@ def check_effects(
 
 
 def check_transmitted(effects: Iterable[Effect], label: str, member: Protocol) -> None:
-    """Raise ContractError if `send` transmits application messages without the given payload.
-
-    A protocol may transmit it later, and control messages before.
-    """
+    """Raise ContractError if `send` transmits application messages without the payload."""
     sent = [one.message for one in effects if isinstance(one, Transmit)]
     own = [message for message in sent if not member.is_note(message)]
     if own and all(message.payload != label for message in own):

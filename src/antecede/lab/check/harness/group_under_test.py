@@ -44,9 +44,9 @@ class GroupUnderTest(NamedTuple):
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Internal peers by super peer; empty for a flat group."""
     timing: TimingModel = TimingModel()
-    """Clocks and delays. Without bounds, copies arrive at any time."""
+    """Without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
-    """Topics by address, also of joining members; plain sets, independent of the checked code."""
+    """Topics by address, also of joining members."""
     remove_member: Callable[[str], ReducedGroup | None] = lambda name: None
     """Factory of the group without a member, or without a joining name; None: impossible."""
     add_member: Callable[[], GroupUnderTest | None] = lambda: None
@@ -110,10 +110,9 @@ def make_flat_group(
     options: Mapping[str, Any] | None = None,
     offsets: Sequence[int] = (),
 ) -> GroupUnderTest:
-    """Return a group of `size` members cls(me, members, **options).
+    """Return `size` members cls(me, members, **options); `offsets` of their clocks, ns.
 
-    Adds required options (`Protocol.trial_options`). With the option `bounds`, clocks are off by
-    `offsets`, ns, and channels keep the bounds.
+    Adds required options (`Protocol.trial_options`). With `bounds`, channels keep the bounds.
     """
     if not 2 <= size <= len(FLAT_NAMES):
         raise LocalError(f"{size} members: choose 2 to {len(FLAT_NAMES)}")
@@ -131,21 +130,23 @@ def make_flat_group(
 
     def fewer(name: str) -> ReducedGroup | None:
         at = FLAT_NAMES.index(name)
-        left = [offset for other, offset in enumerate(offsets) if other != at]
+        left_offsets = [offset for other, offset in enumerate(offsets) if other != at]
         if at < size < 3:
             return None
         kept = {key: _remove_address(value, at) for key, value in options.items()}
-        made = make_flat_group(protocol, cls, size - (at < size), kept, left)
-        return ReducedGroup(made, _map_new_names(FLAT_NAMES, at))
+        reduced = make_flat_group(protocol, cls, size - (at < size), kept, left_offsets)
+        return ReducedGroup(reduced, _map_new_names(FLAT_NAMES, at))
 
     subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
-    told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
+    shown_options = {
+        key: value for key, value in options.items() if key not in ("bounds", "subscriptions")
+    }
     return GroupUnderTest(
         protocol,
         names,
         make,
         newcomer,
-        _format_options(told),
+        _format_options(shown_options),
         timing=timing,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
         remove_member=fewer,
@@ -192,11 +193,7 @@ def hierarchy(
     external: int,
     options: Mapping[str, Any] | None = None,
 ) -> GroupUnderTest:
-    """Return internal groups of the given sizes, each with a super peer, and external peers.
-
-    `topology(groups, external)` and `factory(topology, **options)` are those of
-    `antecede.core.protocols.hierarchical.roles`, or mutants.
-    """
+    """Return internal groups of the given sizes, each with a super peer, and external peers."""
     options = dict(options or {})
     sizes = tuple(groups)
     names: dict[int, str] = {}

@@ -38,7 +38,6 @@ class Step(NamedTuple):
     at: int
     kind: str
     label: str
-    """Label of the message; name of the member for join and leave."""
     detail: tuple[str, ...] = ()
     """hold, release: missing labels; discard: reason; send: labels replied to; arrive, lose:
     address of the source; join: address of the sponsor."""
@@ -55,7 +54,6 @@ class World:
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
         self.ids: dict[str, MessageId] = {}
-        """Ids of the sender, by label."""
         self.labels_by_id: dict[tuple[int, MessageId], str] = {}
         """Labels by (receiver, id as used by that receiver)."""
         self.covered: dict[int, set[str]] = {at: set() for at in self.members}
@@ -66,7 +64,6 @@ class World:
         self.sent: dict[str, list[InFlight]] = {}
         """One copy of each transmission by label, for joining members."""
         self.last_seq: dict[int, int] = {}
-        """Number of the last application message, by member."""
 
     def read_clock(self, at: int) -> int:
         """Return the clock reading of a member."""
@@ -82,10 +79,7 @@ class World:
         return all(self.timing.get_latest_ns(copy) >= until_ns for copy in self.in_flight)
 
     def tick(self, seconds: Seconds) -> list[Step]:
-        """Let time pass, and call `tick` of every member.
-
-        Raises LocalError unless `seconds` is a whole number of nanoseconds.
-        """
+        """Let time pass, a whole number of ns, and call `tick` of every member."""
         mark = len(self.steps)
         self.now_ns += seconds_to_ns(seconds)
         self.control_count = 0
@@ -104,10 +98,7 @@ class World:
         to: tuple[int, ...] = (),
         topics: tuple[str, ...] = (),
     ) -> list[Step]:
-        """Let a member send a message; return the steps.
-
-        Raises LocalError for `to` or `topics` that the protocol does not support.
-        """
+        """Let a member send; raises LocalError for unsupported `to` or `topics`."""
         parents = tuple(self.ids[parent] for parent in after)
         mark = len(self.steps)
         member = self.members[at]
@@ -154,8 +145,7 @@ class World:
     def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
         """Let a member join with the state of its sponsor; the others are notified at once.
 
-        The joining member gets a copy of each message outside of that state, unless the message is
-        addressed or can no longer be in flight (`core.protocols.base`).
+        The joining member gets a copy of each other message that can still be in flight.
         """
         mark = len(self.steps)
         call_guarded(newcomer.adopt, call_guarded(self.members[sponsor].frontier))
@@ -175,10 +165,7 @@ class World:
         return self.steps[mark:]
 
     def leave(self, at: int, *, name: str = "") -> list[Step]:
-        """Let a member leave; the others are notified at once, with its last number.
-
-        Copies in flight to it are dropped, copies from it still arrive.
-        """
+        """Let a member leave; the others learn its last number. Copies to it are dropped."""
         mark = len(self.steps)
         del self.members[at]
         self.steps.append(Step(at, LEFT, name or str(at)))
@@ -242,10 +229,7 @@ class World:
         return tuple(self.find_label(at, one) for one in missing)
 
     def find_label(self, at: int, missing: MessageId) -> str:
-        """Return the label of a member's id, or the id itself if it is unknown.
-
-        A member may wait for a message that was not sent to it (`ses`).
-        """
+        """Return the label of a member's id, or the id itself if it is unknown (`ses`)."""
         if (at, missing) in self.labels_by_id:
             return self.labels_by_id[at, missing]
         member = self.members[at]
@@ -267,10 +251,10 @@ def make_recipient_arguments(
     member: Protocol, to: tuple[int, ...], topics: tuple[str, ...]
 ) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
     """Return the arguments of `send` for these receivers; raises LocalError."""
-    taken = {Addressing.MEMBERS: "to", Addressing.TOPICS: "topics"}.get(member.addressing, "")
-    given = {name: value for name, value in (("to", to), ("topics", topics)) if value}
-    for name in given:
-        if name != taken:
-            what = f"takes {taken}" if taken else "sends every message to all members"
+    supported = {Addressing.MEMBERS: "to", Addressing.TOPICS: "topics"}.get(member.addressing, "")
+    arguments = {name: value for name, value in (("to", to), ("topics", topics)) if value}
+    for name in arguments:
+        if name != supported:
+            what = f"takes {supported}" if supported else "sends every message to all members"
             raise LocalError(f"{type(member).__name__} {what}; it cannot be given {name}")
-    return given
+    return arguments

@@ -63,7 +63,6 @@ class StateParts(NamedTuple):
 
     group: tuple[int, ...]
     in_flight: tuple[int, ...]
-    """Numbers of the copies in flight, ascending, with repetitions."""
     record: CheckerRecord
 
 
@@ -112,10 +111,12 @@ class EnabledActions:
     def find_targets(self, slot: int, recipients: Recipients) -> Sequence[int]:
         """Return the slots of a message's receivers."""
         if recipients.topics:
-            found = self.group.find_subscribers(recipients.topics, self.addresses)
+            addresses = self.group.find_subscribers(recipients.topics, self.addresses)
         else:
-            found = recipients.to or tuple(self.addresses[other] for other in self.checker.senders)
-        return [self.slot[at] for at in found if at != self.addresses[slot]]
+            addresses = recipients.to or tuple(
+                self.addresses[other] for other in self.checker.senders
+            )
+        return [self.slot[at] for at in addresses if at != self.addresses[slot]]
 
     def list_enabled(self, parts: StateParts) -> Iterator[SearchAction]:
         """Yield every enabled action of a state."""
@@ -164,11 +165,10 @@ class EnabledActions:
         if self.step_ns:
             return now_ns + self.step_ns
         later = bisect_right(self.instants, now_ns)
-        found = self.instants[later] if later < len(self.instants) else now_ns + self.longest_ns
-        return self._limit_to_arrivals(parts, found)
+        until_ns = self.instants[later] if later < len(self.instants) else now_ns + self.longest_ns
+        return self._limit_to_arrivals(parts, until_ns)
 
     def _limit_to_arrivals(self, parts: StateParts, until_ns: int) -> int:
-        """Return `until_ns`, or the first time at which a copy must arrive."""
         dues = (self._get_latest_ns(copy) for copy in parts.in_flight)
         return min([until_ns, *(due for due in dues if due > parts.record.now_ns)])
 

@@ -37,7 +37,6 @@ __all__ = ["Explorer", "SearchAction", "SearchLimits", "explore"]
 STEPS_AT_END, SHOWN_AT_END = 40, 10
 """Groups with clocks: idle steps until a held message counts as stuck, and steps shown."""
 DOUBLED_AT_END = 24
-"""Further steps, each twice as long."""
 MAX_ACTIONS, MAX_IN_FLIGHT = 200, 200
 """Consecutive actions and copies in flight above which the run counts as endless."""
 
@@ -51,11 +50,7 @@ Successor: TypeAlias = tuple[SearchAction, int, CheckerFinding | None]
 def explore(
     group: GroupUnderTest, limits: SearchLimits, progress: Callable[[int], None] | None = None
 ) -> Exploration:
-    """Search every interleaving within limits; stop at the first failure.
-
-    `progress` receives the number of states after each round. A search that reaches
-    `limits.max_states` ends incomplete.
-    """
+    """Search every interleaving within limits; `progress` receives the number of states."""
     return Explorer(group, limits).search(progress)
 
 
@@ -64,10 +59,10 @@ class Explorer:
 
     def __init__(self, group: GroupUnderTest, limits: SearchLimits) -> None:
         self.group, self.limits = group, limits
-        made = group.make()
-        self.addresses = tuple(made)
-        members = tuple(made.values())
-        self.relation = relation_of(made)
+        members_by_address = group.make()
+        self.addresses = tuple(members_by_address)
+        members = tuple(members_by_address.values())
+        self.relation = relation_of(members_by_address)
         self.has_application = [member.application for member in members]
         self.senders = [slot for slot, applies in enumerate(self.has_application) if applies]
         guarantees = [member.guarantee for member in members]
@@ -83,7 +78,6 @@ class Explorer:
         self.flights: Interner[tuple[int, ...]] = Interner()
         self.records: Interner[CheckerRecord] = Interner()
         self.parents: dict[int, tuple[int, SearchAction] | None] = {}
-        """Predecessor and action that first led to each state."""
         self.transitions = 0
         self.enabled = EnabledActions(group, limits, self.cache, self.checker)
         self.needs_time = any(g.needs_time for g in guarantees)
@@ -92,7 +86,6 @@ class Explorer:
         self.checked_ends: set[int] = set()
         """States without a failure as time runs to the end."""
         self.steps_left: dict[int, int] = {}
-        """Steps of time until all messages are delivered, by state."""
 
     def search(self, progress: Callable[[int], None] | None = None) -> Exploration:
         """Visit every state, nearest first."""
@@ -103,15 +96,15 @@ class Explorer:
             following: list[int] = []
             rounds += 1
             for state in level:
-                for move, successor, found in self.list_successors(state):
+                for action, successor, finding in self.list_successors(state):
                     self.transitions += 1
-                    if found is None and rounds > MAX_ACTIONS:
-                        found = CheckerFinding(ENDLESS, move.slot, move.label)
-                    if found is not None:
-                        path = self.find_path(state, move) + self.epilogue
-                        return self._make_result(self._make_failure(found, path))
+                    if finding is None and rounds > MAX_ACTIONS:
+                        finding = CheckerFinding(ENDLESS, action.slot, action.label)
+                    if finding is not None:
+                        path = self.find_path(state, action) + self.epilogue
+                        return self._make_result(self._make_failure(finding, path))
                     if successor not in self.parents:
-                        self.parents[successor] = (state, move)
+                        self.parents[successor] = (state, action)
                         following.append(successor)
             if progress is not None:
                 progress(len(self.parents))
@@ -164,15 +157,15 @@ class Explorer:
     def list_successors(self, state: int) -> Iterator[Successor]:
         """Yield every enabled action, the next state, and the finding."""
         parts = self.unpack(state)
-        for move in self.enabled.list_enabled(parts):
-            after, found = self._apply(parts, move)
+        for action in self.enabled.list_enabled(parts):
+            after, finding = self._apply(parts, action)
             state = self._pack(after)
             self.epilogue = []
-            if found is None and state not in self.checked_ends:
-                found = self._run_to_end(after)
-                if found is None:
+            if finding is None and state not in self.checked_ends:
+                finding = self._run_to_end(after)
+                if finding is None:
                     self.checked_ends.add(state)
-            yield move, state, found
+            yield action, state, finding
 
     def _apply(
         self, parts: StateParts, action: SearchAction
@@ -216,7 +209,6 @@ class Explorer:
     def _record_topics(
         self, record: CheckerRecord, label: int, topics: Sequence[str]
     ) -> CheckerRecord:
-        """Record the topics of a label and, by receiver, earlier labels with common topics."""
         known = self.group.subscriptions
         bit = {topic: 1 << number for number, topic in enumerate(self.group.list_topics())}
         mine = sum(bit[topic] for topic in topics)
@@ -243,9 +235,9 @@ class Explorer:
         parts = parts._replace(record=parts.record._replace(now_ns=now_ns))
         for slot in range(len(self.addresses)):
             reaction = self.cache.tick(slot, parts.group[slot], now_ns)
-            parts, found = self._apply_reaction(parts, SearchAction(slot, -1), reaction)
-            if found is not None:
-                return parts, found
+            parts, finding = self._apply_reaction(parts, SearchAction(slot, -1), reaction)
+            if finding is not None:
+                return parts, finding
         return parts, None
 
     def _apply_reaction(
@@ -259,19 +251,19 @@ class Explorer:
             flight = tuple(sorted(flight + reaction.copies))
             if len(flight) > MAX_IN_FLIGHT:
                 return parts, CheckerFinding(ENDLESS, slot, action.label)
-        found = None
+        finding = None
         if reaction.delivered or self.has_application[slot]:
-            done, found = self.checker.check_deliveries(record, slot, reaction.delivered)
+            done, finding = self.checker.check_deliveries(record, slot, reaction.delivered)
             if done != record.done[slot]:
                 record = record._replace(done=_replace_item(record.done, slot, done))
-            if found is None:
-                record, found = self.checker.check_order(record, slot, reaction.delivered)
-        if found is None and reaction.claims:
-            found = self._check_claims(record, slot, reaction)
-        if found is None and not flight and not self.needs_time:
-            found = self.checker.find_stuck(record)
+            if finding is None:
+                record, finding = self.checker.check_order(record, slot, reaction.delivered)
+        if finding is None and reaction.claims:
+            finding = self._check_claims(record, slot, reaction)
+        if finding is None and not flight and not self.needs_time:
+            finding = self.checker.find_stuck(record)
         group = _replace_item(group, slot, reaction.snapshot)
-        return StateParts(group, flight, record), found
+        return StateParts(group, flight, record), finding
 
     def _check_claims(
         self, record: CheckerRecord, slot: int, reaction: Reaction
@@ -289,10 +281,7 @@ class Explorer:
         return None
 
     def _run_to_end(self, parts: StateParts) -> CheckerFinding | None:
-        """Let time run to the end in groups with clocks; return a failure on the way.
-
-        The continuation depends on the state alone, so states of earlier continuations are skipped.
-        """
+        """Let time run to the end in groups with clocks; return a failure on the way."""
         if not self.enabled.is_at_end(parts):
             return None
         passed: list[int] = []
@@ -313,14 +302,13 @@ class Explorer:
             if step == SHOWN_AT_END:
                 shown = len(self.epilogue)
             times = 2 ** max(0, step - STEPS_AT_END + 1)
-            parts, found = self._step_at_end(parts, times)
-            if found is not None:
-                return found
+            parts, finding = self._step_at_end(parts, times)
+            if finding is not None:
+                return finding
         del self.epilogue[shown:]
         return self.checker.find_stuck(parts.record)
 
     def _record_end(self, passed: Sequence[int], more: int) -> None:
-        """Record the number of remaining steps of the passed states, if it is small."""
         if len(passed) + more < STEPS_AT_END:
             for number, state in enumerate(reversed(passed), 1):
                 self.steps_left[state] = more + number
@@ -328,10 +316,10 @@ class Explorer:
     def _step_at_end(
         self, parts: StateParts, times: int
     ) -> tuple[StateParts, CheckerFinding | None]:
-        while (move := self.enabled.find_overdue(parts)) is not None:
-            parts, found = self._apply_epilogue(parts, move)
-            if found is not None:
-                return parts, found
+        while (action := self.enabled.find_overdue(parts)) is not None:
+            parts, finding = self._apply_epilogue(parts, action)
+            if finding is not None:
+                return parts, finding
         return self._apply_epilogue(parts, self.enabled.make_tick(parts, times))
 
     def _apply_epilogue(
@@ -350,37 +338,33 @@ class Explorer:
         return moves[::-1]
 
     def to_scenario_actions(self, path: Sequence[SearchAction]) -> tuple[Action, ...]:
-        """Convert a path to actions of a scenario.
-
-        A copy that stays in flight arrives, and later arrives again. Scenarios take the oldest copy
-        of a label, so older messages with the same label arrive first.
-        """
+        """Convert a path to actions of a scenario, which take the oldest copy of a label first."""
         run = JudgedRun(self.group)
         stayed: dict[int, int] = {}
-        for move in path:
-            if move.is_tick:
-                run.take(make_tick(move.until_ns - run.world.now_ns))
+        for action in path:
+            if action.is_tick:
+                run.take(make_tick(action.until_ns - run.world.now_ns))
                 continue
-            at = self.names[move.slot]
-            if move.copy < 0:
-                after = (self.labels[move.after],) if move.after >= 0 else ()
-                to = tuple(self.group.names[target] for target in move.recipients.to)
-                label = self.labels[move.label]
-                run.take(Send(at, label, after, to, move.recipients.topics))
+            at = self.names[action.slot]
+            if action.copy < 0:
+                after = (self.labels[action.after],) if action.after >= 0 else ()
+                to = tuple(self.group.names[target] for target in action.recipients.to)
+                label = self.labels[action.label]
+                run.take(Send(at, label, after, to, action.recipients.topics))
                 continue
-            _, target, message, _ = self.cache.copies.value[move.copy]
-            if move.is_loss:
+            _, target, message, _ = self.cache.copies.value[action.copy]
+            if action.is_loss:
                 run.take(Lose(at, str(message.payload)))
                 continue
             label = str(message.payload)
-            again = stayed.get(move.copy, 0)
-            stayed[move.copy] = again + 1 if move.keeps_copy else max(again - 1, 0)
+            again = stayed.get(action.copy, 0)
+            stayed[action.copy] = again + 1 if action.keeps_copy else max(again - 1, 0)
             waiting = [copy.message for copy in run.world.in_flight if copy.target == target]
             named = [m for m in waiting if m.payload == label]
             older = named.index(message) if message in named else 0
             for _ in range(older):
                 run.take(Arrive(at, label))
-            if again or message in named or move.label >= 0:
+            if again or message in named or action.label >= 0:
                 run.take(Arrive(at, label, again > 0))
         return tuple(run.actions)
 

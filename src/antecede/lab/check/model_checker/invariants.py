@@ -42,7 +42,7 @@ class CheckerRecord(NamedTuple):
 
 
 class CheckerFinding(NamedTuple):
-    """Violation found at an action, by numbers."""
+    """Violation at an action, by numbers."""
 
     kind: str
     slot: int
@@ -52,10 +52,7 @@ class CheckerFinding(NamedTuple):
 
 
 class Checker:
-    """Checker of one group; `senders`: slots of members with an application.
-
-    `ignored`: kinds of failures to ignore (constants of `lab.check.results`).
-    """
+    """Checker of one group; `senders`: slots with an application; `ignored`: kinds to ignore."""
 
     def __init__(
         self,
@@ -97,10 +94,7 @@ class Checker:
     def check_deliveries(
         self, record: CheckerRecord, slot: int, delivered: Sequence[tuple[int, bool]]
     ) -> tuple[int, CheckerFinding | None]:
-        """Return the labels delivered after a step, and the first finding.
-
-        `delivered`: (label, released without its causes); -1: unknown label.
-        """
+        """Return the labels delivered after a step, and the first finding."""
         done = record.done[slot]
         for label, marked in delivered:
             if label < 0 or not self.is_sent(record, label):

@@ -74,12 +74,11 @@ class TransitionCache:
         self.label_number = {label: number for number, label in enumerate(labels)}
         self.snapshots: Interner[Hashable] = Interner()
         self.copies: Interner[InFlight] = Interner()
-        """All copies ever in flight; sent at 0 in groups without clocks."""
+        """Sent at 0 in groups without clocks."""
         self.copy_label: list[int] = []
         """Label of each copy; -1 for control messages."""
         self.is_control: list[bool] = []
         self.ids: dict[int, MessageId] = {}
-        """Id of the sender, by label."""
         self.timing = timing
         self.timed = timing.bounds is not None
         self.claimants = {member.me for member in members if has_claims(member)}
@@ -94,10 +93,12 @@ class TransitionCache:
     ) -> Reaction:
         parents = (self.ids[after],) if after >= 0 else ()
         text, now = self.labels[label], self._read_clock(slot, now_ns)
-        given = make_recipient_arguments(self.members[slot], recipients.to, recipients.topics)
+        recipient_arguments = make_recipient_arguments(
+            self.members[slot], recipients.to, recipients.topics
+        )
 
         def act(member: Protocol) -> Sequence[Effect]:
-            return member.send(text, now=now, after=parents, **given)
+            return member.send(text, now=now, after=parents, **recipient_arguments)
 
         return self._run_member(slot, snapshot, "send", act, now_ns, label)
 
@@ -125,7 +126,6 @@ class TransitionCache:
         now_ns: int,
         label: int = -1,
     ) -> Reaction:
-        """Restore and call one member; its errors are findings."""
         member, state = self.members[slot], self.snapshots.value[snapshot]
         try:
             call_guarded(member.restore, state)
@@ -163,11 +163,11 @@ class TransitionCache:
 
     def _find_claims(self, member: Protocol) -> tuple[tuple[Claim, int, int], ...]:
         label_of = {key: label for label, key in self.ids.items()}
-        found: dict[tuple[int, int], Claim] = {}
+        claims: dict[tuple[int, int], Claim] = {}
         for one in find_claims(member, self.present, self.present):
             label = label_of.get(MessageId(one.sender, one.number), -1)
-            found.setdefault((self.slots[one.about], label), one)
-        return tuple((one, *key) for key, one in found.items())
+            claims.setdefault((self.slots[one.about], label), one)
+        return tuple((one, *key) for key, one in claims.items())
 
     def _intern_copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
         source = member.me if self.timed else -1  # irrelevant without channels

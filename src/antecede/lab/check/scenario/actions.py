@@ -10,10 +10,7 @@ from antecede.core.clocks import NS, Seconds, down_ns, seconds_text
 
 
 class Send(NamedTuple):
-    """Member `at` sends message `label` in reply to the messages `after`.
-
-    Receivers: the members in `to`, subscribers of one of `topics`, or all members.
-    """
+    """Member `at` sends `label` to members, subscribers of topics or all, in reply to `after`."""
 
     at: str
     label: str
@@ -87,23 +84,20 @@ CONTROL_PREFIXES = ("note-", "ack-")
 
 
 def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, str]) -> Action:
-    """Return an action with new names of members and messages; other names stay.
-
-    Labels of control messages follow the name of their member.
-    """
+    """Return an action with new names of members and messages, also in control labels."""
     own = {
         f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in CONTROL_PREFIXES
     }
     labels = {**own, **messages}
     tables = {"at": members, "sponsor": members, "to": members, "label": labels, "after": labels}
 
-    def renamed(field: str, value: Any) -> Any:
+    def rename_field(field: str, value: Any) -> Any:
         table = tables.get(field, {})
         if isinstance(value, tuple):
             return tuple(table.get(one, one) for one in value)
         return table.get(value, value)
 
-    return type(action)(*(renamed(*one) for one in action._asdict().items()))
+    return type(action)(*(rename_field(*one) for one in action._asdict().items()))
 
 
 def format_action(action: Action) -> str:

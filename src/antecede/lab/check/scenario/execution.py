@@ -27,14 +27,12 @@ from antecede.lab.check.scenario.actions import Send
 from antecede.lab.check.scenario.parse import Command, Script
 
 CONTROL_SENT = "acknowledge"
-"""Kind of event: a protocol sends a control message."""
 JUDGES: Final = {
     "causal": Relation.BY_DELIVERY,
     "fifo": Relation.FIFO,
     "reply": Relation.BY_REPLY,
     "receipt": Relation.BY_RECEIPT,
 }
-"""Relations that can replace the promised one, by name."""
 
 
 class ScenarioEvent(NamedTuple):
@@ -78,9 +76,7 @@ class ScriptRun(NamedTuple):
     script: Script
     results: tuple[CommandResult, ...]
     relation: Relation
-    """Relation promised by the protocol."""
     held: tuple[ScenarioEvent, ...]
-    """Messages held at the end, with their missing causes."""
     recipients: Mapping[str, tuple[str, ...]] = {}
     """Receivers by label, if not all members."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
@@ -121,8 +117,8 @@ def check_run(run: ScriptRun) -> ScriptRun:
     }
     history = History(run_to_events(run), run.recipients, topics, run.subscriptions)
     early = {
-        (found.member, found.message): tuple(sorted(found.missing))
-        for found in history.early(run.relation.value)
+        (violation.member, violation.message): tuple(sorted(violation.missing))
+        for violation in history.early(run.relation.value)
     }
 
     def judge(one: ScenarioEvent) -> ScenarioEvent:
@@ -136,23 +132,20 @@ def check_run(run: ScriptRun) -> ScriptRun:
     marked = run.map_events(judge)
     if run.relation is Relation.TOTAL:
         marked = marked.map_events(_make_order_checker())
-    told = (
+    with_output = (
         result._replace(output=tuple(line for one in result.events for line in _format_event(one)))
         if result.events
         else result
         for result in marked.results
     )
-    return marked._replace(results=tuple(told))
+    return marked._replace(results=tuple(with_output))
 
 
 def _make_order_checker() -> Callable[[ScenarioEvent], ScenarioEvent]:
-    """Return a function that marks deliveries in another order than at another member.
-
-    It must be called with all events, in order.
-    """
+    """Return a stateful function that marks deliveries in another order than elsewhere."""
     orders: dict[str, list[str]] = {}
 
-    def marked(one: ScenarioEvent) -> ScenarioEvent:
+    def mark(one: ScenarioEvent) -> ScenarioEvent:
         if one.kind not in (DELIVERED, RELEASED):
             return one
         here = orders.setdefault(one.at, [])
@@ -165,7 +158,7 @@ def _make_order_checker() -> Callable[[ScenarioEvent], ScenarioEvent]:
         here.append(one.label)
         return one
 
-    return marked
+    return mark
 
 
 def changed_states(
@@ -183,7 +176,6 @@ def changed_states(
 
 
 VIOLATION = "VIOLATION: "
-"""Prefix of an output line on a violation."""
 NEWS_OF = "news of "
 """Prefix of a cause that is for other members."""
 
@@ -230,10 +222,7 @@ def _format_event(event: ScenarioEvent) -> Iterator[str]:
 
 
 def channel_line(run: ScriptRun) -> str:
-    """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if neither.
-
-    Counts application messages from the sender to each receiver, also overtaken and lost copies.
-    """
+    """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if none."""
     rows = run_to_events(run)
     if not any(row.kind == RECEIVE for row in rows):
         return ""

@@ -14,7 +14,6 @@ _ORDER_NAMES: Final[Mapping[Relation, str]] = {
     Relation.BY_REPLY: "order of replies",
     Relation.BY_TOPIC: "order by topic",
 }
-"""Names of the checked orders other than the causal order."""
 
 
 class Words:
@@ -108,7 +107,7 @@ class Words:
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Return "a, b and c"; "nobody" without names."""
+    """Return "a, b and c"; `nobody` without names."""
     if not names:
         return "nobody"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

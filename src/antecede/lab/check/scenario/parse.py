@@ -35,14 +35,12 @@ class Setup(NamedTuple):
     protocol: str
     options: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
-    """Members of a flat group; empty in a hierarchy."""
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Internal peers by super peer."""
     external: tuple[str, ...] = ()
     bounds: Bounds[str] | None = None
-    """Promised bounds of clocks and delays; the option `bounds` of the protocol."""
+    """The option `bounds` of the protocol."""
     clocks: tuple[tuple[str, int], ...] = ()
-    """Offset of a member's clock, ns (default: 0)."""
+    """Offset by member, ns (default: 0)."""
     subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Topics by member; the option `subscriptions` of the protocol."""
 
@@ -93,7 +91,7 @@ def script_file(path: str | Path) -> str:
         ) from error
 
 
-def parse_script(text: str, path: str = "script") -> Script:
+def parse_script(text: str, path: str = "scenario") -> Script:
     """Parse the text of a scenario; raises ScenarioError with path and line."""
     return _ScenarioParser(path).parse(text)
 
@@ -192,9 +190,9 @@ class _ScenarioParser:
 
     def _read_bounds(self, arguments: Sequence[str]) -> None:
         names = [word for word in arguments if "=" not in word]
-        given = dict(word.split("=", 1) for word in arguments if "=" in word)
+        texts = dict(word.split("=", 1) for word in arguments if "=" in word)
         try:
-            values = {key: Decimal(text) for key, text in given.items()}
+            values = {key: Decimal(text) for key, text in texts.items()}
             bounds = _update_bounds(self.setup.bounds or Bounds(), names, values)
         except (ArithmeticError, ValueError, TypeError):
             raise self.make_error(
@@ -308,18 +306,17 @@ _ACTIONS: dict[str, Callable[[_ScenarioParser, Sequence[str]], Action]] = {
 def _update_bounds(
     bounds: Bounds[str], names: Sequence[str], values: dict[str, Decimal]
 ) -> Bounds[str]:
-    """Return updated bounds; raises TypeError for unknown words."""
     seconds: dict[str, Any] = {f"{key}_s": value for key, value in values.items()}
-    said: Bounds[str] = Bounds(**seconds)
+    parsed: Bounds[str] = Bounds(**seconds)
     match names:
         case []:
-            fields = {f"{key}_ns": getattr(said, f"{key}_ns") for key in values}
+            fields = {f"{key}_ns": getattr(parsed, f"{key}_ns") for key in values}
             return replace(bounds, **fields)
         case [at] if values.keys() == {"accuracy"}:
-            clocks = {**bounds.clocks_ns, at: said.accuracy_ns}
+            clocks = {**bounds.clocks_ns, at: parsed.accuracy_ns}
             return replace(bounds, clocks_ns=clocks)
         case [source, target] if values.keys() == {"least", "most"}:
-            channels = {**bounds.channels_ns, (source, target): (said.least_ns, said.most_ns)}
+            channels = {**bounds.channels_ns, (source, target): (parsed.least_ns, parsed.most_ns)}
             return replace(bounds, channels_ns=channels)
     raise TypeError
 

@@ -38,11 +38,7 @@ WAITS_FOR_TIME = "time to pass"
 def run_script(
     scenario: Script, *, states: bool = False, relation: Relation | None = None
 ) -> ScriptRun:
-    """Execute all actions; raises ScenarioError for an impossible one.
-
-    `states`: record the states of touched members. `relation`: check this relation instead of the
-    promised one.
-    """
+    """Execute all actions; `states`: record states; `relation`: check this, not the promise."""
     with watching():
         playing = ScenarioRunner(scenario, states)
         results = list(playing.run_commands())
@@ -51,10 +47,7 @@ def run_script(
 
 
 def under(scenario: Script, protocol: str) -> Script:
-    """Return a scenario under another protocol, without options and printing actions.
-
-    The result may name an unknown protocol, or one that cannot run it.
-    """
+    """Return a scenario under another protocol, without options and printing actions."""
     moving = tuple(c for c in scenario.commands if not is_query(c.action))
     commands = tuple(command._replace(expected=()) for command in moving)
     name = ALIASES.get(protocol, protocol)
@@ -73,7 +66,7 @@ def check_output(run: ScriptRun) -> tuple[str, ...]:
     )
 
 
-def update_output(text: str, path: str = "script") -> str:
+def update_output(text: str, path: str = "scenario") -> str:
     """Return the scenario text with the expected output replaced by the actual one."""
     run = run_script(parse_script(text, path))
     return replace_output(text, {result.command.line: result.output for result in run.results})
@@ -105,7 +98,6 @@ class ScenarioRunner:
         self.network, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
         self.recipients: dict[str, frozenset[str]] = {}
-        """Names of the receivers, by label of an addressed message."""
 
     def run_commands(self) -> Iterator[CommandResult]:
         """Yield the result of each command, deliveries not checked; raises ScenarioError."""
@@ -173,8 +165,8 @@ class ScenarioRunner:
                 in_words(error) if isinstance(error, CallTimeout) else f"raised {in_words(error)}"
             )
             raise self.make_error(f"the protocol {what}") from error
-        told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
-        return (*map(self._to_event, steps), *self._list_control_events(told)), ()
+        reported = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
+        return (*map(self._to_event, steps), *self._list_control_events(reported)), ()
 
     def _to_event(self, step: Step) -> ScenarioEvent:
         name = self.names[step.at]
@@ -191,11 +183,7 @@ class ScenarioRunner:
         return ScenarioEvent(name, step.kind, step.label, step.detail)
 
     def _find_reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
-        """Return the causes of a hold, or its reason as text.
-
-        A message for others never arrives here. The member waits for another message that depends
-        on it.
-        """
+        """Return the causes of a hold, or its reason as text. Messages for others never arrive."""
         waits = self.network.members[at].guarantee.needs_time
         everybody = frozenset((self.names[at],))
         named = tuple(

@@ -25,11 +25,7 @@ from antecede.lab.check.target import Target, is_file_target, load_target
 
 
 def make_group(scenario: Script) -> GroupUnderTest:
-    """Return the group of a scenario, without enforced delays.
-
-    A user's FILE.py is relative to the scenario. Raises ScenarioError, LocalError, InputError for
-    an unusable file and OptionError for an unknown option.
-    """
+    """Return the group of a scenario; a user's file is relative to the scenario."""
     setup = scenario.setup
     target, flat = _load_protocol(setup, Path(scenario.path).parent)
     if flat and not setup.members:
@@ -53,10 +49,10 @@ def _make_flat_group(target: Target, setup: Setup, joining: Iterable[str]) -> Gr
     # Joining members follow in order, then subscribers that never join.
     everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
     number = {name: at for at, name in enumerate(everybody)}
-    told = {**target.options, **_make_options(target.factory, setup, number)}
+    options = {**target.options, **_make_options(target.factory, setup, number)}
 
     def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
-        return build.member(target.factory, me, members, told, name)
+        return build.member(target.factory, me, members, options, name)
 
     def make() -> dict[int, Protocol]:
         return {at: newcomer(at, names, name) for at, name in names.items()}
@@ -75,14 +71,14 @@ def _make_flat_group(target: Target, setup: Setup, joining: Iterable[str]) -> Gr
 
 
 def _make_options(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if setup.bounds is not None:
-        told["bounds"] = setup.bounds
+        options["bounds"] = setup.bounds
     if setup.subscriptions:
-        told["subscriptions"] = Subscriptions(dict(setup.subscriptions))
-    if unused := sorted(told.keys() - options_of(factory).keys()):
+        options["subscriptions"] = Subscriptions(dict(setup.subscriptions))
+    if unused := sorted(options.keys() - options_of(factory).keys()):
         raise ScriptError(f"{setup.protocol} does not support {unused[0]}; omit these lines")
-    return build.numbered(told, number)
+    return build.numbered(options, number)
 
 
 def _make_hierarchy(target: Target, setup: Setup) -> GroupUnderTest:

@@ -74,9 +74,7 @@ def _format_counterexample(failure: Failure) -> Iterator[str]:
 
 
 def script_of(failure: Failure, path: Path) -> str:
-    """Return the scenario for a file at `path`, with its output unless the class raises or times
-    out.
-    """
+    """Return the scenario for a file at `path`, with its output if it can be executed."""
     text = failure.script(_make_title(failure), folder=path.parent)
     try:
         return update_output(text, str(path))
