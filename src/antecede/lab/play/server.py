@@ -247,10 +247,10 @@ class Bench:
         check_size(script, names or [""])
         return script
 
-    def _call(self, name: str, names: Iterable[str], *asked: Any) -> Any:
+    def _call(self, handler: str, names: Iterable[str], *arguments: Any) -> Any:
         if any(_is_in_file(name) for name in names):
-            return self._sandbox.call(name, *asked)
-        return HANDLERS[name](*asked)
+            return self._sandbox.call(handler, *arguments)
+        return HANDLERS[handler](*arguments)
 
     def _compare(self, text: str, names: list[str], relation: str | None) -> Mapping[str, Any]:
         chosen_names, path = (
