@@ -1,4 +1,4 @@
-"""The explorer and the network with addressees, topics, clocks and losses."""
+"""Model checker and network with addressed messages, topics, clocks and losses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from antecede.lab.check.search_plans import SearchSize, plan_searches
 from antecede.lab.check.target import Target
 from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.lab.diagram.text import draw_text
-from tests.lab.check import refuted
+from tests.lab.check import require_failure
 from tests.lab.check import toys_timed as toys
 from tests.lab.check.test_explorer import judged_by_the_oracle
 
@@ -95,7 +95,7 @@ def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
     rng = random.Random(1)
     for _ in range(150):
         state, path, found = explorer.make_start_state(), list[SearchAction](), None
-        # A path ends where something is found or where the explorer has let time run on.
+        # A path ends at a finding, or after time has run to the end.
         while found is None and not explorer.enabled.is_at_end(explorer.unpack(state)):
             move, state, found = rng.choice(list(explorer.list_successors(state)))
             path.append(move)
@@ -104,7 +104,7 @@ def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
 
 @pytest.mark.slow
 def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
-    failure = refuted(
+    failure = require_failure(
         conform(
             make_flat_group("toys", toys.Hearsay, 4), SuitePlan(runs=600, twins=False), seed=1
         ).failure
@@ -131,7 +131,7 @@ def test_a_lost_copy_never_arrives() -> None:
     assert run.take(Lose("B", "a1"))
     assert not run.take(Lose("B", "a1"))
     assert run.world.in_flight == []
-    failure = refuted(run.check())
+    failure = require_failure(run.check())
     assert failure.what == STUCK
 
 

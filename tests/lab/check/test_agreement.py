@@ -1,4 +1,4 @@
-"""Total order: two members that deliver the same two messages in different orders are found."""
+"""Total order: the checker finds members that deliver messages in different orders."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import EARLY, ORDER_DISAGREEMENT, STUCK
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from tests.lab.check import refuted
+from tests.lab.check import require_failure
 
 
 class CausalAtOnce(Idr):
-    """Claims a total order, and delivers in causal order, its own messages when it sends them."""
+    """Claims total order, but delivers in causal order, own messages at the send."""
 
     guarantee = Guarantee(Relation.TOTAL, no_unnecessary_wait=False)
 
@@ -33,14 +33,12 @@ class CausalAtOnce(Idr):
 
 
 class Silent(CausalAtOnce):
-    """Never delivers its own messages."""
-
     def send(self, payload: Any, **more: Any) -> Sequence[Effect]:
         return super().send(payload, **more)[:1]
 
 
 class NoGaps(AgreedTimestamps):
-    """Lets an acknowledgement count although messages before it are missing."""
+    """Counts an acknowledgement although messages before it are missing."""
 
     def _promise(self, note: Any) -> None:
         self.floors[note.sender] = max(self.floors[note.sender], note.lt)
@@ -50,7 +48,7 @@ class NoGaps(AgreedTimestamps):
 
 
 class AnyOrderOfASender(Sequencer):
-    """The sequencer places what comes, whatever is missing before it."""
+    """Sequencer that numbers messages in arrival order, despite gaps."""
 
     def _place(self, message: Any) -> Sequence[Effect]:
         self.counts[message.sender] = message.seq - 1
@@ -62,17 +60,19 @@ class AnyOrderOfASender(Sequencer):
 )
 def test_the_explorer_and_the_network_find_it(cls: Any, what: str) -> None:
     group = make_flat_group("toy", cls, 2 if cls is not NoGaps else 3)
-    found = refuted(explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure)
+    found = require_failure(explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure)
     assert found.what == what
     assert what != ORDER_DISAGREEMENT or len(found.missing) == 1
     suite = conform(make_flat_group("toy", cls, 4), SuitePlan(runs=60, twins=False))
     assert suite.failure is not None
-    # A delivery before an own message, or before one of the same sender, is early, too.
+    # A delivery before an own message, or before one of the same sender, is a violation too.
     assert suite.failure.what in (what, EARLY, ORDER_DISAGREEMENT)
 
 
 def test_a_sequencer_that_lets_a_sender_overtake_itself_is_early() -> None:
-    found = refuted(explore(make_flat_group("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure)
+    found = require_failure(
+        explore(make_flat_group("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure
+    )
     assert found.what == EARLY
 
 

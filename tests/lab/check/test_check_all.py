@@ -1,4 +1,4 @@
-"""All protocols and variants at once."""
+"""Check of all protocols and variants."""
 
 from __future__ import annotations
 

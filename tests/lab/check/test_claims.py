@@ -1,4 +1,4 @@
-"""Claims of matrix clocks about other members are compared with what these have."""
+"""Claims of matrix clocks about other members, compared with the truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antecede.lab.check.check import find_target, run_check
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.results import CONTRACT_BROKEN, RAISED, WRONG_CLAIM, Failure, Verdict
-from tests.lab.check import refuted
+from tests.lab.check import require_failure
 
 TOYS = Path(__file__).with_name("toys_claims.py")
 
@@ -55,7 +55,7 @@ def test_a_claim_about_a_newcomer_is_found_in_the_network() -> None:
 
 def test_a_saved_counterexample_fails_in_the_same_way() -> None:
     failure = failure_of("OneOfAll")
-    again = refuted(replay(find_target(f"{TOYS}:OneOfAll").flat(3), failure.actions))
+    again = require_failure(replay(find_target(f"{TOYS}:OneOfAll").flat(3), failure.actions))
     assert (again.what, again.detail) == (WRONG_CLAIM, failure.detail)
 
 

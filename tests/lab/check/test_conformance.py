@@ -1,4 +1,4 @@
-"""The adversarial network: passes what is right, catches and shortens what is not."""
+"""Adversarial network: passes correct protocols, refutes and shrinks wrong ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from antecede.lab.check.results import (
     WRONG_REASON,
 )
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Leave, Send
-from tests.lab.check import refuted, toys
+from tests.lab.check import require_failure, toys
 
 SHORT = SuitePlan(runs=15)
 
@@ -67,11 +67,11 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
 )
 def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
     group = make_flat_group("toys", toy, 4)
-    failure = refuted(conform(group, SuitePlan(runs=40)).failure)
+    failure = require_failure(conform(group, SuitePlan(runs=40)).failure)
     assert failure.what == what
     assert len(failure.actions) <= 8
     group = make_flat_group("toys", toy, len(failure.setup.members))
-    again = refuted(replay_with_twin(group, failure.actions))
+    again = require_failure(replay_with_twin(group, failure.actions))
     assert again.what == failure.what
 
 

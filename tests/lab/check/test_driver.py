@@ -1,4 +1,4 @@
-"""One session for scripts and for random runs: what cannot be, and what an action means in both."""
+"""Session of scenarios and random runs: impossible actions and effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The explorer: exact on small groups, and its judge the same as the oracle."""
+"""Model checker: exact on small groups, and equivalent to the oracle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from antecede.lab.check.results import (
     SNAPSHOT_CHANGED,
     STUCK,
 )
-from tests.lab.check import refuted, toys, toys_timed
+from tests.lab.check import require_failure, toys, toys_timed
 
 
 def company(name: str, size: int, variant: str = "") -> GroupUnderTest:
@@ -44,10 +44,10 @@ def test_every_interleaving_keeps_every_promise(name: str, messages: int, states
 
 
 def test_the_state_space_of_two_members_is_what_can_be_counted_by_hand() -> None:
-    """One message of A: nothing sent, sent, arrived. Two members: the same for B, and both.
+    """One message of A: not sent, in flight, arrived. Two members: the same for B.
 
-    Each of the two messages is not sent, on its way, or arrived: 3 * 3 states with at most
-    two messages, plus A's second and B's second. With at most one message 1 + 2 + 2.
+    Each of the two messages has 3 states: 3 * 3 with at most two messages, plus A's second and B's
+    second. With at most one message 1 + 2 + 2.
     """
     assert explore(company("fifo", 2), SearchLimits(1)).states == 5
     one_each = explore(company("fifo", 2), SearchLimits(2, script=(0, 1)))
@@ -70,27 +70,27 @@ def test_hierarchies_keep_every_promise(peers: int, limits: SearchLimits, states
     assert found.states > states
 
 
-def every_path(
+def list_paths(
     explorer: Explorer, state: int, moves: tuple[SearchAction, ...]
 ) -> Iterator[tuple[tuple[SearchAction, ...], CheckerFinding | None]]:
-    """Yield (moves, finding) for every path, not only for every state."""
+    """Yield (actions, finding) for every path, not only for every state."""
     ended = True
     for move, successor, found in explorer.list_successors(state):
         ended = False
         path = (*moves, move)
         yield path, found
         if found is None:
-            yield from every_path(explorer, successor, path)
+            yield from list_paths(explorer, successor, path)
     assert not ended or explorer.unpack(state).in_flight == ()
 
 
-def judged_by_the_oracle(
+def check_with_oracle(
     explorer: Explorer, path: Sequence[SearchAction], found: CheckerFinding | None
 ) -> JudgedRun:
-    """Replay a path; the oracle finds what the explorer has found."""
+    """Replay a path; the oracle finds the same failure."""
     run = JudgedRun(explorer.group)
     failure = run.run_actions(explorer.to_scenario_actions(path))
-    # The network also asks what is said about an arrival; the explorer does not.
+    # Only the network checks that arrivals have effects.
     broken = failure if failure is not run.minor_failure else None
     what = found.kind if found is not None else None
     assert (broken.what if broken is not None else None) == what, run.actions
@@ -121,9 +121,9 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
 ) -> None:
     explorer = Explorer(group, limits)
     paths = 0
-    for path, found in every_path(explorer, explorer.make_start_state(), ()):
+    for path, found in list_paths(explorer, explorer.make_start_state(), ()):
         paths += 1
-        run = judged_by_the_oracle(explorer, path, found)
+        run = check_with_oracle(explorer, path, found)
         assert len(run.actions) == len(path)
         if run.failure is not None and found is not None and found.kind == EARLY:
             assert set(run.failure.missing) == {
@@ -149,19 +149,23 @@ def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
     assert found.failure is not None
     assert found.failure.what == what
     assert not found.complete
-    again = refuted(replay_with_twin(make_flat_group("toys", toy, 3), found.failure.actions))
+    again = require_failure(
+        replay_with_twin(make_flat_group("toys", toy, 3), found.failure.actions)
+    )
     assert again.what == what
 
 
 def test_nobody_transmits_to_itself() -> None:
-    found = refuted(explore(make_flat_group("toys", toys.Echoing, 2), SearchLimits(1)).failure)
+    found = require_failure(
+        explore(make_flat_group("toys", toys.Echoing, 2), SearchLimits(1)).failure
+    )
     assert found.what == CONTRACT_BROKEN
     assert "returned Transmit to the member itself" in found.detail
 
 
 def test_the_counterexample_is_a_smallest_one() -> None:
     group = make_flat_group("toys", toys.Eager, 3)
-    found = refuted(explore(group, SearchLimits(2)).failure)
+    found = require_failure(explore(group, SearchLimits(2)).failure)
     assert found.lines() == ["send A a1", "send A a2", "arrive B a2"]
     for fewer in permutations(found.actions, len(found.actions) - 1):
         assert replay(group, fewer) is None
@@ -176,7 +180,7 @@ def test_a_search_ends_at_the_allowed_number_of_states() -> None:
 
 def test_ignored_kinds_are_passed_over() -> None:
     group = company("bss", 3, "as-published")
-    first = refuted(explore(group, SearchLimits(2)).failure)
+    first = require_failure(explore(group, SearchLimits(2)).failure)
     assert first.what == NEEDLESS_HOLD
     second = explore(group, SearchLimits(2, ignored=frozenset({NEEDLESS_HOLD, STUCK}))).failure
     assert second is not None

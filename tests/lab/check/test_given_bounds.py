@@ -21,7 +21,7 @@ from antecede.lab.check.results import EARLY, STUCK
 from antecede.lab.check.scenario.verdict import format_searches
 from antecede.lab.check.search_plans import SearchSize, list_clock_offsets, plan_searches
 from antecede.lab.check.target import Target
-from tests.lab.check import refuted, toys_timed
+from tests.lab.check import require_failure, toys_timed
 
 TENTHS = Bounds[int](accuracy_s=0.1, least_s=0.1, most_s=0.3)
 ODD = Bounds[int](accuracy_ns=100_000_003, least_ns=100_000_001, most_ns=300_000_007)
@@ -37,14 +37,14 @@ class Bound(LinearPhysical):
 
 
 class DueAtTheLimit(Bound):
-    """Delivers at the very reading at which a cause may still come: < for <=."""
+    """Delivers at the reading at which a cause may still arrive: < for <=."""
 
     def wait_ns(self, sender: int) -> int:
         return super().wait_ns(sender) - 1
 
 
 class SeparationTooLarge(Bound):
-    """Calls pairs concurrent that are exactly as close as causal ones can be."""
+    """Treats pairs as concurrent that are exactly as close as causal pairs can be."""
 
     def relate(self, separation: Any) -> Any:
         old = separation.between_ns
@@ -53,7 +53,7 @@ class SeparationTooLarge(Bound):
 
 
 class DueTooSoon(Htbc):
-    """Delivers at the very reading at which an event before it may still come."""
+    """Delivers at the reading at which an earlier event may still arrive."""
 
     def due_ns(self, waiting: Any) -> int:
         return super().due_ns(waiting) - 1
@@ -67,7 +67,7 @@ def what_is_found(cls: type, given: str) -> set[str]:
         group = make_flat_group("own", cls, 3, options, offsets)
         failure = explore(group, SearchLimits(2, send_until=2, extremes=True)).failure
         if failure is not None:
-            again = refuted(replay(group, failure.actions))
+            again = require_failure(replay(group, failure.actions))
             assert again.what == failure.what
             found.add(failure.what)
     return found

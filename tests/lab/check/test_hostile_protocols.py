@@ -1,4 +1,4 @@
-"""`antecede check` on protocols that would keep it busy for ever, or make it look at nothing."""
+"""`antecede check` on protocols that never return or that hide their state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_message_that_is_passed_on_for_ever_ends_the_check() -> None:
 
 
 class WideClocks(toys_timed.Patient):
-    """Clocks are off by more than the least delay separates."""
+    """Clocks are off by more than the minimum delay separates."""
 
     @classmethod
     def trial_options(cls, members: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A subclass of an order by clocks is judged by what it decides itself, not by the index."""
+"""A subclass of an order by clocks is checked by its own decisions, not by the index."""
 
 from __future__ import annotations
 

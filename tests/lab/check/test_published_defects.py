@@ -1,6 +1,6 @@
-"""The explorer finds each published defect; the smallest are kept in scenarios/smallest/.
+"""The model checker finds each published defect; scenarios/smallest/ has the smallest.
 
-They are written anew with --rewrite-scenarios.
+`--rewrite-scenarios` rewrites them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import EARLY, NEEDLESS_HOLD, STUCK
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import check_output, run_script, update_output
-from tests.lab.check import refuted
+from tests.lab.check import require_failure
 
 FOLDER = Path(__file__).resolve().parents[3] / "scenarios" / "smallest"
 
 
 class Defect(NamedTuple):
     file: str
-    """In FOLDER; its title and source stay when it is written anew."""
+    """File name in FOLDER; its title and source stay."""
     group: GroupUnderTest
     limits: SearchLimits
     actions: int
@@ -37,7 +37,7 @@ def _flat(name: str, variant: str, size: int = 3) -> GroupUnderTest:
 
 
 def _alike(name: str) -> GroupUnderTest:
-    """Return a group with clocks off and all channels alike."""
+    """Return a group with clocks off and identical channels."""
     target = find_target(name, "as-published")
     options = {**target.options, "bounds": Bounds[int](accuracy_s=1, least_s=1, most_s=2)}
     return target._replace(options=options).flat(3, (NS, NS, -NS))
@@ -91,7 +91,7 @@ DEFECTS = [
 def test_the_smallest_counterexample_is_the_golden_one(
     defect: Defect, request: pytest.FixtureRequest
 ) -> None:
-    failure = refuted(explore(defect.group, defect.limits).failure)
+    failure = require_failure(explore(defect.group, defect.limits).failure)
     assert failure.what == defect.what
     assert len(failure.actions) == defect.actions
     path = FOLDER / f"{defect.file}.scenario"

@@ -1,4 +1,4 @@
-"""Every file in scenarios/ prints what it says; `--rewrite-scenarios` rewrites what it says."""
+"""Golden output of every file in scenarios/; `--rewrite-scenarios` updates it."""
 
 from __future__ import annotations
 

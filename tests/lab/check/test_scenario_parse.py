@@ -1,4 +1,4 @@
-"""The text of scenarios: what is read, what is refused and how, and writing it again."""
+"""Parser and writer of scenario files."""
 
 from __future__ import annotations
 

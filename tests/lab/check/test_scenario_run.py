@@ -1,4 +1,4 @@
-"""Scenarios carried out: what is impossible, what is judged, and what is printed."""
+"""Scenario runs: impossible actions, checks, output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antecede.lab.check.scenario.parse import (
     parse_script,
 )
 from antecede.lab.check.scenario.run import check_output, run_script, update_output
-from tests.lab.check import refuted
+from tests.lab.check import require_failure
 
 HEAD = "protocol fifo\nmembers A B C\n"
 
@@ -28,7 +28,7 @@ def run(text: str) -> ScriptRun:
     return run_script(parse_script(text, "x.scenario"))
 
 
-def printed(text: str) -> list[str]:
+def print_output(text: str) -> list[str]:
     return [line for moment in run(text).results for line in moment.output]
 
 
@@ -71,7 +71,7 @@ def test_a_violation_is_found_by_the_oracle_not_by_the_protocol() -> None:
     assert [(one.at, one.label, one.others) for one in repaired.held] == [("C", "n", ("m",))]
 
 
-@pytest.mark.parametrize("sponsor", ["A", "B"])  # it has sent m, or delivered it
+@pytest.mark.parametrize("sponsor", ["A", "B"])  # the sponsor has sent or delivered m
 def test_a_newcomer_is_not_blamed_for_what_its_sponsor_had(sponsor: str) -> None:
     text = f"protocol bss\nmembers A B\nsend A m\narrive B m\njoin C sponsor {sponsor}\n"
     done = run(text + "send B n\narrive C n\nblocked C\n")
@@ -80,7 +80,7 @@ def test_a_newcomer_is_not_blamed_for_what_its_sponsor_had(sponsor: str) -> None
 
 
 def test_a_newcomer_is_owed_what_its_sponsor_lacks() -> None:
-    lines = printed("protocol bss\nmembers A B\nsend A m\njoin C sponsor B\narrive C m\n")
+    lines = print_output("protocol bss\nmembers A B\nsend A m\njoin C sponsor B\narrive C m\n")
     assert lines == [
         "m is on its way to B",
         "C joins, B is its sponsor",
@@ -94,11 +94,11 @@ def test_time_passes_for_all_and_adds_up() -> None:
     body = "send A m\narrive B m\nsend B n after m\narrive C n\ntick 2\ntick 2\n"
     done = run(head + body)
     assert [moment.output for moment in done.results[-2:]] == [(), ("C releases n without m",)]
-    assert done.violations() == ()  # what is marked as incomplete is no violation
+    assert done.violations() == ()  # an incomplete delivery is not a violation
 
 
 def own(folder: Path, name: str, body: str, actions: str) -> Script:
-    """Return a script in a folder under a user's class, a FIFO order with this body."""
+    """Return a scenario in a folder under a user's class, a FIFO order with this body."""
     code = f"from antecede.core.protocols.basic.fifo import Fifo\nclass {name}(Fifo):\n{body}"
     (folder / "own.py").write_text(code, encoding="utf-8")
     path = folder / "own.scenario"
@@ -143,7 +143,7 @@ def test_attributes_are_shown_where_a_protocol_does_not_describe_itself(tmp_path
     telling = f"{mood}    def describe(self):\n        return {{'says': self.mood}}\n"
     (said,) = run_script(own(tmp_path, "Telling", telling, "state A\n")).results
     assert said.output == ("says = calm",)
-    assert printed("protocol fifo\nmembers A B\nstate A sent\n") == ["sent = 0"]
+    assert print_output("protocol fifo\nmembers A B\nstate A sent\n") == ["sent = 0"]
 
 
 def test_wrong_expectations_are_reported_and_rewriting_settles_them() -> None:
@@ -158,7 +158,7 @@ def test_wrong_expectations_are_reported_and_rewriting_settles_them() -> None:
 
 def test_a_counterexample_of_the_explorer_is_a_scenario_that_shows_the_same() -> None:
     company = make_flat_group("bss", Bss, 3, {"as_published": True})
-    failure = refuted(explore(company, SearchLimits(3)).failure)
+    failure = require_failure(explore(company, SearchLimits(3)).failure)
     names = tuple(company.names.values())
     done = run(format_scenario(Setup("bss", company.options, names), failure.actions))
     held = {(one.at, one.label) for one in done.held}

@@ -1,4 +1,4 @@
-"""Counterexamples of the adversarial network lose members, messages and actions."""
+"""Shrinking: counterexamples lose members, messages and actions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.check.search_plans import SearchSize, suites
 from antecede.lab.check.shrink import MAX_TIMEOUTS, GroupFailure, list_candidates, shrink
-from tests.lab.check import refuted, toys
+from tests.lab.check import require_failure, toys
 from tests.lab.check import toys_timed as timed
 
 ROW = re.compile(r"^\| (\w[\w-]*) \| ([\w-]+) \| E\d+ .*? \| ([\w ]+) \| (\d+) \| (\d+) \|", re.M)
@@ -34,8 +34,8 @@ SLOW = {
 
 
 @cache
-def found_by_the_network(name: str, variant: str) -> tuple[GroupUnderTest, Failure]:
-    """Return what random runs find, as it was found, and its group."""
+def find_random_failure(name: str, variant: str) -> tuple[GroupUnderTest, Failure]:
+    """Return the failure of random runs before shrinking, with its group."""
     for company, plan in suites(find_target(name, variant), SearchSize()):
         for run in range(3 * plan.runs):
             trial = play(company, plan, f"0/{run}")
@@ -52,14 +52,14 @@ def small(company: GroupUnderTest, failure: Failure) -> GroupFailure:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "variant"), sorted(MEMBERS.keys() - SLOW))
 def test_it_has_no_more_members_than_the_one_of_the_explorer(name: str, variant: str) -> None:
-    company, failure = found_by_the_network(name, variant)
+    company, failure = find_random_failure(name, variant)
     found = shrink_run(company, failure)
-    assert everybody(found) <= MEMBERS[name, variant]
+    assert count_members(found) <= MEMBERS[name, variant]
     assert len(failure.actions) > len(found.actions)
 
 
-def everybody(found: Failure) -> int:
-    """Return the number of members of a counterexample, newcomers too."""
+def count_members(found: Failure) -> int:
+    """Return the number of members of a counterexample, with joining ones."""
     joined = sum(isinstance(action, Join) for action in found.actions)
     peers = [name for row in found.setup.internal for name in (row[0], *row[1])]
     return len(peers) + len(found.setup.external) + len(found.setup.members) + joined
@@ -68,9 +68,9 @@ def everybody(found: Failure) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "variant"), sorted(MEMBERS.keys() - SLOW))
 def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str) -> None:
-    company, failure = found_by_the_network(name, variant)
+    company, failure = find_random_failure(name, variant)
     found = small(company, failure)
-    again = refuted(replay(found.group, found.failure.actions))
+    again = require_failure(replay(found.group, found.failure.actions))
     assert again.what == failure.what
     assert found.size < GroupFailure(company, failure).size
     for one in list_candidates(found):
@@ -85,11 +85,11 @@ def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, seed: int) -> None:
-    failure = refuted(
+    failure = require_failure(
         conform(make_flat_group("toys", toy, 5), SuitePlan(runs=600, twins=False), seed).failure
     )
     assert failure.what == EARLY
-    assert everybody(failure) == least
+    assert count_members(failure) == least
     sent = [one.label for one in failure.actions if isinstance(one, Send)]
     assert len(sent) == max(2, least - 1)
     # Numbered without holes: a1, a2, b1.
@@ -98,7 +98,7 @@ def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, se
 
 @pytest.mark.slow
 def test_a_counterexample_is_a_scenario_that_shows_it() -> None:
-    failure = shrink_run(*found_by_the_network("tv-pt", "as-published"))
+    failure = shrink_run(*find_random_failure("tv-pt", "as-published"))
     run = run_script(parse_script(failure.script()))
     assert [one.label for one in run.violations()] == [failure.label]
 
@@ -109,7 +109,7 @@ def test_members_are_named_and_their_messages_numbered_without_holes() -> None:
         Send("B", "b1"), Send("C", "c1"), Send("E", "e1"), Arrive("C", "e1"), Send("C", "c2"),
         Arrive("D", "c2"), Send("D", "d1"), Arrive("B", "d1"),
     )  # fmt: skip
-    failure = refuted(replay(group, actions))
+    failure = require_failure(replay(group, actions))
     found = small(group, failure).failure
     assert found.setup.members == ("A", "B")
     (first, then) = (one.label for one in found.actions if isinstance(one, Send))
@@ -153,7 +153,7 @@ def test_a_hierarchy_loses_peers_and_then_their_super_peer() -> None:
     assert alone.group.describe_size() == "2 internal, 1 super, 0 external peers"
 
 
-def _failing(what: str, company: GroupUnderTest, actions: Sequence[Action]) -> Failure:
+def _make_failure(what: str, company: GroupUnderTest, actions: Sequence[Action]) -> Failure:
     return Failure(what, "A", "", (), "", tuple(actions), company.describe(), company.setup)
 
 
@@ -168,9 +168,9 @@ def test_replays_are_bounded(what: str, helps: bool, most: int) -> None:
 
     def again(company: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
         asked.append(len(actions))
-        return _failing(what, company, actions if helps else run)
+        return _make_failure(what, company, actions if helps else run)
 
-    shrink(group, _failing(what, group, run), again, 50)
+    shrink(group, _make_failure(what, group, run), again, 50)
     assert len(asked) <= most
 
 
@@ -184,13 +184,15 @@ def test_actions_are_bounded_where_runs_are_long(monkeypatch: pytest.MonkeyPatch
         taken.append(len(actions))
         return None
 
-    shrink(group, _failing(EARLY, group, run), again, 5_000)
+    shrink(group, _make_failure(EARLY, group, run), again, 5_000)
     assert sum(taken[:-1]) < 1_000 <= sum(taken)
 
 
 def test_a_run_without_an_end_loses_members_too() -> None:
     group = make_flat_group("toys", toys.Causal, 4)
     run = play(group, SuitePlan(messages=40), "1").actions
-    best = shrink(group, _failing(ENDLESS, group, run), lambda c, a: _failing(ENDLESS, c, a), 9_999)
+    best = shrink(
+        group, _make_failure(ENDLESS, group, run), lambda c, a: _make_failure(ENDLESS, c, a), 9_999
+    )
     assert len(best.group.names) == 2
     assert len(best.failure.actions) <= 40

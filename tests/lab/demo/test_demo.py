@@ -1,4 +1,4 @@
-"""The tour: what it compares, what it tells, and the page that it writes."""
+"""Demo: comparisons, story and page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MS = 1_000_000
 
 
 def story() -> list[Event]:
-    """Bob answers alice; at carol the answer overtakes the question by 50 ms."""
+    """Bob replies to alice; at carol the reply overtakes the question by 50 ms."""
     rows = [
         (SEND, "alice-1", "alice", (), 0, 5, "lunch?"),
         (RECEIVE, "alice-1", "bob", (), 20, None, "lunch?"),
@@ -80,11 +80,11 @@ def test_the_first_call_is_left_out_of_the_time_and_named(
     arrivals, sizes = arrivals_of(table_of(story())), []
     monkeypatch.setattr(engines, "FIRST_ROWS", 3)
 
-    def counted(table: pa.Table, spec: OrderSpec) -> pa.Table:
+    def count_rows(table: pa.Table, spec: OrderSpec) -> pa.Table:
         sizes.append(table.num_rows)
         return order_table(table, spec)
 
-    monkeypatch.setattr("antecede.tables.order.order_table", counted)
+    monkeypatch.setattr("antecede.tables.order.order_table", count_rows)
     made = order_locally(arrivals)
     assert sizes == [3, arrivals.table.num_rows]
     for first_s, said in ((1.6, "in 9.0 ms (first call compiles: 1.6 s): "), (0.01, "in 9.0 ms: ")):

@@ -1,4 +1,4 @@
-"""The piece of an evaluation that the demo shows."""
+"""Evaluation part of the demo."""
 
 from __future__ import annotations
 

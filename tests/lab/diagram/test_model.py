@@ -1,4 +1,4 @@
-"""What a diagram of a scenario or of a trace contains."""
+"""Content of diagrams of scenarios and traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagrams within notebooks: both forms, the page's own colours, states as a table."""
+"""Diagrams in notebooks: both forms, page colors, table of states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures for slides and papers: colours written out, PNG and PDF, bends, states, one axis."""
+"""Images for slides and papers: colors, PNG and PDF, bends, states, common axis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.lab.diagram.pictures import BROKEN, HELD, HIERARCHY, diagram
 SVG = "{http://www.w3.org/2000/svg}"
 SCENARIOS = sorted((Path(__file__).resolve().parents[3] / "scenarios").glob("*.scenario"))
 DRAWN = SCENARIOS[::8]
-"""Scenarios drawn as PNG as well, which takes a quarter of a second each."""
+"""Scenarios also drawn as PNG, a quarter of a second each."""
 OVERTAKING = next(path for path in SCENARIOS if path.stem == "bss-overtaking")
 
 

@@ -1,4 +1,4 @@
-"""Cuts of a run: consistent by the definition itself, nearest ones by looking at all of them."""
+"""Cuts of a run, compared with the definition over all cuts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run_of(text: str) -> ScriptRun:
     return run_script(parse_script(text))
 
 
-def made_of(text: str, *, deliveries: bool = False) -> CutExecution:
+def make_execution(text: str, *, deliveries: bool = False) -> CutExecution:
     run = run_of(text)
     joined = tuple(one.label for one in run.occurrences() if one.kind == "join")
     members = (*run.script.setup.everybody(), *joined)
@@ -55,7 +55,7 @@ def all_cuts(of: CutExecution) -> Iterator[dict[str, int]]:
 
 
 def slow(run: ScriptRun, cut: dict[str, int], received: str) -> bool:
-    """Tell, event by event from what happened alone, whether no message comes from outside."""
+    """Return whether no message is received inside and sent outside, from the events alone."""
     passed = dict.fromkeys(cut, 0)
     sent_inside: set[str] = set()
     got_inside: set[str] = set()
@@ -105,7 +105,7 @@ def test_cuts_and_channels_are_those_of_the_oracle(made: Making, data: Any) -> N
 
 
 def test_what_is_said_of_a_cut() -> None:
-    of = made_of(TEXT.format("bss"))
+    of = make_execution(TEXT.format("bss"))
     good = describe_cut(of, {"A": 1, "B": 2})
     assert good["sentences"] == [
         "Consistent: the group can have been in this state.",
@@ -124,14 +124,14 @@ def test_what_is_said_of_a_cut() -> None:
 
 def test_by_deliveries_what_is_held_is_in_the_channel() -> None:
     text = TEXT.format("bss").replace("arrive C m\nsend C o\n", "")
-    held = describe_cut(made_of(text, deliveries=True), {"A": 1, "B": 2})
+    held = describe_cut(make_execution(text, deliveries=True), {"A": 1, "B": 2})
     assert {"source": "B", "target": "C", "labels": ["n"]} in held["channels"]
-    assert made_of(text, deliveries=True).lengths == {"A": 1, "B": 2, "C": 0}
-    assert made_of(text).lengths == {"A": 1, "B": 2, "C": 1}
+    assert make_execution(text, deliveries=True).lengths == {"A": 1, "B": 2, "C": 0}
+    assert make_execution(text).lengths == {"A": 1, "B": 2, "C": 1}
 
 
 def test_what_a_super_peer_hands_on_comes_from_there() -> None:
-    of = made_of(
+    of = make_execution(
         "protocol hierarchical\ninternal S: A B\nexternal X\n\nsend A m\narrive S m\n"
         "arrive B m\narrive X m\n"
     )
@@ -141,7 +141,7 @@ def test_what_a_super_peer_hands_on_comes_from_there() -> None:
 
 
 def test_each_note_of_a_member_is_sent_where_it_was() -> None:
-    of = made_of(
+    of = make_execution(
         "protocol total-agreed\nmembers A B C\n\nsend C m\narrive A m\narrive B m\n"
         "arrive B note-A\nsend B n\narrive A note-B\narrive A n\narrive B note-A\n"
     )
@@ -153,7 +153,9 @@ def test_each_note_of_a_member_is_sent_where_it_was() -> None:
 
 
 def test_a_newcomer_needs_what_its_sponsor_had() -> None:
-    of = made_of("protocol fifo\nmembers A B\n\nsend A m\njoin N sponsor A\nsend N n\narrive A n\n")
+    of = make_execution(
+        "protocol fifo\nmembers A B\n\nsend A m\njoin N sponsor A\nsend N n\narrive A n\n"
+    )
     told = describe_cut(of, {"N": 1})
     assert not told["consistent"]
     assert told["sentences"][1] == "N is inside, and the past of its sponsor A is not."
@@ -163,9 +165,11 @@ def test_a_newcomer_needs_what_its_sponsor_had() -> None:
 
 
 def test_a_newcomer_is_owed_nothing_before_it_joins() -> None:
-    of = made_of("protocol fifo\nmembers A B\n\nsend A m\narrive B m\njoin N sponsor B\n")
+    of = make_execution("protocol fifo\nmembers A B\n\nsend A m\narrive B m\njoin N sponsor B\n")
     assert describe_cut(of, {"A": 1, "B": 1})["channels"] == []
-    of = made_of("protocol fifo\nmembers A B\n\nsend B k\nsend A m\njoin N sponsor B\narrive N m\n")
+    of = make_execution(
+        "protocol fifo\nmembers A B\n\nsend B k\nsend A m\njoin N sponsor B\narrive N m\n"
+    )
     assert {"source": "A", "target": "N", "labels": ["m"]} not in (
         describe_cut(of, {"A": 1})["channels"]
     )
@@ -175,7 +179,9 @@ def test_a_newcomer_is_owed_nothing_before_it_joins() -> None:
 
 
 def test_what_is_lost_is_told() -> None:
-    told = describe_cut(made_of("protocol fifo\nmembers A B\n\nsend A m\nlose B m\n"), {"A": 1})
+    told = describe_cut(
+        make_execution("protocol fifo\nmembers A B\n\nsend A m\nlose B m\n"), {"A": 1}
+    )
     assert told["channels"] == [{"source": "A", "target": "B", "labels": ["m (lost on the way)"]}]
 
 
@@ -193,4 +199,4 @@ def test_what_is_lost_is_told() -> None:
 )
 def test_cuts_that_cannot_be_are_refused(counts: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        describe_cut(made_of(TEXT.format("bss")), counts)
+        describe_cut(make_execution(TEXT.format("bss")), counts)

@@ -1,4 +1,4 @@
-"""Changes of a scene: valid, or refused in words; taken back by their inverse."""
+"""Edits of a scenario: valid or rejected; undone by their inverse."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def actions(text: str) -> list[str]:
 
 
 def solid(text: str) -> list[str]:
-    """Return the lines of a text that are not empty."""
+    """Return the non-empty lines of a text."""
     return [line for line in text.splitlines() if line.strip()]
 
 
@@ -367,7 +367,7 @@ def test_a_scene_that_nothing_plays_can_be_mended() -> None:
         after(broken, kind="arrive-all")
 
 
-def drawn_edit(data: Any, text: str) -> dict[str, Any]:
+def draw_edit(data: Any, text: str) -> dict[str, Any]:
     scene = EditableScenario.from_text(text, "x")
     number, names = len(scene.blocks), list(scene.list_members())
     place = st.integers(0, max(number, 1))
@@ -420,7 +420,7 @@ def test_no_change_gives_a_text_that_cannot_be_played(
     run_script(parse_script(text))
     refused: list[str] = []
     for _ in range(data.draw(st.integers(1, 8))):
-        edit = drawn_edit(data, text)
+        edit = draw_edit(data, text)
         try:
             text = apply_edit(text, edit).text
         except EditError as error:

@@ -1,7 +1,7 @@
-"""The exercises of the bench: their scripts run, and their answers are what the sources say.
+"""Exercises of the playground: their scenarios run, their answers agree with the sources.
 
-What the sources print stands in `PRINTED`; all other computed values in `exercises.golden`, which
-`--update_file-scenarios` writes anew, to be read by whoever changes a protocol.
+`PRINTED` holds the values that the sources print. `exercises.golden` holds all other values;
+`--rewrite-scenarios` updates it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_every_fact_is_used_and_every_name_is_a_fact(exercise: Exercise) -> None
 
 @pytest.mark.few(12)
 def test_nothing_that_is_computed_is_written_down_in_the_file(exercise: Exercise) -> None:
-    """A vector or list of an answer is a fact: written out it could be wrong one day."""
+    """A vector or list in an answer must be a fact, so that it stays correct."""
     for k, one in enumerate(exercise.questions):
         values = dict(compute_answer(exercise.name, k).facts).values()
         for value in values:
@@ -106,7 +106,7 @@ def test_answers_are_as_they_were_read(request: pytest.FixtureRequest) -> None:
 
 
 def test_a_state_below_and_its_channels_are_of_one_question() -> None:
-    """The channels are asked of the state that the fact before them computes."""
+    """The channels belong to the state that the previous fact computes."""
     facts = find_exercise("states-consistent").questions[2].facts
     text = find_exercise("states-consistent").text
     found = compute_fact(text, facts["greatest"])

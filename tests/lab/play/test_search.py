@@ -1,4 +1,4 @@
-"""The search behind the page: what it finds, what it says is right, and that it stops."""
+"""Search job of the page: results, progress, stop."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def finder() -> Iterator[SearchManager]:
     made.close()
 
 
-def ended(finder: SearchManager, job: str) -> Mapping[str, Any]:
+def wait_for_end(finder: SearchManager, job: str) -> Mapping[str, Any]:
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         told = finder.get_progress(job)
@@ -59,7 +59,7 @@ def ended(finder: SearchManager, job: str) -> Mapping[str, Any]:
 
 def test_what_the_command_finds_is_found(finder: SearchManager) -> None:
     search = SearchRequest("bss", options=(("as_published", "true"),))
-    told = ended(finder, finder.start(search))
+    told = wait_for_end(finder, finder.start(search))
     alone = run_check("bss", options=search.options)
     assert told["ok"] is False
     assert told["lines"] == report(alone)
@@ -76,7 +76,7 @@ def test_a_search_is_as_large_as_was_asked_and_a_right_protocol_passes(
     finder: SearchManager, members: int, messages: int, thorough: bool
 ) -> None:
     search = SearchRequest("fifo", members=members, messages=messages, thorough=thorough)
-    told = ended(finder, finder.start(search))
+    told = wait_for_end(finder, finder.start(search))
     alone = run_check("fifo", members=members, messages=messages, thorough=thorough)
     assert (told["states"], told["runs"]) == (alone.states, alone.runs)
     assert (told["ok"], told["text"]) == (True, None)
@@ -90,7 +90,7 @@ def test_an_own_class_is_broken_and_named_from_the_folder(
     search = SearchRequest(
         f"{tmp_path}/own.py:Careless", members=3, messages=2, folder=str(tmp_path)
     )
-    told = ended(finder, finder.start(search))
+    told = wait_for_end(finder, finder.start(search))
     assert told["ok"] is False
     script = parse_script(told["text"], str(tmp_path / "x.scenario"))
     assert script.setup.protocol == "own.py:Careless"
@@ -118,7 +118,7 @@ def test_it_stops_at_once_and_another_can_begin(finder: SearchManager) -> None:
     assert finder.get_progress(job) == told
     assert finder.stop(job) == told
     other = finder.start(SearchRequest("unordered", members=2, messages=1))
-    assert ended(finder, other)["ok"]
+    assert wait_for_end(finder, other)["ok"]
     with pytest.raises(InputError, match="unknown search job"):
         finder.get_progress(job)
 
@@ -139,7 +139,9 @@ def test_a_class_that_catches_what_stops_it_ends_too(finder: SearchManager, tmp_
 def test_a_search_that_dies_says_so(finder: SearchManager, tmp_path: Path) -> None:
     text = OWN.replace("return [Deliver(message)]", "import os; os._exit(3)")
     (tmp_path / "own.py").write_text(text, encoding="utf-8")
-    told = ended(finder, finder.start(SearchRequest(f"{tmp_path}/own.py:Careless", members=2)))
+    told = wait_for_end(
+        finder, finder.start(SearchRequest(f"{tmp_path}/own.py:Careless", members=2))
+    )
     assert told == {"done": True, "error": "the search ended without an answer (exit code 3)"}
 
 

@@ -1,4 +1,4 @@
-"""The bench shows what the checker's own runs show, side by side, and says what cannot be."""
+"""Comparison of protocols: equal to the runs of the checker."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Mute(Unordered):
 """
 
 
-def shown(text: str, *protocols: str, judge: str | None = None) -> list[dict[str, Any]]:
+def compare_runs(text: str, *protocols: str, judge: str | None = None) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = json.loads(json.dumps(compare_protocols(text, protocols, judge)))[
         "runs"
     ]
@@ -63,7 +63,7 @@ def test_runs_with_newcomers_are_those_of_the_checker(made: Making, names: list[
 def same_as_checker(text: str, names: list[str]) -> None:
     script = parse_script(text)
     scripts = [under(script, name) for name in names]
-    told = shown(text, *names)
+    told = compare_runs(text, *names)
     whole = [run_script(one) for one, run in zip(scripts, told, strict=True) if not run["error"]]
     diagrams = iter(stacked(whole, [""] * len(whole)))
     if all(not run["error"] for run in told):
@@ -122,8 +122,8 @@ def test_each_mark_belongs_to_its_action() -> None:
 
 
 def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
-    assert shown(TWO, "unordered")[0]["violations"] == []
-    (judged,) = shown(TWO, "unordered", judge="causal")
+    assert compare_runs(TWO, "unordered")[0]["violations"] == []
+    (judged,) = compare_runs(TWO, "unordered", judge="causal")
     assert judged["violations"][0]["command"] == 3
     assert "BEFORE m" in judged["violations"][0]["sentence"]
     assert (judged["promised_relation"], judged["checked_relation"]) == (
@@ -137,15 +137,15 @@ def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
 
 def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() -> None:
     text = f"{TWO}arrive C m\n"
-    none, fifo, bss, total = shown(text, "unordered", "fifo", "bss", "total")
+    none, fifo, bss, total = compare_runs(text, "unordered", "fifo", "bss", "total")
     assert none["summary"].startswith("2 messages, 0 held, 1 before a cause, 1 copy on the way.")
     assert "0 held, 1 before a cause, 0 out of FIFO order" in fifo["summary"]
     assert "1 held (0 without a causal need), 0 before a cause, 1 copy" in bss["summary"]
-    # when m has come, C holds n all the same: A, who gives the numbers, has not given n one
-    # at the end; and B its own n
+    # after m has arrived, C still holds n: the sequencer A has not numbered n;
+    # B holds its own n
     assert "2 held (2 without a causal need), 0 before a cause" in total["summary"]
     assert "2 still held at the end" in total["summary"]
-    answered = shown("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
+    answered = compare_runs("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
     assert "1 before a cause, 0 before the message it replies to" in answered["summary"]
 
 
@@ -155,19 +155,19 @@ def test_what_is_violated_is_called_by_the_order_that_is_judged_by() -> None:
         ("protocol fifo\nmembers A B\n\nsend A m\nsend A n\narrive B n\n", "fifo", "FIFO order"),
         (f"{TWO}".replace("send B n", "send B n after m"), "reply", "order of replies"),
     ):
-        (run,) = shown(text, "unordered", judge=judge)
+        (run,) = compare_runs(text, "unordered", judge=judge)
         (wrong,) = run["violations"]
         assert wrong["sentence"].endswith(f" BEFORE m: the {order} is violated.")
         said = " ".join(one for step in run["steps"] for one in step["sentences"])
         assert f"the {order} is violated." in said
     topics = next(one for one in list_exercises() if one.name == "topics-rule-3")
-    (run,) = shown(topics.text, "tv-pt as_published=true")
+    (run,) = compare_runs(topics.text, "tv-pt as_published=true")
     assert "the order by topic is violated" in run["violations"][0]["sentence"]
 
 
 def test_total_order_says_what_it_keeps() -> None:
     text = f"{TWO}arrive C m\n"
-    given, agreed = shown(text, "total", "total-agreed")
+    given, agreed = compare_runs(text, "total", "total-agreed")
     assert given["steps"][-1]["states"]["C"] == {
         "sequencer": "A", "place": "1", "C": "(1, 0, 0)", "known": "Ø",
     }  # fmt: skip
@@ -175,35 +175,37 @@ def test_total_order_says_what_it_keeps() -> None:
         "LT": "2", "heard": "A: 1, B: 2", "queue": "n (2, B)",
     }  # fmt: skip
     gap = "protocol total-agreed\nmembers A B\n\nsend A m\nsend A n\narrive B n\n"
-    assert shown(gap)[0]["steps"][-1]["states"]["B"]["ahead"] == "n"
+    assert compare_runs(gap)[0]["steps"][-1]["states"]["B"]["ahead"] == "n"
     known = "protocol total\nmembers A B C\n\nsend B m\narrive A m\narrive C note-A\n"
-    assert shown(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
+    assert compare_runs(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
 
 
 def test_what_waits_for_time_alone_is_needless_though_nothing_else_happens_to_its_member() -> None:
     scene = next(one for one in list_exercises() if one.name == "topics-unrelated")
-    (run,) = shown(scene.text, "tv-vt")
-    # a at P2, and a at P3 after b has gone; b and c miss a as long as they are held
+    (run,) = compare_runs(scene.text, "tv-vt")
+    # a at P2, and a at P3 after b; b and c lack a while they are held
     said = "4 held (2 without a causal need), 1 before a cause, 0 before a cause in its topics"
     assert said in run["summary"]
 
 
 def test_a_super_peer_forwards_and_a_newcomer_takes_over() -> None:
-    # what is forwarded, and what a sponsor hands on, is there: nobody waits for it in vain
+    # forwarded messages and those of the sponsor are delivered, so no hold is needless
     inside = (
         "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\narrive Y x1\n"
         "send Y y1\narrive S y1\narrive S x1\n"
     )
-    assert "1 held (0 without a causal need), 0 before a cause" in shown(inside)[0]["summary"]
+    assert (
+        "1 held (0 without a causal need), 0 before a cause" in compare_runs(inside)[0]["summary"]
+    )
     late = (
         "protocol idr\nmembers A B\n\nsend A m\narrive B m\njoin C sponsor B\nsend A n\n"
         "send A o\narrive C o\narrive C n\n"
     )
-    assert "1 held (0 without a causal need), 0 before a cause" in shown(late)[0]["summary"]
+    assert "1 held (0 without a causal need), 0 before a cause" in compare_runs(late)[0]["summary"]
 
 
 def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> None:
-    wrong, unknown, odd, right = shown(TWO, "hierarchical", "fofi", "bss loud=1", "bss")
+    wrong, unknown, odd, right = compare_runs(TWO, "hierarchical", "fofi", "bss loud=1", "bss")
     assert "several roles; list its members with" in wrong["error"]["message"]
     assert "unknown protocol 'fofi'" in unknown["error"]["message"]
     assert "options are: differences" in odd["error"]["message"]
@@ -215,13 +217,13 @@ def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> No
 
 def test_who_can_play_super_peers_is_said() -> None:
     inside = "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\n"
-    (flat,) = shown(inside, "bss")
+    (flat,) = compare_runs(inside, "bss")
     assert flat["error"]["message"].endswith("the scenario has super peers: use hierarchical")
 
 
 def test_a_run_goes_as_far_as_it_can() -> None:
     text = f"{TWO}state B\narrive A n\narrive A n\nsend A o\n"
-    (run,) = shown(text)
+    (run,) = compare_runs(text)
     assert "message n is not in flight to A" in run["error"]["message"]
     assert (run["error"]["line"], run["error"]["command"]) == (10, 6)
     assert [step["command"] for step in run["steps"]] == [0, 1, 2, 3, 5]
@@ -238,15 +240,15 @@ def test_a_run_goes_as_far_as_it_can() -> None:
 
 def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
     head = "protocol linear\nmembers A B\nbounds accuracy=0.1 least=0.1 most=0.3\n"
-    own, other = shown(f"{head}send A m\narrive B m\n", "linear", "bss")
+    own, other = compare_runs(f"{head}send A m\narrive B m\n", "linear", "bss")
     assert (own["error"], own["remarks"]) == (None, [])
     assert other["error"] is None
     assert other["remarks"] == ["bss does not support bounds: omitted"]
     bounds = "bounds accuracy=0.1 least=0.1 most=0.3\n"
     topics = f"protocol tv\nmembers A B\n{bounds}subscribe B x\nsend A m about x\n"
-    (lacking,) = shown(topics.replace(bounds, ""))
+    (lacking,) = compare_runs(topics.replace(bounds, ""))
     assert "in a scene: the line 'bounds accuracy=0.1" in lacking["error"]["message"]
-    tv, bss = shown(topics, "tv", "bss")
+    tv, bss = compare_runs(topics, "tv", "bss")
     assert tv["error"] is None
     assert "topics" in bss["error"]["message"]
     assert bss["error"]["command"] == 0
@@ -254,13 +256,13 @@ def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
 
 def test_who_takes_receivers_is_told() -> None:
     text = "protocol ses\nmembers A B C\nsend A m to B\narrive B m\n"
-    ses, fifo = shown(text, "ses", "fifo")
+    ses, fifo = compare_runs(text, "ses", "fifo")
     assert ses["error"] is None
     assert fifo["error"]["message"].endswith(
         "cannot be given to; ses, sent, linear, physical, linear-physical can"
     )
     for name in ("ses", "sent"):
-        assert shown(text, name)[0]["error"] is None
+        assert compare_runs(text, name)[0]["error"] is None
 
 
 def test_roles_and_variants_are_told() -> None:
@@ -272,7 +274,7 @@ def test_roles_and_variants_are_told() -> None:
         {"name": "S", "role": "super"},
         {"name": "X", "role": "external"},
     ]
-    (run,) = shown(TWO, "bss as_published=true")
+    (run,) = compare_runs(TWO, "bss as_published=true")
     assert run["options"] == {"as_published": "true"}
     assert {"name": "as-published", "protocol": "bss as_published=true", "defective": True} in (
         run["variants"]
@@ -347,7 +349,7 @@ def test_what_is_delivered_late_is_delivered_and_bytes_are_of_their_own_message(
     text = "protocol idr\nmembers A B\n\nsend B x\narrive A x\nsend A a\nsend A b\n"
     steps = compare_protocols(text)["runs"][0]["steps"]
     of_a, of_b = steps[2]["control_bytes"]["a"], steps[3]["control_bytes"]["b"]
-    assert of_b < of_a  # a tells of x, b of nothing more
+    assert of_b < of_a  # a carries x, b carries no further cause
     assert [sorted(step["control_bytes"]) for step in steps] == [["x"], [], ["a"], ["b"]]
 
 

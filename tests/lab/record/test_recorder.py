@@ -1,4 +1,4 @@
-"""The recorder: real processes, real sockets; the trace is held against the oracle."""
+"""Recorder with real processes and sockets; the oracle checks the trace."""
 
 from __future__ import annotations
 
