@@ -108,7 +108,9 @@ def test_what_was_sent_before_the_stretch_comes_in_from_the_edge() -> None:
     rows = trace()
     begin = (rows[4].arrival or 0) + 1
     root = parse_svg(from_events(rows, first=begin))
-    edge = min(float(e.get("x1", 0)) for e in root.iter(f"{SVG}line") if e.get("class") == "lane")
+    edge = min(
+        float(e.get("x1", 0)) for e in root.iter(f"{SVG}line") if e.get("class") == "timeline"
+    )
     ways = [e.get("d", "") for e in root.iter(f"{SVG}path") if e.get("class") == "arrow"]
     starts = [float(way[1:].split()[0]) for way in ways]
     assert min(starts) == pytest.approx(edge)

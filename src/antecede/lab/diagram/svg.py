@@ -187,7 +187,7 @@ class _SvgDiagram:
             self.labels.block(Box(0.0, y - 10.0, self.left - 4.0, y + 8.0))
             if lane.forwards:
                 self._draw_text(20.0, y + 20.0, "forwards", "small")
-            self._draw_line("lane", self.to_x(begin), y, self.to_x(end), y)
+            self._draw_line("timeline", self.to_x(begin), y, self.to_x(end), y)
             self.labels.add_line(self.to_x(begin), y, self.to_x(end), y)
 
     def _draw_arrow(self, arrow: Arrow) -> None:

@@ -93,7 +93,7 @@ def _make_rules(colors: ColorScheme) -> dict[str, dict[str, str]]:
         "state": {"fill": colors.ink, "font-size": "10px"},
         "label": {"font-weight": "600"},
         "why": {"fill": colors.held_ink, "font-size": "11px"},
-        "lane": {"stroke": colors.line, "stroke-width": "1.5"},
+        "timeline": {"stroke": colors.line, "stroke-width": "1.5"},
         "grid": {"stroke": colors.line, "stroke-width": "1", "stroke-dasharray": "1 5"},
         "arrow": {"stroke": colors.sent, "stroke-width": "1.4", "fill": "none", "opacity": ".75"},
         "flying": {"stroke-dasharray": "5 4"},
