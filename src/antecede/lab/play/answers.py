@@ -5,9 +5,9 @@ A fact is a line of words:
         held M [after N]                   messages that M holds back, with missing causes
         delivered M [after N]              deliveries of M, in order
         state M [FIELD ...] [after N]      state of M, in the source's notation
-        flying [after N]                   copies in flight
+        in-flight [after N]                copies in flight
         violations                         deliveries that break the protocol's promise
-        early                              deliveries before a cause
+        causal-violations                  deliveries before a cause
         channels                           channel models of arrivals and deliveries
         before A B                         happened-before of two messages
         cut M=N ...                        consistency of a cut, with a witness
@@ -240,9 +240,9 @@ _FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _FactQuery], str]]]] = {
     "held": ("messages held back by {0}", _compute_held),
     "delivered": ("deliveries of {0}", _compute_delivered),
     "state": ("state of {0}: {rest}", _compute_state),
-    "flying": ("copies in flight", _compute_in_flight),
+    "in-flight": ("copies in flight", _compute_in_flight),
     "violations": ("violations of the promise", _compute_violations),
-    "early": ("deliveries before a cause", _compute_causal_violations),
+    "causal-violations": ("deliveries before a cause", _compute_causal_violations),
     "channels": ("channel models", _compute_channels),
     "before": ("{0} and {rest}", _compute_order),
     "cut": ("cut {all}", _compute_consistency),

@@ -30,7 +30,15 @@ GROUPS: Final = (
     "Replies",
     "Topics",
 )
-BEHAVIOR_FACTS: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
+BEHAVIOR_FACTS: Final = {
+    "held",
+    "delivered",
+    "state",
+    "in-flight",
+    "violations",
+    "causal-violations",
+    "channels",
+}
 
 
 class Question(NamedTuple):
