@@ -175,7 +175,7 @@ def test_replays_are_bounded(what: str, helps: bool, most: int) -> None:
 
 
 def test_actions_are_bounded_where_runs_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shrinking, "MOST_ACTIONS", 1_000)
+    monkeypatch.setattr(shrinking, "MAX_ACTIONS", 1_000)
     group = make_flat_group("toys", toys.Causal, 5)
     run = play(group, SuitePlan(messages=40), "1").actions
     taken: list[int] = []
