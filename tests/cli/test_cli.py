@@ -108,7 +108,7 @@ def test_an_impossible_time_to_talk(
 ) -> None:
     extra = ["--engine", "local"] if command == "demo" else []
     out = "out" if command == "demo" else "out.parquet"
-    assert "a length of time above 0 is needed" in refused(
+    assert "expected a finite number above 0" in refused(
         command, "-o", str(tmp_path / out), f"--seconds={seconds}", *extra
     )
 

@@ -1,1 +1,1 @@
-"""Checks, simulations, diagrams and reproductions of the published results."""
+"""Protocol checker, simulator, diagrams, playground, recorder and reproductions."""

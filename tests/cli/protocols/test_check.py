@@ -86,13 +86,13 @@ def test_the_counterexample_is_a_scenario_that_shows_it(capsys: Capture) -> None
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("nowhere.py:Mine", "no such file"),
+        ("nowhere.py:Mine", "file not found"),
         ("{own}:Nobody", "no class or function Nobody"),
-        ("{own}:Other", "is no protocol"),
+        ("{own}:Other", "is not a protocol"),
         ("{own}:Half", "does not implement receive"),
         ("{own}:Picky", "Picky\\(me, members\\) fails: TypeError"),
         ("{own}:Unhashable", "not hashable"),
-        ("{own}", "name the class"),
+        ("{own}", "missing class name"),
     ],
 )
 def test_what_cannot_be_judged_is_said_clearly(own: Path, target: str, words: str) -> None:

@@ -91,7 +91,7 @@ def test_already_the_first_process_never_sees_ctrl_c() -> None:
         (["--protocol", " , "], "--protocol names no protocol"),
         (["--protocol", "bss loud=1"], "options are: differences"),
         (["nowhere.scenario"], "nowhere.scenario: cannot be read"),
-        (["--exercise", "none"], "no exercise 'none'; there are"),
+        (["--exercise", "none"], "unknown exercise 'none'; choose from"),
         ([str(SCENARIO), "--exercise", "bss-example"], "leave out SCENARIO"),
     ],
 )

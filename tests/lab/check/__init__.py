@@ -1,8 +1,8 @@
-"""Checks of the checker; `refuted` is what most of them begin with."""
+"""Tests of the protocol checker."""
 
 from antecede.lab.check.results import Failure
 
 
-def refuted(failure: Failure | None) -> Failure:
+def require_failure(failure: Failure | None) -> Failure:
     assert failure is not None
     return failure

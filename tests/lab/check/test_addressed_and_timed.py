@@ -1,4 +1,4 @@
-"""The explorer and the network with addressees, topics, clocks and losses."""
+"""Model checker and network with addressed messages, topics, clocks and losses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from antecede.core.clocks.nanoseconds import NS
 from antecede.errors import LocalError, ScriptError
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, make_flat_group
 from antecede.lab.check.harness.timing import TimingModel
-from antecede.lab.check.model_checker.explorer import Explorer, Move, SearchLimits, explore
-from antecede.lab.check.results import ASTRAY, EARLY, STUCK
+from antecede.lab.check.model_checker.explorer import Explorer, SearchAction, SearchLimits, explore
+from antecede.lab.check.results import EARLY, STUCK, WRONG_RECIPIENT
 from antecede.lab.check.scenario.actions import Arrive, Lose, Send, Tick
 from antecede.lab.check.scenario.parse import load_script, parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.check.search_plans import SearchSize, searches
+from antecede.lab.check.search_plans import SearchSize, plan_searches
 from antecede.lab.check.target import Target
 from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.lab.diagram.text import draw_text
-from tests.lab.check import refuted
+from tests.lab.check import require_failure
 from tests.lab.check import toys_timed as toys
 from tests.lab.check.test_explorer import judged_by_the_oracle
 
@@ -31,7 +31,7 @@ SHORT = SuitePlan(runs=30)
 
 
 def first_failure(toy: type) -> tuple[GroupUnderTest, str] | None:
-    for company, limits in searches(Target("toys", toy), SearchSize()):
+    for company, limits in plan_searches(Target("toys", toy), SearchSize()):
         failure = explore(company, limits).failure
         if failure is not None:
             assert replay(company, failure.actions) is not None, failure.lines()
@@ -44,14 +44,14 @@ def first_failure(toy: type) -> tuple[GroupUnderTest, str] | None:
 def test_correct_ones_pass(toy: type) -> None:
     assert first_failure(toy) is None
     for offsets in ((), (NS, -NS, NS, -NS)):
-        assert conform(flat("toys", toy, 4, offsets=offsets), SHORT).failure is None
+        assert conform(make_flat_group("toys", toy, 4, offsets=offsets), SHORT).failure is None
 
 
 @pytest.mark.parametrize(
     ("toy", "what"),
     [
         (toys.Forgetful, EARLY),
-        (toys.Gossip, ASTRAY),
+        (toys.Gossip, WRONG_RECIPIENT),
         (toys.Impatient, EARLY),
         (toys.Hopeful, EARLY),
         (toys.Stuck, STUCK),
@@ -70,7 +70,10 @@ def test_broken_ones_are_found_with_a_counterexample_that_can_be_replayed(
 @pytest.mark.parametrize("toy", [toys.Forgetful, toys.Gossip, toys.Impatient, toys.Hasty])
 def test_the_network_finds_them_too(toy: type) -> None:
     offsets = (NS, -NS, NS, -NS)
-    assert conform(flat("toys", toy, 4, offsets=offsets), SuitePlan(runs=300)).failure is not None
+    assert (
+        conform(make_flat_group("toys", toy, 4, offsets=offsets), SuitePlan(runs=300)).failure
+        is not None
+    )
 
 
 @pytest.mark.few(1)
@@ -87,29 +90,31 @@ def test_the_network_finds_them_too(toy: type) -> None:
 def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
     toy: type, limits: SearchLimits
 ) -> None:
-    group = flat("toys", toy, 3, offsets=(1, -1, 1))
+    group = make_flat_group("toys", toy, 3, offsets=(1, -1, 1))
     explorer = Explorer(group, limits)
     rng = random.Random(1)
     for _ in range(150):
-        state, path, found = explorer.start(), list[Move](), None
-        # A path ends where something is found or where the explorer has let time run on.
-        while found is None and not explorer.moves.at_end(explorer.unpack(state)):
-            move, state, found = rng.choice(list(explorer.successors(state)))
+        state, path, found = explorer.make_start_state(), list[SearchAction](), None
+        # A path ends at a finding, or after time has run to the end.
+        while found is None and not explorer.enabled.is_at_end(explorer.unpack(state)):
+            move, state, found = rng.choice(list(explorer.list_successors(state)))
             path.append(move)
         judged_by_the_oracle(explorer, path, found)
 
 
 @pytest.mark.slow
 def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
-    failure = refuted(
-        conform(flat("toys", toys.Hearsay, 4), SuitePlan(runs=600, twins=False), seed=1).failure
+    failure = require_failure(
+        conform(
+            make_flat_group("toys", toys.Hearsay, 4), SuitePlan(runs=600, twins=False), seed=1
+        ).failure
     )
     assert failure.what == EARLY
     assert first_failure(toys.Hearsay) is None
 
 
 def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it() -> None:
-    run = JudgedRun(flat("toys", toys.Patient, 2))
+    run = JudgedRun(make_flat_group("toys", toys.Patient, 2))
     assert run.take(Send("A", "a1"))
     assert not run.take(Arrive("B", "a1"))
     assert run.take(Tick(3.0))
@@ -121,19 +126,19 @@ def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it()
 
 
 def test_a_lost_copy_never_arrives() -> None:
-    run = JudgedRun(flat("toys", toys.Patient, 2))
+    run = JudgedRun(make_flat_group("toys", toys.Patient, 2))
     run.take(Send("A", "a1"))
     assert run.take(Lose("B", "a1"))
     assert not run.take(Lose("B", "a1"))
     assert run.world.in_flight == []
-    failure = refuted(run.judge())
+    failure = require_failure(run.check())
     assert failure.what == STUCK
 
 
 def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> None:
     timing = TimingModel({0: -15, 1: 5})
-    assert [timing.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
-    assert timing.reading(0, 0) == 0
+    assert [timing.read_clock(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
+    assert timing.read_clock(0, 0) == 0
 
 
 SCENE = """

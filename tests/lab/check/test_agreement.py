@@ -1,4 +1,4 @@
-"""Total order: two members that deliver the same two messages in different orders are found."""
+"""Total order: the checker finds members that deliver messages in different orders."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from antecede.core.protocols.total.timestamps import AgreedTimestamps
 from antecede.core.protocols.vector.idr import Idr
 from antecede.lab.check.causal_past import find_disagreement
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import DISAGREED, EARLY, STUCK
+from antecede.lab.check.results import EARLY, ORDER_DISAGREEMENT, STUCK
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from tests.lab.check import refuted
+from tests.lab.check import require_failure
 
 
 class CausalAtOnce(Idr):
-    """Claims a total order, and delivers in causal order, its own messages when it sends them."""
+    """Claims total order, but delivers in causal order, own messages at the send."""
 
     guarantee = Guarantee(Relation.TOTAL, no_unnecessary_wait=False)
 
@@ -33,14 +33,12 @@ class CausalAtOnce(Idr):
 
 
 class Silent(CausalAtOnce):
-    """Never delivers its own messages."""
-
     def send(self, payload: Any, **more: Any) -> Sequence[Effect]:
         return super().send(payload, **more)[:1]
 
 
 class NoGaps(AgreedTimestamps):
-    """Lets an acknowledgement count although messages before it are missing."""
+    """Counts an acknowledgement although messages before it are missing."""
 
     def _promise(self, note: Any) -> None:
         self.floors[note.sender] = max(self.floors[note.sender], note.lt)
@@ -50,7 +48,7 @@ class NoGaps(AgreedTimestamps):
 
 
 class AnyOrderOfASender(Sequencer):
-    """The sequencer places what comes, whatever is missing before it."""
+    """Sequencer that numbers messages in arrival order, despite gaps."""
 
     def _place(self, message: Any) -> Sequence[Effect]:
         self.counts[message.sender] = message.seq - 1
@@ -58,21 +56,23 @@ class AnyOrderOfASender(Sequencer):
 
 
 @pytest.mark.parametrize(
-    ("cls", "what"), [(CausalAtOnce, DISAGREED), (Silent, STUCK), (NoGaps, EARLY)]
+    ("cls", "what"), [(CausalAtOnce, ORDER_DISAGREEMENT), (Silent, STUCK), (NoGaps, EARLY)]
 )
 def test_the_explorer_and_the_network_find_it(cls: Any, what: str) -> None:
-    group = flat("toy", cls, 2 if cls is not NoGaps else 3)
-    found = refuted(explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure)
+    group = make_flat_group("toy", cls, 2 if cls is not NoGaps else 3)
+    found = require_failure(explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure)
     assert found.what == what
-    assert what != DISAGREED or len(found.missing) == 1
-    suite = conform(flat("toy", cls, 4), SuitePlan(runs=60, twins=False))
+    assert what != ORDER_DISAGREEMENT or len(found.missing) == 1
+    suite = conform(make_flat_group("toy", cls, 4), SuitePlan(runs=60, twins=False))
     assert suite.failure is not None
-    # A delivery before an own message, or before one of the same sender, is early, too.
-    assert suite.failure.what in (what, EARLY, DISAGREED)
+    # A delivery before an own message, or before one of the same sender, is a violation too.
+    assert suite.failure.what in (what, EARLY, ORDER_DISAGREEMENT)
 
 
 def test_a_sequencer_that_lets_a_sender_overtake_itself_is_early() -> None:
-    found = refuted(explore(flat("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure)
+    found = require_failure(
+        explore(make_flat_group("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure
+    )
     assert found.what == EARLY
 
 
@@ -87,7 +87,7 @@ def test_a_scenario_marks_the_delivery_that_differs(tmp_path: Any) -> None:
     )
     text = f"protocol {tmp_path / 'toy.py'}:Toy\nmembers A B\nsend A a1\nsend B b1\n"
     run = run_script(parse_script(text + "arrive B a1\narrive A b1\n"))
-    (wrong,) = [one for one in run.occurrences() if one.wrong]
-    assert (wrong.at, wrong.label, wrong.unlike) == ("A", "b1", ("B", "a1"))
+    (wrong,) = [one for one in run.occurrences() if one.is_violation]
+    assert (wrong.at, wrong.label, wrong.order_conflict) == ("A", "b1", ("B", "a1"))
     lines = [line for moment in run.results for line in moment.output]
     assert sum("VIOLATION" in line for line in lines) == 1

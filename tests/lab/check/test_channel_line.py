@@ -1,6 +1,4 @@
-"""The line of `antecede explain` that names the channel models of a scenario (Sahai et al.
-2020).
-"""
+"""Channel models of a scenario in `antecede draw` (Sahai et al. 2020)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of matrix clocks about other members are compared with what these have."""
+"""Claims of matrix clocks about other members, compared with the truth."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from antecede.core.protocols.registry import ENTRIES
 from antecede.lab.check.check import find_target, run_check
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.results import CLAIMED, MISUSED, RAISED, Failure, Verdict
-from tests.lab.check import refuted
+from antecede.lab.check.results import CONTRACT_BROKEN, RAISED, WRONG_CLAIM, Failure, Verdict
+from tests.lab.check import require_failure
 
 TOYS = Path(__file__).with_name("toys_claims.py")
 
@@ -28,19 +28,19 @@ def failure_of(name: str) -> Failure:
 @pytest.mark.parametrize(
     ("name", "words", "lines"),
     [
-        ("OneOfAll", "stable() says that everybody has a1, and C lacks it", 2),
-        ("OneAhead", "stable() says that everybody has a1, and B lacks it", 1),
-        ("OnceSent", "knows(B, A) says that B has a1, and B lacks it", 1),
-        ("Held", "knows(C, A) says that C has a2, and C lacks it", 3),
-        ("Restored", "stable() says that everybody has a1, and B lacks it", 1),
-        ("Unsent", "stable() gives 1 for B, which has not sent that many", 1),
+        ("OneOfAll", "stable() claims that every member has a1, which C lacks", 2),
+        ("OneAhead", "stable() claims that every member has a1, which B lacks", 1),
+        ("OnceSent", "knows(B, A) claims that B has a1, which B lacks", 1),
+        ("Held", "knows(C, A) claims that C has a2, which C lacks", 3),
+        ("Restored", "stable() claims that every member has a1, which B lacks", 1),
+        ("Unsent", "stable() returns 1 for B, which has sent fewer messages", 1),
     ],
 )
 def test_a_claim_that_is_too_large_is_found_with_few_actions(
     name: str, words: str, lines: int
 ) -> None:
     failure = failure_of(name)
-    assert (failure.what, failure.detail) == (CLAIMED, words)
+    assert (failure.what, failure.detail) == (WRONG_CLAIM, words)
     assert len(failure.lines()) <= lines, failure.lines()
 
 
@@ -48,15 +48,15 @@ def test_a_claim_about_a_newcomer_is_found_in_the_network() -> None:
     target = find_target(f"{TOYS}:Newcomer")
     suite = conform(target.flat(3), SuitePlan(runs=60), 0)
     assert suite.failure is not None
-    assert suite.failure.what == CLAIMED
+    assert suite.failure.what == WRONG_CLAIM
     assert any(line.startswith("join") for line in suite.failure.lines())
     assert len(suite.failure.lines()) <= 3, suite.failure.lines()
 
 
 def test_a_saved_counterexample_fails_in_the_same_way() -> None:
     failure = failure_of("OneOfAll")
-    again = refuted(replay(find_target(f"{TOYS}:OneOfAll").flat(3), failure.actions))
-    assert (again.what, again.detail) == (CLAIMED, failure.detail)
+    again = require_failure(replay(find_target(f"{TOYS}:OneOfAll").flat(3), failure.actions))
+    assert (again.what, again.detail) == (WRONG_CLAIM, failure.detail)
 
 
 def test_a_snapshot_that_adds_claims_is_found_by_runs_that_restore() -> None:
@@ -69,7 +69,11 @@ def test_a_snapshot_that_adds_claims_is_found_by_runs_that_restore() -> None:
 @pytest.mark.parametrize(
     ("name", "what", "words"),
     [
-        ("NoNumbers", MISUSED, "stable() gives numbers of messages from 0, not 'all'"),
+        (
+            "NoNumbers",
+            CONTRACT_BROKEN,
+            "stable() must return a number of messages from 0, not 'all'",
+        ),
         ("Raises", RAISED, "KeyError"),
     ],
 )

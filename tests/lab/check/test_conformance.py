@@ -1,4 +1,4 @@
-"""The adversarial network: passes what is right, catches and shortens what is not."""
+"""Adversarial network: passes correct protocols, refutes and shrinks wrong ones."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import pytest
 from antecede.core.protocols import registry
 from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import JudgedRun
-from antecede.lab.check.conformance import SuitePlan, conform, play, replay_twice
-from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.conformance import SuitePlan, conform, play, replay_with_twin
+from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.results import (
+    DELIVERED_TWICE,
     EARLY,
+    ENCODING_CHANGED,
+    NEVER_SENT,
+    NO_EFFECT,
     RAISED,
-    REASON,
-    SILENT,
-    SNAPSHOT,
+    SNAPSHOT_CHANGED,
     STUCK,
-    TWICE,
-    UNSENT,
-    WIRE,
+    WRONG_REASON,
 )
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Leave, Send
-from tests.lab.check import refuted, toys
+from tests.lab.check import require_failure, toys
 
 SHORT = SuitePlan(runs=15)
 
@@ -46,7 +46,7 @@ def test_built_in_protocols_pass(name: str, variant: str) -> None:
 
 @pytest.mark.parametrize("toy", [toys.Causal, toys.Receipt])
 def test_right_protocols_of_one_file_pass(toy: type) -> None:
-    assert conform(flat("toys", toy, 4), SHORT).failure is None
+    assert conform(make_flat_group("toys", toy, 4), SHORT).failure is None
 
 
 @pytest.mark.parametrize(
@@ -54,24 +54,24 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
     [
         (toys.Eager, EARLY),
         (toys.Lazy, STUCK),
-        (toys.Twice, TWICE),
-        (toys.Ghost, UNSENT),
+        (toys.Twice, DELIVERED_TWICE),
+        (toys.Ghost, NEVER_SENT),
         (toys.Raises, RAISED),
-        (toys.Forgetful, SNAPSHOT),
-        (toys.Drifting, SNAPSHOT),
-        (toys.Garbled, WIRE),
+        (toys.Forgetful, SNAPSHOT_CHANGED),
+        (toys.Drifting, SNAPSHOT_CHANGED),
+        (toys.Garbled, ENCODING_CHANGED),
         (toys.Lossy, STUCK),
-        (toys.Mute, SILENT),
-        (toys.Liar, REASON),
+        (toys.Mute, NO_EFFECT),
+        (toys.Liar, WRONG_REASON),
     ],
 )
 def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
-    group = flat("toys", toy, 4)
-    failure = refuted(conform(group, SuitePlan(runs=40)).failure)
+    group = make_flat_group("toys", toy, 4)
+    failure = require_failure(conform(group, SuitePlan(runs=40)).failure)
     assert failure.what == what
     assert len(failure.actions) <= 8
-    group = flat("toys", toy, len(failure.setup.members))
-    again = refuted(replay_twice(group, failure.actions))
+    group = make_flat_group("toys", toy, len(failure.setup.members))
+    again = require_failure(replay_with_twin(group, failure.actions))
     assert again.what == failure.what
 
 
@@ -100,7 +100,7 @@ def test_the_network_does_all_it_claims_to() -> None:
 
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
     run = JudgedRun(find_target("bss").flat(3))
-    failure = run.take_all(
+    failure = run.run_actions(
         [
             Send("A", "a1"),
             Arrive("B", "a1"),
@@ -115,7 +115,7 @@ def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
     )
     assert failure is None
     assert len(run.actions) == 9
-    assert [row.id for row in run.rows() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
+    assert [row.id for row in run.build_events() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
 
 
 def test_impossible_actions_are_passed_over() -> None:
@@ -127,5 +127,5 @@ def test_impossible_actions_are_passed_over() -> None:
         Arrive("B", "a1", again=True),
         Send("A", "a1", ("never",)),
     ]
-    assert run.take_all(nonsense) is None
+    assert run.run_actions(nonsense) is None
     assert run.actions == []

@@ -1,5 +1,6 @@
-"""The default bounds of `antecede check` refute what is wrong: every variant that is kept to show
-a defect, and orders by clocks that are too wide by a second or believe the clocks.
+"""Default bounds of `antecede check` refute all defective variants.
+
+Also orders by clocks with a separation one second too large, or with trusted clocks.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from antecede.core.clocks.nanoseconds import NS
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.core.protocols.registry import ENTRIES
 from antecede.lab.check.check import find_target
-from antecede.lab.check.check_all import PASSES, REFUTED, Case, cases, judge
+from antecede.lab.check.check_all import PASSES, REFUTED, Case, cases, check_case
 from antecede.lab.check.model_checker.explorer import explore
 from antecede.lab.check.results import EARLY
-from antecede.lab.check.search_plans import SearchSize, clock_settings, searches
+from antecede.lab.check.search_plans import SearchSize, list_clock_offsets, plan_searches
 from antecede.lab.check.target import Target
 
 DEFECTIVE = [case for case in cases() if case.expected == REFUTED]
@@ -27,7 +28,7 @@ DEFECTIVE = [case for case in cases() if case.expected == REFUTED]
 @pytest.mark.judged
 @pytest.mark.parametrize("case", DEFECTIVE, ids=lambda case: case.name.replace(" --variant ", "-"))
 def test_every_defective_variant_is_refuted(case: Case) -> None:
-    row = judge(case)
+    row = check_case(case)
     assert row.ok
     assert row.said
 
@@ -41,8 +42,8 @@ def test_the_cases_are_all_that_the_registry_lists() -> None:
     assert len(listed) > 15
 
 
-class SeparationTooLarge(LinearPhysical):
-    """Calls pairs concurrent that are a second closer than causal ones can be."""
+class SeparationTooLargeByDefault(LinearPhysical):
+    """Treats pairs as concurrent that are one second closer than causal pairs can be."""
 
     def relate(self, separation: Any) -> Any:
         old: Callable[[int, int], int] = separation.between_ns
@@ -51,7 +52,7 @@ class SeparationTooLarge(LinearPhysical):
 
 
 class ClocksBelieved(LinearPhysical):
-    """Orders by readings alone, as if all clocks were right."""
+    """Orders by readings alone, as if all clocks were exact."""
 
     def relate(self, separation: Any) -> Any:
         separation.between_ns = lambda a, b: 0
@@ -59,10 +60,11 @@ class ClocksBelieved(LinearPhysical):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cls", [SeparationTooLarge, ClocksBelieved])
+@pytest.mark.parametrize("cls", [SeparationTooLargeByDefault, ClocksBelieved])
 def test_orders_by_clocks_that_are_too_wide_are_refuted(cls: type) -> None:
     found = (
-        explore(*search).failure for search in searches(Target(cls.__name__, cls), SearchSize())
+        explore(*search).failure
+        for search in plan_searches(Target(cls.__name__, cls), SearchSize())
     )
     failure = next((one for one in found if one is not None), None)
     assert failure is not None
@@ -70,7 +72,7 @@ def test_orders_by_clocks_that_are_too_wide_are_refuted(cls: type) -> None:
 
 
 def test_clocks_are_at_their_limits_in_every_combination() -> None:
-    settings = list(clock_settings(find_target("linear-physical"), 3))
+    settings = list(list_clock_offsets(find_target("linear-physical"), 3))
     assert settings[0] == (0, 0, 0)
     signs = {tuple(offset // NS for offset in setting) for setting in settings[1:]}
     assert len(signs) == len(settings) - 1 == 6
@@ -81,12 +83,12 @@ def test_clocks_are_at_their_limits_in_every_combination() -> None:
 def test_what_was_explored_stands_in_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "tv-pt", "--members", "2"]) == 0
     printed = capsys.readouterr().out
-    assert "clocks right or in 2 of 2 ways early or late by all they may be" in printed
-    assert "time goes by whole seconds" in printed
+    assert "exact clocks or in 2 of 2 combinations early or late by their accuracy" in printed
+    assert "time passes in whole seconds" in printed
     assert "every combination" not in printed
     assert main(["check", "linear-physical", "--variant", "rule-1b"]) == 1
     printed = capsys.readouterr().out
-    assert "sent by A A B within 1 s, delays least or largest, clocks right: " in printed
+    assert "sent by A A B within 1 s, minimum or maximum delays, exact clocks: " in printed
     assert "stopped at the failure" in printed
 
 

@@ -1,4 +1,4 @@
-"""One session for scripts and for random runs: what cannot be, and what an action means in both."""
+"""Session of scenarios and random runs: impossible actions and effects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from antecede.core.protocols.basic.fifo import Fifo
 from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.harness.driver import ImpossibleError, Session
-from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
@@ -26,12 +26,12 @@ from antecede.lab.check.scenario.run import run_script
 @pytest.mark.parametrize(
     ("action", "why"),
     [
-        (Send("Z", "z1"), "unknown member Z; in the group are A, B"),
+        (Send("Z", "z1"), "unknown member Z; choose from A, B"),
         (Send("C", "c1"), "C has left the group"),
         (Send("A", "a1"), "a1 has been sent already"),
         (Send("A", "a2", ("never",)), "no message never has been sent"),
         (Arrive("B", "b1"), "no message b1 has been sent"),
-        (Arrive("A", "a1"), "a1 is not in flight to A; nothing is in flight to it"),
+        (Arrive("A", "a1"), "a1 is not in flight to A; no message is in flight to it"),
         (Arrive("B", "a1", again=True), "no copy of a1 has arrived at B before"),
         (Lose("A", "a1"), "a1 is not in flight to A"),
         (Join("C", "A"), "C is or was in the group"),
@@ -43,12 +43,15 @@ def test_what_cannot_be_is_said_by_a_session_and_passed_over_by_a_judged_run(
     action: Action, why: str
 ) -> None:
     before: list[Action] = [Leave("C"), Send("A", "a1")]
-    session, run = Session(flat("fifo", Fifo, 3)), JudgedRun(flat("fifo", Fifo, 3))
+    session, run = (
+        Session(make_flat_group("fifo", Fifo, 3)),
+        JudgedRun(make_flat_group("fifo", Fifo, 3)),
+    )
     for one in before:
-        session.carry_out(one)
+        session.execute(one)
         assert run.take(one)
     with pytest.raises(ImpossibleError, match=why):
-        session.carry_out(action)
+        session.execute(action)
     assert not run.take(action)
     assert run.failure is None
     assert (run.actions, run.world.steps) == (before, session.world.steps)
@@ -56,21 +59,21 @@ def test_what_cannot_be_is_said_by_a_session_and_passed_over_by_a_judged_run(
 
 def test_in_groups_with_clocks_time_and_copies_keep_the_bounds() -> None:
     session = Session(find_target("linear").flat(2))
-    session.carry_out(Send("A", "a1"))
-    most_ns = session.world.timing.most_ns(0, 1)
-    assert session.world.timing.least_ns(0, 1) > 0
+    session.execute(Send("A", "a1"))
+    most_ns = session.world.timing.get_max_delay_ns(0, 1)
+    assert session.world.timing.get_min_delay_ns(0, 1) > 0
     with pytest.raises(ImpossibleError, match="so soon"):
-        session.carry_out(Arrive("B", "a1"))
-    with pytest.raises(ImpossibleError, match="a copy in flight arrives before"):
-        session.carry_out(Tick(2 * most_ns / 10**9))
+        session.execute(Arrive("B", "a1"))
+    with pytest.raises(ImpossibleError, match="a copy in flight must arrive before"):
+        session.execute(Tick(2 * most_ns / 10**9))
 
 
 def test_super_peers_do_not_send_and_nobody_joins_a_hierarchy() -> None:
     session = Session(find_target("hierarchical").hierarchy((1,), 1))
     with pytest.raises(ImpossibleError, match="S only forwards"):
-        session.carry_out(Send("S", "s1"))
-    with pytest.raises(ImpossibleError, match="flat groups only"):
-        session.carry_out(Join("B", "A"))
+        session.execute(Send("S", "s1"))
+    with pytest.raises(ImpossibleError, match="only flat groups"):
+        session.execute(Join("B", "A"))
 
 
 def test_a_judged_run_lets_nobody_answer_what_it_has_not_and_keeps_two_members() -> None:
@@ -102,6 +105,6 @@ def test_topics_of_newcomers_go_by_the_order_in_which_they_join() -> None:
             "join D sponsor A\njoin E sponsor A\nsend A m about x\narrive E m\n"
         )
     )
-    assert done.addressed == {"m": ("A", "B", "E")}
+    assert done.recipients == {"m": ("A", "B", "E")}
     assert done.results[2].output == ("m is on its way to B, E",)
     assert done.violations() == ()

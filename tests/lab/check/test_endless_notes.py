@@ -1,4 +1,4 @@
-"""Members whose heartbeats or answers never end: every part of the checker comes to an end."""
+"""Endless heartbeats or replies: every part of the checker terminates."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, Protocol, Relation, Transmit
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import BEGINNING, ENDLESS
-from tests.lab.check import refuted
+from antecede.lab.check.results import ENDLESS, SHOWN_ACTIONS
+from tests.lab.check import require_failure
 
 
 class Said(NamedTuple):
-    """A message (1 and more), or what members say among themselves (0)."""
+    """Application message (seq from 1) or control message (seq 0)."""
 
     sender: int
     seq: int
@@ -23,7 +23,7 @@ class Said(NamedTuple):
 
 
 class Chatty(Protocol):
-    """Delivers all that comes, and answers every note of another with `answers` notes."""
+    """Delivers at once and replies to every control message with `answers` control messages."""
 
     guarantee = Guarantee(Relation.NONE)
     answers = 1
@@ -47,13 +47,13 @@ class Chatty(Protocol):
 
 
 class Beating(Chatty):
-    """The same, among members that wait for time to pass."""
+    """The same with replies after a delay."""
 
     guarantee = Guarantee(Relation.NONE, needs_time=True)
 
 
 class Doubling(Beating):
-    """Two answers to every note, each a second or more later."""
+    """Two replies to every control message, each a second or more later."""
 
     answers = 2
 
@@ -63,25 +63,27 @@ class Doubling(Beating):
 
 
 def test_an_answer_to_every_answer_ends_the_search() -> None:
-    found = explore(flat("chatty", Chatty, 2), SearchLimits(1))
+    found = explore(make_flat_group("chatty", Chatty, 2), SearchLimits(1))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
     assert found.transitions < 10_000
 
 
 def test_an_answer_to_every_answer_ends_a_run_before_time_passes() -> None:
-    failure = refuted(
-        conform(flat("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)).failure
+    failure = require_failure(
+        conform(
+            make_flat_group("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)
+        ).failure
     )
     assert failure.what == ENDLESS
 
 
 def test_ever_more_answers_end_the_search() -> None:
-    company = flat("doubling", Doubling, 2)
+    company = make_flat_group("doubling", Doubling, 2)
     found = explore(company, SearchLimits(1, send_until=20))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
     assert found.states < 10_000
     shown = len(found.failure.actions)
-    assert shown == BEGINNING
+    assert shown == SHOWN_ACTIONS
     assert f"the first {shown} of " in found.failure.sentence()

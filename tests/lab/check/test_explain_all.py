@@ -1,4 +1,4 @@
-"""`antecede explain` of every shipped scenario, and pages that show what is printed."""
+"""`antecede draw` of every shipped scenario, and pages with its output."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from antecede.core.protocols.registry import entry
 from antecede.core.protocols.topics.protocols import Htbc
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform, play
-from antecede.lab.check.harness.group_under_test import flat
-from antecede.lab.check.harness.timing import instants_ns, pace, step_ns
+from antecede.lab.check.harness.group_under_test import make_flat_group
+from antecede.lab.check.harness.timing import compute_instants_ns, compute_step_ns, describe_steps
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import EARLY, STUCK
-from antecede.lab.check.scenario.verdict import explored
-from antecede.lab.check.search_plans import SearchSize, clock_settings, searches
+from antecede.lab.check.scenario.verdict import format_searches
+from antecede.lab.check.search_plans import SearchSize, list_clock_offsets, plan_searches
 from antecede.lab.check.target import Target
-from tests.lab.check import refuted, toys_timed
+from tests.lab.check import require_failure, toys_timed
 
 TENTHS = Bounds[int](accuracy_s=0.1, least_s=0.1, most_s=0.3)
 ODD = Bounds[int](accuracy_ns=100_000_003, least_ns=100_000_001, most_ns=300_000_007)
@@ -37,14 +37,14 @@ class Bound(LinearPhysical):
 
 
 class DueAtTheLimit(Bound):
-    """Delivers at the very reading at which a cause may still come: < for <=."""
+    """Delivers at the reading at which a cause may still arrive: < for <=."""
 
     def wait_ns(self, sender: int) -> int:
         return super().wait_ns(sender) - 1
 
 
 class SeparationTooLarge(Bound):
-    """Calls pairs concurrent that are exactly as close as causal ones can be."""
+    """Treats pairs as concurrent that are exactly as close as causal pairs can be."""
 
     def relate(self, separation: Any) -> Any:
         old = separation.between_ns
@@ -53,7 +53,7 @@ class SeparationTooLarge(Bound):
 
 
 class DueTooSoon(Htbc):
-    """Delivers at the very reading at which an event before it may still come."""
+    """Delivers at the reading at which an earlier event may still arrive."""
 
     def due_ns(self, waiting: Any) -> int:
         return super().due_ns(waiting) - 1
@@ -63,11 +63,11 @@ def what_is_found(cls: type, given: str) -> set[str]:
     bounds = GIVEN[given]
     options = {} if bounds is None else {"bounds": bounds}
     found = set()
-    for offsets in clock_settings(Target("own", cls, None, options), 3):
-        group = flat("own", cls, 3, options, offsets)
+    for offsets in list_clock_offsets(Target("own", cls, None, options), 3):
+        group = make_flat_group("own", cls, 3, options, offsets)
         failure = explore(group, SearchLimits(2, send_until=2, extremes=True)).failure
         if failure is not None:
-            again = refuted(replay(group, failure.actions))
+            again = require_failure(replay(group, failure.actions))
             assert again.what == failure.what
             found.add(failure.what)
     return found
@@ -88,7 +88,8 @@ def test_a_condition_that_is_off_by_one_nanosecond_is_refuted(cls: type, given: 
 
 def test_a_rule_of_topics_that_is_off_by_one_nanosecond_is_refuted() -> None:
     found = (
-        explore(*search).failure for search in searches(Target("due", DueTooSoon), SearchSize())
+        explore(*search).failure
+        for search in plan_searches(Target("due", DueTooSoon), SearchSize())
     )
     failure = next((one for one in found if one is not None), None)
     assert failure is not None
@@ -100,16 +101,18 @@ def test_a_rule_of_topics_that_is_off_by_one_nanosecond_is_refuted() -> None:
 def test_the_network_keeps_given_bounds(name: str, given: str) -> None:
     bounds = GIVEN[given]
     options = {} if bounds is None else {"bounds": bounds}
-    group = flat(name, entry(name).load(), 4, options)
+    group = make_flat_group(name, entry(name).load(), 4, options)
     assert conform(group, SuitePlan(runs=3, messages=6)).failure is None
     trial = play(group, SuitePlan(messages=6), "1")
     assert trial.world.now_ns > 0
-    assert len(trial.said) == 6
-    assert not trial.unfinished() or trial.judge() is None
+    assert len(trial.sent_labels) == 6
+    assert not trial.is_unfinished() or trial.check() is None
 
 
 def test_the_network_meets_both_limits_of_uneven_delays() -> None:
-    group = flat("linear", entry("linear").load(), 3, {"bounds": ODD, "heartbeat_s": 0.2})
+    group = make_flat_group(
+        "linear", entry("linear").load(), 3, {"bounds": ODD, "heartbeat_s": 0.2}
+    )
     taken = set()
     for seed in range(10):
         trial = play(group, SuitePlan(messages=6, duplicates=0.0), str(seed))
@@ -123,16 +126,16 @@ def test_the_network_meets_both_limits_of_uneven_delays() -> None:
 
 
 def test_steps_of_time_meet_every_delay() -> None:
-    assert step_ns(Bounds[int](least_s=1, most_s=3)) == NS
-    assert step_ns(Bounds[int](least_s=2, most_s=4)) == NS
-    assert step_ns(TENTHS) == NS // 10
-    assert step_ns(LONG) == 60 * NS
-    assert step_ns(Bounds[int](least_s=0, most_s=0.3)) == NS // 10
-    assert step_ns(Bounds[int](least_s=0, most_s=0)) == NS
-    assert step_ns(ODD) == 0
-    assert {0, ODD.least_ns, ODD.most_ns, 2 * ODD.least_ns} <= set(instants_ns(ODD))
-    assert pace(TENTHS) == "steps of 0.1 s"
-    assert "0.100000001 s, 0.300000007 s" in pace(ODD)
+    assert compute_step_ns(Bounds[int](least_s=1, most_s=3)) == NS
+    assert compute_step_ns(Bounds[int](least_s=2, most_s=4)) == NS
+    assert compute_step_ns(TENTHS) == NS // 10
+    assert compute_step_ns(LONG) == 60 * NS
+    assert compute_step_ns(Bounds[int](least_s=0, most_s=0.3)) == NS // 10
+    assert compute_step_ns(Bounds[int](least_s=0, most_s=0)) == NS
+    assert compute_step_ns(ODD) == 0
+    assert {0, ODD.least_ns, ODD.most_ns, 2 * ODD.least_ns} <= set(compute_instants_ns(ODD))
+    assert describe_steps(TENTHS) == "steps of 0.1 s"
+    assert "0.100000001 s, 0.300000007 s" in describe_steps(ODD)
 
 
 @pytest.mark.slow
@@ -140,15 +143,15 @@ def test_the_verdict_says_in_which_steps_time_went_by() -> None:
     options = {"bounds": TENTHS}
     parts = (
         explore(
-            flat("own", DueAtTheLimit, 3, options, offsets),
+            make_flat_group("own", DueAtTheLimit, 3, options, offsets),
             SearchLimits(2, send_until=2, extremes=True),
         )
-        for offsets in clock_settings(Target("own", DueAtTheLimit, None, options), 3)
+        for offsets in list_clock_offsets(Target("own", DueAtTheLimit, None, options), 3)
     )
     part = next(part for part in parts if part.failure is not None)
-    printed = "\n".join(explored([part]))
-    assert "within 0.2 s, delays least or largest" in printed
-    assert "(time goes by steps of 0.1 s; a copy takes any delay" in printed
+    printed = "\n".join(format_searches([part]))
+    assert "within 0.2 s, minimum or maximum delays" in printed
+    assert "(time passes in steps of 0.1 s; a copy takes any delay" in printed
     assert part.failure is not None
     assert "tick 0.1\n" in part.failure.script()
     assert "bounds accuracy=0.1 least=0.1 most=0.3" in part.failure.script()
@@ -156,13 +159,15 @@ def test_the_verdict_says_in_which_steps_time_went_by() -> None:
 
 def test_what_only_takes_long_is_not_called_stuck() -> None:
     offsets = (NS, -NS, NS)
-    group = flat("linear-physical", LinearPhysical, 3, {"heartbeat_s": 100.0}, offsets)
+    group = make_flat_group("linear-physical", LinearPhysical, 3, {"heartbeat_s": 100.0}, offsets)
     assert explore(group, SearchLimits(1, send_until=1)).failure is None
     assert conform(group, SuitePlan(runs=3, messages=4)).failure is None
 
 
 def test_what_never_comes_is_stuck_and_the_longest_steps_are_not_shown() -> None:
-    failure = explore(flat("toys", toys_timed.Stuck, 2), SearchLimits(1, send_until=0)).failure
+    failure = explore(
+        make_flat_group("toys", toys_timed.Stuck, 2), SearchLimits(1, send_until=0)
+    ).failure
     assert failure is not None
     assert failure.what == STUCK
     assert len(failure.actions) < 60

@@ -1,4 +1,4 @@
-"""`antecede check` on protocols that would keep it busy for ever, or make it look at nothing."""
+"""`antecede check` on protocols that never return or that hide their state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antecede.lab.check.model_checker.explorer import explore
 from antecede.lab.check.results import EARLY, ENDLESS
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.check.search_plans import SearchSize, searches
+from antecede.lab.check.search_plans import SearchSize, plan_searches
 from antecede.lab.check.target import Target, load_class
 from tests.lab.check import toys, toys_timed
 
@@ -34,7 +34,7 @@ def test_a_message_that_is_passed_on_for_ever_ends_the_check() -> None:
 
 
 class WideClocks(toys_timed.Patient):
-    """Clocks are off by more than the least delay separates."""
+    """Clocks are off by more than the minimum delay separates."""
 
     @classmethod
     def trial_options(cls, members: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class WideClocks(toys_timed.Patient):
 @pytest.mark.slow
 def test_somebody_can_answer_however_long_the_least_delay_is() -> None:
     target = Target("wide", WideClocks)
-    found = [explore(*search).failure for search in searches(target, SearchSize())]
+    found = [explore(*search).failure for search in plan_searches(target, SearchSize())]
     failures = [failure for failure in found if failure is not None]
     assert failures
     assert failures[0].what == EARLY

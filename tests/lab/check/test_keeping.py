@@ -1,4 +1,4 @@
-"""A counterexample saved and drawn, of a protocol of one's own with options."""
+"""Saved and drawn counterexample of a user's protocol with options."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_it_is_saved_where_it_is_asked_for_and_read_from_there(
     assert load_script(saved).setup.options == (("r", "3"),)
     assert drawn.read_text(encoding="utf-8").startswith("<svg")
     capsys.readouterr()
-    monkeypatch.chdir("/")  # it is read relative to the scenario, wherever one stands
+    monkeypatch.chdir("/")  # the path is relative to the scenario, not to the working folder
     assert main(["explain", str(saved)]) == 0
     assert "BEFORE a1" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""Mistakes that first authors of a protocol make: each is a finding, in words, with its place."""
+"""Common mistakes of protocol authors: each is a finding with its location."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.results import ENDLESS, HUNG, MISUSED, RAISED, REASON, SHARED, Failure
+from antecede.lab.check.results import (
+    CONTRACT_BROKEN,
+    ENDLESS,
+    RAISED,
+    SHARED_STATE,
+    TIMED_OUT,
+    WRONG_REASON,
+    Failure,
+)
 
 START = """
 import itertools, sys, time
@@ -68,7 +76,7 @@ TICK = """
             message = None"""
 
 
-def found(
+def find_failure(
     tmp_path: Path, *, limit_s: float = 5.0, parts: Mapping[str, str] | None = None, **lines_of: str
 ) -> Failure:
     file = tmp_path / "mine.py"
@@ -90,7 +98,7 @@ def transmit(message: str) -> str:
 @pytest.mark.slow
 def test_the_class_without_a_mistake_passes(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        found(tmp_path)
+        find_failure(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -102,28 +110,28 @@ def test_the_class_without_a_mistake_passes(tmp_path: Path) -> None:
         ("receive", "return 5", "receive returned 5 (int); return a sequence of effects"),
         ("receive", "return [None]", "receive returned None among its effects"),
         ("receive", "return ['x']", "receive returned 'x' (str) among its effects"),
-        ("receive", "return [[Deliver(message)]]", "; join the sequences into one"),
+        ("receive", "return [[Deliver(message)]]", "; return one flat sequence"),
         ("send", transmit("self.note(payload, [1])"), "its field extra holds a list; use a tuple"),
         (
             "send",
             transmit("self.note(payload, {})"),
             "its field extra holds a dict; use a tuple of pairs",
         ),
-        ("send", transmit("Plain(self.me, 1, payload)"), "a Plain, which is compared by identity"),
+        ("send", transmit("Plain(self.me, 1, payload)"), "a Plain, which compares by identity"),
         ("send", transmit("payload"), "which has no sender"),
         ("send", "return [Transmit(self.members, self.note(payload))]", "to the member itself"),
-        ("send", "return [Transmit((7,), self.note(payload))]", "to 7 (int), who was never in"),
+        ("send", "return [Transmit((7,), self.note(payload))]", "to 7 (int), which was never in"),
         ("send", "return [Transmit(1 - self.me, self.note(payload))]", "`to` is a tuple of member"),
-        ("send", transmit("self.note((payload, 1))"), "`payload` stays as it is"),
-        ("receive", "return [Hold(message, 3)]", "it is a tuple of MessageId"),
-        ("receive", "return [Hold(message, (3,))]", "which are MessageId(sender, seq)"),
+        ("send", transmit("self.note((payload, 1))"), "keep `payload` unchanged"),
+        ("receive", "return [Hold(message, 3)]", "expected a tuple of MessageId"),
+        ("receive", "return [Hold(message, (3,))]", "expected MessageId(sender, seq)"),
     ],
 )
 def test_what_no_protocol_may_give_back_is_named(
     tmp_path: Path, part: str, line: str, words: str
 ) -> None:
-    failure = found(tmp_path, parts={part: line})
-    assert failure.what == MISUSED
+    failure = find_failure(tmp_path, parts={part: line})
+    assert failure.what == CONTRACT_BROKEN
     assert words in failure.detail
     assert failure.actions
 
@@ -141,7 +149,7 @@ def test_what_no_protocol_may_give_back_is_named(
 def test_whatever_the_class_raises_is_a_counterexample_with_its_line(
     tmp_path: Path, line: str, words: str
 ) -> None:
-    failure = found(tmp_path, receive=line)
+    failure = find_failure(tmp_path, receive=line)
     assert failure.what == RAISED
     assert words in failure.detail
     assert f"mine.py, line {RECEIVE}, in receive" in failure.detail
@@ -164,16 +172,16 @@ def test_whatever_the_class_raises_is_a_counterexample_with_its_line(
 def test_a_call_that_does_not_return_is_a_counterexample_with_its_line(
     tmp_path: Path, part: str, line: str, place: str
 ) -> None:
-    failure = found(tmp_path, limit_s=0.3, parts={part: line})
-    assert failure.what == HUNG
+    failure = find_failure(tmp_path, limit_s=0.3, parts={part: line})
+    assert failure.what == TIMED_OUT
     assert "did not return within 0.3 s" in failure.detail
     assert place in failure.detail
 
 
 @pytest.mark.slow
 def test_a_tick_that_does_not_return(tmp_path: Path) -> None:
-    failure = found(tmp_path, limit_s=0.3, receive="pass" + TICK)
-    assert failure.what == HUNG
+    failure = find_failure(tmp_path, limit_s=0.3, receive="pass" + TICK)
+    assert failure.what == TIMED_OUT
     assert "in tick" in failure.detail
 
 
@@ -191,7 +199,7 @@ BLOCKED = """
 @pytest.mark.parametrize(
     ("line", "what", "words"),
     [
-        ("while True: pass", HUNG, "in blocked_on"),
+        ("while True: pass", TIMED_OUT, "in blocked_on"),
         ("raise SystemExit(0)", RAISED, "SystemExit: 0"),
         ("return None", RAISED, "NoneType"),
     ],
@@ -199,15 +207,15 @@ BLOCKED = """
 def test_what_a_group_asks_must_be_answered(
     tmp_path: Path, line: str, what: str, words: str
 ) -> None:
-    failure = found(tmp_path, limit_s=0.3, receive="pass" + BLOCKED + line)
+    failure = find_failure(tmp_path, limit_s=0.3, receive="pass" + BLOCKED + line)
     assert (failure.what, words in failure.detail) == (what, True)
 
 
 def test_an_error_that_cannot_be_shown_is_a_finding(tmp_path: Path) -> None:
     broken = "raise type('Broken', (Exception,), {'__str__': lambda self: 1 / 0})()"
-    failure = found(tmp_path, receive=broken)
+    failure = find_failure(tmp_path, receive=broken)
     assert failure.what == RAISED
-    assert "Broken: (cannot be shown as text)" in failure.detail
+    assert "Broken: (no text)" in failure.detail
 
 
 @pytest.mark.slow
@@ -215,17 +223,17 @@ def test_it_ends_outside_the_main_thread_too(tmp_path: Path) -> None:
     failures: list[Failure] = []
 
     def work() -> None:
-        failures.append(found(tmp_path, limit_s=0.3, receive="while True: pass"))
+        failures.append(find_failure(tmp_path, limit_s=0.3, receive="while True: pass"))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert failures[0].what == HUNG
+    assert failures[0].what == TIMED_OUT
     assert f"line {RECEIVE}, in receive" in failures[0].detail
 
 
 def test_effects_without_end_are_bounded(tmp_path: Path) -> None:
-    failure = found(tmp_path, receive="return (Deliver(message) for _ in itertools.count())")
+    failure = find_failure(tmp_path, receive="return (Deliver(message) for _ in itertools.count())")
     assert failure.what == ENDLESS
     assert "more than 10,000 effects" in failure.detail
 
@@ -234,46 +242,46 @@ def test_effects_without_end_are_bounded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["while True: pass", "raise SystemExit"])
 def test_a_constructor_that_fails_on_trial_is_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(InputError, match=r"mine\.py:2\d: Mine\(me, members\) fails: "):
-        found(tmp_path, init=line)
+        find_failure(tmp_path, init=line)
 
 
 def test_a_constructor_that_fails_in_larger_groups_is_a_finding(tmp_path: Path) -> None:
-    failure = found(tmp_path, init="assert len(self.members) < 3, 'two at most'")
+    failure = find_failure(tmp_path, init="assert len(self.members) < 3, 'two at most'")
     assert failure.what == RAISED
     assert "two at most" in failure.detail
     assert "in __init__" in failure.detail
 
 
 def test_state_of_the_class_is_not_that_of_a_member(tmp_path: Path) -> None:
-    failure = found(tmp_path, receive="self.box.append(message)")
-    assert failure.what == SHARED
+    failure = find_failure(tmp_path, receive="self.box.append(message)")
+    assert failure.what == SHARED_STATE
     assert "the class attribute Mine.box changed" in failure.detail
 
 
 def test_one_list_for_all_members_is_found(tmp_path: Path) -> None:
-    failure = found(tmp_path, init="self.queue = Mine.box")
-    assert failure.what == SHARED
-    assert "A and B have one and the same list as self.queue" in failure.detail
+    failure = find_failure(tmp_path, init="self.queue = Mine.box")
+    assert failure.what == SHARED_STATE
+    assert "A and B share one list as self.queue" in failure.detail
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("hold", "words"),
     [
-        ("Hold(message, (MessageId(message.sender, 2),))", "it names itself as what it waits for"),
-        ("Hold(message, ())", "it names nothing; name the causes in `missing`"),
+        ("Hold(message, (MessageId(message.sender, 2),))", "it waits for itself"),
+        ("Hold(message, ())", "it lists no causes; put them into `missing`"),
     ],
 )
 def test_a_reason_that_is_none_is_named(tmp_path: Path, hold: str, words: str) -> None:
-    failure = found(tmp_path, parts=_fifo(hold))
-    assert failure.what == REASON
+    failure = find_failure(tmp_path, parts=_fifo(hold))
+    assert failure.what == WRONG_REASON
     assert words in failure.detail
 
 
 @pytest.mark.slow
 def test_a_wait_whose_cause_cannot_be_named_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        found(tmp_path, parts=_fifo("Hold(message, (), 'a number before it')"))
+        find_failure(tmp_path, parts=_fifo("Hold(message, (), 'a number before it')"))
 
 
 def _fifo(hold: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The world carries out effects, joins and leaves; it judges nothing."""
+"""The test network applies effects, joins and leaves, without checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A subclass of an order by clocks is judged by what it decides itself, not by the index."""
+"""A subclass of an order by clocks is checked by its own decisions, not by the index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.lab.check.check import find_target
 from antecede.lab.check.model_checker.explorer import explore
 from antecede.lab.check.results import EARLY
-from antecede.lab.check.search_plans import SearchSize, searches
+from antecede.lab.check.search_plans import SearchSize, plan_searches
 
 FILE = """
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
@@ -30,7 +30,7 @@ def first_failure(tmp_path: Path, delivery: str, method: str) -> str | None:
     file = tmp_path / "mine.py"
     file.write_text(FILE.format(delivery=delivery, method=method), encoding="utf-8")
     target = find_target(f"{file}:Mine")
-    found = (explore(*search).failure for search in searches(target, SearchSize()))
+    found = (explore(*search).failure for search in plan_searches(target, SearchSize()))
     failure = next((one for one in found if one is not None), None)
     return failure and failure.what
 

@@ -1,4 +1,4 @@
-"""Hierarchies of a user's own: FILE.py:FUNCTION returns a target."""
+"""User hierarchies: FILE.py:FUNCTION returns a target."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def target():
 """
 
 
-def written(folder: Path, body: str) -> str:
+def write_target(folder: Path, body: str) -> str:
     (folder / "mine.py").write_text(HEAD + dedent(body))
     return f"{folder / 'mine.py'}:target"
 
 
-def found_by_exploring(target: str) -> Failure:
+def explore_target(target: str) -> Failure:
     return run_check(target, messages=2, first_failure=True).failures[0]
 
 
@@ -57,7 +57,7 @@ def test_a_right_hierarchy_of_the_example_passes() -> None:
 
 
 def test_a_wrong_hierarchy_of_the_example_is_refuted() -> None:
-    failure = found_by_exploring(f"{EXAMPLE}:careless")
+    failure = explore_target(f"{EXAMPLE}:careless")
     assert (failure.what, failure.at, failure.missing) == (EARLY, "X", ("a1",))
     assert failure.setup.internal == (("S", ("A",)),)
 
@@ -128,7 +128,7 @@ def test_a_counterexample_is_saved_and_explained(
     ids=["held", "forgetful", "careless", "raising"],
 )
 def test_wrong_super_peers_are_refuted(tmp_path: Path, body: str, what: str) -> None:
-    assert found_by_exploring(written(tmp_path, dedent(body) + OF_MINE)).what == what
+    assert explore_target(write_target(tmp_path, dedent(body) + OF_MINE)).what == what
 
 
 def test_a_super_peer_that_forgets_causes_after_five_messages_is_refuted(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_super_peer_that_forgets_causes_after_five_messages_is_refuted(tmp_pat
     def of_others(message, me):
         return tuple(pair for pair in message.vectors if pair[0] != me)
     """
-    made = find_target(written(tmp_path, dedent(body) + OF_MINE))
+    made = find_target(write_target(tmp_path, dedent(body) + OF_MINE))
     suite = conform(made.hierarchy((2, 1), 1), SuitePlan(runs=60), 0)
     assert suite.failure is not None
     assert suite.failure.what == EARLY
@@ -156,8 +156,8 @@ def test_a_super_peer_that_forgets_causes_after_five_messages_is_refuted(tmp_pat
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("other = 1", "there is no class or function target"),
-        ("def target(topology, x=1): pass", r"target\(topology, x=1\) takes arguments, and is"),
+        ("other = 1", "unknown class or function target"),
+        ("def target(topology, x=1): pass", r"target\(topology, x=1\) takes arguments; it is"),
         (
             "def target(): return 3",
             r"target\(\) returns a int, not an antecede\.lab\.check\.target\.",
@@ -185,23 +185,23 @@ def test_a_super_peer_that_forgets_causes_after_five_messages_is_refuted(tmp_pat
         ),
         (
             "def target(): return Target('x', lambda t: {0: 1, 1: 2, 2: 3}, Topology)",
-            r"internal peer of target\(\) is a int, no protocol",
+            r"internal peer of target\(\) is a int, not a protocol",
         ),
         (
             "def fails(t): raise ValueError('no')\n"
             "def target(): return Target('x', fails, Topology)",
-            r"the smallest group of target\(\) cannot be made: ValueError: no",
+            r"construction of the smallest group of target\(\) failed: ValueError: no",
         ),
     ],
 )
 def test_a_function_that_cannot_be_used_is_refused(tmp_path: Path, body: str, words: str) -> None:
     with pytest.raises(InputError, match=words) as found:
-        load_target(written(tmp_path, body))
+        load_target(write_target(tmp_path, body))
     assert "mine.py" in str(found.value)
 
 
 def test_options_of_the_factory_are_read_by_type(tmp_path: Path) -> None:
-    target = written(tmp_path, "def target(): return Target('x', hierarchical, Topology)")
+    target = write_target(tmp_path, "def target(): return Target('x', hierarchical, Topology)")
     found = load_target(target, [("flush_after", "3")])
     assert isinstance(found, Target)
     assert found.options == {"flush_after": 3}

@@ -1,6 +1,6 @@
-"""The explorer finds each published defect; the smallest are kept in scenarios/smallest/.
+"""The model checker finds each published defect; scenarios/smallest/ has the smallest.
 
-They are written anew with --rewrite-scenarios.
+`--rewrite-scenarios` rewrites them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from antecede.core.clocks.nanoseconds import NS
 from antecede.lab.check.check import find_target
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import EARLY, STUCK, UNNECESSARY
+from antecede.lab.check.results import EARLY, NEEDLESS_HOLD, STUCK
 from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import check_output, run_script, with_output
-from tests.lab.check import refuted
+from antecede.lab.check.scenario.run import check_output, run_script, update_output
+from tests.lab.check import require_failure
 
 FOLDER = Path(__file__).resolve().parents[3] / "scenarios" / "smallest"
 
 
 class Defect(NamedTuple):
     file: str
-    """In FOLDER; its title and source stay when it is written anew."""
+    """File name in FOLDER; its title and source stay."""
     group: GroupUnderTest
     limits: SearchLimits
     actions: int
@@ -37,7 +37,7 @@ def _flat(name: str, variant: str, size: int = 3) -> GroupUnderTest:
 
 
 def _alike(name: str) -> GroupUnderTest:
-    """Return a group with clocks off and all channels alike."""
+    """Return a group with clocks off and identical channels."""
     target = find_target(name, "as-published")
     options = {**target.options, "bounds": Bounds[int](accuracy_s=1, least_s=1, most_s=2)}
     return target._replace(options=options).flat(3, (NS, NS, -NS))
@@ -48,7 +48,7 @@ def _tree(inside: int, outside: int, variant: str) -> GroupUnderTest:
 
 
 def order_only(messages: int, *script: int, send_until: int = 2) -> SearchLimits:
-    lesser = frozenset({UNNECESSARY, STUCK})
+    lesser = frozenset({NEEDLESS_HOLD, STUCK})
     return SearchLimits(messages, ignored=lesser, script=script, send_until=send_until)
 
 
@@ -61,7 +61,7 @@ DEFECTS = [
     Defect("listing-12", _tree(1, 2, "listing12"), SearchLimits(3), 9),
     Defect("published-pruning", _tree(1, 2, "published-pruning"), order_only(3), 11),
     Defect("algorithm-1", _flat("sb", "algorithm-1", 2), SearchLimits(3), 5),
-    Defect("algorithm-2", _flat("sb", "algorithm-2", 2), SearchLimits(4), 8, UNNECESSARY),
+    Defect("algorithm-2", _flat("sb", "algorithm-2", 2), SearchLimits(4), 8, NEEDLESS_HOLD),
     Defect("htbc-rule-3", _alike("htbc"), order_only(2, 1, 2), 8),
     Defect("tv-pt-rule-3", _alike("tv-pt"), order_only(2, 1, 2), 8),
     Defect("linear-equal-times", _flat("linear", "equal-times"), order_only(2, 0, 1), 6),
@@ -91,20 +91,20 @@ DEFECTS = [
 def test_the_smallest_counterexample_is_the_golden_one(
     defect: Defect, request: pytest.FixtureRequest
 ) -> None:
-    failure = refuted(explore(defect.group, defect.limits).failure)
+    failure = require_failure(explore(defect.group, defect.limits).failure)
     assert failure.what == defect.what
     assert len(failure.actions) == defect.actions
     path = FOLDER / f"{defect.file}.scenario"
     if request.config.getoption("--rewrite-scenarios"):
         old = load_script(path)
-        path.write_text(with_output(failure.script(old.title, old.source), str(path)))
+        path.write_text(update_output(failure.script(old.title, old.source), str(path)))
     golden = load_script(path)
     assert tuple(command.action for command in golden.commands) == failure.actions
     run = run_script(golden)
     assert check_output(run) == ()
     if defect.what == EARLY:
         assert [(one.at, one.label) for one in run.violations()] == [(failure.at, failure.label)]
-        assert set(run.violations()[0].early_for) == set(failure.missing)
+        assert set(run.violations()[0].missing_causes) == set(failure.missing)
     else:
         assert failure.label in {one.label for one in run.held}
 

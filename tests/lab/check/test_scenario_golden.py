@@ -1,4 +1,4 @@
-"""Every file in scenarios/ prints what it says; `--rewrite-scenarios` rewrites what it says."""
+"""Golden output of every file in scenarios/; `--rewrite-scenarios` updates it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from antecede.lab.check.scenario.execution import ScriptRun
 from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import check_output, rewrite, run_script
+from antecede.lab.check.scenario.run import check_output, run_script, update_file
 
 FOLDER = Path(__file__).resolve().parents[3] / "scenarios"
 FILES = sorted(FOLDER.glob("*.scenario"))
@@ -42,11 +42,11 @@ def test_the_file_prints_what_it_says_and_only_published_rules_break(
     path: Path, request: pytest.FixtureRequest
 ) -> None:
     if request.config.getoption("--rewrite-scenarios"):
-        rewrite(path)
+        update_file(path)
     done = run_script(load_script(path))
     assert check_output(done) == ()
     assert any(moment.output for moment in done.results)
-    found = [(one.at, one.label, one.early_for) for one in done.violations()]
+    found = [(one.at, one.label, one.missing_causes) for one in done.violations()]
     assert found == DEFECTS.get(path.stem, [])
     assert {one.label for one in done.held} == STUCK.get(path.stem, set())
 

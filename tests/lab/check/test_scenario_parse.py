@@ -1,4 +1,4 @@
-"""The text of scenarios: what is read, what is refused and how, and writing it again."""
+"""Parser and writer of scenario files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from antecede.lab.check.scenario.actions import (
 )
 from antecede.lab.check.scenario.parse import (
     Setup,
+    format_scenario,
     load_script,
     parse_script,
     replace_output,
-    script_text,
 )
-from antecede.lab.check.scenario.run import rewrite
+from antecede.lab.check.scenario.run import update_file
 
 HEAD = "protocol fifo\nmembers A B\n"
 
@@ -69,17 +69,17 @@ def test_a_hierarchy_is_read_group_by_group() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("members A B\nsend A m\n", 2, "begin with, for example, 'protocol fifo'"),
-        ("protocol fifo\n", 1, "nobody takes part"),
-        ("protocol fifo\nmembers A A\n", 2, "A takes part twice"),
-        ("protocol fifo\nprotocol sb\nmembers A\n", 2, "named already"),
+        ("members A B\nsend A m\n", 2, "start with, for example, 'protocol fifo'"),
+        ("protocol fifo\n", 1, "missing members"),
+        ("protocol fifo\nmembers A A\n", 2, "A is listed twice"),
+        ("protocol fifo\nprotocol sb\nmembers A\n", 2, "second protocol line"),
         ("protocol\nmembers A\n", 1, "protocol NAME"),
         ("protocol fifo loud\nmembers A\n", 1, "write option=value"),
-        (HEAD + "external X\n", 3, "either 'members', or"),
+        (HEAD + "external X\n", 3, "'members' and 'internal'"),
         (HEAD + "internal S A\n", 3, "internal SUPER_PEER: PEER"),
         (HEAD + "external\n", 3, "external PEER"),
         ("protocol fifo\nmembers\n", 2, "members NAME"),
-        (HEAD + "sned A m\n", 3, "unknown command 'sned'; known are title, source"),
+        (HEAD + "sned A m\n", 3, "unknown command 'sned'; choose from title, source"),
         (HEAD + "send A\n", 3, "send MEMBER MESSAGE"),
         (HEAD + "send A m after\n", 3, "send MEMBER MESSAGE"),
         (HEAD + "arrive A m twice\n", 3, "arrive MEMBER MESSAGE"),
@@ -92,7 +92,7 @@ def test_a_hierarchy_is_read_group_by_group() -> None:
         (HEAD + "state\n", 3, "state MEMBER"),
         (HEAD + "blocked A B\n", 3, "blocked MEMBER"),
         (HEAD + "= out\n", 3, "before the first action"),
-        (HEAD + "send A m\nmembers C\n", 4, "must stand before the first action"),
+        (HEAD + "send A m\nmembers C\n", 4, "move it before the first action"),
         ("", None, "begin with"),
     ],
 )
@@ -144,7 +144,7 @@ def test_what_is_written_is_read_again(actions: list[Action]) -> None:
         subscriptions=(("P1", ("x", "y")),),
     )
     for setting in (flat, deep, timed):
-        again = parse_script(script_text(setting, actions, title="t t", source="s"))
+        again = parse_script(format_scenario(setting, actions, title="t t", source="s"))
         assert again.setup == setting
         assert [command.action for command in again.commands] == actions
         assert (again.title, again.source) == ("t t", "s")
@@ -163,7 +163,7 @@ def test_output_is_replaced_and_all_else_is_kept() -> None:
      "clock A 1e-999999999", "clock A 1e30", "tick 1e30", "tick 1e-10"],
 )  # fmt: skip
 def test_numbers_that_no_memory_holds_are_refused_at_once(line: str) -> None:
-    with pytest.raises(ScriptError, match=r"146 years|a nanosecond is the least") as caught:
+    with pytest.raises(ScriptError, match=r"146 years|a number from 1 nanosecond") as caught:
         parse_script(f"protocol physical\nmembers A B\n{line}\n")
     assert caught.value.line == 3
 
@@ -172,5 +172,5 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     file = tmp_path / "x.scenario"
     file.write_text("title T\nprotocol fifo\nmembers A B\ntick 1\n", encoding="utf-8-sig")
     assert load_script(file).title == "T"
-    rewrite(file)
+    update_file(file)
     assert load_script(file).title == "T"

@@ -1,4 +1,4 @@
-"""A graver failure is searched for beside a lesser one; ticks in a row become one."""
+"""The check continues after less severe failures; consecutive ticks are merged."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ import pytest
 from antecede.lab.check.check import find_target, run_check
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform
-from antecede.lab.check.harness.group_under_test import flat
-from antecede.lab.check.results import CLAIMED, EARLY, LESSER, STUCK, UNNECESSARY, Failure, Verdict
+from antecede.lab.check.harness.group_under_test import make_flat_group
+from antecede.lab.check.results import (
+    EARLY,
+    LESS_SEVERE,
+    NEEDLESS_HOLD,
+    STUCK,
+    WRONG_CLAIM,
+    Failure,
+    Verdict,
+)
 from antecede.lab.check.scenario.actions import Tick
-from tests.lab.check import refuted, toys, toys_timed
+from tests.lab.check import require_failure, toys, toys_timed
 
 TOYS = Path(__file__).with_name("toys_severity.py")
 
@@ -21,7 +29,7 @@ TOYS = Path(__file__).with_name("toys_severity.py")
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("LazyThenEager", [UNNECESSARY, STUCK, EARLY]),
+        ("LazyThenEager", [NEEDLESS_HOLD, STUCK, EARLY]),
         ("LiarThenEager", [EARLY]),
         ("MuteThenEager", [EARLY]),
     ],
@@ -33,23 +41,25 @@ def test_an_early_delivery_of_larger_groups_is_reported(name: str, found: list[s
 
 
 def test_a_run_shows_its_gravest_failure() -> None:
-    failure = refuted(conform(flat("toys", toys.Lazy, 4), SuitePlan(runs=40)).failure)
+    failure = require_failure(
+        conform(make_flat_group("toys", toys.Lazy, 4), SuitePlan(runs=40)).failure
+    )
     assert failure.what == STUCK, "what is stuck was held without need before"
-    assert failure.severity > LESSER.index(UNNECESSARY)
+    assert failure.severity > LESS_SEVERE.index(NEEDLESS_HOLD)
 
 
 def test_a_wrong_claim_hides_nothing_graver() -> None:
     failures = run_check(f"{TOYS}:ClaimsThenEager", messages=2).failures
-    assert failures[0].what == CLAIMED
-    assert failures[-1].severity == len(LESSER)
+    assert failures[0].what == WRONG_CLAIM
+    assert failures[-1].severity == len(LESS_SEVERE)
 
 
 def test_any_failure_ends_a_search_for_the_first_one() -> None:
     verdict = run_check(f"{TOYS}:LazyThenEager", messages=2, first_failure=True)
-    assert [one.what for one in verdict.failures] == [UNNECESSARY]
+    assert [one.what for one in verdict.failures] == [NEEDLESS_HOLD]
 
 
-def folded(failure: Failure) -> bool:
+def has_folded_ticks(failure: Failure) -> bool:
     ticks = [isinstance(action, Tick) for action in failure.actions]
     return not any(a and b for a, b in pairwise(ticks))
 
@@ -70,7 +80,7 @@ def test_a_message_held_for_ever_is_shown_with_few_ticks(
     assert failure.what == STUCK
     assert len(failure.lines()) <= lines, failure.lines()
     target = find_target(protocol, variant)
-    again = refuted(replay(target.flat(len(failure.setup.members)), failure.actions))
+    again = require_failure(replay(target.flat(len(failure.setup.members)), failure.actions))
     assert (again.what, again.at, again.label) == (STUCK, failure.at, failure.label)
 
 
@@ -79,9 +89,11 @@ def test_ticks_in_a_row_become_one(name: str) -> None:
     file = Path(__file__).with_name("toys_timed.py")
     verdict: Verdict = run_check(f"{file}:{name}", messages=2, first_failure=True)
     assert not verdict.ok
-    assert folded(verdict.failures[0]), verdict.failures[0].lines()
+    assert has_folded_ticks(verdict.failures[0]), verdict.failures[0].lines()
 
 
 def test_ticks_in_a_row_become_one_in_the_network() -> None:
-    failure = refuted(conform(flat("toys", toys_timed.Stuck, 3), SuitePlan(runs=40)).failure)
+    failure = require_failure(
+        conform(make_flat_group("toys", toys_timed.Stuck, 3), SuitePlan(runs=40)).failure
+    )
     assert failure.lines() == ["send B b1", "tick 3", "arrive A b1", "tick 9"]

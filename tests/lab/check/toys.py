@@ -1,4 +1,4 @@
-"""Small protocols, each broken in one way, for the checker to find out."""
+"""Small protocols, each with one defect."""
 
 from __future__ import annotations
 
@@ -70,14 +70,12 @@ class Causal(Protocol):
 
 
 class Eager(Causal):
-    """Delivers everything at once."""
-
     def ready(self, note: Note) -> bool:
         return True
 
 
 class Lazy(Causal):
-    """Looks at what it holds only when the next message arrives."""
+    """Checks held messages only at the next arrival."""
 
     def flush(self) -> list[Effect]:
         newest = self.held[-1]
@@ -88,7 +86,7 @@ class Lazy(Causal):
 
 
 class Lossy(Causal):
-    """Forgets what it can not deliver."""
+    """Drops undeliverable messages."""
 
     guarantee = Guarantee(Relation.BY_DELIVERY, no_unnecessary_wait=False)
 
@@ -108,7 +106,7 @@ class Twice(Causal):
 
 
 class Ghost(Causal):
-    """Delivers what nobody has sent."""
+    """Delivers a message that was never sent."""
 
     def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         return [Deliver(message._replace(payload="ghost"))]
@@ -134,7 +132,7 @@ class Receipt(Causal):
 
 
 class Forgetful(Causal):
-    """Loses in its snapshot what it holds."""
+    """Loses held messages in its snapshot."""
 
     def snapshot(self) -> Any:
         return self.sent, self.done, self.arrived
@@ -155,14 +153,14 @@ class Garbled(Causal):
 
 
 class Mute(Causal):
-    """Does not say that it holds a message."""
+    """Omits the Hold effect."""
 
     def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         return [e for e in super().receive(message) if not isinstance(e, Hold)]
 
 
 class Liar(Causal):
-    """Says that a message waits for all of its past, delivered or not."""
+    """Reports the whole past as missing, delivered or not."""
 
     def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         effects = super().receive(message)
@@ -171,13 +169,13 @@ class Liar(Causal):
 
 
 class Replies(Eager):
-    """Promises that answers come after what they answer, and delivers everything at once."""
+    """Promises reply order and delivers everything at once."""
 
     guarantee = Guarantee(Relation.BY_REPLY)
 
 
 class Drifting(Causal):
-    """Counts its restorations in its state; behaves well otherwise."""
+    """Counts restorations in its state; otherwise correct."""
 
     def __init__(self, me: int, members: Sequence[int]) -> None:
         super().__init__(me, members)
@@ -189,7 +187,7 @@ class Drifting(Causal):
 
 
 class Echoing(Causal):
-    """Transmits to everybody, itself too."""
+    """Transmits to all members including itself."""
 
     def send(self, payload: Any, *, now: int | None = None, **given: Any) -> Sequence[Effect]:
         (effect,) = super().send(payload)
@@ -198,7 +196,7 @@ class Echoing(Causal):
 
 
 class PassingOn(Causal):
-    """Passes every copy on to all others, again and again."""
+    """Forwards every copy to all others, endlessly."""
 
     def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
         return [*super().receive(message), Transmit(self.others(), message)]

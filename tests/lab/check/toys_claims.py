@@ -1,4 +1,4 @@
-"""Matrix clocks that claim too much of others, each in another way."""
+"""Matrix clocks with various excessive claims about others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antecede.errors import LocalError
 
 
 class OneOfAll(Matrix):
-    """Calls stable what one of the others has."""
+    """Claims as stable what one other member has."""
 
     def stable(self) -> Mapping[int, int]:
         counts = {**self.counts, self.me: self.sent}
@@ -20,7 +20,7 @@ class OneOfAll(Matrix):
 
 
 class OneAhead(Matrix):
-    """Calls one message more stable than is."""
+    """Claims one message too many as stable."""
 
     def stable(self) -> Mapping[int, int]:
         counts = {**self.counts, self.me: self.sent}
@@ -28,14 +28,14 @@ class OneAhead(Matrix):
 
 
 class OnceSent(Matrix):
-    """Counts its own messages as had by all when they are sent."""
+    """Counts own messages as received by all at the send."""
 
     def knows(self, member: int, of: int) -> int:
         return self.sent if of == self.me else super().knows(member, of)
 
 
 class Held(Matrix):
-    """Takes over what a held message says of its sender, a message too early and one too many."""
+    """Adopts the claims of a held message: too early, and one too many."""
 
     def knows(self, member: int, of: int) -> int:
         ahead = [seq for sender, seq in self.held if sender == of]
@@ -43,7 +43,7 @@ class Held(Matrix):
 
 
 class Restored(Matrix):
-    """After a restart counts all that it has as had by all."""
+    """After a restart, counts all its messages as received by all."""
 
     restarted = False
 
@@ -56,7 +56,7 @@ class Restored(Matrix):
 
 
 class Newcomer(Matrix):
-    """Counts a newcomer as having all that it has itself."""
+    """Counts a joining member as having all messages."""
 
     def knows(self, member: int, of: int) -> int:
         if member not in self.first and member != self.me:
@@ -69,28 +69,28 @@ class Newcomer(Matrix):
 
 
 class Unsent(Matrix):
-    """Calls a message stable that was never sent."""
+    """Claims a message as stable that was never sent."""
 
     def stable(self) -> Mapping[int, int]:
         return {k: count + 1 for k, count in super().stable().items()}
 
 
 class NoNumbers(Matrix):
-    """Gives texts for numbers."""
+    """Returns texts instead of numbers."""
 
     def stable(self) -> Mapping[int, int]:
         return dict.fromkeys(super().stable(), "all")  # type: ignore[arg-type]
 
 
 class Raises(Matrix):
-    """Cannot say what others know."""
+    """Raises in `knows`."""
 
     def knows(self, member: int, of: int) -> int:
         raise KeyError(member)
 
 
 class CannotTell(Matrix):
-    """Says that it cannot say."""
+    """Raises LocalError in `knows`."""
 
     def knows(self, member: int, of: int) -> int:
         raise LocalError("nobody knows")

@@ -1,4 +1,4 @@
-"""Protocols that break a lesser promise in small groups, and the order in larger ones."""
+"""Protocols with a less severe failure in small groups and a violation in larger ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LazyThenEager(Lazy):
 
 
 class MuteThenEager(Mute):
-    """Does not say what it holds, and in a group of four delivers everything at once."""
+    """Omits Hold, and in a group of four delivers everything at once."""
 
     def ready(self, note: Note) -> bool:
         return super().ready(note) or (len(self.members) > 3 and len(self.held) > 1)
@@ -32,7 +32,7 @@ class LiarThenEager(Liar):
 
 
 class ClaimsThenEager(Matrix):
-    """Calls its own messages stable, and after six deliveries releases what is not lost."""
+    """Claims own messages as stable, and after six deliveries releases early."""
 
     def stable(self) -> Mapping[int, int]:
         return {**super().stable(), self.me: self.sent}

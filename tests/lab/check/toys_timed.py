@@ -1,4 +1,4 @@
-"""Small protocols with addressees, topics or clocks; each correct one beside a broken one."""
+"""Small protocols with addressees, topics or clocks; each correct one with a broken one."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Letter(NamedTuple):
     payload: Any
     to: tuple[int, ...]
     past: tuple[tuple[MessageId, tuple[int, ...]], ...]
-    """Everything before it, each with those it is for."""
+    """Causal past, each message with its receivers."""
 
 
 class Post(Protocol):
-    """Causal order of messages for some members, by whole sets: correct, large and slow."""
+    """Causal order of addressed messages by whole sets: correct, large and slow."""
 
     addressing: ClassVar[Addressing] = Addressing.MEMBERS
     guarantee = Guarantee(Relation.BY_DELIVERY)
@@ -52,7 +52,7 @@ class Post(Protocol):
         self.known[MessageId(self.me, self.sent)] = targets
         return (Transmit(targets, letter),)
 
-    def missing(self, letter: Letter) -> list[MessageId]:
+    def find_missing(self, letter: Letter) -> list[MessageId]:
         return [one for one, to in letter.past if self.me in to and one not in self.done]
 
     def receive(self, message: Letter, *, now: int | None = None) -> Sequence[Effect]:
@@ -60,18 +60,18 @@ class Post(Protocol):
             return (Discard(message, DUPLICATE),)
         self.held.append(message)
         effects: list[Effect] = []
-        while free := [one for one in self.held if not self.missing(one)]:
+        while free := [one for one in self.held if not self.find_missing(one)]:
             self.held.remove(free[0])
             self.done.add(self.identity(free[0]))
             self.known.update((*free[0].past, (self.identity(free[0]), free[0].to)))
             effects.append(Deliver(free[0]))
         if message in self.held:
-            effects.append(Hold(message, tuple(self.missing(message))))
+            effects.append(Hold(message, tuple(self.find_missing(message))))
         return effects
 
 
 class Forgetful(Post):
-    """Does not pass on what it learned from others: only direct causes are kept."""
+    """Forwards only direct causes."""
 
     def receive(self, message: Letter, *, now: int | None = None) -> Sequence[Effect]:
         before = dict(self.known)
@@ -81,7 +81,7 @@ class Forgetful(Post):
 
 
 class Gossip(Post):
-    """Sends everything to everybody, whoever it is for."""
+    """Sends everything to all members."""
 
     def send(self, payload: Any, *, to: Sequence[int] = (), **given: Any) -> Sequence[Effect]:
         (transmit,) = super().send(payload, to=to)
@@ -98,9 +98,9 @@ class Stamped(NamedTuple):
 
 
 class Patient(Protocol):
-    """Waits until nothing sent before can still be under way; then in order of the stamps.
+    """Waits until no earlier message can be in flight; then delivers by timestamp.
 
-    Right only because the least delay exceeds twice the accuracy.
+    Correct only because the minimum delay exceeds twice the accuracy.
     """
 
     guarantee = Guarantee(Relation.BY_RECEIPT, no_unnecessary_wait=False, needs_time=True)
@@ -145,7 +145,7 @@ class Impatient(Patient):
 
 
 class Hopeful(Patient):
-    """Promised a least delay that does not separate a message from its effect."""
+    """Uses a promised minimum delay that does not separate a message from its effect."""
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
@@ -153,14 +153,14 @@ class Hopeful(Patient):
 
 
 class Stuck(Patient):
-    """Never looks at the time."""
+    """Ignores time."""
 
     def tick(self, now: int) -> Sequence[Effect]:
         return ()
 
 
 class Topical(Patient):
-    """The same with topics: for who subscribes."""
+    """The same with topics and subscribers."""
 
     addressing: ClassVar[Addressing] = Addressing.TOPICS
     guarantee = Guarantee(Relation.BY_TOPIC, no_unnecessary_wait=False, needs_time=True)
@@ -192,8 +192,6 @@ class Topical(Patient):
 
 
 class Hasty(Topical):
-    """Holds nothing back."""
-
     def receive(self, message: Stamped, *, now: int | None = None) -> Sequence[Effect]:
         if message.sender == self.me or self.identity(message) in self.seen:
             return (Discard(message, DUPLICATE),)
@@ -202,14 +200,14 @@ class Hasty(Topical):
 
 
 class Nobody(Subscriptions[int]):
-    """Says that nobody subscribes."""
+    """Subscriptions that return no subscribers."""
 
     def targets(self, publication: Collection[str], members: Iterable[int]) -> tuple[int, ...]:
         return ()
 
 
 class Deaf(Topical):
-    """Asks subscriptions that lie: the judge must not ask them too."""
+    """Uses wrong subscriptions, which the checker must not use."""
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
@@ -218,7 +216,7 @@ class Deaf(Topical):
 
 
 class Hearsay(Post):
-    """Keeps of another's past only what it heard from members 0 to 2."""
+    """Remembers only the pasts received from members 0 to 2."""
 
     def receive(self, message: Letter, *, now: int | None = None) -> Sequence[Effect]:
         before = dict(self.known)

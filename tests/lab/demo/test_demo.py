@@ -1,4 +1,4 @@
-"""The tour: what it compares, what it tells, and the page that it writes."""
+"""Demo: comparisons, story and page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ import pytest
 
 from antecede.cli import main
 from antecede.lab.demo import demo, engines
-from antecede.lab.demo.arrivals import arrivals_of, events_of, widths, with_declared_causes
-from antecede.lab.demo.demo import compare, delivered_by, printed_bss, released_by
-from antecede.lab.demo.engines import Ordered, order_locally
+from antecede.lab.demo.arrivals import (
+    arrivals_of,
+    choose_watermarks,
+    events_of,
+    with_declared_causes,
+)
+from antecede.lab.demo.demo import (
+    check_published_bss,
+    compare,
+    find_delivering_arrivals,
+    find_releasing_arrivals,
+)
+from antecede.lab.demo.engines import OrderedRows, order_locally
 from antecede.lab.demo.held_message_story import find_held
 from antecede.tables.order.baselines import Arrival, streams
 from antecede.tables.order.spec import OrderSpec
@@ -25,7 +35,7 @@ MS = 1_000_000
 
 
 def story() -> list[Event]:
-    """Bob answers alice; at carol the answer overtakes the question by 50 ms."""
+    """Bob replies to alice; at carol the reply overtakes the question by 50 ms."""
     rows = [
         (SEND, "alice-1", "alice", (), 0, 5, "lunch?"),
         (RECEIVE, "alice-1", "bob", (), 20, None, "lunch?"),
@@ -60,7 +70,7 @@ def table_of(events: list[Event]) -> pa.Table:
 
 def test_the_engine_agrees_with_the_processes() -> None:
     ordered = order_locally(arrivals_of(table_of(story()))).table
-    agreement = compare(released_by(ordered), delivered_by(story()))
+    agreement = compare(find_releasing_arrivals(ordered), find_delivering_arrivals(story()))
     assert (agreement.compared, str(agreement)) == (4, "identical")
 
 
@@ -70,15 +80,15 @@ def test_the_first_call_is_left_out_of_the_time_and_named(
     arrivals, sizes = arrivals_of(table_of(story())), []
     monkeypatch.setattr(engines, "FIRST_ROWS", 3)
 
-    def counted(table: pa.Table, spec: OrderSpec) -> pa.Table:
+    def count_rows(table: pa.Table, spec: OrderSpec) -> pa.Table:
         sizes.append(table.num_rows)
         return order_table(table, spec)
 
-    monkeypatch.setattr("antecede.tables.order.order_table", counted)
+    monkeypatch.setattr("antecede.tables.order.order_table", count_rows)
     made = order_locally(arrivals)
     assert sizes == [3, arrivals.table.num_rows]
     for first_s, said in ((1.6, "in 9.0 ms (first call compiles: 1.6 s): "), (0.01, "in 9.0 ms: ")):
-        timed = Ordered(made.table, 0.009, first_s)
+        timed = OrderedRows(made.table, 0.009, first_s)
         monkeypatch.setattr(engines, "order_locally", lambda given, timed=timed: timed)
         demo.order_twice(arrivals, story(), None)
         assert f"rows in causal order {said}identical" in capsys.readouterr().out
@@ -89,13 +99,13 @@ def test_a_process_that_delivered_too_early_is_noticed() -> None:
     early = [*events[:5], events[9], *events[5:9]]
     events = [event._replace(file_order=k) for k, event in enumerate(early)]
     ordered = order_locally(arrivals_of(table_of(events))).table
-    agreement = compare(released_by(ordered), delivered_by(events))
+    agreement = compare(find_releasing_arrivals(ordered), find_delivering_arrivals(events))
     assert agreement.differences == ("bob-1 at carol: arrival 2 against 1",)
 
 
 def test_a_message_that_was_never_delivered_is_noticed() -> None:
     ordered = order_locally(arrivals_of(table_of(story()))).table
-    agreement = compare(released_by(ordered), delivered_by(story()[:-1]))
+    agreement = compare(find_releasing_arrivals(ordered), find_delivering_arrivals(story()[:-1]))
     assert agreement.differences == ("bob-1 at carol: arrival 2 against None",)
 
 
@@ -145,15 +155,15 @@ def test_receipts_carry_their_senders_timestamps() -> None:
 
 def test_widths_reach_from_too_narrow_to_wide_enough() -> None:
     rows = [Arrival("r", str(k), (), k * MS, (1000 - 10 * k) * MS) for k in range(90)]
-    names = [name for _, name in widths(streams(rows))]
+    names = [name for _, name in choose_watermarks(streams(rows))]
     assert names == ["1 s"] or len(names) > 1
-    assert widths(streams(rows))[-1][0] >= 890 * MS
+    assert choose_watermarks(streams(rows))[-1][0] >= 890 * MS
     in_order = [Arrival("r", str(k), (), k, k) for k in range(5)]
-    assert widths(streams(in_order)) == [(50 * MS, "50 ms")]
+    assert choose_watermarks(streams(in_order)) == [(50 * MS, "50 ms")]
 
 
 def test_the_counterexample_is_three_messages_at_most_and_real() -> None:
-    found = printed_bss()
+    found = check_published_bss()
     sends = [step for step in found.run.occurrences() if step.kind == "send"]
     assert len(sends) <= 3
     assert len(found.run.violations()) == 1
@@ -175,7 +185,7 @@ def test_the_tour_of_a_recording(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "tour"
     assert main(["demo", "--engine", "local", "--seconds", "1.5", "-o", str(out)]) == 0
     printed = capsys.readouterr()
-    assert "identical to what the processes delivered" in printed.out
+    assert "identical to the deliveries of the processes" in printed.out
     assert "emulated" in printed.out
     assert "causal release" in printed.out
     assert printed.err == ""

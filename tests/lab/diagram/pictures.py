@@ -1,4 +1,4 @@
-"""Diagrams to draw in tests: of scenario text, and of a small trace."""
+"""Diagrams for tests: of scenario text, and of a small trace."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(kind: str, name: str, member: str, at_ms: float, *parents: str) -> Event
 
 
 def trace() -> list[Event]:
-    """Return a trace in which C gets answer y before question x and holds it for 30 ms."""
+    """Return a trace in which C gets reply y before question x and holds it for 30 ms."""
     return [
         row("send", "x", "A", 0.0),
         row("receive", "x", "B", 10.0),

@@ -1,4 +1,4 @@
-"""What a diagram of a scenario or of a trace contains."""
+"""Content of diagrams of scenarios and traces."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_trace_with_a_delivery_before_its_parent_is_marked() -> None:
 
 
 def test_what_cannot_be_drawn_is_said() -> None:
-    with pytest.raises(InputError, match="lies in this stretch"):
+    with pytest.raises(InputError, match="in this window"):
         from_events(trace(), first=T0 + 10**12, last=T0 + 2 * 10**12)
-    with pytest.raises(InputError, match="lies in this stretch"):
+    with pytest.raises(InputError, match="in this window"):
         from_events([])

@@ -1,4 +1,4 @@
-"""Diagrams within notebooks: both forms, the page's own colours, states as a table."""
+"""Diagrams in notebooks: both forms, page colors, table of states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from antecede.errors import LocalError
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.diagram.notebook import SVG, TEXT, picture, state_table, states_of
+from antecede.lab.diagram.notebook import SVG, TEXT, collect_states, draw_notebook, format_states
 from antecede.lab.diagram.svg import draw_svg
 from antecede.lab.diagram.text import draw_text
 from antecede.lab.diagram.themes import DARK, LIGHT, SCHEMES, SWITCHES
@@ -18,17 +18,21 @@ from tests.lab.diagram.pictures import BROKEN, HELD, diagram
 
 def test_a_notebook_gets_the_picture_and_the_same_in_characters() -> None:
     run = run_script(parse_script(HELD))
-    shown = picture(run)._repr_mimebundle_(include=None, exclude=None)
-    assert shown[TEXT] == f"b waits\n\n{draw_text(diagram(HELD), width=100)}" == repr(picture(run))
+    shown = draw_notebook(run)._repr_mimebundle_(include=None, exclude=None)
+    assert (
+        shown[TEXT]
+        == f"b waits\n\n{draw_text(diagram(HELD), width=100)}"
+        == repr(draw_notebook(run))
+    )
     root = ET.fromstring(shown[SVG])
     drawn = ["".join(one.itertext()) for one in root.iter() if one.tag.endswith("text")]
     assert {"P1", "P2", "P3", "b waits"} <= set(drawn)
-    assert picture(diagram(HELD)).svg == shown[SVG]
+    assert draw_notebook(diagram(HELD)).svg == shown[SVG]
 
 
 def test_executions_stand_below_each_other_under_titles() -> None:
     runs = [run_script(parse_script(text)) for text in (BROKEN, HELD)]
-    both = picture(*runs, titles=["as printed", "as repaired"])
+    both = draw_notebook(*runs, titles=["as printed", "as repaired"])
     assert both.text.index("as printed") < both.text.index("as repaired")
     assert both.svg.count("<svg ") == 1
     assert "b before a" in both.svg
@@ -36,7 +40,7 @@ def test_executions_stand_below_each_other_under_titles() -> None:
 
 @pytest.mark.parametrize("scheme", [LIGHT, DARK])
 def test_a_page_with_a_switch_of_its_own_chooses_the_colours(scheme: str) -> None:
-    svg = picture(diagram(HELD)).svg
+    svg = draw_notebook(diagram(HELD)).svg
     rule = ",".join(f"{switch} .ac" for switch in SWITCHES[scheme])
     declared = svg.split(f"\n{rule}{{", 1)[1].split("}", 1)[0]
     assert f"--ac-paper:{SCHEMES[scheme].paper};--ac-ink:{SCHEMES[scheme].ink}" in declared
@@ -45,22 +49,22 @@ def test_a_page_with_a_switch_of_its_own_chooses_the_colours(scheme: str) -> Non
 
 def test_states_are_those_of_who_was_touched() -> None:
     run = run_script(parse_script(HELD), states=True)
-    assert states_of(run)[4, "P1"] == {"C": "(0, 0, 0)"}
-    assert states_of(run)[6, "P1"] == {"C": "(0, 1, 1)"}
-    assert [name for _, name in states_of(run)] == ["P3", "P2", "P2", "P1", "P3", "P1"]
-    lines = state_table(run).splitlines()
+    assert collect_states(run)[4, "P1"] == {"C": "(0, 0, 0)"}
+    assert collect_states(run)[6, "P1"] == {"C": "(0, 1, 1)"}
+    assert [name for _, name in collect_states(run)] == ["P3", "P2", "P2", "P1", "P3", "P1"]
+    lines = format_states(run).splitlines()
     assert lines[0].split() == ["step", "at", "keeps"]
     assert lines[4] == "   4  arrive P1 b  P1  C = (0, 0, 0)"
-    assert not states_of(run_script(parse_script(HELD)))
+    assert not collect_states(run_script(parse_script(HELD)))
 
 
 def test_what_can_not_be_drawn_is_refused() -> None:
     run = run_script(parse_script(HELD))
-    with pytest.raises(LocalError, match="one or more, not both"):
-        picture()
-    with pytest.raises(LocalError, match="one or more, not both"):
-        picture(run, diagram(HELD))
+    with pytest.raises(LocalError, match="at least one, and not both"):
+        draw_notebook()
+    with pytest.raises(LocalError, match="at least one, and not both"):
+        draw_notebook(run, diagram(HELD))
     with pytest.raises(LocalError, match="2 titles for 1 executions"):
-        picture(run, titles=["a", "b"])
+        draw_notebook(run, titles=["a", "b"])
     with pytest.raises(LocalError, match="1 titles for 0 executions"):
-        picture(diagram(HELD), titles=["a"])
+        draw_notebook(diagram(HELD), titles=["a"])

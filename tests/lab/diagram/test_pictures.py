@@ -1,4 +1,4 @@
-"""Pictures for slides and papers: colours written out, PNG and PDF, bends, states, one axis."""
+"""Images for slides and papers: colors, PNG and PDF, bends, states, common axis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antecede.lab.check.scenario.parse import load_script, parse_script
 from antecede.lab.check.scenario.run import run_script, under
 from antecede.lab.diagram.scenario_diagram import from_run, stacked
 from antecede.lab.diagram.svg import draw_stacked, draw_svg
-from antecede.lab.diagram.svg_layout import CHARACTER, CLEAR, LINE, course, written
+from antecede.lab.diagram.svg_layout import CHARACTER, CLEARANCE, LINE, find_route, place_states
 from antecede.lab.diagram.themes import SCHEMES, THEMES
 from antecede.lab.report.pictures import as_picture
 from tests.lab.diagram.pictures import BROKEN, HELD, HIERARCHY, diagram
@@ -28,7 +28,7 @@ from tests.lab.diagram.pictures import BROKEN, HELD, HIERARCHY, diagram
 SVG = "{http://www.w3.org/2000/svg}"
 SCENARIOS = sorted((Path(__file__).resolve().parents[3] / "scenarios").glob("*.scenario"))
 DRAWN = SCENARIOS[::8]
-"""Scenarios drawn as PNG as well, which takes a quarter of a second each."""
+"""Scenarios also drawn as PNG, a quarter of a second each."""
 OVERTAKING = next(path for path in SCENARIOS if path.stem == "bss-overtaking")
 
 
@@ -85,16 +85,16 @@ PLACES = st.integers(0, 30).map(lambda k: 20.0 * k)
 def test_arrows_go_around_the_marks_they_pass(x1: float, x2: float, marks: list[float]) -> None:
     start, end = (x1, 0.0), (x2, 150.0)
     between = [(x, 75.0) for x in marks]
-    way = course(start, end, between)
-    assert (way.at(0), way.at(1)) == (start, end)
-    points = [way.at(k / 200) for k in range(10, 191)]
+    way = find_route(start, end, between)
+    assert (way.compute_point(0), way.compute_point(1)) == (start, end)
+    points = [way.compute_point(k / 200) for k in range(10, 191)]
     room = min((math.hypot(x - a, y - b) for x, y in points for a, b in between), default=99.0)
     if len(marks) < 2:
-        assert room >= CLEAR - 1.0
-    straight = course(start, end, [])
-    assert straight.straight
-    if all(abs((x1 + x2) / 2 - x) > 4 * CLEAR for x in marks):
-        assert way.straight  # no bend without need
+        assert room >= CLEARANCE - 1.0
+    straight = find_route(start, end, [])
+    assert straight.is_straight
+    if all(abs((x1 + x2) / 2 - x) > 4 * CLEARANCE for x in marks):
+        assert way.is_straight  # no bend without need
 
 
 def test_an_arrow_past_a_mark_is_bent() -> None:
@@ -125,7 +125,7 @@ def test_copies_on_their_way_are_drawn_and_named() -> None:
 )
 def test_no_state_covers_another(rows: list[tuple[int, list[str]]]) -> None:
     states = [State(0, float(at), tuple(lines)) for at, lines in rows]
-    placed, depth = written(states, lambda at: 60.0 * at, 30.0, 700.0)
+    placed, depth = place_states(states, lambda at: 60.0 * at, 30.0, 700.0)
     assert sorted(one.state for one in placed) == sorted(states)
     boxes = [
         (

@@ -1,4 +1,4 @@
-"""Diagrams as SVG: well-formed, self-contained, nothing covers anything, all names there."""
+"""Diagrams as SVG: well-formed, self-contained, without overlaps, all names shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.lab.diagram.svg import draw_svg
-from antecede.lab.diagram.svg_layout import Box, Placing, crosses
+from antecede.lab.diagram.svg_layout import Box, LabelPlacement, crosses
 from antecede.lab.diagram.trace_window import from_events
 from tests.lab.diagram.pictures import BROKEN, HELD, diagram, trace
 
@@ -24,7 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 SCENARIOS = sorted((Path(__file__).resolve().parents[3] / "scenarios").glob("*.scenario"))
 
 
-def parsed(drawn: Diagram) -> ET.Element:
+def parse_svg(drawn: Diagram) -> ET.Element:
     return ET.fromstring(draw_svg(drawn))
 
 
@@ -34,7 +34,7 @@ def texts(root: ET.Element, css: str) -> list[str]:
 
 
 def boxes(root: ET.Element) -> list[Box]:
-    """Return the room that each name and reason takes, estimated narrowly."""
+    """Return the boxes of names and reasons, estimated narrowly."""
     found = []
     for element in root.iter(f"{SVG}text"):
         css = (element.get("class") or "").split()
@@ -48,13 +48,13 @@ def boxes(root: ET.Element) -> list[Box]:
 
 
 def overlaps(root: ET.Element) -> list[tuple[Box, Box]]:
-    return [(a, b) for a, b in itertools.combinations(boxes(root), 2) if a.meets(b)]
+    return [(a, b) for a, b in itertools.combinations(boxes(root), 2) if a.overlaps(b)]
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_is_drawn_with_all_names_and_without_overlap(path: Path) -> None:
     drawn = from_run(run_script(load_script(path)))
-    root = parsed(drawn)
+    root = parse_svg(drawn)
     assert overlaps(root) == []
     assert texts(root, "name") == [lane.name for lane in drawn.lanes]
     named = {text.split()[0] for text in texts(root, "label")}
@@ -89,13 +89,13 @@ def test_two_diagrams_in_one_page_have_different_ids() -> None:
 
 
 def test_a_violation_is_red_and_crossed() -> None:
-    root = parsed(diagram(BROKEN))
+    root = parse_svg(diagram(BROKEN))
     assert texts(root, "bad") == ["b before a"]
-    assert not texts(parsed(diagram(HELD)), "bad")
+    assert not texts(parse_svg(diagram(HELD)), "bad")
 
 
 def test_a_hold_is_a_bar_as_long_as_the_wait() -> None:
-    root = parsed(from_events(trace()))
+    root = parse_svg(from_events(trace()))
     bar = next(e for e in root.iter(f"{SVG}rect") if e.get("class") == "bar")
     ticks = [e for e in root.iter(f"{SVG}text") if e.get("class") == "small" and e.text]
     at = {e.text: float(e.get("x", 0)) for e in ticks}
@@ -107,8 +107,10 @@ def test_a_hold_is_a_bar_as_long_as_the_wait() -> None:
 def test_what_was_sent_before_the_stretch_comes_in_from_the_edge() -> None:
     rows = trace()
     begin = (rows[4].arrival or 0) + 1
-    root = parsed(from_events(rows, first=begin))
-    edge = min(float(e.get("x1", 0)) for e in root.iter(f"{SVG}line") if e.get("class") == "lane")
+    root = parse_svg(from_events(rows, first=begin))
+    edge = min(
+        float(e.get("x1", 0)) for e in root.iter(f"{SVG}line") if e.get("class") == "timeline"
+    )
     ways = [e.get("d", "") for e in root.iter(f"{SVG}path") if e.get("class") == "arrow"]
     starts = [float(way[1:].split()[0]) for way in ways]
     assert min(starts) == pytest.approx(edge)
@@ -116,7 +118,7 @@ def test_what_was_sent_before_the_stretch_comes_in_from_the_edge() -> None:
 
 def test_names_are_text_not_markup() -> None:
     text = HELD.replace("P1", "<P&1>").replace(" b\n", " <b>\n")
-    root = parsed(diagram(text))
+    root = parse_svg(diagram(text))
     assert texts(root, "name")[0] == "<P&1>"
     assert "<b>" in texts(root, "label")
 
@@ -137,13 +139,13 @@ def test_a_line_crosses_a_box_when_one_of_its_points_lies_in_it(
 
 
 def test_a_label_takes_the_free_place_that_crosses_least() -> None:
-    placing = Placing()
+    placing = LabelPlacement()
     placing.block(Box(0, 0, 10, 10))
-    placing.line(20, 0, 20, 10)
+    placing.add_line(20, 0, 20, 10)
     taken, crossed, free = Box(5, 5, 15, 15), Box(15, 0, 25, 10), Box(30, 0, 40, 10)
-    assert placing.take([taken, crossed, free]) == free
-    assert placing.take([taken, crossed, free]) == crossed
-    assert placing.take([taken, crossed, free]) is None
+    assert placing.place([taken, crossed, free]) == free
+    assert placing.place([taken, crossed, free]) == crossed
+    assert placing.place([taken, crossed, free]) is None
 
 
 @pytest.mark.parametrize("text", [HELD, BROKEN, "protocol fifo\nmembers A B\nsend A m\n"])
@@ -151,7 +153,7 @@ def test_legend_and_title_end_within_the_picture(text: str) -> None:
     narrow = diagram(
         "title A title that is longer than the few steps of this scene are wide\n" + text
     )
-    root = parsed(narrow)
+    root = parse_svg(narrow)
     width, height = (float(root.get(side, 0)) for side in ("width", "height"))
     small = [one for one in root.iter(f"{SVG}text") if one.get("class") in ("small", "title")]
     ends = [float(one.get("x", 0)) + 6.0 * len(one.text or "") for one in small]
@@ -163,7 +165,7 @@ def test_legend_has_rows_where_it_is_long() -> None:
     drawn = diagram("protocol unordered\nmembers A B\nsend A m\narrive B m\n")
     marks = [*drawn.marks, *(drawn.marks[-1]._replace(kind=kind) for kind in ("hold", "lose"))]
     marks += [marks[-1]._replace(kind="discard"), marks[-1]._replace(kind="send", wrong=True)]
-    root = parsed(drawn._replace(marks=tuple(marks)))
+    root = parse_svg(drawn._replace(marks=tuple(marks)))
     small = {one.text: one for one in root.iter(f"{SVG}text") if one.get("class") == "small"}
     legend = [small[text] for text in ("sent", "delivered", "lost on the way", drawn.wrong_means)]
     assert len({one.get("y") for one in legend}) > 1

@@ -1,4 +1,4 @@
-"""The bench in the browser that the page of a trace is tested in."""
+"""Playground in the browser of the trace page tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ THREE = ("unordered", "fifo", "bss")
 
 
 class Benches:
-    """Serves benches, and opens their page."""
+    """Servers of playgrounds and their pages."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
@@ -45,15 +45,15 @@ class Benches:
         text: str | None = OVERTAKING,
         protocols: tuple[str, ...] = THREE,
         *,
-        path: str | Path = "bench.scenario",
-        judge: str = "",
+        path: str | Path = "playground.scenario",
+        relation: str = "",
         width: int = 1280,
         height: int = 720,
         hash: str | None = None,
     ) -> Any:
-        """Serve a text (None: the first scene) and open its page.
+        """Serve a text (None: the default scenario) and open its page.
 
-        `hash`: what the address holds, where not `judge`.
+        `hash`: content of the address, if not `relation`.
         """
         site = Bench(Opened(text, path, protocols))
         serving = Guarded(site)
@@ -61,24 +61,28 @@ class Benches:
         thread.start()
         self._ends += [serving.close, thread.join, site.close]
         self.url = serving.url
-        pairs = [("text", text or ""), *(("protocol", one) for one in protocols), ("judge", judge)]
-        held = f"#{urlencode(pairs)}" if judge and hash is None else hash or ""
+        pairs = [
+            ("text", text or ""),
+            *(("protocol", one) for one in protocols),
+            ("relation", relation),
+        ]
+        held = f"#{urlencode(pairs)}" if relation and hash is None else hash or ""
         return self._pages(serving.url, held, width=width, height=height)
 
-    def refused(self, times: int = 1) -> None:
-        """Take back that so many requests were refused, which browsers count as errors."""
+    def drop_rejections(self, times: int = 1) -> None:
+        """Remove `times` rejected requests from the recorded browser errors."""
         refusals = [said for said in self._pages.wrong if "status of 422" in said]
         assert len(refusals) == times
         for said in refusals:
             self._pages.wrong.remove(said)
 
-    def unanswered(self) -> None:
-        """Take back that a request was not answered, which a test had not let through."""
+    def drop_unanswered(self) -> None:
+        """Remove a request without an answer from the recorded browser errors."""
         (said,) = (said for said in self._pages.wrong if "ERR_FAILED" in said)
         self._pages.wrong.remove(said)
 
-    def blocked(self) -> None:
-        """Take back what the page's policy forbade, which the test tried."""
+    def drop_blocked(self) -> None:
+        """Remove violations of the page's policy from the recorded browser errors."""
         forbidden = [said for said in self._pages.wrong if "Content Security Policy" in said]
         assert forbidden
         for said in forbidden:
@@ -92,7 +96,7 @@ class Benches:
 
 @pytest.fixture
 def benches(opened: Pages) -> Iterator[Benches]:
-    """Yield what serves and opens benches."""
+    """Yield a factory of playground pages."""
     made = Benches(opened)
     yield made
     made.close()

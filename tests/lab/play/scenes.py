@@ -1,4 +1,4 @@
-"""Scenes made at random that flat protocols can play: what arrives is under way."""
+"""Random scenarios that flat protocols can run: only copies in flight arrive."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 FLAT = ("unordered", "fifo", "bss", "idr", "ds", "ses", "matrix", "sent", "sb", "total")
 JOINING = ("unordered", "fifo", "idr", "sb")
-"""Those that let members join and leave."""
+"""Protocols that support join and leave."""
 
 
 class Making:
-    """A scene that grows; what is under way is what an order with copies to everybody has."""
+    """Growing scenario; copies in flight are those of an order that sends to all."""
 
     def __init__(self, members: list[str]) -> None:
         self.members, self.present = members, list(members)
@@ -29,7 +29,7 @@ class Making:
         self.flying += [(other, label) for other in self.present if other != at]
 
     def text(self, protocol: str = "bss", comments: bool = False) -> str:
-        """Return the scene as a script; `comments`: one before every other action."""
+        """Return the scenario text; `comments`: one before every other action."""
         lines = [
             f"# note {k}\n{line}" if comments and k % 2 else line
             for k, line in enumerate(self.lines)
@@ -40,7 +40,7 @@ class Making:
 
 @st.composite
 def scenes(draw: Any, most: int = 16, *, moving: bool = False, lossy: bool = False) -> Making:
-    """Draw a scene; `moving`: members join and leave, `lossy`: copies are lost or repeated."""
+    """Draw a scenario; `moving`: with joins and leaves, `lossy`: with losses and repetitions."""
     made = Making([f"P{k + 1}" for k in range(draw(st.integers(2, 4)))])
     for number in range(draw(st.integers(0, most))):
         kinds = ["send"] + ["arrive"] * 3 * bool(made.flying)

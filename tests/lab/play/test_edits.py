@@ -1,4 +1,4 @@
-"""Changes of a scene: valid, or refused in words; taken back by their inverse."""
+"""Edits of a scenario: valid or rejected; undone by their inverse."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from antecede.errors import ScriptError
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.play.editable_scenario import EditError, Scene
-from antecede.lab.play.edits import Edited, edited
+from antecede.lab.play.editable_scenario import EditableScenario, EditError
+from antecede.lab.play.edits import EditResult, apply_edit
 from tests.lab.play.scenes import Making, scenes
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.scenario"))
@@ -55,17 +55,17 @@ arrive B m
 """
 
 
-def after(text: str, *protocols: str, **edit: Any) -> Edited:
-    return edited(text, edit, protocols)
+def after(text: str, *protocols: str, **edit: Any) -> EditResult:
+    return apply_edit(text, edit, protocols)
 
 
 def actions(text: str) -> list[str]:
-    head = len(Scene.of(text, "x").head)
-    return [one.line for one in Scene.of(text, "x").blocks] if head else []
+    head = len(EditableScenario.from_text(text, "x").preamble)
+    return [one.line for one in EditableScenario.from_text(text, "x").blocks] if head else []
 
 
 def solid(text: str) -> list[str]:
-    """Return the lines of a text that are not empty."""
+    """Return the non-empty lines of a text."""
     return [line for line in text.splitlines() if line.strip()]
 
 
@@ -83,16 +83,14 @@ def test_an_action_is_moved_with_its_comment_and_expected_lines_go() -> None:
 def test_a_sending_does_not_pass_its_arrivals_unless_they_are_carried() -> None:
     with pytest.raises(EditError) as caught:
         after(TEXT, kind="move", command=2, to=6)
-    assert "'send P2 b after a' cannot stand behind 'arrive P3 b', 'arrive P1 b'" in str(
-        caught.value
-    )
-    assert "b has to be sent before it can arrive" in str(caught.value)
+    assert "'send P2 b after a' cannot be after 'arrive P3 b', 'arrive P1 b'" in str(caught.value)
+    assert "b must be sent before it can arrive" in str(caught.value)
     made = after(TEXT, kind="move", command=2, to=6, carry=True)
     assert actions(made.text)[2:] == [
         "arrive P1 a", "send P2 b after a", "arrive P3 b", "arrive P1 b",
     ]  # fmt: skip
     assert made.note == "moved along: 'arrive P3 b', 'arrive P1 b'"
-    with pytest.raises(EditError, match="'arrive P1 b' cannot stand before 'send P2 b after a'"):
+    with pytest.raises(EditError, match="'arrive P1 b' cannot be before 'send P2 b after a'"):
         after(TEXT, kind="move", command=4, to=1)
     made = after(TEXT, kind="move", command=4, to=1, carry=True)
     assert actions(made.text)[:4] == [
@@ -101,12 +99,12 @@ def test_a_sending_does_not_pass_its_arrivals_unless_they_are_carried() -> None:
 
 
 def test_what_a_super_peer_has_not_forwarded_does_not_arrive() -> None:
-    with pytest.raises(EditError, match=r"'arrive B m' cannot be then: .*not in flight to B"):
+    with pytest.raises(EditError, match=r"'arrive B m' is impossible then: .*not in flight to B"):
         after(INNER, kind="move", command=1, to=3)
     assert actions(after(INNER, kind="move", command=5, to=2).text)[2] == "arrive X m"
     made = after(INNER, kind="remove", command=1)
     assert actions(made.text) == ["send A m"]
-    assert made.note.startswith("gone with it: 'arrive B m', 'arrive T m', 'arrive C m'")
+    assert made.note.startswith("also removed: 'arrive B m', 'arrive T m', 'arrive C m'")
 
 
 @settings(max_examples=40, deadline=None)
@@ -133,25 +131,25 @@ def test_an_action_is_added_where_it_can_be() -> None:
         TEXT, kind="move", command=0, to=0
     ).text  # fmt: skip
     for at, line, says in (
-        (0, "arrive P1 a", "'arrive P1 a' cannot stand before 'send P3 a'"),
-        (6, "arrive P1 a", "message a is not in flight to P1; nothing is in flight to it"),
+        (0, "arrive P1 a", "'arrive P1 a' cannot precede 'send P3 a'"),
+        (6, "arrive P1 a", "message a is not in flight to P1; no message is in flight to it"),
         (6, "arrive P1 z", "no message z is sent"),
-        (6, "send P9 z", "there is no member P9; there are P1, P2, P3"),
-        (6, "send P1 a", "a is sent already: every message has its own name"),
-        (6, "join P1 sponsor P2", "P1 takes part already"),
+        (6, "send P9 z", "unknown member P9; choose from P1, P2, P3"),
+        (6, "send P1 a", "a is sent already; use another name"),
+        (6, "join P1 sponsor P2", "P1 is a member already"),
         (6, "dance", "unknown command 'dance'"),
-        (6, "protocol fifo", "the protocol is named already"),
-        (6, "title x", "'title x' is no action"),
-        (6, "send P1 x\nsend P1 y", "give one line"),
-        (6, "# nothing", "is no action"),
-        (7, "send P1 x", "at=7: the scene has 6 actions, from 0"),
+        (6, "protocol fifo", "second protocol line"),
+        (6, "title x", "'title x' is not an action"),
+        (6, "send P1 x\nsend P1 y", "expected one line"),
+        (6, "# nothing", "is not an action"),
+        (7, "send P1 x", "at=7: the scenario has 6 actions, from 0"),
         (-1, "send P1 x", "at=-1"),
         ("0", "send P1 x", "at='0'"),
         (True, "send P1 x", "at=True"),
-        (6, None, "give one line"),
+        (6, None, "expected one line"),
     ):
         with pytest.raises(EditError) as caught:
-            edited(TEXT, {"kind": "add", "at": at, "line": line})
+            apply_edit(TEXT, {"kind": "add", "at": at, "line": line})
         assert says in str(caught.value)
 
 
@@ -169,18 +167,18 @@ def test_lines_of_the_head_stay_however_they_are_indented() -> None:
         "protocol physical\n  members A B\n\tbounds accuracy=1\n    clock A 0.5\nsend A m\ntick 1\n"
     )
     head = "protocol physical\nmembers A B\nbounds accuracy=1\nclock A 0.5\n"
-    assert edited(text, {"kind": "remove", "command": 0}).text == f"{head}\ntick 1\n"
-    more = edited(text, {"kind": "member", "add": "C"}).text
+    assert apply_edit(text, {"kind": "remove", "command": 0}).text == f"{head}\ntick 1\n"
+    more = apply_edit(text, {"kind": "member", "add": "C"}).text
     assert more == head.replace("A B\n", "A B C\n") + "\nsend A m\ntick 1\n"
     late = "protocol fifo\nmembers A B\nsend A m\n title late\n# told\narrive B m\n"
-    told = edited(late, {"kind": "remove", "command": 1}).text
+    told = apply_edit(late, {"kind": "remove", "command": 1}).text
     assert told == "protocol fifo\nmembers A B\ntitle late\n\nsend A m\n"
 
 
 def test_a_sending_takes_its_arrivals_along() -> None:
     made = after(TEXT, kind="remove", command=0)
     assert actions(made.text) == ["send P2 b", "arrive P3 b", "arrive P1 b"]
-    assert made.note == ("gone with it: 'arrive P2 a', 'arrive P1 a'; b no longer in answer to it")
+    assert made.note == ("also removed: 'arrive P2 a', 'arrive P1 a'; b no longer a reply to it")
     text = TEXT + "arrive P1 a again\nlose P3 b\n".replace("lose P3 b\n", "")
     assert actions(after(text, kind="remove", command=5).text)[-1] == "arrive P1 b"
 
@@ -190,10 +188,10 @@ def test_a_newcomer_goes_with_all_that_it_did() -> None:
     text += "arrive B m\nsend A n\narrive N n\n"
     made = after(text, kind="remove", command=0)
     assert actions(made.text) == ["send A n"]
-    with pytest.raises(EditError, match="N has to join before it does anything"):
+    with pytest.raises(EditError, match="N must join before its other actions"):
         after(text, kind="move", command=1, to=0)
     left = text + "leave N\n"
-    with pytest.raises(EditError, match="N does nothing after it has left"):
+    with pytest.raises(EditError, match="N cannot act after it has left"):
         after(left, kind="move", command=5, to=1)
 
 
@@ -210,8 +208,8 @@ def test_an_action_is_changed_and_its_new_name_is_used_everywhere() -> None:
     assert actions(made.text)[4] == "lose P1 b"
     sender = after(TEXT, kind="change", command=0, line="send P2 a")
     assert actions(sender.text)[:2] == ["send P2 a", "send P2 b after a"]
-    assert "gone with it: 'arrive P2 a'" in sender.note
-    with pytest.raises(EditError, match="'arrive P3 a' cannot be then"):
+    assert "also removed: 'arrive P2 a'" in sender.note
+    with pytest.raises(EditError, match="'arrive P3 a' is impossible then"):
         after(TEXT, kind="change", command=5, line="arrive P3 a")
 
 
@@ -236,41 +234,41 @@ def test_members_are_added_renamed_ordered_and_removed() -> None:
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        ({"add": "P1"}, "P1 takes part already"),
-        ({"add": "two words"}, "a name is one word"),
-        ({"add": "after"}, "means something else in a script"),
-        ({"add": ""}, "a member needs a name"),
-        ({"add": "x" * 61}, "60 letters at most"),
-        ({"add": "a\u202eb"}, "a name is one word"),
-        ({"rename": ["P1", "P2"]}, "P2 takes part already"),
-        ({"rename": ["P9", "X"]}, "there is no member P9"),
-        ({"rename": "P1"}, "say the old name and the new one"),
-        ({"remove": "P9"}, "there is no member P9"),
-        ({"remove": "A"}, "somebody has to be left"),
-        ({"order": ["P1", "P2"]}, "name each member once"),
-        ({"order": ["P1", "P2", "P2"]}, "name each member once"),
-        ({"order": [1, 2, 3]}, "name each member once"),
-        ({}, "say one of add, rename, remove and order"),
-        ({"add": "X", "remove": "P1"}, "say one of add, rename, remove and order"),
+        ({"add": "P1"}, "P1 is a member already"),
+        ({"add": "two words"}, "use one word"),
+        ({"add": "after"}, "is reserved in scenarios"),
+        ({"add": ""}, "missing name of a member"),
+        ({"add": "x" * 61}, "at most 60 characters"),
+        ({"add": "a\u202eb"}, "use one word"),
+        ({"rename": ["P1", "P2"]}, "P2 is a member already"),
+        ({"rename": ["P9", "X"]}, "unknown member P9"),
+        ({"rename": "P1"}, "rename needs the old and the new name"),
+        ({"remove": "P9"}, "unknown member P9"),
+        ({"remove": "A"}, "a scenario needs at least one member"),
+        ({"order": ["P1", "P2"]}, "list each member once"),
+        ({"order": ["P1", "P2", "P2"]}, "list each member once"),
+        ({"order": [1, 2, 3]}, "list each member once"),
+        ({}, "expected exactly one of add, rename, remove, order"),
+        ({"add": "X", "remove": "P1"}, "expected exactly one of add, rename, remove, order"),
     ],
 )
 def test_members_that_cannot_be_are_refused(edit: dict[str, Any], says: str) -> None:
     text = "protocol fifo\nmembers A\n" if edit == {"remove": "A"} else TEXT
     with pytest.raises(EditError, match=says):
-        edited(text, {"kind": "member", **edit})
+        apply_edit(text, {"kind": "member", **edit})
 
 
 def test_peers_of_a_hierarchy() -> None:
-    wider = after(INNER, kind="member", add="D", role="internal", behind="S").text
+    wider = after(INNER, kind="member", add="D", role="internal", super_peer="S").text
     assert "internal S: A B D" in wider
     assert "external X Y" in after(INNER, kind="member", add="Y", role="external").text
-    third = after(INNER, kind="member", add="D", role="internal", behind="U").text
+    third = after(INNER, kind="member", add="D", role="internal", super_peer="U").text
     assert "internal T: C\ninternal U: D" in third
-    with pytest.raises(EditError, match="which role"):
+    with pytest.raises(EditError, match="missing role"):
         after(INNER, kind="member", add="Y")
-    with pytest.raises(EditError, match="X is no super peer"):
-        after(INNER, kind="member", add="Y", role="internal", behind="X")
-    with pytest.raises(EditError, match="C is the last peer behind T: remove T"):
+    with pytest.raises(EditError, match="X is not a super peer"):
+        after(INNER, kind="member", add="Y", role="internal", super_peer="X")
+    with pytest.raises(EditError, match="C is the last internal peer of T; remove T"):
         after(INNER, kind="member", remove="C")
     made = after(INNER, kind="member", remove="T")
     assert "internal T" not in made.text
@@ -280,7 +278,7 @@ def test_peers_of_a_hierarchy() -> None:
     assert actions(renamed)[1] == "arrive Hub m"
     turned = after(INNER, kind="member", order=["C", "T", "B", "A", "S", "X"]).text
     assert turned.index("internal T: C") < turned.index("internal S: B A")
-    with pytest.raises(EditError, match="peers stand before their own super peer"):
+    with pytest.raises(EditError, match="internal peers must precede their super peer"):
         after(INNER, kind="member", order=["S", "A", "B", "C", "T", "X"])
 
 
@@ -297,7 +295,7 @@ def test_acknowledgements_are_called_by_their_member() -> None:
 def test_newcomers_stay_last() -> None:
     text = "protocol fifo\nmembers A B\n\njoin N sponsor A\n"
     assert "members B A" in after(text, kind="member", order=["B", "A", "N"]).text
-    with pytest.raises(EditError, match="who joins stands behind all others: N"):
+    with pytest.raises(EditError, match="joining members must come last: N"):
         after(text, kind="member", order=["N", "A", "B"])
     assert actions(after(text, kind="member", remove="N").text) == []
 
@@ -318,17 +316,17 @@ def test_lines_of_the_head_are_set_and_taken_away() -> None:
     assert "clock" not in made
     assert "bounds A accuracy=0.2" in made
     for line, says in (
-        ("send A m", "sets no scene"),
-        ("clock B soon", "by how much its clock is off"),
+        ("send A m", "is not a setting"),
+        ("clock B soon", "the offset of its clock"),
         ("clock Z 1", "a clock is set for Z"),
         ("protocol", "write 'protocol NAME"),
         ("members", "write 'members NAME"),
     ):
         with pytest.raises(EditError, match=says):
             after(TIMED, kind="setup", line=line)
-    with pytest.raises(EditError, match="there is no line 'subscribe A'"):
+    with pytest.raises(EditError, match="no line 'subscribe A'"):
         after(TIMED, kind="setup", line="subscribe A x", remove=True)
-    with pytest.raises(EditError, match="no protocol is named"):
+    with pytest.raises(EditError, match="missing protocol"):
         after(TEXT, kind="setup", line="protocol bss", remove=True)
 
 
@@ -336,11 +334,11 @@ def test_all_that_is_on_its_way_arrives() -> None:
     text = "protocol bss\nmembers A B C\n\nsend A m\nsend B n\n"
     made = after(text, kind="arrive-all")
     assert actions(made.text)[2:] == ["arrive B m", "arrive C m", "arrive A n", "arrive C n"]
-    with pytest.raises(EditError, match="nothing is on its way"):
+    with pytest.raises(EditError, match="no copy is in flight"):
         after(made.text, kind="arrive-all")
     short = INNER[: INNER.index("arrive S")]
     all_of = after(short, kind="arrive-all").text
-    assert not run_script(parse_script(all_of)).flying
+    assert not run_script(parse_script(all_of)).in_flight
     assert "arrive C m" in all_of
 
 
@@ -348,13 +346,13 @@ def test_a_new_scene_keeps_the_protocol() -> None:
     assert after(TEXT, kind="fresh", members=["A", "B"]).text == "protocol bss\nmembers A B\n"
     assert after("", kind="fresh", members=["A"]).text == "protocol fifo\nmembers A\n"
     assert after(INNER, kind="fresh", members=["A"]).text == "protocol fifo\nmembers A\n"
-    for members, says in ((["A", "A"], "named twice"), ([], "name the members"), (["a b"], "word")):
+    for members, says in ((["A", "A"], "listed twice"), ([], "missing members"), (["a b"], "word")):
         with pytest.raises(EditError, match=says):
             after(TEXT, kind="fresh", members=members)
 
 
 def test_what_is_no_change_or_no_script_is_refused() -> None:
-    with pytest.raises(EditError, match="no change is called 'paint'; there are move"):
+    with pytest.raises(EditError, match="unknown edit 'paint'; choose from move"):
         after(TEXT, kind="paint")
     with pytest.raises(ScriptError, match="unknown command"):
         after("dance\n", kind="remove", command=0)
@@ -365,13 +363,13 @@ def test_a_scene_that_nothing_plays_can_be_mended() -> None:
     with pytest.raises(ScriptError):
         run_script(parse_script(broken))
     assert run_script(parse_script(after(broken, kind="remove", command=6).text)).results
-    with pytest.raises(EditError, match="none of the protocols can play"):
+    with pytest.raises(EditError, match="no chosen protocol can run"):
         after(broken, kind="arrive-all")
 
 
-def drawn_edit(data: Any, text: str) -> dict[str, Any]:
-    scene = Scene.of(text, "x")
-    number, names = len(scene.blocks), list(scene.members())
+def draw_edit(data: Any, text: str) -> dict[str, Any]:
+    scene = EditableScenario.from_text(text, "x")
+    number, names = len(scene.blocks), list(scene.list_members())
     place = st.integers(0, max(number, 1))
     label = st.sampled_from(["m1", "m2", "m3", "x", "y"])
     member = st.sampled_from([*names, "Q"])
@@ -422,14 +420,14 @@ def test_no_change_gives_a_text_that_cannot_be_played(
     run_script(parse_script(text))
     refused: list[str] = []
     for _ in range(data.draw(st.integers(1, 8))):
-        edit = drawn_edit(data, text)
+        edit = draw_edit(data, text)
         try:
-            text = edited(text, edit).text
+            text = apply_edit(text, edit).text
         except EditError as error:
             refused.append(str(error))
             continue
         run_script(parse_script(text))
-        assert Scene.of(text, "x").text() == text
+        assert EditableScenario.from_text(text, "x").to_text() == text
     assert all(words.strip() for words in refused)
 
 
@@ -437,13 +435,13 @@ def test_no_change_gives_a_text_that_cannot_be_played(
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_scenes_of_every_kind_are_taken_apart_and_put_together(path: Path) -> None:
     text = path.read_text("utf-8")
-    scene = Scene.of(text, str(path))
-    again = parse_script(scene.text(), str(path))
+    scene = EditableScenario.from_text(text, str(path))
+    again = parse_script(scene.to_text(), str(path))
     before = parse_script(text, str(path))
     assert [c.action for c in again.commands] == [c.action for c in before.commands]
     assert again.setup == before.setup
     comments = [line.strip() for line in text.splitlines() if line.startswith("#")]
-    assert [line for line in scene.text().splitlines() if line.startswith("#")] == comments
+    assert [line for line in scene.to_text().splitlines() if line.startswith("#")] == comments
     for k in reversed(range(len(scene.blocks))):
-        made = edited(text, {"kind": "remove", "command": k}, path=str(path))
-        assert len(Scene.of(made.text, str(path)).blocks) < len(scene.blocks)
+        made = apply_edit(text, {"kind": "remove", "command": k}, path=str(path))
+        assert len(EditableScenario.from_text(made.text, str(path)).blocks) < len(scene.blocks)

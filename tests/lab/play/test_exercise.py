@@ -1,7 +1,7 @@
-"""The exercises of the bench: their scripts run, and their answers are what the sources say.
+"""Exercises of the playground: their scenarios run, their answers agree with the sources.
 
-What the sources print stands in `PRINTED`; all other computed values in `exercises.golden`, which
-`--rewrite-scenarios` writes anew, to be read by whoever changes a protocol.
+`PRINTED` holds the values that the sources print. `exercises.golden` holds all other values;
+`--rewrite-scenarios` updates it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ import pytest
 from antecede.errors import InputError, ScriptError
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.play.answers import value_of, words_of
-from antecede.lab.play.exercise import GROUPS, Exercise, answer, listed, opened
+from antecede.lab.play.answers import compute_fact, describe_fact
+from antecede.lab.play.exercise import (
+    GROUPS,
+    Exercise,
+    compute_answer,
+    find_exercise,
+    list_exercises,
+)
 
 GOLDEN = Path(__file__).parent / "exercises.golden"
-NAMES = [one.name for one in listed()]
+NAMES = [one.name for one in list_exercises()]
 
 PRINTED = {
     # Sahai et al. 2020, BSS: e31, e21, e22, e12; "Now, suppose": e11, E12
@@ -45,15 +51,15 @@ PRINTED = {
 
 @pytest.fixture(params=NAMES)
 def exercise(request: pytest.FixtureRequest) -> Exercise:
-    return opened(request.param)
+    return find_exercise(request.param)
 
 
 def test_there_is_one_for_each_part_of_the_notes_and_each_source() -> None:
-    assert {one.group for one in listed()} == set(GROUPS)
-    assert [GROUPS.index(one.group) for one in listed()] == sorted(
-        GROUPS.index(one.group) for one in listed()
+    assert {one.group for one in list_exercises()} == set(GROUPS)
+    assert [GROUPS.index(one.group) for one in list_exercises()] == sorted(
+        GROUPS.index(one.group) for one in list_exercises()
     )
-    assert len({(one.group, one.order) for one in listed()}) == len(listed())
+    assert len({(one.group, one.order) for one in list_exercises()}) == len(list_exercises())
 
 
 def test_its_script_runs_under_each_of_its_protocols(exercise: Exercise) -> None:
@@ -73,9 +79,9 @@ def test_every_fact_is_used_and_every_name_is_a_fact(exercise: Exercise) -> None
 
 @pytest.mark.few(12)
 def test_nothing_that_is_computed_is_written_down_in_the_file(exercise: Exercise) -> None:
-    """A vector or list of an answer is a fact: written out it could be wrong one day."""
+    """A vector or list in an answer must be a fact, so that it stays correct."""
     for k, one in enumerate(exercise.questions):
-        values = dict(answer(exercise.name, k).facts).values()
+        values = dict(compute_answer(exercise.name, k).facts).values()
         for value in values:
             if len(value) > 12 and value not in ("consistent",):
                 assert value not in one.answer, f"{exercise.name} {k}: {value}"
@@ -83,15 +89,15 @@ def test_nothing_that_is_computed_is_written_down_in_the_file(exercise: Exercise
 
 @pytest.mark.parametrize(("name", "question"), PRINTED)
 def test_an_answer_says_what_the_source_prints(name: str, question: int) -> None:
-    told = answer(name, question).answer
+    told = compute_answer(name, question).answer
     assert [text for text in PRINTED[name, question] if text not in told] == []
 
 
 @pytest.mark.slow
 def test_answers_are_as_they_were_read(request: pytest.FixtureRequest) -> None:
     told = [
-        f"{one.name} {k}: {answer(one.name, k).answer}"
-        for one in listed()
+        f"{one.name} {k}: {compute_answer(one.name, k).answer}"
+        for one in list_exercises()
         for k in range(len(one.questions))
     ]
     if request.config.getoption("--rewrite-scenarios"):
@@ -100,30 +106,35 @@ def test_answers_are_as_they_were_read(request: pytest.FixtureRequest) -> None:
 
 
 def test_a_state_below_and_its_channels_are_of_one_question() -> None:
-    """The channels are asked of the state that the fact before them computes."""
-    facts = opened("states-consistent").questions[2].facts
-    text = opened("states-consistent").text
-    found = value_of(text, facts["greatest"])
+    """The channels belong to the state that the previous fact computes."""
+    facts = find_exercise("states-consistent").questions[2].facts
+    text = find_exercise("states-consistent").text
+    found = compute_fact(text, facts["greatest"])
     assert facts["inside"] == f"inside {found.replace(', ', ' ')}"
 
 
 def test_what_there_is_not_is_said() -> None:
-    with pytest.raises(InputError, match="no exercise 'nothing'; there are channels-overtaking"):
-        opened("nothing")
-    with pytest.raises(InputError, match="has 3 questions, from 0; there is no 3"):
-        answer("bss-example", 3)
-    text = opened("bss-example").text
-    with pytest.raises(ScriptError, match="no fact 'hold'; known are held"):
-        value_of(text, "hold P1")
-    with pytest.raises(ScriptError, match="after 7: the script has 6 actions"):
-        value_of(text, "held P1 after 7")
+    with pytest.raises(
+        InputError, match="unknown exercise 'nothing'; choose from channels-overtaking"
+    ):
+        find_exercise("nothing")
+    with pytest.raises(InputError, match="has 3 questions, from 0; question 3 does not exist"):
+        compute_answer("bss-example", 3)
+    text = find_exercise("bss-example").text
+    with pytest.raises(ScriptError, match="no fact 'hold'; choose from held"):
+        compute_fact(text, "hold P1")
+    with pytest.raises(ScriptError, match="after 7: the scenario has 6 actions"):
+        compute_fact(text, "held P1 after 7")
     with pytest.raises(ScriptError, match="no message z is sent"):
-        value_of(text, "before a z")
+        compute_fact(text, "before a z")
     with pytest.raises(InputError, match="position 9 of P1"):
-        value_of(text, "cut P1=9")
+        compute_fact(text, "cut P1=9")
 
 
 def test_facts_have_words() -> None:
-    assert words_of("held P1 after 4 with fifo") == "what P1 holds back, after step 4, under fifo"
-    assert words_of("before a b") == "a and b"
-    assert words_of("cut P=1 Q=2") == "the state P=1 Q=2"
+    assert (
+        describe_fact("held P1 after 4 with fifo")
+        == "messages held back by P1, after step 4, under fifo"
+    )
+    assert describe_fact("before a b") == "a and b"
+    assert describe_fact("cut P=1 Q=2") == "cut P=1 Q=2"

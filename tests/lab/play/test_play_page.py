@@ -1,4 +1,4 @@
-"""The bench in a real browser: what is dragged, typed and clicked, and what the protocols do."""
+"""Playground in a real browser: drags, input, clicks, and the runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antecede.lab.play.exercise import answer, listed
+from antecede.lab.play.exercise import compute_answer, list_exercises
 from tests.lab.play.conftest import OVERTAKING, Benches
 from tests.tables.view.test_in_browser import EVIL
 
@@ -23,8 +23,8 @@ class Mine(Unordered):
 
 
 OVERLAPS = """
-() => bench.views.flatMap(({ svg, picture }) => {
-  if (!picture) return [];
+() => playground.views.flatMap(({ svg, layout }) => {
+  if (!layout) return [];
   const words = [...svg.querySelectorAll(".label, .why, .stub .label")];
   const boxes = words.map((one) => [one.textContent, one.getBBox()]);
   const along = (p, q) => p.x + 1 < q.x + q.width && q.x + 1 < p.x + p.width;
@@ -34,27 +34,27 @@ OVERLAPS = """
     if (along(p, q) && across(p, q)) found.push(`${a} on ${b}`);
   }));
   for (const [a, p] of boxes) {
-    if (p.x < -1 || p.x + p.width > picture.width + 1) found.push(`${a} is cut off at a side`);
-    if (p.y < -1 || p.y + p.height > picture.height + 3) found.push(`${a} is cut off`);
+    if (p.x < -1 || p.x + p.width > layout.width + 1) found.push(`${a} is cut off at a side`);
+    if (p.y < -1 || p.y + p.height > layout.height + 3) found.push(`${a} is cut off`);
   }
-  if (picture.labels.length < picture.marks.length) found.push("a mark without its name");
+  if (layout.labels.length < layout.marks.length) found.push("a mark without its name");
   return found;
 })
 """
-"""What is wrong with the words of the pictures; boxes are higher than their letters."""
+"""Overlapping and cut labels of the diagrams; boxes are higher than their letters."""
 
 
 def texts(shown: Any) -> list[str]:
-    """Return the actions on the bench."""
-    found: list[str] = shown.evaluate("bench.bench.commands.map((one) => one.text)")
+    """Return the actions of the playground."""
+    found: list[str] = shown.evaluate("playground.comparison.commands.map((one) => one.text)")
     return found
 
 
 def kinds(shown: Any, run: int, member: str) -> list[str]:
-    """Return what one run shows on a member's lane: "hold b", ..."""
+    """Return the marks on a member's timeline in one run: "hold b", ..."""
     found: list[str] = shown.evaluate(
-        """([run, member]) => bench.views[run].picture.marks
-             .filter((mark) => bench.views[run].run.lanes[mark.lane].name === member)
+        """([run, member]) => playground.views[run].layout.marks
+             .filter((mark) => playground.views[run].run.timelines[mark.timeline].name === member)
              .map((mark) => `${mark.wrong ? "wrong" : mark.kind} ${mark.label}`)""",
         [run, member],
     )
@@ -62,12 +62,12 @@ def kinds(shown: Any, run: int, member: str) -> list[str]:
 
 
 def on_screen(shown: Any, found: str, run: int, *given: Any) -> tuple[float, float]:
-    """Return where a point of a run's picture is; `found`: the point, of `given`, as JavaScript."""
+    """Return the screen position of a point in a run's diagram; `found`: JavaScript expression."""
     x, y = shown.evaluate(
         f"""([run, member, what]) => {{
-          const {{ svg, picture, run: of }} = bench.views[run];
+          const {{ svg, layout, run: of }} = playground.views[run];
           const box = svg.getBoundingClientRect();
-          const lane = of.lanes.findIndex((one) => one.name === member);
+          const timeline = of.timelines.findIndex((one) => one.name === member);
           const found = {found};
           return [box.left + found.x, box.top + found.y];
         }}""",
@@ -77,19 +77,21 @@ def on_screen(shown: Any, found: str, run: int, *given: Any) -> tuple[float, flo
 
 
 def mark(shown: Any, run: int, label: str, member: str) -> tuple[float, float]:
-    """Return where the first mark of a message at a member is."""
-    found = "picture.marks.find((one) => one.label === what && one.lane === lane)"
+    """Return the position of the first mark of a message at a member."""
+    found = "layout.marks.find((one) => one.label === what && one.timeline === timeline)"
     return on_screen(shown, found, run, member, label)
 
 
 def place(shown: Any, run: int, time: float, member: str) -> tuple[float, float]:
-    """Return where a time on a member's lane is."""
-    return on_screen(shown, "{ x: picture.x(what), y: picture.laneY[lane] }", run, member, time)
+    """Return the position of a time on a member's timeline."""
+    return on_screen(
+        shown, "{ x: layout.x(what), y: layout.timelineY[timeline] }", run, member, time
+    )
 
 
 def stub(shown: Any, label: str, member: str) -> tuple[float, float]:
-    """Return where a copy on its way is, in the first run."""
-    found = "picture.stubs.find((one) => one?.arrow.label === what && one.arrow.target === lane)"
+    """Return the position of a copy in flight, in the first run."""
+    found = "layout.stubs.find((one) => one?.arrow.label === what && one.arrow.target === timeline)"
     return on_screen(shown, found, 0, member, label)
 
 
@@ -101,20 +103,20 @@ def drag(shown: Any, start: tuple[float, float], end: tuple[float, float]) -> No
     shown.mouse.up()
 
 
-def settled(shown: Any, what: str) -> None:
-    """Wait until something is true; the page's policy forbids the browser's own waiting (eval)."""
+def wait_until(shown: Any, what: str) -> None:
+    """Wait for a condition; the page's policy forbids the browser's own waiting (eval)."""
     end = monotonic() + 20
     while not shown.evaluate(f"Boolean({what})"):
         assert monotonic() < end, what
         shown.wait_for_timeout(30)
 
 
-def said(shown: Any, words: str) -> None:
-    settled(shown, f"document.getElementById('said').textContent.includes({words!r})")
+def wait_for_message(shown: Any, words: str) -> None:
+    wait_until(shown, f"document.getElementById('message').textContent.includes({words!r})")
 
 
 def test_one_scene_under_three_protocols_at_once(benches: Benches) -> None:
-    shown = benches(judge="causal")
+    shown = benches(relation="causal")
     heads = [re.sub(r"\s+", " ", head) for head in shown.locator(".run-head").all_inner_texts()]
     assert len(heads) == 3
     assert "P3 delivers b BEFORE a: the causal order is violated" in heads[0]
@@ -125,7 +127,7 @@ def test_one_scene_under_three_protocols_at_once(benches: Benches) -> None:
     assert kinds(shown, 2, "P3") == ["hold b", "deliver a", "deliver b"]
     assert "b before a" in shown.locator(".run >> nth=0 >> .label.bad").text_content()
     assert shown.locator(".run >> nth=2 >> .why").text_content() == "b waits for a"
-    assert "Drag an arrival" in shown.inner_text("#said")
+    assert "Drag an arrival" in shown.inner_text("#message")
 
 
 def test_a_fresh_bench_speaks_for_itself(benches: Benches) -> None:
@@ -133,16 +135,16 @@ def test_a_fresh_bench_speaks_for_itself(benches: Benches) -> None:
     assert shown.inner_text("h1") == "A message overtakes its cause"
     verdicts = shown.locator(".verdict").all_inner_texts()
     assert [verdict[0] for verdict in verdicts] == ["✗", "✗", "✓"]
-    assert shown.input_value("#judge") == "causal"
-    assert "Drag an arrival" in shown.inner_text("#said")
+    assert shown.input_value("#relation") == "causal"
+    assert "Drag an arrival" in shown.inner_text("#message")
     shown.click("#fresh")
     shown.keyboard.press("Enter")
-    said(shown, "Nobody has sent anything yet")
+    wait_for_message(shown, "No message has been sent yet")
     assert shown.inner_text("#where") == "step 0 of 0"
 
 
 def test_all_three_fit_a_projector_without_scrolling(benches: Benches) -> None:
-    shown = benches(judge="causal")
+    shown = benches(relation="causal")
     last = shown.locator(".run >> nth=2").bounding_box()
     bar = shown.locator("#bar").bounding_box()
     assert last["y"] + last["height"] <= bar["y"] + 8
@@ -153,15 +155,15 @@ def test_all_three_fit_a_projector_without_scrolling(benches: Benches) -> None:
 
 
 def test_a_dragged_arrival_is_played_anew_by_every_protocol(benches: Benches) -> None:
-    shown = benches(judge="causal")
+    shown = benches(relation="causal")
     drag(shown, mark(shown, 2, "b", "P3"), place(shown, 2, 6.6, "P3"))
-    settled(shown, "bench.bench.commands[3].text === 'arrive P3 a'")
+    wait_until(shown, "playground.comparison.commands[3].text === 'arrive P3 a'")
     assert texts(shown)[3:] == ["arrive P3 a", "arrive P3 b", "arrive P1 b"]
     assert kinds(shown, 0, "P3") == ["deliver a", "deliver b"]
     assert kinds(shown, 2, "P3") == ["deliver a", "deliver b"]
     assert "violated" not in shown.inner_text("#runs")
     drag(shown, mark(shown, 0, "a", "P3"), place(shown, 0, 6.6, "P3"))
-    settled(shown, "bench.bench.runs[0].violations.length === 1")
+    wait_until(shown, "playground.comparison.runs[0].violations.length === 1")
     assert kinds(shown, 2, "P3") == ["hold b", "deliver a", "deliver b"]
 
 
@@ -184,77 +186,79 @@ def test_a_ghost_says_where_it_would_stand_and_escape_of_the_drag_changes_nothin
 def test_a_send_takes_its_arrivals_along(benches: Benches) -> None:
     shown = benches("protocol fifo\nmembers A B\n\nsend A m\narrive B m\nsend A k\n", ("fifo",))
     drag(shown, mark(shown, 0, "m", "A"), place(shown, 0, 3.6, "A"))
-    settled(shown, "bench.past.canUndo")
+    wait_until(shown, "playground.history.canUndo")
     assert texts(shown) == ["send A k", "send A m", "arrive B m"]
 
 
 def test_an_arrival_before_its_sending_is_refused_in_words(benches: Benches) -> None:
     shown = benches()
     drag(shown, mark(shown, 0, "b", "P3"), place(shown, 0, 0.6, "P3"))
-    settled(shown, "document.getElementById('said').className === 'refused'")
-    assert "b" in shown.inner_text("#said")
+    wait_until(shown, "document.getElementById('message').className === 'rejected'")
+    assert "b" in shown.inner_text("#message")
     assert texts(shown)[3] == "arrive P3 b"
-    benches.refused()
+    benches.drop_rejections()
 
 
 def test_what_an_arrival_sets_free_is_not_dragged_by_itself(benches: Benches) -> None:
     shown = benches()
     x, y = place(shown, 2, 6, "P3")  # the delivery of b
     drag(shown, (x, y), (x + 120, y))
-    said(shown, "the protocol decides when")
-    assert not shown.evaluate("bench.past.canUndo")
+    wait_for_message(shown, "the protocol decides when")
+    assert not shown.evaluate("playground.history.canUndo")
 
 
 def test_undo_and_redo(benches: Benches) -> None:
     shown = benches()
     first = texts(shown)
     drag(shown, mark(shown, 0, "b", "P3"), place(shown, 0, 6.6, "P3"))
-    settled(shown, "bench.past.canUndo")
+    wait_until(shown, "playground.history.canUndo")
     second = texts(shown)
     assert second != first
     shown.keyboard.press("Control+z")
-    said(shown, "Undone")
+    wait_for_message(shown, "Undone")
     assert texts(shown) == first
     shown.click("#redo")
-    said(shown, "Done again")
+    wait_for_message(shown, "Redone.")
     assert texts(shown) == second
     assert shown.is_disabled("#redo")
 
 
 def test_changes_in_quick_succession_are_all_made_or_refused_in_words(benches: Benches) -> None:
     shown = benches()
-    shown.evaluate("bench.chooseCommand(3)")
+    shown.evaluate("playground.chooseCommand(3)")
     for _ in range(2):  # the second is pressed before the first is answered
         shown.keyboard.press("Alt+ArrowRight")
-    settled(shown, "bench.bench.commands.at(-1).text === 'arrive P3 b'")
+    wait_until(shown, "playground.comparison.commands.at(-1).text === 'arrive P3 b'")
     assert texts(shown)[3:] == ["arrive P3 a", "arrive P1 b", "arrive P3 b"]
-    shown.evaluate("void Promise.all([bench.add(6, 'send P1 x'), bench.add(6, 'send P2 y')])")
-    said(shown, "The scene has just changed")
+    shown.evaluate(
+        "void Promise.all([playground.add(6, 'send P1 x'), playground.add(6, 'send P2 y')])"
+    )
+    wait_for_message(shown, "The scenario has just changed")
     assert texts(shown)[6:] == ["send P1 x"]
-    shown.evaluate("void Promise.all([bench.add(7, 'send P2 y'), bench.travel(1)])")
-    said(shown, "Undone.")
+    shown.evaluate("void Promise.all([playground.add(7, 'send P2 y'), playground.travel(1)])")
+    wait_for_message(shown, "Undone.")
     assert texts(shown)[6:] == ["send P1 x"]
     shown.keyboard.press("r")
-    said(shown, "Done again.")
+    wait_for_message(shown, "Redone.")
     assert texts(shown)[6:] == ["send P1 x", "send P2 y"]
-    shown.evaluate("void Promise.all([bench.removeProtocol(0), bench.removeProtocol(1)])")
-    settled(shown, "bench.bench.runs.length === 1")
-    assert shown.evaluate("bench.protocolsShown()") == ["bss"]
+    shown.evaluate("void Promise.all([playground.removeProtocol(0), playground.removeProtocol(1)])")
+    wait_until(shown, "playground.comparison.runs.length === 1")
+    assert shown.evaluate("playground.protocolsShown()") == ["bss"]
 
 
 def test_an_undo_that_is_not_answered_changes_nothing(benches: Benches) -> None:
     shown = benches()
-    shown.evaluate("void bench.add(6, 'send P1 x')")
-    settled(shown, "bench.bench.commands.length === 7")
+    shown.evaluate("void playground.add(6, 'send P1 x')")
+    wait_until(shown, "playground.comparison.commands.length === 7")
     shown.route("**/run", lambda route: route.abort())
     shown.keyboard.press("u")
-    said(shown, "The server does not answer")
+    wait_for_message(shown, "The server does not answer")
     assert len(texts(shown)) == 7
     shown.unroute("**/run")
     shown.keyboard.press("u")
-    said(shown, "Undone.")
+    wait_for_message(shown, "Undone.")
     assert len(texts(shown)) == 6
-    benches.unanswered()
+    benches.drop_unanswered()
 
 
 def test_a_class_that_ends_its_process_is_said_beside_the_others_and_mended(
@@ -266,28 +270,28 @@ def test_a_class_that_ends_its_process_is_said_beside_the_others_and_mended(
     )
     file.write_text("from os import _exit as LEAVE\n" + leaving, encoding="utf-8")
     shown = benches(protocols=("fifo", f"{file}:Mine"))
-    settled(shown, "document.body.textContent.includes('exit code 3')")
+    wait_until(shown, "document.body.textContent.includes('exit code 3')")
     assert [
-        one != [] for one in shown.evaluate("bench.views.map((one) => one.run.marks ?? [])")
+        one != [] for one in shown.evaluate("playground.views.map((one) => one.run.marks ?? [])")
     ] == [True, False]
     file.write_text(OWN, encoding="utf-8")
-    said(shown, "The file has changed")
-    settled(shown, "bench.bench.runs.every((one) => one.error === null)")
+    wait_for_message(shown, "The file has changed")
+    wait_until(shown, "playground.comparison.runs.every((one) => one.error === null)")
 
 
 def test_the_keyboard_alone_moves_an_arrival_and_takes_it_out(benches: Benches) -> None:
-    shown = benches(judge="causal")
+    shown = benches(relation="causal")
     shown.keyboard.press("ArrowLeft")
     shown.keyboard.press("ArrowLeft")  # after step 4: b arrives at P3
     assert shown.inner_text("#where") == "step 4 of 6"
     shown.keyboard.press("Alt+ArrowRight")
-    settled(shown, "bench.bench.commands[4].text === 'arrive P3 b'")
-    assert shown.evaluate("bench.bench.runs[0].violations.length") == 0
+    wait_until(shown, "playground.comparison.commands[4].text === 'arrive P3 b'")
+    assert shown.evaluate("playground.comparison.runs[0].violations.length") == 0
     shown.keyboard.press("Alt+ArrowLeft")
-    settled(shown, "bench.bench.commands[3].text === 'arrive P3 b'")
-    assert shown.evaluate("bench.chosen.command") == 3
+    wait_until(shown, "playground.comparison.commands[3].text === 'arrive P3 b'")
+    assert shown.evaluate("playground.chosen.command") == 3
     shown.keyboard.press("Delete")
-    settled(shown, "bench.bench.commands.length === 5")
+    wait_until(shown, "playground.comparison.commands.length === 5")
     assert "arrive P3 b" not in texts(shown)
 
 
@@ -295,12 +299,12 @@ def test_the_list_of_steps_does_what_drags_do(benches: Benches) -> None:
     shown = benches()
     shown.keyboard.press("l")
     shown.click("[aria-label='Later: b arrives at P3']")
-    settled(shown, "bench.bench.commands[4].text === 'arrive P3 b'")
-    shown.click("[aria-label='Take out: b arrives at P1']")
-    settled(shown, "bench.bench.commands.length === 5")
+    wait_until(shown, "playground.comparison.commands[4].text === 'arrive P3 b'")
+    shown.click("[aria-label='Remove: b arrives at P1']")
+    wait_until(shown, "playground.comparison.commands.length === 5")
     assert "b: P2 → P1" in shown.inner_text("#panel")
     shown.click("[aria-label='b to P1 is lost']")
-    settled(shown, "bench.bench.commands.length === 6")
+    wait_until(shown, "playground.comparison.commands.length === 6")
     assert texts(shown)[-1] == "lose P1 b"
 
 
@@ -311,10 +315,12 @@ def test_sending_by_the_form_and_letting_all_arrive(benches: Benches) -> None:
     shown.select_option("dialog select[name=from]", "P3")
     shown.check("dialog input[name=after][value=b]")
     shown.keyboard.press("Enter")
-    settled(shown, "bench.bench.commands.length === 7 && !document.querySelector('dialog')")
+    wait_until(
+        shown, "playground.comparison.commands.length === 7 && !document.querySelector('dialog')"
+    )
     assert texts(shown)[-1] == "send P3 c after b"
     shown.click("#arrive-all")
-    settled(shown, "bench.bench.commands.length === 9")
+    wait_until(shown, "playground.comparison.commands.length === 9")
     assert sorted(texts(shown)[-2:]) == ["arrive P1 c", "arrive P2 c"]
 
 
@@ -323,12 +329,12 @@ def test_a_form_that_is_refused_stays_and_says_why(benches: Benches) -> None:
     shown.keyboard.press("s")
     shown.fill("dialog input[name=label]", "a")
     shown.keyboard.press("Enter")
-    assert "A message is called a already" in shown.inner_text("dialog")
+    assert "A message named a exists already" in shown.inner_text("dialog")
     shown.fill("dialog input[name=label]", "two words")
     shown.keyboard.press("Enter")
     assert "one word" in shown.inner_text("dialog [role=alert]")
     shown.keyboard.press("Escape")
-    settled(shown, "!document.querySelector('dialog')")
+    wait_until(shown, "!document.querySelector('dialog')")
     assert len(texts(shown)) == 6
 
 
@@ -337,21 +343,21 @@ def test_a_drag_from_lane_to_lane_sends_and_arrives(benches: Benches) -> None:
     drag(shown, place(shown, 0, 4.6, "P1"), place(shown, 0, 6.6, "P3"))
     assert "It arrives at P3" in shown.inner_text("dialog")
     shown.keyboard.press("Enter")
-    settled(shown, "bench.bench.commands.length === 8")
+    wait_until(shown, "playground.comparison.commands.length === 8")
     assert texts(shown)[4] == "send P1 c"
     assert texts(shown)[6] == "arrive P3 c"
     shown.keyboard.press("u")  # one moment, not two
-    settled(shown, "bench.bench.commands.length === 6")
+    wait_until(shown, "playground.comparison.commands.length === 6")
 
 
 def test_a_copy_on_its_way_is_dragged_to_where_it_arrives(benches: Benches) -> None:
     shown = benches("protocol fifo\nmembers A B\n\nsend A m\nsend A k\n", ("unordered", "fifo"))
     drag(shown, stub(shown, "k", "B"), place(shown, 0, 2.4, "B"))
-    settled(shown, "bench.bench.commands.length === 3")
+    wait_until(shown, "playground.comparison.commands.length === 3")
     assert texts(shown)[-1] == "arrive B k"
     assert kinds(shown, 1, "B") == ["hold k"]
     drag(shown, stub(shown, "m", "B"), place(shown, 0, 3.6, "B"))
-    settled(shown, "bench.bench.commands.length === 4")
+    wait_until(shown, "playground.comparison.commands.length === 4")
     assert kinds(shown, 1, "B") == ["hold k", "deliver m", "deliver k"]
 
 
@@ -360,17 +366,17 @@ def test_members_are_added_renamed_and_put_in_another_order(benches: Benches) ->
     shown.click("#add-member")
     shown.fill("dialog input[name=name]", "Dora")
     shown.keyboard.press("Enter")
-    settled(shown, "bench.bench.members.length === 4")
+    wait_until(shown, "playground.comparison.members.length === 4")
     shown.click(".names >> nth=0 >> text=P1")
     shown.fill("dialog input[name=name]", "Ann")
     shown.keyboard.press("Enter")
-    settled(shown, "bench.bench.members[0].name === 'Ann'")
+    wait_until(shown, "playground.comparison.members[0].name === 'Ann'")
     assert "send Ann a" in texts(shown)
     start = shown.locator(".names >> nth=0 >> text=Ann").bounding_box()
     x, y = start["x"] + 10, start["y"] + 8
     drag(shown, (x, y), (x, place(shown, 0, 1, "P3")[1]))
-    settled(shown, "bench.bench.members[0].name === 'P2'")
-    order = shown.evaluate("bench.bench.members.map((one) => one.name)")
+    wait_until(shown, "playground.comparison.members[0].name === 'P2'")
+    order = shown.evaluate("playground.comparison.members.map((one) => one.name)")
     assert order == ["P2", "P3", "Ann", "Dora"]
 
 
@@ -396,14 +402,14 @@ def test_steps_show_states_and_fade_what_is_to_come(benches: Benches) -> None:
 
 
 def test_a_click_on_a_mark_says_what_each_protocol_did(benches: Benches) -> None:
-    shown = benches(judge="causal")
+    shown = benches(relation="causal")
     shown.mouse.click(*mark(shown, 2, "b", "P3"))
     told = shown.inner_text("#panel")
     assert "Step 4: b arrives at P3" in told
     assert "P3 delivers b BEFORE a" in told
     assert "it waits for a from P1" in told
     shown.click("#panel >> text=Lost instead")
-    settled(shown, "bench.bench.commands[3].text === 'lose P3 b'")
+    wait_until(shown, "playground.comparison.commands[3].text === 'lose P3 b'")
 
 
 def test_every_panel_is_made_of_words(benches: Benches) -> None:
@@ -419,36 +425,36 @@ def test_every_panel_is_made_of_words(benches: Benches) -> None:
 
 def test_an_execution_that_breaks_a_protocol_is_found_and_opened(benches: Benches) -> None:
     shown = benches()
-    shown.click("#find")
-    shown.select_option("form.find select[name=protocol]", "bss")
-    shown.select_option("form.find select[name=variant]", "as-published")
-    shown.click("form.find button.main")
+    shown.click("#search")
+    shown.select_option("form.search select[name=protocol]", "bss")
+    shown.select_option("form.search select[name=variant]", "as-published")
+    shown.click("form.search button.main")
     shown.wait_for_selector("#panel .verdict.bad", timeout=60_000)
-    shown.click("text=Open it on the bench")
-    settled(shown, "bench.bench.runs[0].protocol === 'bss as_published=true'")
-    assert shown.evaluate("bench.bench.runs[0].violations.length") >= 1
-    assert shown.evaluate("bench.bench.runs[1].protocol") == "bss"
-    assert shown.evaluate("bench.bench.runs[1].violations.length") == 0
+    shown.click("text=Open in the playground")
+    wait_until(shown, "playground.comparison.runs[0].protocol === 'bss as_published=true'")
+    assert shown.evaluate("playground.comparison.runs[0].violations.length") >= 1
+    assert shown.evaluate("playground.comparison.runs[1].protocol") == "bss"
+    assert shown.evaluate("playground.comparison.runs[1].violations.length") == 0
     shown.keyboard.press("u")
-    settled(shown, "bench.bench.runs.length === 3")
+    wait_until(shown, "playground.comparison.runs.length === 3")
     assert texts(shown) == OVERTAKING.splitlines()[4:]
 
 
 def test_a_search_can_be_stopped_and_one_that_finds_nothing_says_so(benches: Benches) -> None:
     shown = benches()
-    shown.click("#find")
-    shown.select_option("form.find select[name=protocol]", "bss")
-    shown.fill("form.find input[name=members]", "5")
-    shown.fill("form.find input[name=messages]", "6")
-    shown.click("form.find button.main")
+    shown.click("#search")
+    shown.select_option("form.search select[name=protocol]", "bss")
+    shown.fill("form.search input[name=members]", "5")
+    shown.fill("form.search input[name=messages]", "6")
+    shown.click("form.search button.main")
     shown.wait_for_selector("#panel progress")
     shown.click("#panel >> text=Stop")
-    settled(shown, "document.getElementById('panel').textContent.includes('Stopped')")
-    shown.fill("form.find input[name=members]", "3")
-    shown.fill("form.find input[name=messages]", "2")
-    shown.click("form.find button.main")
+    wait_until(shown, "document.getElementById('panel').textContent.includes('Stopped')")
+    shown.fill("form.search input[name=members]", "3")
+    shown.fill("form.search input[name=messages]", "2")
+    shown.click("form.search button.main")
     shown.wait_for_selector("#panel .verdict.good", timeout=60_000)
-    assert "nothing breaks it" in shown.inner_text("#panel .verdict.good")
+    assert "no counterexample" in shown.inner_text("#panel .verdict.good")
 
 
 def test_a_cut_says_whether_it_is_consistent_and_why(benches: Benches) -> None:
@@ -463,37 +469,44 @@ def test_a_cut_says_whether_it_is_consistent_and_why(benches: Benches) -> None:
     assert "✗ Not consistent" in told
     assert "a is received inside by P2, and sent outside by P1" in told
     assert shown.locator(".flight.crossing").count() == 1
-    shown.click("#panel >> text=Nearest consistent before")
+    shown.click("#panel >> text=Greatest consistent cut below")
     shown.wait_for_selector("#panel .verdict.good")
     shown.focus(".cut-handle[data-member=P1]")
     shown.keyboard.press("ArrowRight")
-    settled(shown, "bench.cut.counts.P1 === 1 && bench.cut.said?.consistent")
+    wait_until(shown, "playground.cut.counts.P1 === 1 && playground.cut.answer?.consistent")
     assert "From P1 to P2: a" in shown.inner_text("#panel")
     assert shown.evaluate("document.activeElement.dataset.member") == "P1"
 
 
 def test_every_exercise_opens_and_hides_its_answers(benches: Benches) -> None:
     shown = benches()
-    for one in listed():
-        shown.evaluate("name => bench.tasks.begin(name)", one.name)
-        settled(shown, f"bench.tasks.open?.name === {one.name!r} && bench.panel === 'exercises'")
+    for one in list_exercises():
+        shown.evaluate("name => playground.exercises.begin(name)", one.name)
+        wait_until(
+            shown,
+            f"playground.exercises.open?.name === {one.name!r} && playground.panel === 'exercises'",
+        )
         panel = shown.inner_text("#panel")
         assert one.title in panel
         assert shown.locator("#panel >> text=Show the answer").count() == len(one.questions)
-        assert shown.evaluate("bench.bench.runs.map((run) => run.protocol)") == list(one.protocols)
-        assert shown.evaluate("bench.bench.runs.filter((run) => run.error).length") == 0, one.name
+        assert shown.evaluate("playground.comparison.runs.map((run) => run.protocol)") == list(
+            one.protocols
+        )
+        assert (
+            shown.evaluate("playground.comparison.runs.filter((run) => run.error).length") == 0
+        ), one.name
 
 
 def test_an_exercise_begins_before_its_answers_can_be_seen(benches: Benches) -> None:
     shown = benches()
-    shown.evaluate("bench.tasks.begin('bss-overtaking')")
-    settled(shown, "bench.tasks.open?.name === 'bss-overtaking'")
+    shown.evaluate("playground.exercises.begin('bss-overtaking')")
+    wait_until(shown, "playground.exercises.open?.name === 'bss-overtaking'")
     assert shown.inner_text("#where") == "step 0 of 6"
     seen = ":is(.mark.hold, .mark.wrong, .mark.deliver, .bar, .why, .label.bad)"
-    told = shown.locator(f".picture {seen}")
+    told = shown.locator(f".diagram {seen}")
     assert told.count() > 0
     assert not any(one.is_visible() for one in told.all())
-    coming = shown.locator(".run >> nth=0 >> .foretold").all()
+    coming = shown.locator(".run >> nth=0 >> .pending").all()
     assert [one.text_content() for one in coming if one.is_visible()] == ["a", "b", "b", "a"]
     for _ in range(4):
         shown.keyboard.press("ArrowRight")
@@ -501,22 +514,22 @@ def test_an_exercise_begins_before_its_answers_can_be_seen(benches: Benches) -> 
     assert shown.locator(".run >> nth=1 >> .mark.hold").is_visible()
     assert not shown.locator(".run >> nth=1 >> .mark.deliver >> nth=2").is_visible()
     shown.keyboard.press("h")
-    said(shown, "shown faintly")
+    wait_for_message(shown, "Later steps are dimmed")
     assert shown.locator(".run >> nth=1 >> .mark.deliver >> nth=2").is_visible()
     shown.keyboard.press("End")
-    assert shown.locator(".foretold.later").count() == 0
-    shown.evaluate("bench.tasks.begin('states-consistent')")  # asks nothing of protocols
-    settled(shown, "bench.tasks.open?.name === 'states-consistent'")
+    assert shown.locator(".pending.later").count() == 0
+    shown.evaluate("playground.exercises.begin('states-consistent')")  # asks nothing of protocols
+    wait_until(shown, "playground.exercises.open?.name === 'states-consistent'")
     assert shown.inner_text("#where") == "step 9 of 9"
 
 
 def test_an_answer_is_computed_when_it_is_asked_for(benches: Benches) -> None:
-    one = next(one for one in listed() if one.name == "bss-overtaking")
+    one = next(one for one in list_exercises() if one.name == "bss-overtaking")
     shown = benches()
     shown.keyboard.press("e")
     shown.click(f"#panel >> text={one.title}")
     shown.wait_for_selector("#panel >> text=Show the answer >> nth=0")
-    told = answer(one.name, 0).answer
+    told = compute_answer(one.name, 0).answer
     assert told not in shown.inner_text("#panel")
     shown.click("#panel >> text=Show the answer >> nth=0")
     shown.wait_for_selector("#panel .answer")
@@ -528,22 +541,22 @@ def test_an_answer_is_computed_when_it_is_asked_for(benches: Benches) -> None:
 def test_protocols_are_added_taken_away_and_changed(benches: Benches) -> None:
     shown = benches()
     shown.select_option("#add-protocol", "ses")
-    settled(shown, "bench.bench.runs.length === 4")
-    shown.click("[aria-label^='Take no order away']")
-    settled(shown, "bench.bench.runs.length === 3")
+    wait_until(shown, "playground.comparison.runs.length === 4")
+    shown.click("[aria-label^='Remove no order']")
+    wait_until(shown, "playground.comparison.runs.length === 3")
     shown.locator("select.variant").first.select_option("bss as_published=true")
-    settled(shown, "bench.bench.runs[1].protocol === 'bss as_published=true'")
-    shown.select_option("#judge", "fifo")
-    settled(shown, "bench.bench.runs[0].judged_by === 'fifo'")
+    wait_until(shown, "playground.comparison.runs[1].protocol === 'bss as_published=true'")
+    shown.select_option("#relation", "fifo")
+    wait_until(shown, "playground.comparison.runs[0].checked_relation === 'fifo'")
 
 
 def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown(benches: Benches) -> None:
     shown = benches()
     shown.select_option("#add-protocol", "hierarchical")
-    settled(shown, "bench.bench.runs.length === 4")
+    wait_until(shown, "playground.comparison.runs.length === 4")
     error = shown.inner_text(".run >> nth=3 >> .error")
     assert len(error) > 20
-    assert shown.locator("svg.picture").count() >= 3
+    assert shown.locator("svg.diagram").count() >= 3
     shown.keyboard.press("ArrowLeft")
     shown.keyboard.press("c")
     shown.wait_for_selector("#panel .verdict")
@@ -554,14 +567,16 @@ def test_ones_own_protocol_is_played_again_when_its_file_changes(
 ) -> None:
     file = tmp_path / "own.py"
     file.write_text(OWN, encoding="utf-8")
-    shown = benches(protocols=(f"{file}:Mine", "bss"), path=tmp_path / "bench.scenario", hash="")
-    shown.select_option("#judge", "causal")
-    settled(shown, "bench.bench.runs[0].violations.length === 1")
+    shown = benches(
+        protocols=(f"{file}:Mine", "bss"), path=tmp_path / "playground.scenario", hash=""
+    )
+    shown.select_option("#relation", "causal")
+    wait_until(shown, "playground.comparison.runs[0].violations.length === 1")
     file.write_text(
         OWN.replace("basic.unordered", "vector.bss").replace("Unordered", "Bss"), encoding="utf-8"
     )
-    said(shown, "The file has changed")
-    settled(shown, "bench.bench.runs[0].violations.length === 0")
+    wait_for_message(shown, "The file has changed")
+    wait_until(shown, "playground.comparison.runs[0].violations.length === 0")
     assert kinds(shown, 0, "P3") == ["hold b", "deliver a", "deliver b"]
 
 
@@ -577,20 +592,20 @@ def test_save_and_open_bring_back_the_same(benches: Benches, tmp_path: Path) -> 
     shown.keyboard.press("Home")
     shown.click("#fresh")
     shown.keyboard.press("Enter")
-    settled(shown, "bench.bench.commands.length === 0")
+    wait_until(shown, "playground.comparison.commands.length === 0")
     with shown.expect_file_chooser() as chooser:
         shown.click("#open")
     chooser.value.set_files(saved)
-    settled(shown, "bench.bench.commands.length === 6")
+    wait_until(shown, "playground.comparison.commands.length === 6")
     assert texts(shown) == OVERTAKING.splitlines()[4:]
 
 
 def test_a_file_opens_under_its_own_protocol_where_that_is_not_shown(
     benches: Benches, tmp_path: Path
 ) -> None:
-    shown = benches(judge="causal")
+    shown = benches(relation="causal")
     file = tmp_path / "topics.scenario"
-    topics = next(one for one in listed() if one.name == "topics-cycle")
+    topics = next(one for one in list_exercises() if one.name == "topics-cycle")
     for text, protocols in (
         (topics.text, ["tv"]),
         ("protocol fifo\nmembers A B\n\nsend A m\n", ["fifo"]),
@@ -601,23 +616,23 @@ def test_a_file_opens_under_its_own_protocol_where_that_is_not_shown(
             shown.click("#open")
         chooser.value.set_files(file)
         label = text.rpartition("send ")[2].split()[1] if protocols != ["tv"] else "bc"
-        settled(shown, f"bench.bench.commands.some((one) => one.label === {label!r})")
-        assert shown.evaluate("bench.bench.runs.map((run) => run.protocol)") == protocols
-        assert shown.evaluate("bench.bench.runs.some((run) => run.error)") is False
+        wait_until(shown, f"playground.comparison.commands.some((one) => one.label === {label!r})")
+        assert shown.evaluate("playground.comparison.runs.map((run) => run.protocol)") == protocols
+        assert shown.evaluate("playground.comparison.runs.some((run) => run.error)") is False
         if protocols == ["fifo"]:
             shown.select_option("#add-protocol", "bss")
-            settled(shown, "bench.bench.runs.length === 2")
+            wait_until(shown, "playground.comparison.runs.length === 2")
 
 
 def test_what_did_not_play_is_not_called_in_order(benches: Benches) -> None:
-    topics = next(one for one in listed() if one.name == "topics-cycle")
+    topics = next(one for one in list_exercises() if one.name == "topics-cycle")
     shown = benches(topics.text, ("bss", "tv"), hash="")
-    assert shown.locator(".verdict").all_inner_texts() == ["not played", "✓ order by topic"]
+    assert shown.locator(".verdict").all_inner_texts() == ["not run", "✓ order by topic"]
     shown = benches(
         "protocol bss\nmembers A B\n\nsend A m\nsend A n to B\n", ("bss", "ses"), hash=""
     )
     first, second = shown.locator(".verdict").all_inner_texts()
-    assert (first, second) == ("nothing out of order as far as it came (step 1)", "✓ causal order")
+    assert (first, second) == ("no violation up to step 1, where it stopped", "✓ causal order")
     shown.keyboard.press("ArrowLeft")
     assert shown.locator(".verdict").first.inner_text() == "✓ causal order so far"
     shown.keyboard.press("Home")
@@ -627,10 +642,10 @@ def test_what_did_not_play_is_not_called_in_order(benches: Benches) -> None:
 def test_a_reload_keeps_what_is_on_the_bench(benches: Benches) -> None:
     shown = benches()
     drag(shown, mark(shown, 0, "b", "P3"), place(shown, 0, 6.6, "P3"))
-    settled(shown, "bench.past.canUndo")
+    wait_until(shown, "playground.history.canUndo")
     shown.keyboard.press("ArrowLeft")
     moved = texts(shown)
-    settled(shown, "location.hash.includes('step=5')")
+    wait_until(shown, "location.hash.includes('step=5')")
     shown.reload()
     shown.wait_for_selector("#loading", state="detached")
     assert texts(shown) == moved
@@ -641,22 +656,22 @@ def test_a_text_that_is_no_scene_is_refused_with_its_line(benches: Benches) -> N
     shown = benches()
     shown.keyboard.press("x")
     shown.fill("#text", "protocol bss\nmembers A B\n\nsend A m\nsned B k\n")
-    shown.click("#panel >> text=Show this")
+    shown.click("#panel >> text=Apply")
     shown.wait_for_selector("#panel [role=alert]")
     assert "Line 5" in shown.inner_text("#panel [role=alert]")
     assert "sned B k" in shown.input_value("#text")
     assert len(texts(shown)) == 6
     shown.fill("#text", "protocol bss\nmembers A B\n\nsend A m\narrive B m\n")
-    shown.click("#panel >> text=Show this")
-    settled(shown, "bench.bench.commands.length === 2")
-    benches.refused()
+    shown.click("#panel >> text=Apply")
+    wait_until(shown, "playground.comparison.commands.length === 2")
+    benches.drop_rejections()
 
 
 def test_an_address_that_holds_nonsense_falls_back(benches: Benches) -> None:
     shown = benches(hash="#text=nonsense&step=99999999&protocol=bss")
-    said(shown, "cannot be shown")
+    wait_for_message(shown, "cannot be shown")
     assert len(texts(shown)) == 6
-    benches.refused()
+    benches.drop_rejections()
 
 
 def test_markup_in_names_is_text(benches: Benches) -> None:
@@ -664,7 +679,7 @@ def test_markup_in_names_is_text(benches: Benches) -> None:
     lines = [f"members {' '.join(names)}", "", f"send {names[0]} {names[1]}"]
     lines += [f"arrive {name} {names[1]}" for name in names[1:4]]
     text = f"title {EVIL[0]}\nsource {EVIL[3]}\nprotocol bss\n" + "\n".join(lines) + "\n"
-    shown = benches(text, ("unordered", "bss"), judge="causal")
+    shown = benches(text, ("unordered", "bss"), relation="causal")
     for key in ("l", "d", "x", "c", "Home", "ArrowRight", "Enter"):
         shown.keyboard.press(key)
     shown.mouse.click(*place(shown, 0, 1, names[0]))
@@ -693,11 +708,11 @@ def test_the_page_can_make_no_markup_and_run_nothing_else(benches: Benches) -> N
         }"""
     )
     assert blocked == ["undefined", "no"]
-    benches.blocked()
+    benches.drop_blocked()
 
 
 def contrast(shown: Any, selector: str, property: str) -> float:
-    """Return the contrast of a colour against the page, by WCAG."""
+    """Return the contrast of a color against the page, by WCAG."""
     found: float = shown.evaluate(
         """([selector, property]) => {
           const light = (colour) => {
@@ -717,7 +732,7 @@ def contrast(shown: Any, selector: str, property: str) -> float:
 
 
 def test_both_themes_can_be_read(benches: Benches) -> None:
-    shown = benches(judge="causal")
+    shown = benches(relation="causal")
     for _ in range(2):
         for selector, property in (
             ("body", "color"),
@@ -741,9 +756,11 @@ def test_both_themes_can_be_read(benches: Benches) -> None:
 
 
 def test_a_phone_has_it_all(benches: Benches) -> None:
-    shown = benches(judge="causal", width=390, height=780)
+    shown = benches(relation="causal", width=390, height=780)
     assert shown.evaluate("document.documentElement.scrollWidth") <= 390
-    assert shown.evaluate("bench.views[0].picture.width <= bench.views[0].scroller.clientWidth")
+    assert shown.evaluate(
+        "playground.views[0].layout.width <= playground.views[0].scroller.clientWidth"
+    )
     shown.mouse.click(*mark(shown, 0, "b", "P3"))
     assert "Step 4" in shown.inner_text("#panel")
     box = shown.locator("#side").bounding_box()
@@ -754,7 +771,7 @@ def test_a_phone_has_it_all(benches: Benches) -> None:
 
 
 def test_a_finger_drags_an_arrival(benches: Benches) -> None:
-    shown = benches(judge="causal", width=800, height=700)
+    shown = benches(relation="causal", width=800, height=700)
     line = shown.context.new_cdp_session(shown)
     line.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
 
@@ -768,7 +785,7 @@ def test_a_finger_drags_an_arrival(benches: Benches) -> None:
         touch("touchMove", (start[0] + part * (end[0] - start[0]), start[1] + 4))
     assert shown.locator(".ghost-words").count() == 1
     touch("touchEnd")
-    settled(shown, "bench.bench.commands[4].text === 'arrive P3 b'")
+    wait_until(shown, "playground.comparison.commands[4].text === 'arrive P3 b'")
     # The empty part of a picture scrolls the page instead.
     before = shown.evaluate("document.getElementById('middle').scrollTop")
     x, y = place(shown, 0, 0.6, "P2")
@@ -776,14 +793,14 @@ def test_a_finger_drags_an_arrival(benches: Benches) -> None:
     for k in range(1, 9):
         touch("touchMove", (x, y + 22 - 12 * k))
     touch("touchEnd")
-    settled(shown, f"document.getElementById('middle').scrollTop > {before}")
+    wait_until(shown, f"document.getElementById('middle').scrollTop > {before}")
 
 
 @pytest.mark.parametrize("width", [1000, 1280, 1920])
 def test_no_words_lie_on_each_other(benches: Benches, width: int) -> None:
-    shown = benches(judge="causal", width=width, height=800)
-    for text in (OVERTAKING, *(one.text for one in listed())):
+    shown = benches(relation="causal", width=width, height=800)
+    for text in (OVERTAKING, *(one.text for one in list_exercises())):
         protocols = ["unordered", "fifo", "bss"] if text == OVERTAKING else []
-        asked = {"text": text, "protocols": protocols, "judge": None}
-        assert shown.evaluate("moment => bench.show(moment)", asked) is None
+        asked = {"text": text, "protocols": protocols, "relation": None}
+        assert shown.evaluate("moment => playground.show(moment)", asked) is None
         assert shown.evaluate(OVERLAPS) == [], text

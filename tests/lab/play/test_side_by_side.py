@@ -1,4 +1,4 @@
-"""The bench shows what the checker's own runs show, side by side, and says what cannot be."""
+"""Comparison of protocols: equal to the runs of the checker."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from antecede.errors import InputError, ScriptError
 from antecede.lab.check.scenario.actions import Blocked, State
-from antecede.lab.check.scenario.execution import JUDGES, channel_line, waits
+from antecede.lab.check.scenario.execution import JUDGES, channel_line, describe_wait
 from antecede.lab.check.scenario.narrative import Words
 from antecede.lab.check.scenario.parse import Command, parse_script
 from antecede.lab.check.scenario.run import run_script, under
 from antecede.lab.diagram.scenario_diagram import stacked
-from antecede.lab.play.exercise import listed
-from antecede.lab.play.side_by_side import MOST, MOST_COPIES, MOST_STATES, bench
+from antecede.lab.play.exercise import list_exercises
+from antecede.lab.play.side_by_side import LIMITS, MAX_COPIES, MAX_STATES, compare_protocols
 from tests.lab.play.scenes import FLAT, JOINING, Making, scenes
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").rglob("*.scenario"))
@@ -41,8 +41,10 @@ class Mute(Unordered):
 """
 
 
-def shown(text: str, *protocols: str, judge: str | None = None) -> list[dict[str, Any]]:
-    runs: list[dict[str, Any]] = json.loads(json.dumps(bench(text, protocols, judge)))["runs"]
+def compare_runs(text: str, *protocols: str, judge: str | None = None) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = json.loads(json.dumps(compare_protocols(text, protocols, judge)))[
+        "runs"
+    ]
     return runs
 
 
@@ -61,7 +63,7 @@ def test_runs_with_newcomers_are_those_of_the_checker(made: Making, names: list[
 def same_as_checker(text: str, names: list[str]) -> None:
     script = parse_script(text)
     scripts = [under(script, name) for name in names]
-    told = shown(text, *names)
+    told = compare_runs(text, *names)
     whole = [run_script(one) for one, run in zip(scripts, told, strict=True) if not run["error"]]
     diagrams = iter(stacked(whole, [""] * len(whole)))
     if all(not run["error"] for run in told):
@@ -83,15 +85,15 @@ def same_as_checker(text: str, names: list[str]) -> None:
         found = next(done)
         words = Words(found.relation)
         assert [step["sentences"] for step in run["steps"]] == [
-            words.sentences(result) for result in found.results
+            words.write_sentences(result) for result in found.results
         ]
         assert len(run["violations"]) == len(found.violations())
         assert channel_line(found) in run["summary"]
         if run["steps"]:
             end = run["steps"][-1]
-            assert [tuple(copy) for copy in end["flying"]] == list(found.flying)
-            held = [one["words"] for all_ in end["held"].values() for one in all_]
-            assert sorted(held) == sorted(map(waits, found.held))
+            assert [tuple(copy) for copy in end["in_flight"]] == list(found.in_flight)
+            held = [one["text"] for all_ in end["held"].values() for one in all_]
+            assert sorted(held) == sorted(map(describe_wait, found.held))
             for name, states in end["states"].items():
                 asks = Command(0, State(name))
                 asked = run_script(alone._replace(commands=(*alone.commands, asks)))
@@ -99,16 +101,16 @@ def same_as_checker(text: str, names: list[str]) -> None:
 
 
 def test_each_mark_belongs_to_its_action() -> None:
-    made = bench(TWO, ["unordered", "bss"])
+    made = compare_protocols(TWO, ["unordered", "bss"])
     assert [column["command"] for column in made["columns"]] == [0, 1, 2, 3]
     free, kept = made["runs"]
     assert [(mark["kind"], mark["label"], mark["command"]) for mark in free["marks"]] == [
         ("send", "m", 0), ("deliver", "m", 1), ("send", "n", 2), ("deliver", "n", 3),
     ]  # fmt: skip
     assert kept["marks"][-1]["kind"] == "hold"
-    waiting = {"label": "n", "waits_for": ["m"], "words": "n waits for m"}
+    waiting = {"label": "n", "waits_for": ["m"], "text": "n waits for m"}
     assert kept["steps"][-1]["held"] == {"C": [waiting]}
-    flying = [arrow for arrow in kept["arrows"] if arrow["flying"]]
+    flying = [arrow for arrow in kept["arrows"] if arrow["in_flight"]]
     assert [(arrow["label"], arrow["arrive_command"]) for arrow in flying] == [
         ("m", None), ("n", None),
     ]  # fmt: skip
@@ -116,53 +118,56 @@ def test_each_mark_belongs_to_its_action() -> None:
         ("A", "send", "m"), ("B", "receive", "m"), ("B", "send", "n"), ("C", "receive", "n"),
     ]  # fmt: skip
     assert kept["start"]["states"]["A"] == {"C": "(0, 0, 0)"}
-    assert kept["steps"][0]["overheads"]["m"] > 0
+    assert kept["steps"][0]["control_bytes"]["m"] > 0
 
 
 def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
-    assert shown(TWO, "unordered")[0]["violations"] == []
-    (judged,) = shown(TWO, "unordered", judge="causal")
+    assert compare_runs(TWO, "unordered")[0]["violations"] == []
+    (judged,) = compare_runs(TWO, "unordered", judge="causal")
     assert judged["violations"][0]["command"] == 3
     assert "BEFORE m" in judged["violations"][0]["sentence"]
-    assert (judged["relation"], judged["judged_by"]) == ("none", JUDGES["causal"].value)
+    assert (judged["promised_relation"], judged["checked_relation"]) == (
+        "none",
+        JUDGES["causal"].value,
+    )
     assert "1 before a cause" in judged["summary"]
-    with pytest.raises(InputError, match="no judge is called 'loud'; there are causal"):
-        bench(TWO, ["bss"], "loud")
+    with pytest.raises(InputError, match="unknown relation 'loud'; choose from causal"):
+        compare_protocols(TWO, ["bss"], "loud")
 
 
 def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() -> None:
     text = f"{TWO}arrive C m\n"
-    none, fifo, bss, total = shown(text, "unordered", "fifo", "bss", "total")
+    none, fifo, bss, total = compare_runs(text, "unordered", "fifo", "bss", "total")
     assert none["summary"].startswith("2 messages, 0 held, 1 before a cause, 1 copy on the way.")
     assert "0 held, 1 before a cause, 0 out of FIFO order" in fifo["summary"]
     assert "1 held (0 without a causal need), 0 before a cause, 1 copy" in bss["summary"]
-    # when m has come, C holds n all the same: A, who gives the numbers, has not given n one
-    # at the end; and B its own n
+    # after m has arrived, C still holds n: the sequencer A has not numbered n;
+    # B holds its own n
     assert "2 held (2 without a causal need), 0 before a cause" in total["summary"]
     assert "2 still held at the end" in total["summary"]
-    answered = shown("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
-    assert "1 before a cause, 0 before what it answers" in answered["summary"]
+    answered = compare_runs("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
+    assert "1 before a cause, 0 before the message it replies to" in answered["summary"]
 
 
 def test_what_is_violated_is_called_by_the_order_that_is_judged_by() -> None:
     for text, judge, order in (
         (f"{TWO}arrive C m\n", "causal", "causal order"),
         ("protocol fifo\nmembers A B\n\nsend A m\nsend A n\narrive B n\n", "fifo", "FIFO order"),
-        (f"{TWO}".replace("send B n", "send B n after m"), "reply", "order of answers"),
+        (f"{TWO}".replace("send B n", "send B n after m"), "reply", "order of replies"),
     ):
-        (run,) = shown(text, "unordered", judge=judge)
+        (run,) = compare_runs(text, "unordered", judge=judge)
         (wrong,) = run["violations"]
         assert wrong["sentence"].endswith(f" BEFORE m: the {order} is violated.")
         said = " ".join(one for step in run["steps"] for one in step["sentences"])
         assert f"the {order} is violated." in said
-    topics = next(one for one in listed() if one.name == "topics-rule-3")
-    (run,) = shown(topics.text, "tv-pt as_published=true")
+    topics = next(one for one in list_exercises() if one.name == "topics-rule-3")
+    (run,) = compare_runs(topics.text, "tv-pt as_published=true")
     assert "the order by topic is violated" in run["violations"][0]["sentence"]
 
 
 def test_total_order_says_what_it_keeps() -> None:
     text = f"{TWO}arrive C m\n"
-    given, agreed = shown(text, "total", "total-agreed")
+    given, agreed = compare_runs(text, "total", "total-agreed")
     assert given["steps"][-1]["states"]["C"] == {
         "sequencer": "A", "global number": "1", "C": "(1, 0, 0)", "assigned": "Ø",
     }  # fmt: skip
@@ -170,37 +175,39 @@ def test_total_order_says_what_it_keeps() -> None:
         "LT": "2", "lower bounds": "A: 1, B: 2", "queue": "n (2, B)",
     }  # fmt: skip
     gap = "protocol total-agreed\nmembers A B\n\nsend A m\nsend A n\narrive B n\n"
-    assert shown(gap)[0]["steps"][-1]["states"]["B"]["after gap"] == "n"
+    assert compare_runs(gap)[0]["steps"][-1]["states"]["B"]["after gap"] == "n"
     known = "protocol total\nmembers A B C\n\nsend B m\narrive A m\narrive C note-A\n"
-    assert shown(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
+    assert compare_runs(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
 
 
 def test_what_waits_for_time_alone_is_needless_though_nothing_else_happens_to_its_member() -> None:
-    scene = next(one for one in listed() if one.name == "topics-unrelated")
-    (run,) = shown(scene.text, "tv-vt")
-    # a at P2, and a at P3 after b has gone; b and c miss a as long as they are held
+    scene = next(one for one in list_exercises() if one.name == "topics-unrelated")
+    (run,) = compare_runs(scene.text, "tv-vt")
+    # a at P2, and a at P3 after b; b and c lack a while they are held
     said = "4 held (2 without a causal need), 1 before a cause, 0 before a cause in its topics"
     assert said in run["summary"]
 
 
 def test_a_super_peer_forwards_and_a_newcomer_takes_over() -> None:
-    # what is forwarded, and what a sponsor hands on, is there: nobody waits for it in vain
+    # forwarded messages and those of the sponsor are delivered, so no hold is needless
     inside = (
         "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\narrive Y x1\n"
         "send Y y1\narrive S y1\narrive S x1\n"
     )
-    assert "1 held (0 without a causal need), 0 before a cause" in shown(inside)[0]["summary"]
+    assert (
+        "1 held (0 without a causal need), 0 before a cause" in compare_runs(inside)[0]["summary"]
+    )
     late = (
         "protocol idr\nmembers A B\n\nsend A m\narrive B m\njoin C sponsor B\nsend A n\n"
         "send A o\narrive C o\narrive C n\n"
     )
-    assert "1 held (0 without a causal need), 0 before a cause" in shown(late)[0]["summary"]
+    assert "1 held (0 without a causal need), 0 before a cause" in compare_runs(late)[0]["summary"]
 
 
 def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> None:
-    wrong, unknown, odd, right = shown(TWO, "hierarchical", "fofi", "bss loud=1", "bss")
-    assert "several roles; name them with" in wrong["error"]["message"]
-    assert "no protocol is called 'fofi'" in unknown["error"]["message"]
+    wrong, unknown, odd, right = compare_runs(TWO, "hierarchical", "fofi", "bss loud=1", "bss")
+    assert "several roles; list its members with" in wrong["error"]["message"]
+    assert "unknown protocol 'fofi'" in unknown["error"]["message"]
     assert "options are: differences" in odd["error"]["message"]
     assert "steps" not in wrong
     assert all(run["error"]["line"] is None for run in (wrong, unknown, odd))
@@ -210,30 +217,38 @@ def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> No
 
 def test_who_can_play_super_peers_is_said() -> None:
     inside = "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\n"
-    (flat,) = shown(inside, "bss")
-    assert flat["error"]["message"].endswith("this scene has super peers: hierarchical can play it")
+    (flat,) = compare_runs(inside, "bss")
+    assert flat["error"]["message"].endswith("the scenario has super peers: use hierarchical")
 
 
 def test_a_run_goes_as_far_as_it_can() -> None:
     text = f"{TWO}state B\narrive A n\narrive A n\nsend A o\n"
-    (run,) = shown(text)
+    (run,) = compare_runs(text)
     assert "message n is not in flight to A" in run["error"]["message"]
     assert (run["error"]["line"], run["error"]["command"]) == (10, 6)
     assert [step["command"] for step in run["steps"]] == [0, 1, 2, 3, 5]
-    assert [column["command"] for column in bench(text)["columns"]] == [0, 1, 2, 3, 5, 6, 7]
+    assert [column["command"] for column in compare_protocols(text)["columns"]] == [
+        0,
+        1,
+        2,
+        3,
+        5,
+        6,
+        7,
+    ]
 
 
 def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
     head = "protocol linear\nmembers A B\nbounds accuracy=0.1 least=0.1 most=0.3\n"
-    own, other = shown(f"{head}send A m\narrive B m\n", "linear", "bss")
+    own, other = compare_runs(f"{head}send A m\narrive B m\n", "linear", "bss")
     assert (own["error"], own["remarks"]) == (None, [])
     assert other["error"] is None
-    assert other["remarks"] == ["bss takes no bounds: it is promised none here"]
+    assert other["remarks"] == ["bss does not support bounds: omitted"]
     bounds = "bounds accuracy=0.1 least=0.1 most=0.3\n"
     topics = f"protocol tv\nmembers A B\n{bounds}subscribe B x\nsend A m about x\n"
-    (lacking,) = shown(topics.replace(bounds, ""))
+    (lacking,) = compare_runs(topics.replace(bounds, ""))
     assert "in a scene: the line 'bounds accuracy=0.1" in lacking["error"]["message"]
-    tv, bss = shown(topics, "tv", "bss")
+    tv, bss = compare_runs(topics, "tv", "bss")
     assert tv["error"] is None
     assert "topics" in bss["error"]["message"]
     assert bss["error"]["command"] == 0
@@ -241,25 +256,25 @@ def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
 
 def test_who_takes_receivers_is_told() -> None:
     text = "protocol ses\nmembers A B C\nsend A m to B\narrive B m\n"
-    ses, fifo = shown(text, "ses", "fifo")
+    ses, fifo = compare_runs(text, "ses", "fifo")
     assert ses["error"] is None
     assert fifo["error"]["message"].endswith(
         "cannot be given to; ses, sent, linear, physical, linear-physical can"
     )
     for name in ("ses", "sent"):
-        assert shown(text, name)[0]["error"] is None
+        assert compare_runs(text, name)[0]["error"] is None
 
 
 def test_roles_and_variants_are_told() -> None:
     text = "protocol hierarchical\ninternal S: A B\nexternal X\nsend A m\n"
-    made = bench(text)
+    made = compare_protocols(text)
     assert made["members"] == [
-        {"name": "A", "role": "internal", "behind": "S"},
-        {"name": "B", "role": "internal", "behind": "S"},
+        {"name": "A", "role": "internal", "super_peer": "S"},
+        {"name": "B", "role": "internal", "super_peer": "S"},
         {"name": "S", "role": "super"},
         {"name": "X", "role": "external"},
     ]
-    (run,) = shown(TWO, "bss as_published=true")
+    (run,) = compare_runs(TWO, "bss as_published=true")
     assert run["options"] == {"as_published": "true"}
     assert {"name": "as-published", "protocol": "bss as_published=true", "defective": True} in (
         run["variants"]
@@ -269,7 +284,7 @@ def test_roles_and_variants_are_told() -> None:
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_plays(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    made = bench(text, path=str(path))
+    made = compare_protocols(text, path=str(path))
     (run,) = made["runs"]
     script = parse_script(text, str(path))
     moving = [c for c in script.commands if not isinstance(c.action, State | Blocked)]
@@ -284,16 +299,16 @@ def test_every_scenario_plays(path: Path) -> None:
     [
         ("Raises", "raised ValueError: not today"),
         ("Hangs", "did not return within"),
-        ("Mute", "asked what it keeps, the protocol fails: RuntimeError: nobody asks me that"),
+        ("Mute", "the protocol fails at a query of its state: RuntimeError: nobody asks me that"),
     ],
 )
 def test_whatever_an_own_class_does_is_told(tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "own.py").write_text(BROKEN, encoding="utf-8")
     text = f"protocol own.py:{name}\nmembers A B\nsend A m\narrive B m\n"
-    made = bench(text, [f"own.py:{name}", "fifo"], path=str(tmp_path / "x.scenario"))
+    made = compare_protocols(text, [f"own.py:{name}", "fifo"], path=str(tmp_path / "x.scenario"))
     own, fifo = made["runs"]
     assert says in own["error"]["message"]
-    assert own["own"]
+    assert own["own_file"]
     assert fifo["error"] is None
 
 
@@ -301,52 +316,52 @@ def test_an_own_class_is_loaded_anew(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(BROKEN, encoding="utf-8")
     text = "protocol own.py:Raises\nmembers A B\nsend A m\narrive B m\n"
-    assert bench(text, path=str(tmp_path / "x"))["runs"][0]["error"] is not None
+    assert compare_protocols(text, path=str(tmp_path / "x"))["runs"][0]["error"] is not None
     better = BROKEN.replace('raise ValueError("not today")', "return super().receive(message)")
     file.write_text(better, encoding="utf-8")
-    assert bench(text, path=str(tmp_path / "x"))["runs"][0]["error"] is None
+    assert compare_protocols(text, path=str(tmp_path / "x"))["runs"][0]["error"] is None
 
 
 def test_too_much_is_refused_in_words() -> None:
     head = "protocol fifo\nmembers A B\n"
-    many = head + "".join(f"send A m{k}\n" for k in range(MOST["commands"] + 1))
-    with pytest.raises(InputError, match="401 commands: the bench shows 400 at most"):
-        bench(many)
-    with pytest.raises(InputError, match="the bench shows 40 at most"):
-        bench(f"protocol fifo\nmembers {' '.join(f'P{k}' for k in range(41))}\n")
+    many = head + "".join(f"send A m{k}\n" for k in range(LIMITS["commands"] + 1))
+    with pytest.raises(InputError, match="401 commands: the limit is 400"):
+        compare_protocols(many)
+    with pytest.raises(InputError, match="the limit is 40"):
+        compare_protocols(f"protocol fifo\nmembers {' '.join(f'P{k}' for k in range(41))}\n")
     with pytest.raises(InputError, match="13 protocols"):
-        bench(head, [f"linear window={k + 1}" for k in range(13)])
+        compare_protocols(head, [f"linear window={k + 1}" for k in range(13)])
     with pytest.raises(InputError, match="more than 200,000 letters"):
-        bench(head + "#" * MOST["letters"])
+        compare_protocols(head + "#" * LIMITS["letters"])
     members = " ".join(f"P{k}" for k in range(40))
     wide = f"protocol fifo\nmembers {members}\n" + "tick 1\n" * 300
-    with pytest.raises(InputError, match=f"the bench shows {MOST_STATES:,} at most"):
-        bench(wide, ["fifo", "bss"])
+    with pytest.raises(InputError, match=f"the limit is {MAX_STATES:,}"):
+        compare_protocols(wide, ["fifo", "bss"])
     with pytest.raises(ScriptError, match="unknown command"):
-        bench(head + "dance\n")
+        compare_protocols(head + "dance\n")
 
 
 def test_what_is_delivered_late_is_delivered_and_bytes_are_of_their_own_message() -> None:
     text = TWO.replace("arrive C n", "arrive C n\narrive C m\narrive A n")
-    steps = bench(text)["runs"][0]["steps"]
+    steps = compare_protocols(text)["runs"][0]["steps"]
     assert steps[-3]["delivered"] == {"A": [], "B": ["m"], "C": []}
     assert steps[-1]["delivered"] == {"A": ["n"], "B": ["m"], "C": ["m", "n"]}
     text = "protocol idr\nmembers A B\n\nsend B x\narrive A x\nsend A a\nsend A b\n"
-    steps = bench(text)["runs"][0]["steps"]
-    of_a, of_b = steps[2]["overheads"]["a"], steps[3]["overheads"]["b"]
-    assert of_b < of_a  # a tells of x, b of nothing more
-    assert [sorted(step["overheads"]) for step in steps] == [["x"], [], ["a"], ["b"]]
+    steps = compare_protocols(text)["runs"][0]["steps"]
+    of_a, of_b = steps[2]["control_bytes"]["a"], steps[3]["control_bytes"]["b"]
+    assert of_b < of_a  # a carries x, b carries no further cause
+    assert [sorted(step["control_bytes"]) for step in steps] == [["x"], [], ["a"], ["b"]]
 
 
 @pytest.mark.slow
 def test_a_run_with_too_much_under_way_is_told_up_to_there() -> None:
     names = [f"P{k}" for k in range(40)]
-    sends = [f"send {names[k % 40]} m{k}\n" for k in range(MOST["commands"])]
+    sends = [f"send {names[k % 40]} m{k}\n" for k in range(LIMITS["commands"])]
     text = f"protocol fifo\nmembers {' '.join(names)}\n" + "".join(sends)
-    (run,) = bench(text)["runs"]
-    assert run["error"]["message"].startswith("stopped here: too many copies are under way")
+    (run,) = compare_protocols(text)["runs"]
+    assert run["error"]["message"].startswith("stopped here: too many copies are in flight")
     assert run["error"]["line"] == run["steps"][-1]["command"] + 3
-    told = sum(len(step["flying"]) for step in run["steps"])
-    assert MOST_COPIES < told < MOST_COPIES + 40 * MOST["commands"]
+    told = sum(len(step["in_flight"]) for step in run["steps"])
+    assert MAX_COPIES < told < MAX_COPIES + 40 * LIMITS["commands"]
     two = "protocol fifo\nmembers A B\n" + "".join(f"send A m{k}\n" for k in range(400))
-    assert [one["error"] for one in bench(two, ["fifo", "bss"])["runs"]] == [None, None]
+    assert [one["error"] for one in compare_protocols(two, ["fifo", "bss"])["runs"]] == [None, None]

@@ -1,4 +1,4 @@
-"""The recorder: real processes, real sockets; the trace is held against the oracle."""
+"""Recorder with real processes and sockets; the oracle checks the trace."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from antecede.cli import main
 from antecede.core.oracle.history import History
 from antecede.errors import LocalError
 from antecede.lab.record import recorder, workload
-from antecede.lab.record.recorder import Recording, member_names, record
-from antecede.lab.record.regions import REGIONS, base_delay_ms, delay_s
+from antecede.lab.record.recorder import Recording, make_member_names, record
+from antecede.lab.record.regions import REGIONS, compute_base_delay_ms, draw_delay_s
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 
@@ -91,12 +91,12 @@ def test_what_arrived_and_was_not_delivered_is_told(tmp_path: Path, monkeypatch:
         Event(kind=DELIVER, id="a-1", member="c", arrival=3),
         Event(kind=DELIVER, id="a-1", member="a", arrival=3),
     ]
-    of = recorder._recording(events, 3)
+    of = recorder._make_recording(events, 3)
     assert (of.expected, of.received, of.delivered) == (2, 2, 1)
     assert of.undelivered == (("a-1", "b"),)
     told = recorder.summary(of, 3)
     assert "1 copy that arrived was not delivered by the end, a-1 to b the first" in told
-    assert "no message names a cause" in told
+    assert "no message has a cause" in told
     monkeypatch.setattr("antecede.cli.experiments.record.record", lambda *_, **__: of)
     assert main(["record", "-o", str(tmp_path / "r.csv")]) == 1
     assert (tmp_path / "r.csv").read_text().startswith('"kind","id"')
@@ -104,12 +104,12 @@ def test_what_arrived_and_was_not_delivered_is_told(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("members", [1, 0, 65])
 def test_an_impossible_number_of_members(members: int) -> None:
-    with pytest.raises(LocalError, match="2 to 64 can talk"):
+    with pytest.raises(LocalError, match="choose 2 to 64"):
         record(members, 0.1)
 
 
 def test_names_repeat_the_regions_with_numbers() -> None:
-    names = member_names(18)
+    names = make_member_names(18)
     assert names[:8] == tuple(region.name for region in REGIONS)
     assert names[8] == REGIONS[0].name + "2"
     assert names[17] == REGIONS[1].name + "3"
@@ -120,15 +120,15 @@ def test_delays_are_never_below_the_empty_route() -> None:
     rng = random.Random(1)
     for a in REGIONS:
         for b in REGIONS:
-            assert delay_s(a, b, rng) * 1000 >= base_delay_ms(a, b) >= 0
-    assert base_delay_ms(REGIONS[0], REGIONS[7]) == pytest.approx(123, rel=0.05)
+            assert draw_delay_s(a, b, rng) * 1000 >= compute_base_delay_ms(a, b) >= 0
+    assert compute_base_delay_ms(REGIONS[0], REGIONS[7]) == pytest.approx(123, rel=0.05)
 
 
 def test_a_saying_survives_the_wire() -> None:
     rng = random.Random(2)
-    asked = workload.question(rng)
-    assert workload.Saying.from_bytes(asked.to_bytes()) == asked
-    answers = [workload.reply(rng, asked, ("bob", 3)) for _ in range(50)]
+    asked = workload.make_question(rng)
+    assert workload.MessageContent.from_bytes(asked.to_bytes()) == asked
+    answers = [workload.make_reply(rng, asked, ("bob", 3)) for _ in range(50)]
     given = [answer for answer in answers if answer is not None]
     assert 0 < len(given) < 50
-    assert all(workload.Saying.from_bytes(answer.to_bytes()) == answer for answer in given)
+    assert all(workload.MessageContent.from_bytes(answer.to_bytes()) == answer for answer in given)

@@ -1,4 +1,4 @@
-"""The judge: worlds of members moved by hand, conformance, explorer, scripts."""
+"""Checker of protocols: model checker, conformance suite, scenarios."""
 
 from typing import TYPE_CHECKING
 
@@ -19,23 +19,32 @@ if TYPE_CHECKING:
         CHANNELS,
         FIFO,
         MOST_STATES,
-        Copy,
+        ChannelCopy,
+        SnapshotRun,
         StateFailure,
-        World,
         explore,
         play,
     )
-    from antecede.lab.check.results import EARLY, STUCK, UNNECESSARY, Failure, Verdict, named_from
+    from antecede.lab.check.results import (
+        EARLY,
+        NEEDLESS_HOLD,
+        STUCK,
+        Failure,
+        Verdict,
+        make_relative_name,
+    )
     from antecede.lab.check.target import Target, is_file_target, load_class, not_made
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "causal_past": "ARRIVED CausalPasts DELIVERED LEARNS RELEASED SENT",
+            "causal_past": "ARRIVED DELIVERED LEARNS RELEASED SENT CausalPasts",
             "check": "find_target run_check",
             "check_all": "CaseResult cases judge_all",
-            "global_states": "CHANNELS Copy FIFO MOST_STATES StateFailure World explore play",
-            "results": "EARLY Failure STUCK UNNECESSARY Verdict named_from",
+            "global_states": (
+                "CHANNELS FIFO MOST_STATES ChannelCopy SnapshotRun StateFailure explore play"
+            ),
+            "results": "EARLY NEEDLESS_HOLD STUCK Failure Verdict make_relative_name",
             "target": "Target is_file_target load_class not_made",
         },
     )

@@ -1,8 +1,8 @@
-"""Causal pasts of a run as bit masks (bit k stands for message k), and agreement on one order.
+"""Causal pasts as bit masks (bit k: message k), and agreement on one order.
 
-The past of a message is all that its sender knew of when it sent it. `LEARNS` lists by relation how
-a member comes to know of a message; a reply has the past of the messages that it answers.
-`antecede.core.oracle.history` computes the same with sets and its own table.
+The causal past of a message is all that its sender knew when it sent it. `KNOWN_AFTER` lists by
+relation the steps after which a member knows a message. A reply has the past of the messages that
+it replies to. `antecede.core.oracle.history` computes the same with sets and its own table.
 """
 
 from __future__ import annotations
@@ -14,43 +14,40 @@ from typing import Generic, NamedTuple, TypeVar
 from antecede.core.protocols import Relation
 
 SENT, ARRIVED, DELIVERED, RELEASED = range(4)
-"""Steps of a message at a member. Released: handed over, marked as lacking its causes."""
-_HANDED = frozenset({SENT, DELIVERED, RELEASED})
+"""Steps of a message at a member. RELEASED: delivered without its causes."""
+_OBTAINED = frozenset({SENT, DELIVERED, RELEASED})
 LEARNS: Mapping[Relation, frozenset[int]] = {
     Relation.NONE: frozenset(),
     Relation.FIFO: frozenset({SENT}),
-    Relation.BY_DELIVERY: _HANDED,
-    Relation.BY_RECEIPT: _HANDED | {ARRIVED},
-    Relation.BY_TOPIC: _HANDED | {ARRIVED},
+    Relation.BY_DELIVERY: _OBTAINED,
+    Relation.BY_RECEIPT: _OBTAINED | {ARRIVED},
+    Relation.BY_TOPIC: _OBTAINED | {ARRIVED},
     Relation.BY_REPLY: frozenset(),
-    Relation.TOTAL: _HANDED,
+    Relation.TOTAL: _OBTAINED,
 }
-"""Relation -> the steps by which a member comes to know of a message."""
+"""Steps after which a member knows a message, by relation."""
 Label = TypeVar("Label", bound=Hashable)
 
 
-def past_at(
+def compute_past(
     relation: Relation, sent: int, arrived: int, delivered: int, pasts: Sequence[int]
 ) -> int:
-    """Return the past of the next message of a member, from masks of the steps there.
-
-    `pasts`: of the messages so far.
-    """
+    """Return the past of a member's next message from masks of the steps there."""
     known = 0
     for kind, mask in ((SENT, sent), (ARRIVED, arrived), (DELIVERED, delivered)):
         known |= mask if kind in LEARNS[relation] else 0
-    return past_of(known, pasts)
+    return include_pasts(known, pasts)
 
 
-def past_of(known: int, pasts: Sequence[int]) -> int:
+def include_pasts(known: int, pasts: Sequence[int]) -> int:
     """Return messages together with their pasts."""
     past = known
-    for message in bits(known):
+    for message in iter_bits(known):
         past |= pasts[message]
     return past
 
 
-def bits(mask: int) -> Iterator[int]:
+def iter_bits(mask: int) -> Iterator[int]:
     """Yield the positions of the set bits, ascending."""
     while mask:
         low = mask & -mask
@@ -59,20 +56,19 @@ def bits(mask: int) -> Iterator[int]:
 
 
 class CausalPasts:
-    """Pasts of the messages of a run, step by step."""
+    """Causal pasts of the messages of a run, updated step by step."""
 
     def __init__(self, relation: Relation, members: int, bit: Sequence[int]) -> None:
         self.relation, self.bit = relation, bit
-        """`bit`: mask by message; 0 for messages that no one asks about."""
+        """`bit`: mask by message; 0 for messages that are left out."""
         self.past = [0] * len(bit)
         self.immediate = [0] * len(bit)
-        """Messages of a past that are in the past of no other message of it."""
         self.known, self.frontier = [0] * members, [0] * members
-        """By member: known messages with their pasts; those before no other known message."""
-        self.learns = LEARNS[relation]
+        """Known messages with their pasts, and the latest of them, by member."""
+        self.known_after = LEARNS[relation]
 
     def follow(self, kind: int, member: int, message: int, parents: Sequence[int] = ()) -> None:
-        """Take in a step; `parents`: the messages that this one answers."""
+        """Add a step; `parents`: messages that this message replies to."""
         if kind == SENT and self.relation is Relation.BY_REPLY:
             above = direct = 0
             for parent in parents:
@@ -84,7 +80,7 @@ class CausalPasts:
             self.past[message] = self.known[member]
             self.immediate[message] = self.frontier[member]
         bit = self.bit[message]
-        if kind in self.learns and not (bit and self.known[member] & bit):
+        if kind in self.known_after and not (bit and self.known[member] & bit):
             self.known[member] |= self.past[message] | bit
             self.frontier[member] = self.frontier[member] & ~self.past[message] | bit
 
@@ -92,18 +88,15 @@ class CausalPasts:
 class Disagreement(NamedTuple, Generic[Label]):
     """Two members that deliver two messages in different orders."""
 
-    one: int
-    other: int
+    member: int
+    other_member: int
     first: Label
-    """`one` delivers it before `then`, `other` after it."""
-    then: Label
+    """Delivered before `second` by `member`, after it by `other_member`."""
+    second: Label
 
 
 def find_disagreement(orders: Mapping[int, Sequence[Label]]) -> Disagreement[Label] | None:
-    """Return two members that disagree on the order of two messages; None: all agree.
-
-    `orders`: deliveries by member. Messages that only one of two members delivers do not count.
-    """
+    """Return two members that order two common messages differently; None: all agree."""
     places = {at: {label: place for place, label in enumerate(all_)} for at, all_ in orders.items()}
     for one, other in combinations(orders, 2):
         there = places[other]

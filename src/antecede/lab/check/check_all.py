@@ -1,4 +1,4 @@
-"""Verdicts on all built-in protocols and variants: those listed as defective are refuted."""
+"""Check of all built-in protocols and variants against their expected verdicts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,29 @@ from typing import Any, NamedTuple
 from antecede.core.protocols import ENTRIES
 from antecede.errors import LocalError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.results import HUNG, MISUSED, RAISED, SHARED, SNAPSHOT, WIRE
+from antecede.lab.check.results import (
+    CONTRACT_BROKEN,
+    ENCODING_CHANGED,
+    RAISED,
+    SHARED_STATE,
+    SNAPSHOT_CHANGED,
+    TIMED_OUT,
+)
 
 PASSES, REFUTED, FAILS = "passes", "refuted", "FAILS"
-"""FAILS: the protocol raises, hangs or violates the contract of `core.protocols.base`."""
-_BROKEN = (RAISED, HUNG, MISUSED, SHARED, SNAPSHOT, WIRE)
+"""FAILS: the protocol raises, times out or breaks the contract of `core.protocols.base`."""
+_FAILING_KINDS = (
+    RAISED,
+    TIMED_OUT,
+    CONTRACT_BROKEN,
+    SHARED_STATE,
+    SNAPSHOT_CHANGED,
+    ENCODING_CHANGED,
+)
 
 
 class Case(NamedTuple):
-    """One protocol in one variant, and the expected verdict."""
+    """Protocol in one variant, and its expected verdict."""
 
     protocol: str
     variant: str
@@ -32,14 +46,13 @@ class Case(NamedTuple):
 
 
 class CaseResult(NamedTuple):
-    """Result of one case."""
+    """Verdict on one case."""
 
     case: Case
     found: str
     states: int
     runs: int
     complete: bool
-    """True if every search visited all its states or found a failure."""
     said: str
     seconds: float
 
@@ -55,14 +68,11 @@ class CaseResult(NamedTuple):
         return row
 
 
-def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
-    """Return all protocols, or those named, with their variants, in the order of the registry.
-
-    `quick`: only the defective variants. Raises LocalError for an unknown name.
-    """
-    wanted = set(only)
+def cases(names: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
+    """Return all or the named cases in registry order; `quick`: only the defective variants."""
+    wanted = set(names)
     if unknown := sorted(wanted - ENTRIES.keys()):
-        raise LocalError(f"no protocol is called {unknown[0]!r}; there are {', '.join(ENTRIES)}")
+        raise LocalError(f"unknown protocol {unknown[0]!r}; choose from {', '.join(ENTRIES)}")
     return tuple(
         Case(entry.name, variant, REFUTED if variant in entry.defective else PASSES)
         for entry in ENTRIES.values()
@@ -71,40 +81,40 @@ def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
     )
 
 
-def judge(case: Case, quick: bool = False) -> CaseResult:
+def check_case(case: Case, quick: bool = False) -> CaseResult:
     """Check one case until its first failure; `quick`: smaller bounds where it should pass."""
-    began = time.process_time()
+    started = time.process_time()
     verdict = run_check(
         case.protocol,
         variant=case.variant,
         quick=quick and case.expected == PASSES,
         first_failure=True,
     )
-    said = verdict.failures[-1].sentence() if verdict.failures else ""
+    description = verdict.failures[-1].sentence() if verdict.failures else ""
     complete = all(part.complete or part.failure is not None for part in verdict.explorations)
-    whats = {failure.what for failure in verdict.failures}
-    # A printed rule breaks an order; one that only raises shows nothing of it.
-    found = PASSES if verdict.ok else FAILS if whats <= {*_BROKEN} else REFUTED
-    seconds = time.process_time() - began
-    return CaseResult(case, found, verdict.states, verdict.runs, complete, said, seconds)
+    kinds = {failure.what for failure in verdict.failures}
+    # A published rule must violate an order; a failure that only raises refutes nothing.
+    found = PASSES if verdict.ok else FAILS if kinds <= {*_FAILING_KINDS} else REFUTED
+    seconds = time.process_time() - started
+    return CaseResult(case, found, verdict.states, verdict.runs, complete, description, seconds)
 
 
 def judge_all(
-    asked: Sequence[Case], jobs: int | None = None, *, quick: bool = False
+    cases: Sequence[Case], jobs: int | None = None, *, quick: bool = False
 ) -> Iterator[CaseResult]:
     """Yield the results in the order of the cases; `jobs` processes (default: all cores)."""
-    workers = min(jobs or os.cpu_count() or 1, len(asked))
+    workers = min(jobs or os.cpu_count() or 1, len(cases))
     if workers < 2:
-        yield from (judge(case, quick) for case in asked)
+        yield from (check_case(case, quick) for case in cases)
         return
     with ProcessPoolExecutor(workers) as pool:
-        # The longest searches (several roles, not refuted) begin first.
+        # The longest searches (several roles, not refuted) start first.
         longest_first = sorted(
-            asked, key=lambda case: (ENTRIES[case.protocol].flat, case.expected == REFUTED)
+            cases, key=lambda case: (ENTRIES[case.protocol].flat, case.expected == REFUTED)
         )
-        begun = {case: pool.submit(judge, case, quick) for case in longest_first}
+        begun = {case: pool.submit(check_case, case, quick) for case in longest_first}
         try:
-            yield from (begun[case].result() for case in asked)
+            yield from (begun[case].result() for case in cases)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -1,4 +1,4 @@
-"""Claims of members about messages that others have sent or delivered: `stable()`, `knows()`.
+"""Claims of `stable()` and `knows()` on messages of other members.
 
 A claim may be smaller than the truth, never larger.
 """
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from antecede.core.protocols import Protocol
 from antecede.errors import LocalError
-from antecede.lab.check.harness.effects import MisuseError
-from antecede.lab.check.harness.guarded_calls import called
+from antecede.lab.check.harness.effects import ContractError
+from antecede.lab.check.harness.guarded_calls import call_guarded
 
 
 class Claim(NamedTuple):
@@ -25,62 +25,60 @@ class Claim(NamedTuple):
     is_stable: bool
     """Claimed by `stable()`; otherwise by `knows()`."""
 
-    def words(self, names: Mapping[int, str], label: str) -> str:
+    def describe_error(self, names: Mapping[int, str], label: str) -> str:
         """Return why the claim is wrong; `label`: of the message, "" if it was never sent."""
         about, sender = names[self.about], names[self.sender]
-        said = "stable()" if self.is_stable else f"knows({about}, {sender})"
+        method = "stable()" if self.is_stable else f"knows({about}, {sender})"
         if not label:
-            return f"{said} gives {self.number} for {sender}, which has not sent that many"
-        whom = "everybody" if self.is_stable else about
-        return f"{said} says that {whom} has {label}, and {about} lacks it"
+            return f"{method} returns {self.number} for {sender}, which has sent fewer messages"
+        holder = "every member" if self.is_stable else about
+        return f"{method} claims that {holder} has {label}, which {about} lacks"
 
 
 def has_claims(member: Protocol) -> bool:
     """Return True if a protocol has `stable()` or `knows(member, of)`."""
-    return _takes(member, "stable", 0) or _takes(member, "knows", 2)
+    return _has_method(member, "stable", 0) or _has_method(member, "knows", 2)
 
 
-def claims_of(member: Protocol, present: Sequence[int], senders: Iterable[int]) -> Iterator[Claim]:
-    """Yield the largest claims of a member about the others present.
-
-    Raises MisuseError for an answer that is no number of messages, and errors of the class. On
-    LocalError the member claims nothing.
-    """
+def find_claims(
+    member: Protocol, present: Sequence[int], senders: Iterable[int]
+) -> Iterator[Claim]:
+    """Yield the largest claims about other members; raises ContractError. LocalError: no claim."""
     others = [about for about in present if about != member.me]
-    if _takes(member, "stable", 0):
-        stable = _told(member, "stable")
+    if _has_method(member, "stable", 0):
+        stable = _query(member, "stable")
         if stable is not None and not isinstance(stable, Mapping):
-            raise MisuseError(f"stable() gives a table of numbers by member, not {stable!r}")
+            raise ContractError(f"stable() must return numbers by member, not {stable!r}")
         for sender, number in (stable or {}).items():
-            if _checked("stable()", number):
+            if _check_number("stable()", number):
                 yield from (Claim(about, sender, number, True) for about in others)
-    if _takes(member, "knows", 2):
+    if _has_method(member, "knows", 2):
         for about in others:
             for sender in senders:
-                number = _told(member, "knows", about, sender)
-                if number is not None and _checked("knows()", number):
+                number = _query(member, "knows", about, sender)
+                if number is not None and _check_number("knows()", number):
                     yield Claim(about, sender, number, False)
 
 
-def _told(member: Protocol, method: str, *arguments: int) -> Any:
+def _query(member: Protocol, method: str, *arguments: int) -> Any:
     try:
-        return called(getattr(member, method), *arguments)
+        return call_guarded(getattr(member, method), *arguments)
     except LocalError:
         return None
 
 
-def _checked(what: str, number: Any) -> int:
+def _check_number(what: str, number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise MisuseError(f"{what} gives numbers of messages from 0, not {number!r}")
+        raise ContractError(f"{what} must return a number of messages from 0, not {number!r}")
     return number
 
 
-def _takes(member: Protocol, method: str, count: int) -> bool:
-    return _is_called_with(getattr(type(member), method, None), count)
+def _has_method(member: Protocol, method: str, count: int) -> bool:
+    return _accepts(getattr(type(member), method, None), count)
 
 
 @cache
-def _is_called_with(method: Any, count: int) -> bool:
+def _accepts(method: Any, count: int) -> bool:
     if not callable(method):
         return False
     try:

@@ -1,8 +1,8 @@
-"""Judge of snapshot algorithms: every interleaving of small groups, and long random runs.
+"""Checker of global-snapshot algorithms: all interleavings of small groups, random runs.
 
-Members send over channels that keep their order ("fifo") or do not ("any"), and begin the same
-snapshot at any moment. `antecede.core.oracle.cuts` judges the recorded state: positions form a
-consistent cut, and channels hold the messages sent inside and received outside.
+Members send over FIFO ("fifo") or reordering ("any") channels, and start the same snapshot at any
+time. `antecede.core.oracle.cuts` checks the recorded state: positions must form a consistent cut,
+and channels hold the messages sent inside and received outside.
 """
 
 from __future__ import annotations
@@ -31,165 +31,172 @@ MOST_STATES: Final = 2_000_000
 UNFINISHED = "the snapshot was never complete"
 
 
-class Copy(NamedTuple):
-    """Copy on a channel: of an application message, or of a marker."""
+class ChannelCopy(NamedTuple):
+    """Copy of an application message or of a marker on a channel."""
 
     sender: str
     to: str
     name: str
-    """Label of the message, or "snapshot N" for a marker."""
-    stamp: int = 0
+    snapshot_number: int = 0
     marker: Marker | None = None
 
 
-class Move(NamedTuple):
-    """One thing that happens: "begin" and "send" at a member, or "arrive" of a copy."""
+class SnapshotAction(NamedTuple):
+    """Action: "begin" or "send" of a member, or "arrive" of a copy."""
 
     kind: str
     member: str
-    copy: Copy | None = None
+    copy: ChannelCopy | None = None
 
 
-class Plan(NamedTuple):
-    """Sends in the order of each member, and the members that begin a snapshot."""
+class SnapshotPlan(NamedTuple):
+    """Sends of each member in order, and the members that start a snapshot."""
 
     members: tuple[str, ...]
     sends: tuple[tuple[str, str], ...]
-    begins: tuple[str, ...]
+    initiators: tuple[str, ...]
 
 
 class StateFailure(NamedTuple):
-    """A run after which the recorded global state is none."""
+    """Run whose recorded global state is inconsistent or incomplete."""
 
-    plan: Plan
-    moves: tuple[Move, ...]
+    plan: SnapshotPlan
+    moves: tuple[SnapshotAction, ...]
     why: str
     witness: Witness | None = None
 
 
-class Explored(NamedTuple):
-    """Sizes of a search, and the smallest failure (None: none)."""
+class SnapshotSearch(NamedTuple):
+    """Sizes of a search, and the smallest failure or None."""
 
     plans: int
     states: int
     ends: int
-    """States without a further move; each was judged."""
     failure: StateFailure | None
 
 
-class World:
-    """State of a run: algorithms, channels, history; can be copied."""
+class SnapshotRun:
+    """State of a run: algorithms, channels, history."""
 
-    def __init__(self, kind: Make, plan: Plan, channels: str) -> None:
+    def __init__(self, make_algorithm: Make, plan: SnapshotPlan, channels: str) -> None:
         self.plan, self.fifo = plan, channels == FIFO
-        self.algorithms = {name: kind(name, plan.members) for name in plan.members}
-        self.kind = kind
-        self.flying: tuple[Copy, ...] = ()
-        """Copies in flight, in the order of sending."""
+        self.algorithms = {name: make_algorithm(name, plan.members) for name in plan.members}
+        self.make_algorithm = make_algorithm
+        self.in_flight: tuple[ChannelCopy, ...] = ()
         self.next = dict.fromkeys(plan.members, 0)
-        self.begins = set(plan.begins)
+        self.initiators = set(plan.initiators)
         self.rows: list[Event] = []
-        """Rows for the oracle; not part of the state."""
-        self.moves: list[Move] = []
+        self.actions: list[SnapshotAction] = []
         self.cut: dict[str, int] = {}
-        self.content: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.channel_states: dict[tuple[str, str], tuple[str, ...]] = {}
         self.complete: set[str] = set()
-        self.said: dict[str, tuple[bool, bool | None]] = {}
-        """Message -> (sent inside, received inside; None: in flight)."""
+        self.cut_sides: dict[str, tuple[bool, bool | None]] = {}
+        """Side of the cut by message: (sent inside, received inside; None: in flight)."""
 
-    def copy(self) -> World:
-        """Return a run that goes on by itself from here."""
-        other = World.__new__(World)
+    def copy(self) -> SnapshotRun:
+        """Return an independent copy of the run."""
+        other = SnapshotRun.__new__(SnapshotRun)
         other.__dict__.update(self.__dict__)
         other.algorithms = {}
         for name, algorithm in self.algorithms.items():
-            twin = other.algorithms[name] = self.kind(name, self.plan.members)
+            twin = other.algorithms[name] = self.make_algorithm(name, self.plan.members)
             twin.restore(algorithm.snapshot())
-        for name in ("next", "begins", "rows", "moves", "cut", "content", "complete", "said"):
+        for name in (
+            *("next", "initiators", "rows", "actions"),
+            *("cut", "channel_states", "complete", "cut_sides"),
+        ):
             setattr(other, name, getattr(self, name).copy())
         return other
 
-    def state(self) -> Any:
-        """Return all that the future and the verdict depend on, as a hashable value."""
+    def get_state(self) -> Any:
+        """Return a hashable value with all that later actions and the verdict depend on."""
         of = tuple(one.snapshot() for one in self.algorithms.values())
-        flying = self.flying if self.fifo else tuple(sorted(self.flying, key=repr))
-        rest = frozenset(self.begins), tuple(sorted(self.said.items())), frozenset(self.complete)
-        content = tuple(sorted((ends, tuple(sorted(ids))) for ends, ids in self.content.items()))
+        flying = self.in_flight if self.fifo else tuple(sorted(self.in_flight, key=repr))
+        rest = (
+            frozenset(self.initiators),
+            tuple(sorted(self.cut_sides.items())),
+            frozenset(self.complete),
+        )
+        content = tuple(
+            sorted((ends, tuple(sorted(ids))) for ends, ids in self.channel_states.items())
+        )
         return of, flying, tuple(self.next.values()), rest, frozenset(self.cut), content
 
-    def moves_now(self) -> Iterator[Move]:
-        """Yield the possible next moves."""
-        for name in sorted(self.begins):
+    def list_enabled(self) -> Iterator[SnapshotAction]:
+        """Yield the possible next actions."""
+        for name in sorted(self.initiators):
             if not self.algorithms[name].number:
-                yield Move("begin", name)
+                yield SnapshotAction("begin", name)
         for name in self.plan.members:
             if self.next[name] < sum(sender == name for sender, _ in self.plan.sends):
-                yield Move("send", name)
+                yield SnapshotAction("send", name)
         seen = set()
-        for one in self.flying:
-            ends = (one.sender, one.to) if self.fifo else one
+        for copy in self.in_flight:
+            ends = (copy.sender, copy.to) if self.fifo else copy
             if ends not in seen:
                 seen.add(ends)
-                yield Move("arrive", one.to, one)
+                yield SnapshotAction("arrive", copy.to, copy)
 
-    def make(self, move: Move) -> None:
-        """Let something happen."""
-        self.moves.append(move)
-        algorithm = self.algorithms[move.member]
-        if move.kind == "begin":
-            self._do(move.member, algorithm.begin())
-        elif move.kind == "send":
-            self._send(move.member, algorithm)
+    def apply(self, action: SnapshotAction) -> None:
+        """Execute an action."""
+        self.actions.append(action)
+        algorithm = self.algorithms[action.member]
+        if action.kind == "begin":
+            self._apply_effects(action.member, algorithm.begin())
+        elif action.kind == "send":
+            self._send(action.member, algorithm)
         else:
-            self._arrive(move, algorithm)
+            self._arrive(action, algorithm)
 
     def _send(self, sender: str, algorithm: Algorithm) -> None:
         to = [to for one, to in self.plan.sends if one == sender][self.next[sender]]
         self.next[sender] += 1
         name = f"{sender}{self.next[sender]}"
         self.rows.append(Event(kind=SEND, id=name, member=sender))
-        self.said[name] = sender not in self.cut, None
-        self.flying += (Copy(sender, to, name, algorithm.send(to)),)
+        self.cut_sides[name] = sender not in self.cut, None
+        self.in_flight += (ChannelCopy(sender, to, name, algorithm.send(to)),)
 
-    def _arrive(self, move: Move, algorithm: Algorithm) -> None:
-        copy = move.copy
+    def _arrive(self, action: SnapshotAction, algorithm: Algorithm) -> None:
+        copy = action.copy
         assert copy is not None
-        at = self.flying.index(copy)
-        self.flying = self.flying[:at] + self.flying[at + 1 :]
+        at = self.in_flight.index(copy)
+        self.in_flight = self.in_flight[:at] + self.in_flight[at + 1 :]
         if copy.marker is not None:
-            self._do(move.member, algorithm.marker(copy.sender, copy.marker))
+            self._apply_effects(action.member, algorithm.marker(copy.sender, copy.marker))
             return
-        self._do(move.member, algorithm.arrive(copy.sender, copy.stamp, copy.name))
-        self.rows.append(Event(kind=RECEIVE, id=copy.name, member=move.member))
-        self.said[copy.name] = self.said[copy.name][0], move.member not in self.cut
+        self._apply_effects(
+            action.member, algorithm.arrive(copy.sender, copy.snapshot_number, copy.name)
+        )
+        self.rows.append(Event(kind=RECEIVE, id=copy.name, member=action.member))
+        self.cut_sides[copy.name] = self.cut_sides[copy.name][0], action.member not in self.cut
 
-    def _do(self, member: str, effects: Sequence[Effect]) -> None:
+    def _apply_effects(self, member: str, effects: Sequence[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Record):
                 self.cut[member] = sum(row.member == member for row in self.rows)
-                self.begins.discard(member)
+                self.initiators.discard(member)
             elif isinstance(effect, Tell):
                 name = f"snapshot {effect.marker.number}"
-                self.flying += (Copy(member, effect.to, name, 0, effect.marker),)
+                self.in_flight += (ChannelCopy(member, effect.to, name, 0, effect.marker),)
             elif isinstance(effect, Content):
                 ids = tuple(str(one) for one in effect.messages)
-                self.content[effect.source, member] = ids
+                self.channel_states[effect.source, member] = ids
             elif isinstance(effect, Complete):
                 self.complete.add(member)
 
-    def failure(self) -> StateFailure | None:
-        """Judge a run after which nothing more can happen."""
+    def find_failure(self) -> StateFailure | None:
+        """Return the failure of a finished run, or None."""
         if len(self.complete) < len(self.plan.members):
-            return StateFailure(self.plan, tuple(self.moves), UNFINISHED)
-        there = {row.member for row in self.rows}  # who has no rows has no messages either
+            return StateFailure(self.plan, tuple(self.actions), UNFINISHED)
+        there = {row.member for row in self.rows}  # members without events have no messages
         cut = {name: position for name, position in self.cut.items() if name in there}
-        channels = {Channel(*ends): ids for ends, ids in self.content.items() if ids}
-        wrong = Cuts(self.rows).why_not(cut, channels, self._addressed())
+        channels = {Channel(*ends): ids for ends, ids in self.channel_states.items() if ids}
+        wrong = Cuts(self.rows).why_not(cut, channels, self._list_recipients())
         if wrong is None:
             return None
-        return StateFailure(self.plan, tuple(self.moves), f"{wrong.id}: {wrong.what}", wrong)
+        return StateFailure(self.plan, tuple(self.actions), f"{wrong.id}: {wrong.what}", wrong)
 
-    def _addressed(self) -> dict[str, tuple[str, ...]]:
+    def _list_recipients(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for name in self.plan.members:
             targets = [to for one, to in self.plan.sends if one == name]
@@ -197,68 +204,69 @@ class World:
         return found
 
 
-def plans(members: int, messages: int) -> Iterator[Plan]:
-    """Yield every plan of up to so many messages; one or two members begin the snapshot."""
+def list_plans(members: int, messages: int) -> Iterator[SnapshotPlan]:
+    """Yield every plan of up to `messages` messages; one or two members start the snapshot."""
     names = tuple("PQRSTUVW"[:members])
     pairs = [(a, b) for a in names for b in names if a != b]
     for count in range(1, messages + 1):
         for sends in product(pairs, repeat=count):
-            if list(sends) == sorted(sends, key=lambda one: one[0]):  # others are the same plan
+            if list(sends) == sorted(
+                sends, key=lambda one: one[0]
+            ):  # skip permutations of the same plan
                 for begins in (names[:1], names[:2]):
-                    yield Plan(names, sends, begins)
+                    yield SnapshotPlan(names, sends, begins)
 
 
 def explore(
-    kind: Make,
+    make_algorithm: Make,
     channels: str,
     *,
     members: int = 2,
     messages: int = 2,
     most_states: int = MOST_STATES,
-) -> Explored:
-    """Play every interleaving of every plan; stop at the first and smallest failure.
-
-    `channels`: "fifo" or "any". Raises LimitError above `most_states` states.
-    """
+) -> SnapshotSearch:
+    """Run every interleaving of every plan until the first failure; raises LimitError."""
     looked = ends = count = 0
-    for count, plan in enumerate(plans(members, messages), 1):
-        level, seen = [World(kind, plan, channels)], set[Any]()
+    for count, plan in enumerate(list_plans(members, messages), 1):
+        level, seen = [SnapshotRun(make_algorithm, plan, channels)], set[Any]()
         while level:
-            following: list[World] = []
+            following: list[SnapshotRun] = []
             for world in level:
-                moves = list(world.moves_now())
+                moves = list(world.list_enabled())
                 if not moves:
                     ends += 1
-                    if (failure := world.failure()) is not None:
-                        return Explored(count, looked, ends, failure)
-                following += _after(world, moves, seen)
+                    if (failure := world.find_failure()) is not None:
+                        return SnapshotSearch(count, looked, ends, failure)
+                following += _list_successors(world, moves, seen)
             looked += len(level)
             if looked > most_states:
-                raise LimitError(f"more than {most_states:,} states; fewer members or messages")
+                raise LimitError(f"more than {most_states:,} states; use fewer members or messages")
             level = following
-    return Explored(count, looked, ends, None)
+    return SnapshotSearch(count, looked, ends, None)
 
 
-def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[World]:
-    for move in moves:
-        further = world.copy()
-        further.make(move)
-        state = further.state()
+def _list_successors(
+    run: SnapshotRun, actions: Sequence[SnapshotAction], seen: set[Any]
+) -> Iterator[SnapshotRun]:
+    for move in actions:
+        further = run.copy()
+        further.apply(move)
+        state = further.get_state()
         if state not in seen:
             seen.add(state)
             yield further
 
 
 def play(
-    kind: Make, channels: str, *, members: int, messages: int, seed: int
+    make_algorithm: Make, channels: str, *, members: int, messages: int, seed: int
 ) -> StateFailure | None:
-    """Play a random run seeded by `seed`, and judge it."""
+    """Check a random run seeded by `seed`."""
     chance = random.Random(seed)
     names = tuple(f"m{k}" for k in range(members))
     pairs = [(a, b) for a in names for b in names if a != b]
     sends = tuple(sorted((chance.choice(pairs) for _ in range(messages)), key=lambda one: one[0]))
     begins = tuple(chance.sample(names, chance.randint(1, members)))
-    world = World(kind, Plan(names, sends, begins), channels)
-    while moves := list(world.moves_now()):
-        world.make(chance.choice(moves))
-    return world.failure()
+    world = SnapshotRun(make_algorithm, SnapshotPlan(names, sends, begins), channels)
+    while moves := list(world.list_enabled()):
+        world.apply(chance.choice(moves))
+    return world.find_failure()

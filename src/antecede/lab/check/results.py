@@ -1,4 +1,4 @@
-"""Results of a check: failures with their counterexamples, and sizes of searches."""
+"""Results of a check: failures with counterexamples, and sizes of searches."""
 
 from __future__ import annotations
 
@@ -7,84 +7,78 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antecede.lab.check.harness.effects import MisuseError, TooManyError
-from antecede.lab.check.harness.guarded_calls import Hung
-from antecede.lab.check.scenario.actions import Action, line_of
-from antecede.lab.check.scenario.parse import Setup, script_text
+from antecede.lab.check.harness.effects import ContractError, EndlessEffectsError
+from antecede.lab.check.harness.guarded_calls import CallTimeout
+from antecede.lab.check.scenario.actions import Action, format_action
+from antecede.lab.check.scenario.parse import Setup, format_scenario
 
 if TYPE_CHECKING:
     from antecede.lab.check.harness.group_under_test import GroupUnderTest
 
 EARLY = "delivered before a message of its causal past"
-TWICE = "delivered twice"
-UNSENT = "delivered but never sent"
-ASTRAY = "delivered to a member that it is not for"
-DISAGREED = "delivered in another order than at another member"
-STUCK = "everything has arrived, and it is not delivered"
-UNNECESSARY = "held although its whole causal past is delivered"
-SILENT = "arrived, and nothing is said about it"
-REASON = "held, and the reason given is none"
-CLAIMED = "claims that a member has a message that it lacks"
+DELIVERED_TWICE = "delivered twice"
+NEVER_SENT = "delivered but never sent"
+WRONG_RECIPIENT = "delivered to a member that is not a receiver"
+ORDER_DISAGREEMENT = "delivered in another order than at another member"
+STUCK = "not delivered although all copies have arrived"
+NEEDLESS_HOLD = "held although its whole causal past is delivered"
+NO_EFFECT = "arrived without an effect"
+WRONG_REASON = "held with a wrong reason"
+WRONG_CLAIM = "claims that a member has a message that it lacks"
 RAISED = "raised an error"
-HUNG = "does not come to an end"
-MISUSED = "gave back what no protocol may"
-SHARED = "members share what only one of them may have"
-ENDLESS = "transmitted again and again without end"
-SNAPSHOT = "snapshot and restore change something"
-WIRE = "encode and decode change something"
+TIMED_OUT = "did not return in time"
+CONTRACT_BROKEN = "breaks the contract of Protocol"
+SHARED_STATE = "members share mutable state"
+ENDLESS = "transmitted endlessly"
+SNAPSHOT_CHANGED = "snapshot and restore change the behavior"
+ENCODING_CHANGED = "encode and decode change the message"
 
-LESSER = (REASON, SILENT, UNNECESSARY, CLAIMED, STUCK)
-"""Failures after which a graver one is searched for, the least severe first; all others are graver.
-"""
+LESS_SEVERE = (WRONG_REASON, NO_EFFECT, NEEDLESS_HOLD, WRONG_CLAIM, STUCK)
+"""Failures after which the check goes on, the least severe first; all others are more severe."""
 
-RIGHT = "nothing"
-"""`Exploration.clocks` of right clocks."""
-BEGINNING = 40
-"""Actions shown of an endless run."""
+EXACT_CLOCKS = "nothing"
+SHOWN_ACTIONS = 40
 
 
-def named_from(folder: Path, protocol: str) -> str:
-    """Return FILE.py:CLASS with the file relative to a folder; another name as it is."""
+def make_relative_name(folder: Path, protocol: str) -> str:
+    """Return FILE.py:CLASS with a path relative to a folder; other names unchanged."""
     file, _, name = protocol.rpartition(":")
     if not file.endswith(".py"):
         return protocol
     try:
         relative = os.path.relpath(Path(file).absolute(), folder.absolute())
-    except ValueError:  # another drive: there is no way from here to there
+    except ValueError:  # another drive has no relative path
         relative = str(Path(file).absolute())
     return f"{Path(relative).as_posix()}:{name}"
 
 
-def kind_of(error: BaseException) -> str:
-    """Return the kind of failure that an error from a member is."""
-    if isinstance(error, Hung):
-        return HUNG
-    if isinstance(error, TooManyError):
+def classify_error(error: BaseException) -> str:
+    """Return the kind of failure of an error from a member."""
+    if isinstance(error, CallTimeout):
+        return TIMED_OUT
+    if isinstance(error, EndlessEffectsError):
         return ENDLESS
-    return MISUSED if isinstance(error, MisuseError) else RAISED
+    return CONTRACT_BROKEN if isinstance(error, ContractError) else RAISED
 
 
 class Failure(NamedTuple):
-    """One broken promise and the shortest known way to it."""
+    """Broken promise and its shortest known counterexample."""
 
     what: str
     at: str
     label: str
-    """Label of the message; "" if the failure concerns none."""
     missing: tuple[str, ...]
-    """Labels that should have been delivered first."""
     detail: str
-    """Error or difference in words; may be empty."""
+    """Error or difference as text; may be empty."""
     actions: tuple[Action, ...]
-    """Counterexample: actions that lead to the failure."""
     setting: str
     setup: Setup
 
     @classmethod
-    def of(
+    def from_group(
         cls,
         group: GroupUnderTest,
-        what: str,
+        kind: str,
         at: str,
         label: str = "",
         *,
@@ -94,12 +88,12 @@ class Failure(NamedTuple):
     ) -> Failure:
         """Return a failure of this group."""
         setting, setup = group.describe(), group.setup
-        return cls(what, at, label, tuple(missing), detail, tuple(actions), setting, setup)
+        return cls(kind, at, label, tuple(missing), detail, tuple(actions), setting, setup)
 
     @property
     def severity(self) -> int:
-        """Return how grave the failure is: the place in `LESSER`, or one above."""
-        return LESSER.index(self.what) if self.what in LESSER else len(LESSER)
+        """Rank of the failure: its index in `LESS_SEVERE`, or one above."""
+        return LESS_SEVERE.index(self.what) if self.what in LESS_SEVERE else len(LESS_SEVERE)
 
     def sentence(self) -> str:
         """Return the failure in one line."""
@@ -111,43 +105,39 @@ class Failure(NamedTuple):
         return f"{what}: {self.detail}" if self.detail else what
 
     def lines(self) -> list[str]:
-        """Return the counterexample's actions as lines of a script file."""
-        return [line_of(action) for action in self.actions]
+        """Return the counterexample's actions as lines of a scenario."""
+        return [format_action(action) for action in self.actions]
 
-    def begun(self) -> Failure:
-        """Return a run without an end as its first actions; any other failure as it is."""
-        if self.what != ENDLESS or len(self.actions) <= BEGINNING:
+    def truncate_endless(self) -> Failure:
+        """Return an endless run cut to its first actions; any other failure unchanged."""
+        if self.what != ENDLESS or len(self.actions) <= SHOWN_ACTIONS:
             return self
-        detail = f"the first {BEGINNING} of {len(self.actions)} actions are shown"
-        return self._replace(actions=self.actions[:BEGINNING], detail=detail)
+        detail = f"the first {SHOWN_ACTIONS} of {len(self.actions)} actions are shown"
+        return self._replace(actions=self.actions[:SHOWN_ACTIONS], detail=detail)
 
     def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
-        """Return the counterexample as the text of a script file.
-
-        A user's protocol is named relative to `folder` (default: the working folder).
-        """
-        protocol = named_from(folder, self.setup.protocol) if folder else self.setup.protocol
+        """Return the counterexample as scenario text; user files relative to `folder`."""
+        protocol = (
+            make_relative_name(folder, self.setup.protocol) if folder else self.setup.protocol
+        )
         setup = self.setup._replace(protocol=protocol)
-        return script_text(setup, self.actions, title=title, source=source)
+        return format_scenario(setup, self.actions, title=title, source=source)
 
 
 class Exploration(NamedTuple):
-    """One exhaustive search."""
+    """Result of one exhaustive search."""
 
     setting: str
     states: int
     transitions: int
     complete: bool
-    """False if the search stopped at its limit or at a failure."""
     failure: Failure | None
     clocks: str = ""
-    """Offsets of the clocks; "" without promised bounds."""
     steps: str = ""
-    """Steps of time in words; "" without clocks."""
 
 
 class Suite(NamedTuple):
-    """Runs on the adversarial network."""
+    """Result of the runs on the adversarial network."""
 
     setting: str
     runs: int
@@ -156,7 +146,7 @@ class Suite(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """All that one `antecede check` found."""
+    """Result of one `antecede check`."""
 
     target: str
     title: str
@@ -166,14 +156,14 @@ class Verdict(NamedTuple):
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Every failure, the most severe last."""
+        """All failures, the most severe last."""
         found = [part.failure for part in self.explorations]
         found += [part.failure for part in self.suites]
         return tuple(sorted(filter(None, found), key=lambda one: one.severity))
 
     @property
     def ok(self) -> bool:
-        """True if every promise was kept."""
+        """True without failures."""
         return not self.failures
 
     @property
@@ -194,12 +184,12 @@ class Verdict(NamedTuple):
             "ok": self.ok,
             "states": self.states,
             "runs": self.runs,
-            "explorations": [_plain(part) for part in self.explorations],
-            "suites": [_plain(part) for part in self.suites],
+            "explorations": [_to_dict(part) for part in self.explorations],
+            "suites": [_to_dict(part) for part in self.suites],
         }
 
 
-def _plain(part: Exploration | Suite) -> dict[str, Any]:
+def _to_dict(part: Exploration | Suite) -> dict[str, Any]:
     plain = part._asdict()
     if part.failure is not None:
         failure = part.failure._asdict()

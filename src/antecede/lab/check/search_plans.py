@@ -1,4 +1,4 @@
-"""Groups of a check, small ones first, so that counterexamples are small."""
+"""Groups and limits of a check, small ones first, so that counterexamples are small."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from antecede.core.protocols import Addressing, Protocol, Relation
 from antecede.core.protocols.options import options_of
 from antecede.lab.check.conformance import SuitePlan
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.timing import step_ns
+from antecede.lab.check.harness.timing import compute_step_ns
 from antecede.lab.check.model_checker.explorer import SearchLimits
 from antecede.lab.check.target import Target
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
-"""Addressed messages multiply the states."""
+"""Messages of addressed groups. Choices of receivers multiply the states."""
 TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
 RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
 TOTAL_STATES = 150_000
-MOST_FIRST = 5
-"""Steps of time before replies; each multiplies the states."""
+MAX_REPLY_STEPS = 5
 
 
 class SearchSize(NamedTuple):
@@ -32,26 +31,27 @@ class SearchSize(NamedTuple):
     messages: int | None = None
     thorough: bool = False
     quick: bool = False
-    """Smaller search for protocols that passed the default one before."""
 
 
-def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield groups to explore, from the smallest to the size asked for."""
+def plan_searches(
+    target: Target, size: SearchSize
+) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+    """Yield groups to explore, from the smallest to the requested size."""
     if target.topology is not None:
-        yield from _hierarchies(target, size)
+        yield from _plan_hierarchies(target, size)
         return
     members, messages = size.members or MEMBERS, size.messages or MESSAGES - size.quick
     if target.flat(2).timing.bounds is not None:
-        yield from _timed(target, size)
+        yield from _plan_timed(target, size)
         return
-    member = _member(target)
+    member = _make_member(target)
     relation = member.guarantee.relation
     addressed = member.addressing is not Addressing.ALL
     if relation in (Relation.BY_TOPIC, Relation.TOTAL) or addressed:
         messages = size.messages or ADDRESSED_MESSAGES - size.quick
     yield target.flat(2), SearchLimits(2, duplicates=1)
     if relation is Relation.TOTAL:
-        yield from _total(target, members, messages)
+        yield from _plan_total_order(target, members, messages)
     else:
         yield target.flat(min(3, members)), SearchLimits(min(3, messages), duplicates=1)
         yield target.flat(members), SearchLimits(messages)
@@ -60,30 +60,28 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
         yield target.flat(members + 1), SearchLimits(max(2, messages - 1))
 
 
-def _total(
+def _plan_total_order(
     target: Target, members: int, messages: int
 ) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield smaller groups: agreement on an order takes notes to all members."""
     yield target.flat(2), SearchLimits(3)
     yield target.flat(min(3, members)), SearchLimits(min(2, messages), duplicates=1)
     yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
-def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield groups with right clocks, and with clocks off by their accuracy."""
+def _plan_timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
-    lossy = int(_member(target).guarantee.survives_loss)
-    # Nobody can answer before the first copy has arrived.
-    first = max(1, min(_least(target, members), MOST_FIRST))
+    lossy = int(_make_member(target).guarantee.survives_loss)
+    # No member can reply before the first copy has arrived.
+    first = max(1, min(_compute_min_delay_steps(target, members), MAX_REPLY_STEPS))
     second = first + 1
-    for offsets in clock_settings(target, 2):
+    for offsets in list_clock_offsets(target, 2):
         yield target.flat(2, offsets), SearchLimits(2, duplicates=1, send_until=first)
         if lossy:
             yield target.flat(2, offsets), SearchLimits(2, losses=1, send_until=first)
-    every = list(islice(clock_settings(target, members), 2 if size.quick else None))
+    every = list(islice(list_clock_offsets(target, members), 2 if size.quick else None))
     for offsets in every:
         yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
-    # A third message shows that nothing earlier can come; who sends it matters, not its name.
+    # A third message shows that no earlier one can arrive; its sender matters, not its name.
     if messages == TIMED_MESSAGES and members > 2 and not size.quick:
         limits = SearchLimits(3, send_until=first, script=(0, 0, 1), extremes=True)
         for offsets in every:
@@ -95,21 +93,19 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
             yield group, SearchLimits(messages + 1, send_until=first)
 
 
-def _least(target: Target, members: int) -> int:
-    """Return the least delay of the fastest channel, in steps."""
+def _compute_min_delay_steps(target: Target, members: int) -> int:
     group = target.flat(members)
     assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
-    least_ns = min(group.timing.least_ns(source, at) for source, at in pairs)
-    step = step_ns(group.timing.bounds)
+    least_ns = min(group.timing.get_min_delay_ns(source, at) for source, at in pairs)
+    step = compute_step_ns(group.timing.bounds)
     return least_ns // step if step else 1
 
 
-def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
-    """Yield offsets of a group's clocks, ns: all right, then each early or late by its accuracy.
+def list_clock_offsets(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+    """Yield clock offsets, ns: all 0, then each early or late by its accuracy.
 
-    Only differences of readings count: all early equals all late, and all right if accuracies are
-    equal.
+    Only differences count: all early equals all late, and equals 0 for equal accuracies.
     """
     bounds = target.flat(members).timing.bounds
     assert bounds is not None
@@ -123,18 +119,20 @@ def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
 
 
 def one_against_all(target: Target, members: int) -> Iterator[tuple[int, ...]]:
-    """Yield the settings in which the first clock is at one end and all others at the other."""
-    for offsets in clock_settings(target, members):
+    """Yield the offsets in which only the first clock is early, or only the first is late."""
+    for offsets in list_clock_offsets(target, members):
         first, *others = (offset > 0 for offset in offsets)
         if any(offsets) and set(others) == {not first}:
             yield offsets
 
 
-def _member(target: Target) -> Protocol:
+def _make_member(target: Target) -> Protocol:
     return next(iter(target.flat(2).make().values()))
 
 
-def _hierarchies(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+def _plan_hierarchies(
+    target: Target, size: SearchSize
+) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
     # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
     peers = size.members or 4
     whole = target.hierarchy((peers - peers // 2,), peers // 2)
@@ -161,8 +159,8 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
             for offsets in one_against_all(target, 4):
                 yield target.flat(4, offsets), plan
             if "bounds" not in target.options:
-                # Delays above what clocks are off by tell a newcomer that answers before the
-                # least delay has passed.
+                # Delays above the clock accuracy reveal a joining member that replies before the
+                # minimum delay has passed.
                 slow: Bounds[int] = Bounds(accuracy_s=1, least_s=3, most_s=5)
                 far = target._replace(options={**target.options, "bounds": slow})
                 early = next(one_against_all(far, 4))
@@ -177,16 +175,13 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
 
 
 def with_notes(target: Target) -> Target | None:
-    """Return a hierarchy with notes after every or every other delivery too.
-
-    None without such notes or options of a user's factory, or if the options already set them.
-    """
+    """Return a hierarchy with more frequent control messages; None: without such options."""
     options = {"flush_after": 2}
     if target.options.get("pruning") != "none":
         options["ack_after"] = 1
-    asked = {**options, **target.options}
-    if target.topology is None or asked == target.options:
+    merged = {**options, **target.options}
+    if target.topology is None or merged == target.options:
         return None
     if not options.keys() <= options_of(target.factory).keys():
         return None
-    return target._replace(options=asked)
+    return target._replace(options=merged)

@@ -1,15 +1,16 @@
-"""Counterexamples made small: fewest members, then messages, then actions.
+"""Shrinking of counterexamples: fewest members, then messages, then actions.
 
-Parts of a counterexample are left out, the rest is replayed without its impossible actions, and
-kept if it fails in the same way and (members, messages, actions) became smaller. In this order:
+A step removes a part of the counterexample and replays the rest without its impossible actions. The
+result is kept if it fails in the same way and (members, messages, actions) became smaller. The
+steps, in order:
 
-    members   one left out, or its part taken by another
-    messages  one left out with its copies and the references of replies
-    joins     the first newcomer is a member from the beginning
-    actions   in ever smaller blocks, at last one by one
-    ticks     several in a row become one
+        members   remove one, or assign its actions to another
+        messages  remove one with its copies and the references of replies
+        joins     make the first joining member a member from the start
+        actions   remove ever smaller blocks, at last single ones
+        ticks     merge several in a row
 
-It ends when no step helps, or at the limits of replays, `MOST_ACTIONS` or `HANGING`.
+It ends when no step helps, or at the limit of replays, `MAX_ACTIONS` or `MAX_TIMEOUTS`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from antecede.core.clocks import down_ns
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
-from antecede.lab.check.results import ENDLESS, HUNG, Failure
+from antecede.lab.check.harness.group_under_test import ConstructionError, GroupUnderTest
+from antecede.lab.check.results import ENDLESS, TIMED_OUT, Failure
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
@@ -29,31 +30,30 @@ from antecede.lab.check.scenario.actions import (
     Lose,
     Send,
     Tick,
+    make_tick,
     rename,
-    tick_of,
 )
 
-HANGING = 6
+MAX_TIMEOUTS = 6
 
-MOST_ACTIONS = 400_000
-"""Actions of all replays together; runs in time have thousands."""
-FOLDING = 100
-OF_THE_ENDLESS = 100
-"""Replays of an endless run, which has hundreds of actions."""
+MAX_ACTIONS = 400_000
+"""Actions of all replays together; timed runs have thousands."""
+FOLD_REPLAYS = 100
+ENDLESS_REPLAYS = 100
 
 Replay = Callable[[GroupUnderTest, Sequence[Action]], Failure | None]
 Extent = tuple[int, int, int]
 
 
 class GroupFailure(NamedTuple):
-    """A counterexample and its group."""
+    """Counterexample and its group."""
 
     group: GroupUnderTest
     failure: Failure
 
     @property
     def size(self) -> Extent:
-        """Members (newcomers too), messages that were sent, and actions."""
+        """Numbers of members (with joining ones), messages sent, and actions."""
         actions = self.failure.actions
         joins = sum(isinstance(action, Join) for action in actions)
         sends = sum(isinstance(action, Send) for action in actions)
@@ -61,30 +61,27 @@ class GroupFailure(NamedTuple):
 
 
 def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> GroupFailure:
-    """Return the smallest counterexample found within so many replays, with its group.
-
-    An endless run loses members and messages only, and its beginning is returned.
-    """
-    shrinking = _Shrinking(GroupFailure(group, failure), replay, replays)
+    """Return the smallest counterexample found within `replays`; endless runs are cut."""
+    shrinking = _Shrinker(GroupFailure(group, failure), replay, replays)
     if failure.what == ENDLESS:
-        shrinking.left = min(replays, OF_THE_ENDLESS)
-        found = shrinking.fewer()
-        return found._replace(failure=found.failure.begun())
-    return shrinking.result()
+        shrinking.replays_left = min(replays, ENDLESS_REPLAYS)
+        found = shrinking.shrink_group()
+        return found._replace(failure=found.failure.truncate_endless())
+    return shrinking.shrink_all()
 
 
-def smaller(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield every step that makes a counterexample smaller by a member, a message, an action."""
-    yield from _members(found)
-    yield from _messages(found)
-    yield from _founders(found)
-    for position in range(len(found.failure.actions)):
-        yield _block(found, position, 1)
+def list_candidates(best: GroupFailure) -> Iterator[Candidate]:
+    """Yield every candidate without one member, one message or one action."""
+    yield from _remove_members(best)
+    yield from _remove_messages(best)
+    yield from _replace_join(best)
+    for position in range(len(best.failure.actions)):
+        yield _remove_block(best, position, 1)
 
 
 def fold_ticks(group: GroupUnderTest, failure: Failure, replay: Replay) -> Failure:
-    """Return a counterexample with ticks in a row as one, where it still fails in the same way."""
-    return _Shrinking(GroupFailure(group, failure), replay, FOLDING).folded()
+    """Return a counterexample with consecutive ticks merged, if it still fails in the same way."""
+    return _Shrinker(GroupFailure(group, failure), replay, FOLD_REPLAYS).fold_ticks()
 
 
 class Candidate(NamedTuple):
@@ -94,54 +91,53 @@ class Candidate(NamedTuple):
     actions: tuple[Action, ...]
 
 
-class _Shrinking:
+class _Shrinker:
     def __init__(self, best: GroupFailure, replay: Replay, replays: int) -> None:
-        self.best, self.replay, self.left = best, replay, replays
-        self.actions_left, self.hanging = MOST_ACTIONS, HANGING
+        self.best, self.replay, self.replays_left = best, replay, replays
+        self.actions_left, self.timeouts_left = MAX_ACTIONS, MAX_TIMEOUTS
 
-    def result(self) -> GroupFailure:
+    def shrink_all(self) -> GroupFailure:
         while (
-            self._any(_members)
-            or self._any(_messages)
-            or self._any(_founders)
-            or self._actions()
-            or self._any(_ticks)
+            self._apply_steps(_remove_members)
+            or self._apply_steps(_remove_messages)
+            or self._apply_steps(_replace_join)
+            or self._remove_actions()
+            or self._apply_steps(_merge_ticks)
         ):
             pass
-        return self._numbered()
+        return self._renumber()
 
-    def _numbered(self) -> GroupFailure:
+    def _renumber(self) -> GroupFailure:
         group, failure = self.best
-        actions = _renamed(failure.actions, {})
+        actions = _renumber_labels(failure.actions, {})
         if actions == failure.actions:
             return self.best
         again = self.replay(group, actions)
         same = again is not None and again.what == failure.what and again.actions == actions
         return GroupFailure(group, again) if again is not None and same else self.best
 
-    def folded(self) -> Failure:
-        self._any(_ticks)
+    def fold_ticks(self) -> Failure:
+        self._apply_steps(_merge_ticks)
         return self.best.failure
 
-    def fewer(self) -> GroupFailure:
-        while self._any(_members) or self._any(_messages):
+    def shrink_group(self) -> GroupFailure:
+        while self._apply_steps(_remove_members) or self._apply_steps(_remove_messages):
             pass
         return self.best
 
-    def _any(self, steps: Callable[[GroupFailure], Iterator[Candidate]]) -> bool:
+    def _apply_steps(self, steps: Callable[[GroupFailure], Iterator[Candidate]]) -> bool:
         helped = False
-        while any(self._better(one) for one in steps(self.best)):
+        while any(self._try_candidate(one) for one in steps(self.best)):
             helped = True
         return helped
 
-    def _actions(self) -> bool:
-        """Leave out blocks of actions, at last single ones; returns True if that helped."""
+    def _remove_actions(self) -> bool:
         helped = False
         block = max(1, len(self.best.failure.actions) // 2)
-        while self.left > 0:
+        while self.replays_left > 0:
             start, shorter = 0, False
-            while start < len(self.best.failure.actions) and self.left > 0:
-                if self._better(_block(self.best, start, block)):
+            while start < len(self.best.failure.actions) and self.replays_left > 0:
+                if self._try_candidate(_remove_block(self.best, start, block)):
                     shorter = helped = True
                 else:
                     start += block
@@ -150,37 +146,36 @@ class _Shrinking:
             block = max(1, block // 2)
         return helped
 
-    def _better(self, one: Candidate) -> bool:
-        """Replay a candidate; keep it if it fails in the same way and is smaller."""
-        if self.left <= 0:
+    def _try_candidate(self, candidate: Candidate) -> bool:
+        if self.replays_left <= 0:
             return False
-        self.left -= 1
+        self.replays_left -= 1
         try:
-            failure = self.replay(one.group, one.actions)
-        except UnmadeError:  # a class may refuse so small a group
+            failure = self.replay(candidate.group, candidate.actions)
+        except ConstructionError:  # the class may reject so small a group
             return False
-        if failure is not None and failure.what == HUNG:
-            self.hanging -= 1
-        self.actions_left -= len(one.actions if failure is None else failure.actions)
-        if self.hanging <= 0 or self.actions_left <= 0:
-            self.left = 0
+        if failure is not None and failure.what == TIMED_OUT:
+            self.timeouts_left -= 1
+        self.actions_left -= len(candidate.actions if failure is None else failure.actions)
+        if self.timeouts_left <= 0 or self.actions_left <= 0:
+            self.replays_left = 0
         if failure is None or failure.what != self.best.failure.what:
             return False
-        found = GroupFailure(one.group, failure)
-        # Where time passes before the judgement, a run can become longer by that.
+        found = GroupFailure(candidate.group, failure)
+        # Time that passes before the check can make a run longer.
         if found.size >= self.best.size:
             return False
         self.best = found
         return True
 
 
-def _block(found: GroupFailure, start: int, length: int) -> Candidate:
-    actions = found.failure.actions
-    return Candidate(found.group, actions[:start] + actions[start + length :])
+def _remove_block(best: GroupFailure, start: int, length: int) -> Candidate:
+    actions = best.failure.actions
+    return Candidate(best.group, actions[:start] + actions[start + length :])
 
 
-def _ticks(found: GroupFailure) -> Iterator[Candidate]:
-    actions = found.failure.actions
+def _merge_ticks(best: GroupFailure) -> Iterator[Candidate]:
+    actions = best.failure.actions
     for start, first in enumerate(actions):
         if not isinstance(first, Tick):
             continue
@@ -188,72 +183,76 @@ def _ticks(found: GroupFailure) -> Iterator[Candidate]:
         for length in dict.fromkeys((len(row), 2)):
             if 2 <= length <= len(row):
                 ticks = (one for one in row[:length] if isinstance(one, Tick))
-                total = tick_of(sum(down_ns(one.seconds) for one in ticks))
+                total = make_tick(sum(down_ns(one.seconds) for one in ticks))
                 left = actions[start + length :]
-                yield Candidate(found.group, (*actions[:start], total, *left))
+                yield Candidate(best.group, (*actions[:start], total, *left))
 
 
-def _messages(found: GroupFailure) -> Iterator[Candidate]:
-    actions = found.failure.actions
+def _remove_messages(best: GroupFailure) -> Iterator[Candidate]:
+    actions = best.failure.actions
     for label in reversed([one.label for one in actions if isinstance(one, Send)]):
         left = (
-            _left(one, "", {label})
+            _drop_references(one, "", {label})
             for one in actions
             if not (isinstance(one, Send | Arrive | Lose) and one.label == label)
         )
-        yield Candidate(found.group, tuple(left))
+        yield Candidate(best.group, tuple(left))
 
 
-def _members(found: GroupFailure) -> Iterator[Candidate]:
-    actions = found.failure.actions
+def _remove_members(best: GroupFailure) -> Iterator[Candidate]:
+    actions = best.failure.actions
     joined = [one.at for one in actions if isinstance(one, Join)]
-    names = [*found.group.names.values(), *joined]
+    names = [*best.group.names.values(), *joined]
     for name in reversed(names):
-        fewer = found.group.without(name)
+        fewer = best.group.remove_member(name)
         if fewer is None:
             continue
-        gone = {one.label for one in actions if isinstance(one, Send) and one.at == name}
-        alone = tuple(_left(one, name, gone) for one in actions if getattr(one, "at", "") != name)
-        yield Candidate(fewer.group, _renamed(alone, fewer.renamed))
+        removed_labels = {one.label for one in actions if isinstance(one, Send) and one.at == name}
+        alone = tuple(
+            _drop_references(one, name, removed_labels)
+            for one in actions
+            if getattr(one, "at", "") != name
+        )
+        yield Candidate(fewer.group, _renumber_labels(alone, fewer.new_names))
         for other in names:
             if other != name:
                 staying = (
                     one for one in actions if not (isinstance(one, Join | Leave) and one.at == name)
                 )
-                taken = tuple(_taken(one, name, other) for one in staying)
-                yield Candidate(fewer.group, _renamed(taken, fewer.renamed))
+                taken = tuple(_reassign(one, name, other) for one in staying)
+                yield Candidate(fewer.group, _renumber_labels(taken, fewer.new_names))
 
 
-def _founders(found: GroupFailure) -> Iterator[Candidate]:
-    actions = found.failure.actions
+def _replace_join(best: GroupFailure) -> Iterator[Candidate]:
+    actions = best.failure.actions
     first = next((one for one in actions if isinstance(one, Join)), None)
-    more = found.group.more() if first is not None else None
+    more = best.group.add_member() if first is not None else None
     if first is not None and more is not None and first.at in more.names.values():
         yield Candidate(more, tuple(one for one in actions if one != first))
 
 
-def _left(action: Action, name: str, gone: set[str]) -> Action:
+def _drop_references(action: Action, name: str, removed: set[str]) -> Action:
     if not isinstance(action, Send):
         return action
     return action._replace(
         to=tuple(one for one in action.to if one != name),
-        after=tuple(one for one in action.after if one not in gone),
+        after=tuple(one for one in action.after if one not in removed),
     )
 
 
-def _taken(action: Action, name: str, other: str) -> Action:
+def _reassign(action: Action, name: str, successor: str) -> Action:
     if isinstance(action, Join) and action.sponsor == name:
-        return action._replace(sponsor=other)
+        return action._replace(sponsor=successor)
     if isinstance(action, Send):
-        at = other if action.at == name else action.at
-        to = dict.fromkeys(other if one == name else one for one in action.to)
+        at = successor if action.at == name else action.at
+        to = dict.fromkeys(successor if one == name else one for one in action.to)
         to.pop(at, None)
         return action._replace(at=at, to=tuple(to))
     at_it = getattr(action, "at", "") == name
-    return action._replace(at=other) if at_it else action  # type: ignore[call-arg]
+    return action._replace(at=successor) if at_it else action  # type: ignore[call-arg]
 
 
-def _renamed(actions: Sequence[Action], names: Mapping[str, str]) -> tuple[Action, ...]:
+def _renumber_labels(actions: Sequence[Action], names: Mapping[str, str]) -> tuple[Action, ...]:
     labels: dict[str, str] = {}
     sent: dict[str, int] = {}
     for action in actions:

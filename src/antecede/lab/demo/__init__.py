@@ -1,4 +1,4 @@
-"""The tour: record a group, order what it received, compare, explain."""
+"""Demo: record a group, order its messages, compare, explain."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Streams of arrivals of a trace, and watermarks worth trying on them."""
+"""Arrival streams of a trace, and suitable watermark widths."""
 
 from __future__ import annotations
 
@@ -24,32 +24,28 @@ _LADDER = (
     *((h * 3_600_000, f"{h} h") for h in (1, 6)),
     *((d * 86_400_000, f"{d} days") for d in (1, 7, 30, 365, 3650, 36500)),
 )
-"""Widths in ms, with names, as people write them into queries."""
 FAR_OFF_MS = 10 * 365 * 86_400_000
 _ARRIVED = ("arrival", "ingest", "file_order")
 _SENT = ("send_time", "author_time", "start_time", "commit_time")
 
 
 class Arrivals(NamedTuple):
-    """Rows that arrived somewhere, and how to read them."""
+    """Rows that arrived, and their columns for ordering."""
 
     table: pyarrow.Table
-    """Rows of the trace that arrived: receipts where there are any, else all rows."""
+    """Rows of the trace that arrived: receipts if there are any, else all rows."""
     arrived_by: str
-    """Column of the order of arrival: a time ("arrival") or a position."""
+    """Column of the arrival order: a time ("arrival") or a position."""
     sent_by: str | None
     """Column with the sender's timestamp; None: the trace has none."""
 
     @property
-    def timed(self) -> bool:
-        """Tell whether waits can be measured."""
+    def has_times(self) -> bool:
+        """True if waits can be measured."""
         return self.arrived_by == "arrival"
 
     def rows(self) -> list[Arrival]:
-        """Return the rows, without those that lack the timestamp of others.
-
-        If no row has one, the order of arrival replaces it.
-        """
+        """Return the rows with a sender's timestamp, or all with the arrival order instead."""
         names = ["member", "id", "parents", self.arrived_by, self.sent_by or self.arrived_by]
         columns = [self.table.column(name).to_pylist() for name in names]
         by_member = self.by_member
@@ -61,16 +57,16 @@ class Arrivals(NamedTuple):
 
     @property
     def by_member(self) -> bool:
-        """Tell whether each member is a stream of its own (a trace with receipts)."""
+        """True if each member is a stream of its own (a trace with receipts)."""
         return bool(pc.any(pc.equal(self.table.column("kind"), RECEIVE)).as_py())
 
 
 def arrivals_of(events: pyarrow.Table) -> Arrivals:
-    """Return what arrived: the receipts of a recorded trace, or every row of an archive."""
+    """Return the receipts of a recorded trace, or every row of an archive."""
     kind = events.column("kind")
     receipts = events.filter(pc.equal(kind, RECEIVE))
     if receipts.num_rows:
-        # A receipt does not know its sender's timestamp; the send row does.
+        # Only the send row has the sender's timestamp.
         sends = events.filter(pc.equal(kind, "send"))
         known = (sends.column(name).to_pylist() for name in ("id", "send_time"))
         sent = dict(zip(*known, strict=True))
@@ -86,7 +82,7 @@ def arrivals_of(events: pyarrow.Table) -> Arrivals:
 
 
 def events_of(table: pyarrow.Table) -> list[Event]:
-    """Return the rows of a trace as plain events."""
+    """Convert the rows of a trace to events."""
     columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in NAMES}
     for name in ("parents", "topics"):
         columns[name] = list(map(tuple, columns[name]))
@@ -94,10 +90,7 @@ def events_of(table: pyarrow.Table) -> list[Event]:
 
 
 def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
-    """Return the events with `parents` from vector clocks, where only these tell them.
-
-    Parents are the member's event before, and the message edges of the clock.
-    """
+    """Return the events with `parents` from vector clocks, if no causes are declared."""
     declared = pc.sum(pc.list_value_length(events.column("parents"))).as_py() or 0
     clocked = events.filter(pc.is_valid(events.column("clock_members"))).combine_chunks()
     if declared or not clocked.num_rows:
@@ -118,8 +111,8 @@ def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
     return clocked.set_column(clocked.column_names.index("parents"), "parents", column)
 
 
-def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
-    """Return up to four watermark widths (ns, name) from too narrow to wide enough."""
+def choose_watermarks(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
+    """Return up to four watermark widths (ns, name), from too narrow to wide enough."""
     late: list[int] = []
     for rows in split.values():
         newest = accumulate((row.sent_ns for row in rows), max)
@@ -128,7 +121,7 @@ def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
         return [(_LADDER[0][0] * MS, _LADDER[0][1])]
     late.sort()
     if late[len(late) // 2] > FAR_OFF_MS * MS:
-        # One row dated decades ahead has moved the watermark past everything that follows.
+        # One row dated decades ahead moves the watermark past all later rows.
         return [(ms * MS, name) for ms, name in _LADDER if name in ("1 h", "7 days", "365 days")]
     marks = [late[min(int(part * len(late)), len(late) - 1)] for part in (0.5, 0.9, 0.99, 1.0)]
     chosen = [next((w for w in _LADDER if w[0] * MS >= mark), _LADDER[-1]) for mark in marks]

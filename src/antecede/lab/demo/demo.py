@@ -1,7 +1,7 @@
-"""Stations of the tour: each prints its findings, and the page gathers them.
+"""Steps of the demo: each prints its results, and the page collects them.
 
-The printed rule of BSS holds messages for ever (two messages show it), and delivers effects before
-their causes (three do). The tour shows the second: the explorer ignores the first.
+The published rule of BSS holds messages forever (two messages show it), and delivers effects before
+their causes (three do). The demo shows the second: the model checker ignores the first.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import pyarrow
 
 from antecede.core.protocols import entry
 from antecede.formatting import count_and_part, duration, table
-from antecede.lab.check import STUCK, UNNECESSARY, Failure
-from antecede.lab.check.harness import flat
+from antecede.lab.check import NEEDLESS_HOLD, STUCK, Failure
+from antecede.lab.check.harness import make_flat_group
 from antecede.lab.check.model_checker import SearchLimits, explore
 from antecede.lab.check.scenario import ScriptRun, parse_script, run_script
 from antecede.lab.demo import engines
 from antecede.lab.demo.arrivals import Arrivals
-from antecede.lab.demo.evaluation import DELAY, Measured, evaluate, told
+from antecede.lab.demo.evaluation import DELAY, MeasuredOverhead, evaluate, format_evaluation
 from antecede.lab.demo.held_message_story import HeldMessage, find_held
 from antecede.lab.diagram import draw_text, from_run
 from antecede.progress import Progress
@@ -32,29 +32,29 @@ MESSAGES = 3
 
 
 class Counterexample(NamedTuple):
-    """Counterexample of the explorer, the number of states, and the played script."""
+    """Counterexample of the model checker, number of states, and its run."""
 
     states: int
     failure: Failure
     run: ScriptRun
 
 
-def printed_bss() -> Counterexample:
-    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`."""
+def check_published_bss() -> Counterexample:
+    """Check BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`."""
     bss = entry("bss")
     options = bss.options("as-published")
-    group = flat("bss", bss.load(), MEMBERS, options)
-    found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
-    if found.failure is None:
-        raise AssertionError("the printed condition 2 of BSS breaks within three messages")
-    text = found.failure.script(
-        "BSS with condition 2 as printed", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
+    group = make_flat_group("bss", bss.load(), MEMBERS, options)
+    exploration = explore(group, SearchLimits(MESSAGES, ignored=frozenset({NEEDLESS_HOLD, STUCK})))
+    if exploration.failure is None:
+        raise AssertionError("the published condition 2 of BSS must fail within three messages")
+    text = exploration.failure.script(
+        "BSS with condition 2 as published", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
     )
-    return Counterexample(found.states, found.failure, run_script(parse_script(text)))
+    return Counterexample(exploration.states, exploration.failure, run_script(parse_script(text)))
 
 
-class Agreement(NamedTuple):
-    """Number of compared releases, and differences in words."""
+class Comparison(NamedTuple):
+    """Number of compared releases, and differences as text."""
 
     compared: int
     differences: tuple[str, ...]
@@ -65,8 +65,8 @@ class Agreement(NamedTuple):
         return "identical"
 
 
-def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
-    """Return, for each member and message, the arrival (counted from 1) that delivered it."""
+def find_delivering_arrivals(events: Iterable[Event]) -> dict[str, dict[str, int]]:
+    """Return the arrival (counted from 1) that delivered a message, by member and message."""
     arrived: dict[str, int] = defaultdict(int)
     releases: dict[str, dict[str, int]] = defaultdict(dict)
     for event in events:
@@ -78,21 +78,18 @@ def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
     return dict(releases)
 
 
-def released_by(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
-    """Return the same for ordered receipts (columns member, id, parents, file_order, position).
-
-    A message goes with the last arrival among itself and its causes.
-    """
+def find_releasing_arrivals(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
+    """Return the same for ordered receipts: the last arrival among a message and its causes."""
     names = ["member", "id", "parents", "file_order", "position"]
     rows = list(zip(*(ordered.column(name).to_pylist() for name in names), strict=True))
     by_member: dict[str, list[tuple[str, Sequence[str], int, int]]] = defaultdict(list)
     for member, name, parents, file_order, position in rows:
         if position is not None:
             by_member[member].append((name, parents, file_order, position))
-    return {member: _releases(rows) for member, rows in by_member.items()}
+    return {member: _find_releases(rows) for member, rows in by_member.items()}
 
 
-def _releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]:
+def _find_releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]:
     in_arrival = sorted(rows, key=lambda row: row[2])
     arrival = {row[0]: number for number, row in enumerate(in_arrival, start=1)}
     release: dict[str, int] = {}
@@ -104,8 +101,8 @@ def _releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]
 
 def compare(
     ours: Mapping[str, Mapping[str, int]], theirs: Mapping[str, Mapping[str, int]]
-) -> Agreement:
-    """Compare two answers; a message that only one of them has is a difference."""
+) -> Comparison:
+    """Compare two results; a message in only one of them is a difference."""
     differences = []
     compared = 0
     for member in sorted(ours.keys() | theirs.keys()):
@@ -116,12 +113,11 @@ def compare(
                 differences.append(
                     f"{name} at {member}: arrival {mine.get(name)} against {other.get(name)}"
                 )
-    return Agreement(compared, tuple(differences))
+    return Comparison(compared, tuple(differences))
 
 
 DIAGRAM_COLUMNS = 78
 LEAST_S = 0.1
-"""Least time of a first call beyond a warm one that is mentioned, s."""
 
 
 class Findings(NamedTuple):
@@ -130,47 +126,50 @@ class Findings(NamedTuple):
     outcomes: list[BaselineOutcome]
     held: HeldMessage | None
     counterexample: Counterexample
-    evaluation: list[Measured]
+    evaluation: list[MeasuredOverhead]
 
 
 def heading(number: int, text: str) -> None:
-    """Print the heading of a station."""
+    """Print the heading of a step."""
     print(f"\n{number}  {text}")
 
 
 def say(text: str) -> None:
-    """Print a line of a station."""
+    """Print a line of a step."""
     print(f"   {text}", flush=True)
 
 
 def order_twice(
     arrivals: Arrivals, events: Sequence[Event], spark: engines.SparkStart | None
-) -> engines.Ordered:
-    """Order the arrivals locally and on Spark; say whether all answers are the same."""
+) -> engines.OrderedRows:
+    """Order the arrivals locally and on Spark; print whether all results agree."""
     local = engines.order_locally(arrivals)
     rows = f"{arrivals.table.num_rows:,} rows"
     line = f"local engine  {rows} in causal order in {duration(1000 * local.seconds)}"
     if local.first_s > local.seconds + LEAST_S:
         line += f" (first call compiles: {duration(1000 * local.first_s)})"
     if arrivals.by_member:
-        agreement = compare(released_by(local.table), delivered_by(events))
-        line += f": {agreement} to what the processes delivered" if agreement.compared else ""
+        agreement = compare(find_releasing_arrivals(local.table), find_delivering_arrivals(events))
+        line += f": {agreement} to the deliveries of the processes" if agreement.compared else ""
     say(line)
     if spark is None:
-        say("Spark         left out (--engine local)")
+        say("Spark         skipped (--engine local)")
         return local
     with Progress("Spark is starting") as progress:
         session = spark.session(progress)
     distributed = engines.order_on_spark(arrivals, session)
-    verdict = "identical" if engines.same_order(local.table, distributed.table) else "DIFFERENT"
+    verdict = "identical" if engines.is_same_order(local.table, distributed.table) else "DIFFERENT"
     took = duration(1000 * distributed.seconds)
     say(f"Spark         {rows} in {took} (first query of a session): {verdict}")
     return local
 
 
 def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
-    """Print what each way of ordering costs on these arrivals."""
-    outcomes = [*engines.alternatives(arrivals), engines.causal_outcome(ordered, arrivals.timed)]
+    """Print the costs of each way of ordering on these arrivals."""
+    outcomes = [
+        *engines.order_baselines(arrivals),
+        engines.measure_causal_order(ordered, arrivals.has_times),
+    ]
     header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]
     lines = [
         [
@@ -188,32 +187,32 @@ def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
 
 
 def tell_held(events: Sequence[Event]) -> HeldMessage | None:
-    """Tell the story of one held message."""
+    """Print the story of one held message."""
     held = find_held(events)
-    for line in held.lines() if held else ["nothing was held back: every cause came first"]:
+    for line in held.lines() if held else ["no message was held back: every cause arrived first"]:
         say(line)
     return held
 
 
 def break_rule() -> Counterexample:
-    """Let the explorer break a published rule, and draw the counterexample."""
-    found = printed_bss()
+    """Find a counterexample of a published rule, and print its diagram."""
+    counterexample = check_published_bss()
     say("Sahai et al. 2020 print BSS's second condition as C_j[k] <= t[k]; it must be >=.")
-    say(f"The explorer breaks the printed rule after {found.states:,} states:")
-    say(found.failure.sentence())
+    say(f"The model checker refutes the published rule after {counterexample.states:,} states:")
+    say(counterexample.failure.sentence())
     print()
-    drawing = draw_text(from_run(found.run), width=DIAGRAM_COLUMNS)
+    drawing = draw_text(from_run(counterexample.run), width=DIAGRAM_COLUMNS)
     print("\n".join(f"   {line}".rstrip() for line in drawing.splitlines()))
-    return found
+    return counterexample
 
 
-def evaluate_piece() -> list[Measured]:
-    """Simulate a tiny piece of an evaluation, and print it beside the source's slopes."""
+def evaluate_piece() -> list[MeasuredOverhead]:
+    """Simulate a small part of an evaluation, and print it beside the source's slopes."""
     say(
         f"Half of the peers in a group behind a super peer, delays {DELAY}; "
         "Evropeytsev et al. 2016, Figure 4."
     )
-    found = evaluate()
-    print(told(found))
-    say("The whole of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
-    return found
+    measured = evaluate()
+    print(format_evaluation(measured))
+    say("All of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
+    return measured

@@ -1,4 +1,4 @@
-"""A piece of Evropeytsev et al.'s evaluation: overhead over the number of peers."""
+"""Part of Evropeytsev et al.'s evaluation: overhead by number of peers."""
 
 from __future__ import annotations
 
@@ -17,40 +17,39 @@ MEASURED_S = 0.2
 SEED = 1
 
 
-class Measured(NamedTuple):
-    """One quantity over the numbers of peers."""
+class MeasuredOverhead(NamedTuple):
+    """Overhead of one quantity by number of peers."""
 
     quantity: str
-    bytes_a_message: tuple[float, ...]
+    bytes_per_message: tuple[float, ...]
     slope: float
     paper_slope: float | None
-    """As the source's text states it, over more peers."""
 
 
-def evaluate() -> list[Measured]:
-    """Simulate the groups and return what a message carries, on average."""
-    asked = Measures(encoded=False, ds=False, storage=False)
+def evaluate() -> list[MeasuredOverhead]:
+    """Simulate the groups and return the average overhead of a message."""
+    measures = Measures(encoded=False, ds=False, storage=False)
     figures = [
-        simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=asked).figures
+        simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=measures).figures
         for peers in PEERS
     ]
-    page, found = read_page("antecede.lab.reproductions.hierarchy"), []
+    page, measured = read_page("antecede.lab.reproductions.hierarchy"), []
     for one in page["each"]["overheads"]:
         values = tuple(figure[one["quantity"]] for figure in figures)
         slope = statistics.linear_regression(PEERS, values).slope
         stated = page["published"].get(f"{one['name']} slope, {DELAY}")
-        found.append(Measured(one["name"], values, slope, stated))
-    return found
+        measured.append(MeasuredOverhead(one["name"], values, slope, stated))
+    return measured
 
 
-def told(found: list[Measured]) -> str:
-    """Return the table that the tour prints."""
+def format_evaluation(found: list[MeasuredOverhead]) -> str:
+    """Return the table that the demo prints."""
     peers = [f"{n} peers" for n in PEERS]
     header = ["bytes a message", *peers, "slope", "Evropeytsev et al.'s slope"]
     lines = [
         [
             one.quantity,
-            *(f"{value:.1f}" for value in one.bytes_a_message),
+            *(f"{value:.1f}" for value in one.bytes_per_message),
             f"{one.slope:.3f}",
             "–" if one.paper_slope is None else f"{one.paper_slope:.3f}",
         ]

@@ -20,7 +20,6 @@ class HeldMessage(NamedTuple):
     arrived: Event
     delivered: Event
     cause: Event
-    """The send row of the message that it waited for."""
 
     @property
     def wait_ms(self) -> float:
@@ -29,58 +28,54 @@ class HeldMessage(NamedTuple):
 
     @property
     def is_middling(self) -> bool:
-        """Tell whether the wait is long enough to see and short enough to draw."""
+        """True if the wait is long enough to see and short enough to draw."""
         return SHORT_MS < self.wait_ms < LONG_MS
 
     @property
     def is_reply(self) -> bool:
-        """Tell whether it reads like an answer that overtook its question."""
+        """True if the text looks like a reply that overtook its question."""
         question, answer = self.cause.text or "", self.sent.text or ""
         same_topic = self.cause.topics == self.sent.topics
         return same_topic and question.endswith("?") and not answer.endswith("?")
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The members that the story needs: cause's sender, the message's sender, where held."""
+        """Members of the story: the cause's sender, the message's sender, the holding member."""
         names = (self.cause.member or "", self.sent.member or "", self.at)
         return tuple(dict.fromkeys(names))
 
     @property
     def window_ns(self) -> tuple[int, int]:
-        """A stretch of the recorder's time around the hold."""
+        """Time window of the recorder around the hold."""
         lead = round(LEAD_MS * NS_PER_MS)
         first = min(self.cause.arrival or 0, self.arrived.arrival or 0)
         return first - lead, (self.delivered.arrival or 0) + lead
 
     def lines(self) -> list[str]:
-        """Return the story: what was said, what blocked it, what released it."""
+        """Return the story: texts, the missing cause, the release."""
         return [
             f"{self.cause.member} wrote {self.cause.id}: {self.cause.text!r}",
             f"{self.sent.member} wrote {self.sent.id}: {self.sent.text!r}",
-            f"{self.sent.id} reached {self.at} first; there blocked_on() said:",
+            f"{self.sent.id} reached {self.at} first; there blocked_on() returned:",
             f"    {self.delivered.text}",
-            f"{self.cause.id} came {self.wait_ms:.0f} ms later, and both were delivered in order",
+            f"{self.cause.id} arrived {self.wait_ms:.0f} ms later; both were delivered in order",
         ]
 
 
 def find_held(events: Sequence[Event]) -> HeldMessage | None:
-    """Return a message released by the arrival of another sender's message, or None.
-
-    An answer that overtook its question comes first, then a wait of middling length.
-    """
+    """Return a held message released by another sender's message, preferably a reply; or None."""
     sends = {event.id: event for event in events if event.kind == SEND}
-    found = [
+    held_messages = [
         HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id])
-        for event, arrived, key in _released(events)
+        for event, arrived, key in _find_released(events)
         if event.id in sends and key.id in sends and key.id in arrived.parents
         if sends[key.id].member != sends[event.id].member
     ]
-    found.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))
-    return found[0] if found else None
+    held_messages.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))
+    return held_messages[0] if held_messages else None
 
 
-def _released(events: Sequence[Event]) -> Iterator[tuple[Event, Event, Event]]:
-    """Yield (delivery, receipt, the later receipt that released it) of every held message."""
+def _find_released(events: Sequence[Event]) -> Iterator[tuple[Event, Event, Event]]:
     receipts: dict[tuple[str | None, str], Event] = {}
     latest: dict[str | None, Event] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""The page of the tour: findings first, then the table and the drawings."""
+"""Page of the demo: results first, then the table and the diagrams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from antecede.formatting import count_and_part, counted, duration
 from antecede.lab.demo.demo import Findings
-from antecede.lab.demo.evaluation import DELAY, told
+from antecede.lab.demo.evaluation import DELAY, format_evaluation
 from antecede.lab.demo.held_message_story import HeldMessage
 from antecede.lab.diagram import draw_svg, from_events, from_run
 from antecede.lab.report import Figure, render
@@ -17,29 +17,29 @@ from antecede.tables.trace import Event
 
 
 def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:
-    """Write the page of one tour."""
+    """Write the page of a demo."""
     page = render(
         "demo.html",
-        title="antecede: the tour",
-        finding=_finding(findings.outcomes),
+        title="antecede: demo",
+        finding=_format_finding(findings.outcomes),
         lead=(
             "Effects arrive before their causes. Sorting by timestamp trusts clocks that differ; "
-            "a watermark drops what comes late and delays everything else. A message that names "
-            "what it depends on waits for that, and for nothing more."
+            "a watermark drops late rows and delays all others. A message that names its causes "
+            "waits for these, and for nothing else."
         ),
-        outcomes=_rows(findings.outcomes),
+        outcomes=_make_rows(findings.outcomes),
         outcomes_note=(
             "Waits are counted from arrival to release, over all released rows. Rows that a "
             "watermark still held when the data ended are not in its waits."
         ),
-        stretch=_stretch(findings.held, events) if findings.held else None,
+        stretch=_draw_held(findings.held, events) if findings.held else None,
         held="\n".join(findings.held.lines()) if findings.held else None,
-        counterexample=_counterexample(findings),
-        evaluation=told(findings.evaluation),
+        counterexample=_draw_counterexample(findings),
+        evaluation=format_evaluation(findings.evaluation),
         evaluation_note=(
             "Control information of Evropeytsev et al.'s hierarchical "
             "protocol, simulated, delays "
-            f"{DELAY}; its slopes are stated for up to 900 peers. The whole: antecede study "
+            f"{DELAY}; its slopes are stated for up to 900 peers. All of it: antecede study "
             "hierarchy."
         ),
         conditions=conditions,
@@ -47,7 +47,7 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
     path.write_text(page, encoding="utf-8")
 
 
-def _finding(outcomes: Sequence[BaselineOutcome]) -> str:
+def _format_finding(outcomes: Sequence[BaselineOutcome]) -> str:
     causal = outcomes[-1]
     p99 = causal.wait_ms(0.99)
     text = f"Causal release dropped {causal.dropped:,} of {causal.rows:,} rows"
@@ -60,8 +60,7 @@ def _finding(outcomes: Sequence[BaselineOutcome]) -> str:
     return text + "."
 
 
-def _rows(outcomes: Sequence[BaselineOutcome]) -> list[dict[str, Any]]:
-    """Return the table of schemes; the last is ours, and bars are as long as the widest wait."""
+def _make_rows(outcomes: Sequence[BaselineOutcome]) -> list[dict[str, Any]]:
     widest = max((outcome.wait_ms(0.99) or 0.0 for outcome in outcomes), default=0.0)
     return [
         {
@@ -81,7 +80,7 @@ def _rows(outcomes: Sequence[BaselineOutcome]) -> list[dict[str, Any]]:
     ]
 
 
-def _stretch(held: HeldMessage, events: Sequence[Event]) -> Figure:
+def _draw_held(held: HeldMessage, events: Sequence[Event]) -> Figure:
     first, last = held.window_ns
     drawing = from_events(events, first=first, last=last, members=held.members)
     caption = (
@@ -91,13 +90,13 @@ def _stretch(held: HeldMessage, events: Sequence[Event]) -> Figure:
     return Figure(draw_svg(drawing), caption)
 
 
-def _counterexample(findings: Findings) -> Figure:
-    found = findings.counterexample
+def _draw_counterexample(findings: Findings) -> Figure:
+    result = findings.counterexample
     return Figure(
-        draw_svg(from_run(found.run)),
-        f"The smallest counterexample, found after {found.states:,} states of every interleaving.",
-        "One published rule, and how it breaks",
+        draw_svg(from_run(result.run)),
+        f"The smallest counterexample, found after {result.states:,} states of all interleavings.",
+        "Counterexample of a published rule",
         "Sahai et al. 2020 print the second delivery condition of Birman, Schiper "
         "and Stephenson as "
-        f"C_j[k] <= t[k]. It must be >=. With the printed sign: {found.failure.sentence()}.",
+        f"C_j[k] <= t[k]. It must be >=. With the printed sign: {result.failure.sentence()}.",
     )

@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.lab.diagram.notebook import Picture, picture, state_table, states_of
-    from antecede.lab.diagram.scenario_diagram import from_failure, from_run, stacked, widths
+    from antecede.lab.diagram.notebook import Picture, collect_states, draw_notebook, format_states
+    from antecede.lab.diagram.scenario_diagram import (
+        compute_widths,
+        from_failure,
+        from_run,
+        stacked,
+    )
     from antecede.lab.diagram.svg import draw_stacked, draw_svg
     from antecede.lab.diagram.text import draw_text
     from antecede.lab.diagram.themes import LIGHT, THEMES, page_switches
@@ -15,8 +20,8 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "notebook": "Picture picture state_table states_of",
-            "scenario_diagram": "from_failure from_run stacked widths",
+            "notebook": "Picture collect_states draw_notebook format_states",
+            "scenario_diagram": "compute_widths from_failure from_run stacked",
             "svg": "draw_stacked draw_svg",
             "text": "draw_text",
             "themes": "LIGHT THEMES page_switches",

@@ -1,9 +1,9 @@
-"""Diagrams in a notebook: SVG, or text where the notebook shows no pictures.
+"""Diagrams in notebooks: SVG, or text if the notebook shows no images.
 
-    picture(run_script(parse_script(text)))                  one execution
-    picture(printed, repaired, titles=["as printed", ...])   several on one axis, below each other
+    draw_notebook(run_scenario(parse_scenario(text)))              one run
+    draw_notebook(wrong, right, titles=["as published", ...])      several on one axis
 
-Colours follow the page of the notebook (`themes.page_switches`).
+Colors follow the theme of the notebook (`themes.make_theme_rules`).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any, Final
 
 from antecede.core.diagram_model import Diagram
 from antecede.errors import LocalError
-from antecede.lab.check.scenario import ScriptRun, line_of
+from antecede.lab.check.scenario import ScriptRun, format_action
 from antecede.lab.diagram.scenario_diagram import stacked
 from antecede.lab.diagram.svg import draw_stacked
 from antecede.lab.diagram.text import draw_text
 from antecede.lab.diagram.themes import IN_PAGE
 
 SVG, TEXT = "image/svg+xml", "text/plain"
-COLUMNS: Final = 100
+TEXT_WIDTH: Final = 100
 
 
 class Picture:
-    """A picture and the same in characters. As the last value of a cell it is shown."""
+    """Diagram as SVG and as text, displayed as the last value of a cell."""
 
     def __init__(self, svg: str, text: str) -> None:
         self.svg, self.text = svg, text
@@ -36,26 +36,22 @@ class Picture:
         return {SVG: self.svg, TEXT: self.text}
 
 
-def picture(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
-    """Draw executions of scripts, or diagrams, below each other.
-
-    `titles`: replace those of the executions. Raises LocalError for nothing to draw, or another
-    number of titles.
-    """
+def draw_notebook(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
+    """Draw runs of scenarios, or diagrams, below each other; `titles` replace those of runs."""
     runs = [one for one in shown if isinstance(one, ScriptRun)]
     diagrams = [one for one in shown if isinstance(one, Diagram)]
     if not shown or (runs and diagrams):
-        raise LocalError("draw executions, or diagrams: one or more, not both")
+        raise LocalError("expected runs or diagrams, at least one, and not both")
     if titles and len(titles) != len(runs):
-        raise LocalError(f"{len(titles)} titles for {len(runs)} executions")
+        raise LocalError(f"{len(titles)} titles for {len(runs)} runs")
     if runs:
         diagrams = stacked(runs, titles or [run.script.title for run in runs])
-    texts = [f"{one.title}\n\n{draw_text(one, width=COLUMNS)}" for one in diagrams]
+    texts = [f"{one.title}\n\n{draw_text(one, width=TEXT_WIDTH)}" for one in diagrams]
     return Picture(draw_stacked(diagrams, IN_PAGE), "\n\n".join(texts))
 
 
-def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
-    """Return (step, member) -> changed fields of a run with `states=True`; else nothing."""
+def collect_states(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
+    """Return changed fields by (step, member) of a run with `states=True`; else nothing."""
     return {
         (result.number, name): dict(fields)
         for result in run.results
@@ -63,13 +59,13 @@ def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
     }
 
 
-def state_table(run: ScriptRun) -> str:
-    """Return `states_of` as a table: step, action, member, fields."""
-    done = {result.number: line_of(result.command.action) for result in run.results}
-    rows = [("step", "", "at", "keeps")]
+def format_states(run: ScriptRun) -> str:
+    """Return `collect_states` as a table: step, action, member, fields."""
+    done = {result.number: format_action(result.command.action) for result in run.results}
+    rows = [("step", "", "at", "state")]
     rows += [
         (str(step), done[step], name, ", ".join(f"{k} = {v}" for k, v in fields.items()))
-        for (step, name), fields in states_of(run).items()
+        for (step, name), fields in collect_states(run).items()
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     return "\n".join(

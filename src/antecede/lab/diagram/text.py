@@ -1,6 +1,6 @@
-"""Space-time diagram as text: a column for each member, time runs downwards, a row for each event.
+"""Space-time diagram as text: one column per member, one row per event.
 
-An arrow shows an arrival; its sending is further up, under the same label. The line of a member
+An arrow shows an arrival; its send is further up, under the same label. The timeline of a member
 that holds messages back is heavy.
 """
 
@@ -13,7 +13,7 @@ from antecede.core.diagram_model import MEANING, Arrow, Diagram, Mark
 
 MIN_COLUMN, MAX_COLUMN = 6, 16
 NOTE_WIDTH = 24
-NARROW = 8
+MIN_READABLE_COLUMN = 8
 
 _GLYPH = {
     diagram_model.SEND: "●",
@@ -27,10 +27,9 @@ _GLYPH = {
     diagram_model.RECORD: "■",
     diagram_model.LOCAL: "•",
 }
-_WRONG = "✗"
+_VIOLATION = "✗"
 _UNNAMED = (diagram_model.JOIN, diagram_model.LEAVE, diagram_model.RECORD)
-"""Marks without a message; described beside the lanes."""
-_PASSED = "◦"
+_RELAYED = "◦"
 _ARRIVE = "arrive"
 _CODES = {
     "faint": "2",
@@ -51,28 +50,25 @@ _CODES = {
 
 
 def draw_text(diagram: Diagram, *, width: int = 80, color: bool = False) -> str:
-    """Return the diagram as lines of at most `width` characters where the lanes allow it.
-
-    Ten lanes need 66 columns. `color`: with ANSI escape codes.
-    """
-    sheet = _Sheet(diagram, width)
-    lines = [sheet.header(), *sheet.body(), _Line(0), *sheet.legend()]
-    return "\n".join(line.text(color) for line in lines)
+    """Return lines of at most `width` characters, if possible; `color`: ANSI escape codes."""
+    sheet = _TextDiagram(diagram, width)
+    lines = [sheet.make_header(), *sheet.make_rows(), _TextLine(0), *sheet.make_legend()]
+    return "\n".join(line.render(color) for line in lines)
 
 
-class _Line:
+class _TextLine:
     def __init__(self, width: int) -> None:
         self.cells: list[tuple[str, str]] = [(" ", "")] * width
 
     def put(self, column: int, text: str, style: str = "") -> None:
-        """Write over the line; text beyond its end is cut with an ellipsis."""
+        """Write text at a column; text beyond the end is cut with an ellipsis."""
         room = len(self.cells) - column
         if len(text) > room:
             text = text[: max(0, room - 1)] + "…"[: max(0, room)]
         for offset, character in enumerate(text):
             self.cells[column + offset] = (character, style)
 
-    def text(self, color: bool) -> str:
+    def render(self, color: bool) -> str:
         out: list[str] = []
         current = ""
         for character, style in self.cells:
@@ -84,32 +80,32 @@ class _Line:
         return "".join(out).rstrip() + ("\x1b[0m" if current else "")
 
 
-class _Sheet:
+class _TextDiagram:
     def __init__(self, diagram: Diagram, width: int) -> None:
         self.diagram = diagram
         lanes = max(1, len(diagram.lanes))
         self.margin = max([len(tick.label) for tick in diagram.ticks] + [4]) + 2
         notes = NOTE_WIDTH if any(mark.note for mark in diagram.marks) else 0
         fair = (width - self.margin - notes) // lanes
-        if fair < NARROW:
-            # The notes say what the heavy lines show: the lanes need the room more.
+        if fair < MIN_READABLE_COLUMN:
+            # Omit the notes: the heavy lines show the same, and timelines need the space.
             fair = (width - self.margin) // lanes
         self.column = max(MIN_COLUMN, min(MAX_COLUMN, fair))
         self.notes_at = self.margin + self.column * lanes
         self.width = max(width, self.notes_at)
 
-    def x(self, lane: int) -> int:
-        return self.margin + lane * self.column
+    def to_column(self, timeline: int) -> int:
+        return self.margin + timeline * self.column
 
-    def header(self) -> _Line:
-        line = _Line(self.width)
+    def make_header(self) -> _TextLine:
+        line = _TextLine(self.width)
         line.put(0, self.diagram.unit, "faint")
         for number, lane in enumerate(self.diagram.lanes):
             name = lane.name[: self.column - 1]
-            line.put(self.x(number), name, "bold")
+            line.put(self.to_column(number), name, "bold")
         return line
 
-    def body(self) -> Iterator[_Line]:
+    def make_rows(self) -> Iterator[_TextLine]:
         diagram = self.diagram
         labels = {tick.at: tick.label for tick in diagram.ticks}
         arrows = {(a.target, a.arrived, a.label): a for a in diagram.arrows}
@@ -124,30 +120,29 @@ class _Sheet:
             shown = "" if label in seen else label
             seen.add(label)
             if mark.kind == diagram_model.LOCAL:
-                yield from self._local(mark, shown)
+                yield from self._make_local_rows(mark, shown)
             else:
-                yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
+                yield self._make_row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
 
-    def _local(self, mark: Mark, shown: str) -> Iterator[_Line]:
-        """Yield an event of a log; any number of messages may reach it, a row each."""
+    def _make_local_rows(self, mark: Mark, shown: str) -> Iterator[_TextLine]:
         here = mark.lane, mark.at
         reach = [one for one in self.diagram.arrows if (one.target, one.arrived) == here]
         for arrow in reach[:-1]:
-            yield self._row(Mark(*here, _ARRIVE, arrow.label), arrow, shown)
+            yield self._make_row(Mark(*here, _ARRIVE, arrow.label), arrow, shown)
             shown = ""
-        yield self._row(mark, reach[-1] if reach else None, shown)
+        yield self._make_row(mark, reach[-1] if reach else None, shown)
 
-    def _row(self, mark: Mark, arrow: Arrow | None, label: str) -> _Line:
-        line = _Line(self.width)
+    def _make_row(self, mark: Mark, arrow: Arrow | None, label: str) -> _TextLine:
+        line = _TextLine(self.width)
         line.put(max(0, self.margin - 2 - len(label)), label, "faint")
-        self._lanes(line, mark.at)
+        self._draw_timelines(line, mark.at)
         if arrow is not None:
-            self._arrow(line, arrow)
-        x = self.x(mark.lane)
+            self._draw_arrow(line, arrow)
+        x = self.to_column(mark.lane)
         if mark.kind == _ARRIVE:
-            line.put(x, _PASSED, "arrow")
+            line.put(x, _RELAYED, "arrow")
         else:
-            glyph = _WRONG if mark.wrong else _GLYPH[mark.kind]
+            glyph = _VIOLATION if mark.wrong else _GLYPH[mark.kind]
             line.put(x, glyph, "wrong" if mark.wrong else mark.kind)
         if arrow is None and mark.kind not in _UNNAMED:
             room = self.column - 3
@@ -159,17 +154,17 @@ class _Sheet:
             line.put(self.notes_at, f"{mark.label} {MEANING[mark.kind]}", "bold")
         return line
 
-    def _lanes(self, line: _Line, at: float) -> None:
+    def _draw_timelines(self, line: _TextLine, at: float) -> None:
         for number, lane in enumerate(self.diagram.lanes):
             if (lane.begin is None or lane.begin <= at) and (lane.end is None or at <= lane.end):
                 holds = any(
                     held.lane == number and held.begin < at and (held.end is None or at < held.end)
                     for held in self.diagram.holds
                 )
-                line.put(self.x(number), *(("┃", "hold") if holds else ("│", "faint")))
+                line.put(self.to_column(number), *(("┃", "hold") if holds else ("│", "faint")))
 
-    def _arrow(self, line: _Line, arrow: Arrow) -> None:
-        source, target = self.x(arrow.source), self.x(arrow.target)
+    def _draw_arrow(self, line: _TextLine, arrow: Arrow) -> None:
+        source, target = self.to_column(arrow.source), self.to_column(arrow.target)
         left, right = min(source, target), max(source, target)
         if left == right:
             line.put(left + 2, f"{arrow.label} comes back"[: self.column - 3], "arrow")
@@ -184,24 +179,24 @@ class _Sheet:
         beside = target + middle + 1 if target == left else target - middle - len(name)
         line.put(beside, name, "bold")
 
-    def legend(self) -> Iterator[_Line]:
+    def make_legend(self) -> Iterator[_TextLine]:
         used = {mark.kind for mark in self.diagram.marks}
         parts = [f"{_GLYPH[kind]} {MEANING[kind]}" for kind in _GLYPH if kind in used]
         if self.diagram.bare_arrivals():
-            parts.append(f"{_PASSED} taken in")
+            parts.append(f"{_RELAYED} taken in")
         if self.diagram.holds:
             parts.append("┃ holds messages back")
         if any(mark.wrong for mark in self.diagram.marks):
-            parts.append(f"{_WRONG} {self.diagram.wrong_means}")
+            parts.append(f"{_VIOLATION} {self.diagram.wrong_means}")
         text = ""
         for part in parts:
             if text and len(text) + 3 + len(part) > self.width:
-                yield self._faint(text)
+                yield self._make_faint_line(text)
                 text = ""
             text = f"{text}   {part}" if text else part
-        yield self._faint(text)
+        yield self._make_faint_line(text)
 
-    def _faint(self, text: str) -> _Line:
-        line = _Line(self.width)
+    def _make_faint_line(self, text: str) -> _TextLine:
+        line = _TextLine(self.width)
         line.put(0, text, "faint")
         return line

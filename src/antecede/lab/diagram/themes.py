@@ -1,7 +1,7 @@
-"""Colours of a diagram, as a style sheet or written out.
+"""Colors of a diagram, as a style sheet or as attributes.
 
-Pages take the style sheet. Pictures for slides and papers have plain attributes in each shape,
-which PowerPoint, Inkscape and LaTeX read: no variables, no `paint-order` (the halo is a copy).
+Pages take the style sheet. Images for slides and papers have plain attributes in each shape, which
+PowerPoint, Inkscape and LaTeX support: no variables, no `paint-order` (the halo is a copy).
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ FONT: Final = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 PLAIN_FONT: Final = "DejaVu Sans,Arial,Helvetica,sans-serif"
 
 
-class Colours(NamedTuple):
-    """One scheme."""
+class ColorScheme(NamedTuple):
+    """Colors of one scheme."""
 
     paper: str
     ink: str
     faint: str
     line: str
     sent: str
-    done: str
+    delivered: str
     held: str
     held_edge: str
     held_ink: str
-    wrong: str
+    violation: str
 
 
 SCHEMES: Final = {
-    LIGHT: Colours(
+    LIGHT: ColorScheme(
         *("#ffffff", "#1f2933", "#5f6d7c", "#c3ccd6", "#1d4ed8"),
         *("#15803d", "#fde8b5", "#d99a1c", "#6b4400", "#c81e1e"),
     ),
-    DARK: Colours(
+    DARK: ColorScheme(
         *("#14181d", "#e6ebf0", "#93a1b0", "#46525f", "#8ab4ff"),
         *("#5fd38a", "#4a3608", "#e0aa3a", "#ffe2a1", "#ff7b72"),
     ),
-    # Without colour: what differs, differs in shape and in how dark it is.
-    PRINT: Colours(
+    # Without color: elements differ in shape and in brightness.
+    PRINT: ColorScheme(
         *("#ffffff", "#000000", "#4d4d4d", "#b3b3b3", "#000000"),
         *("#404040", "#e6e6e6", "#808080", "#000000", "#000000"),
     ),
@@ -52,27 +52,27 @@ SWITCHES: Final = {
     LIGHT: ('[data-jp-theme-light="true"]', '[data-md-color-scheme="default"]', ".vscode-light"),
     DARK: ('[data-jp-theme-light="false"]', '[data-md-color-scheme="slate"]', ".vscode-dark"),
 }
-"""Selectors of pages with notebooks: JupyterLab, Material for MkDocs, Visual Studio Code."""
+"""Theme selectors of JupyterLab, Material for MkDocs and Visual Studio Code."""
 
 
-def page_switches(css: str, light: str, dark: str) -> str:
-    """Return rules that give elements of a class the declarations of the page's own scheme."""
+def page_switches(css_class: str, light: str, dark: str) -> str:
+    """Return CSS rules with the declarations of each scheme for a class."""
     return "".join(
-        f"{','.join(f'{switch} .{css}' for switch in SWITCHES[scheme])}{{{declared}}}\n"
+        f"{','.join(f'{switch} .{css_class}' for switch in SWITCHES[scheme])}{{{declared}}}\n"
         for scheme, declared in ((LIGHT, light), (DARK, dark))
     )
 
 
-def style_sheet(theme: str = PAGE) -> str:
-    """Return the style sheet of pages; custom properties override its colours."""
+def make_style_sheet(theme: str = PAGE) -> str:
+    """Return the declarations of each class; later classes override earlier ones."""
     light, dark = (
         ";".join(f"--ac-{name.replace('_', '-')}:{value}" for name, value in of._asdict().items())
         for of in (SCHEMES[LIGHT], SCHEMES[DARK])
     )
     switches = page_switches("ac", light, dark) if theme == IN_PAGE else ""
-    names = [name.replace("_", "-") for name in Colours._fields]
-    rules = _rules(Colours(*(f"var(--ac-{name})" for name in names)))
-    body = "".join(f".ac .{css}{{{_as_css(of)}}}" for css, of in rules.items())
+    names = [name.replace("_", "-") for name in ColorScheme._fields]
+    rules = _make_rules(ColorScheme(*(f"var(--ac-{name})" for name in names)))
+    body = "".join(f".ac .{css}{{{_to_css(of)}}}" for css, of in rules.items())
     return (
         f"\n.ac{{{light};color:var(--ac-ink);font:12px {FONT}}}\n"
         f"@media (prefers-color-scheme:dark){{.ac{{{dark}}}}}\n{switches}"
@@ -82,41 +82,41 @@ def style_sheet(theme: str = PAGE) -> str:
     )
 
 
-def _rules(of: Colours) -> dict[str, dict[str, str]]:
+def _make_rules(colors: ColorScheme) -> dict[str, dict[str, str]]:
     """Return the attributes of each class of shapes; later classes override earlier ones."""
     return {
-        "paper": {"fill": of.paper},
-        "card": {"fill": of.paper, "fill-opacity": ".85"},
+        "paper": {"fill": colors.paper},
+        "card": {"fill": colors.paper, "fill-opacity": ".85"},
         "name": {"font-weight": "600", "font-size": "14px"},
         "title": {"font-weight": "600", "font-size": "15px"},
-        "small": {"fill": of.faint, "font-size": "11px"},
-        "state": {"fill": of.ink, "font-size": "10px"},
+        "small": {"fill": colors.faint, "font-size": "11px"},
+        "state": {"fill": colors.ink, "font-size": "10px"},
         "label": {"font-weight": "600"},
-        "why": {"fill": of.held_ink, "font-size": "11px"},
-        "lane": {"stroke": of.line, "stroke-width": "1.5"},
-        "grid": {"stroke": of.line, "stroke-width": "1", "stroke-dasharray": "1 5"},
-        "arrow": {"stroke": of.sent, "stroke-width": "1.4", "fill": "none", "opacity": ".75"},
+        "why": {"fill": colors.held_ink, "font-size": "11px"},
+        "timeline": {"stroke": colors.line, "stroke-width": "1.5"},
+        "grid": {"stroke": colors.line, "stroke-width": "1", "stroke-dasharray": "1 5"},
+        "arrow": {"stroke": colors.sent, "stroke-width": "1.4", "fill": "none", "opacity": ".75"},
         "flying": {"stroke-dasharray": "5 4"},
-        "head": {"fill": of.sent, "opacity": ".9"},
-        "sent": {"fill": of.sent},
-        "local": {"fill": of.ink},
-        "deliver": {"fill": of.done},
-        "record": {"fill": of.held_ink},
-        "hold": {"fill": of.paper, "stroke": of.held_edge, "stroke-width": "2"},
-        "release": {"fill": of.paper, "stroke": of.held_edge, "stroke-width": "2"},
-        "discard": {"stroke": of.faint, "stroke-width": "2", "fill": "none"},
-        "edge": {"stroke": of.faint, "stroke-width": "2", "fill": "none"},
-        "bar": {"fill": of.held, "stroke": of.held_edge, "stroke-width": "1"},
-        "passed": {"fill": of.faint},
+        "head": {"fill": colors.sent, "opacity": ".9"},
+        "sent": {"fill": colors.sent},
+        "local": {"fill": colors.ink},
+        "deliver": {"fill": colors.delivered},
+        "record": {"fill": colors.held_ink},
+        "hold": {"fill": colors.paper, "stroke": colors.held_edge, "stroke-width": "2"},
+        "release": {"fill": colors.paper, "stroke": colors.held_edge, "stroke-width": "2"},
+        "discard": {"stroke": colors.faint, "stroke-width": "2", "fill": "none"},
+        "edge": {"stroke": colors.faint, "stroke-width": "2", "fill": "none"},
+        "bar": {"fill": colors.held, "stroke": colors.held_edge, "stroke-width": "1"},
+        "passed": {"fill": colors.faint},
         "dim": {"opacity": ".22"},
-        "wrong": {"stroke": of.wrong, "stroke-width": "2.5", "fill": "none"},
-        "bad": {"fill": of.wrong, "font-weight": "600"},
-        "late": {"stroke": of.wrong},
-        "late-head": {"fill": of.wrong},
+        "wrong": {"stroke": colors.violation, "stroke-width": "2.5", "fill": "none"},
+        "bad": {"fill": colors.violation, "font-weight": "600"},
+        "late": {"stroke": colors.violation},
+        "late-head": {"fill": colors.violation},
     }
 
 
-def _as_css(attributes: Mapping[str, str]) -> str:
+def _to_css(attributes: Mapping[str, str]) -> str:
     return ";".join(f"{name}:{value}" for name, value in attributes.items())
 
 
@@ -124,20 +124,20 @@ _ELEMENT = re.compile(r"<(\w+) class=(?:\"([^\"]*)\"|'([^']*)')([^>]*)>")
 _TEXT = re.compile(r"<text class=\"([^\"]*)\"([^>]*)>([^<]*)</text>")
 
 
-def written_out(parts: Iterable[str], theme: str) -> list[str]:
-    """Return shapes with the colours of a theme in each of them, and without classes."""
+def inline_styles(parts: Iterable[str], theme: str) -> list[str]:
+    """Return shapes with the colors of a theme as attributes, without classes."""
     colours = SCHEMES[theme]
-    rules = _rules(colours)
+    rules = _make_rules(colours)
 
     def attributes(css: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        merged: dict[str, str] = {}
         for name in css.split():
-            found |= rules.get(name, {})
-        return found
+            merged |= rules.get(name, {})
+        return merged
 
     def shape(match: re.Match[str]) -> str:
         css = match[2] if match[2] is not None else match[3]
-        return f"<{match[1]}{_as_xml(attributes(css))}{match[4]}>"
+        return f"<{match[1]}{_to_xml(attributes(css))}{match[4]}>"
 
     def text(match: re.Match[str]) -> str:
         own = {"fill": colours.ink} | attributes(match[1])
@@ -145,10 +145,10 @@ def written_out(parts: Iterable[str], theme: str) -> list[str]:
         back = colours.paper if "beside" in match[1].split() else back
         halo = own | {"fill": back, "stroke": back, "stroke-width": "3"}
         halo["stroke-linejoin"] = "round"
-        return "".join(f"<text{_as_xml(one)}{match[2]}>{match[3]}</text>" for one in (halo, own))
+        return "".join(f"<text{_to_xml(one)}{match[2]}>{match[3]}</text>" for one in (halo, own))
 
     return [_ELEMENT.sub(shape, _TEXT.sub(text, part)) for part in parts]
 
 
-def _as_xml(attributes: Mapping[str, str]) -> str:
+def _to_xml(attributes: Mapping[str, str]) -> str:
     return "".join(f' {name}="{value.removesuffix("px")}"' for name, value in attributes.items())

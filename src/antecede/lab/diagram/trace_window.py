@@ -1,7 +1,7 @@
-"""Diagram of a stretch of a recorded trace, in milliseconds.
+"""Diagram of a time window of a recorded trace, in milliseconds.
 
 A hold lasts from the receipt of a message to its delivery at the same member. It waits for the
-declared parents that were delivered there in the meantime.
+declared causes that were delivered there in the meantime.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from antecede.errors import InputError
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 NS_PER_MS = 1_000_000
-AT_ONCE_MS = 0.5
+MIN_HOLD_MS = 0.5
 
 
-class _Copy(NamedTuple):
+class _ReceivedCopy(NamedTuple):
     """Copy of a message at one receiver; times in ns, None: not in the trace."""
 
     event: Event
@@ -27,8 +27,8 @@ class _Copy(NamedTuple):
     delivered: int | None
 
 
-def time_ns(event: Event) -> int | None:
-    """Return when the event happened: by the recorder's or receiver's clock, else the sender's."""
+def get_time_ns(event: Event) -> int | None:
+    """Return the time of an event: the recorder's or receiver's clock, else the sender's."""
     return event.arrival if event.arrival is not None else event.send_time
 
 
@@ -42,54 +42,62 @@ def from_events(
 ) -> Diagram:
     """Return the diagram from `first` to `last`, ns (default: the whole trace).
 
-    `members`: lanes in their order. A message that arrives in the stretch is drawn from its
-    sending, even before the stretch. Marks that have nothing to do with holds are faint. Raises
-    InputError for an empty diagram.
+    `members`: timelines in order. Marks unrelated to holds are dimmed. Raises InputError for an
+    empty diagram.
     """
-    rows = [event for event in events if event.member is not None and time_ns(event) is not None]
+    rows = [
+        event for event in events if event.member is not None and get_time_ns(event) is not None
+    ]
     if members is None:
         members = sorted({event.member for event in rows if event.member is not None})
     chosen = [event for event in rows if event.member in members]
-    times = [_at(event) for event in chosen]
+    times = [_require_time_ns(event) for event in chosen]
     begin = first if first is not None else min(times, default=0)
     end = last if last is not None else max(times, default=0)
     if not any(begin <= at <= end for at in times):
-        raise InputError("no send, receive or deliver row with a time lies in this stretch")
-    return _Stretch(chosen, begin, max(end, begin + 1), tuple(members)).diagram(title)
+        raise InputError(
+            "no send, receive or deliver row with a time in this window; choose another one"
+        )
+    return _TraceWindow(chosen, begin, max(end, begin + 1), tuple(members)).build(title)
 
 
-def _at(event: Event) -> int:
-    return time_ns(event) or 0
+def _require_time_ns(event: Event) -> int:
+    return get_time_ns(event) or 0
 
 
-class _Stretch:
+class _TraceWindow:
     def __init__(self, rows: list[Event], begin: int, end: int, members: tuple[str, ...]) -> None:
         self.begin = begin
         self.end = end
         self.members = members
-        self.lane = {name: number for number, name in enumerate(members)}
+        self.timeline_of = {name: number for number, name in enumerate(members)}
         self.sends = {event.id: event for event in rows if event.kind == SEND}
-        delivered = {(e.member, e.id): _at(e) for e in rows if e.kind == DELIVER}
+        delivered = {(e.member, e.id): _require_time_ns(e) for e in rows if e.kind == DELIVER}
         self.delivered = delivered
         self.copies = [
-            _Copy(event, _at(event), delivered.get((event.member, event.id)))
+            _ReceivedCopy(event, _require_time_ns(event), delivered.get((event.member, event.id)))
             for event in rows
             if event.kind == RECEIVE
         ]
 
-    def diagram(self, title: str) -> Diagram:
+    def build(self, title: str) -> Diagram:
         marks: list[Mark] = []
         arrows: list[Arrow] = []
         holds: list[Held] = []
         for copy in self.copies:
-            self._copy(copy, marks, arrows, holds)
+            self._add_copy(copy, marks, arrows, holds)
         marks += [
-            Mark(self._lane(send), self._ms(_at(send)), diagram_model.SEND, send.id)
+            Mark(
+                self._get_timeline(send),
+                self._to_ms(_require_time_ns(send)),
+                diagram_model.SEND,
+                send.id,
+            )
             for send in self.sends.values()
-            if self._inside(_at(send))
+            if self._is_inside(_require_time_ns(send))
         ]
         marks.sort(key=lambda mark: mark.at)
-        marks, arrows = _in_focus(marks, arrows, holds)
+        marks, arrows = _dim_unrelated(marks, arrows, holds)
         span_ms = (self.end - self.begin) / NS_PER_MS
         return Diagram(
             title,
@@ -100,36 +108,38 @@ class _Stretch:
             0.0,
             span_ms,
             "ms",
-            _ticks(span_ms),
+            _make_ticks(span_ms),
         )
 
-    def _copy(self, copy: _Copy, marks: list[Mark], arrows: list[Arrow], holds: list[Held]) -> None:
-        lane, label = self._lane(copy.event), copy.event.id
-        arrived = self._ms(copy.received)
-        done = None if copy.delivered is None else self._ms(copy.delivered)
-        held = done is None or done - arrived > AT_ONCE_MS
-        if self._inside(copy.received):
+    def _add_copy(
+        self, copy: _ReceivedCopy, marks: list[Mark], arrows: list[Arrow], holds: list[Held]
+    ) -> None:
+        lane, label = self._get_timeline(copy.event), copy.event.id
+        arrived = self._to_ms(copy.received)
+        done = None if copy.delivered is None else self._to_ms(copy.delivered)
+        held = done is None or done - arrived > MIN_HOLD_MS
+        if self._is_inside(copy.received):
             kind = diagram_model.HOLD if held else diagram_model.DELIVER
-            early = "" if held else self._early(copy)
-            waits = self._waits_for(copy) if held else ()
+            early = "" if held else self._describe_violation(copy)
+            waits = self._find_awaited(copy) if held else ()
             note = f"waits for {', '.join(waits)}" if waits else early
             marks.append(Mark(lane, arrived, kind, label, note, bool(early)))
             send = self.sends.get(label)
             if send is not None:
-                sent = self._ms(_at(send))
-                arrows.append(Arrow(label, self._lane(send), sent, lane, arrived))
+                sent = self._to_ms(_require_time_ns(send))
+                arrows.append(Arrow(label, self._get_timeline(send), sent, lane, arrived))
         if not held:
             return
-        if copy.delivered is not None and self._inside(copy.delivered):
-            early = self._early(copy)
-            at = self._ms(copy.delivered)
+        if copy.delivered is not None and self._is_inside(copy.delivered):
+            early = self._describe_violation(copy)
+            at = self._to_ms(copy.delivered)
             marks.append(Mark(lane, at, diagram_model.DELIVER, label, early, bool(early)))
         if copy.received <= self.end and (copy.delivered is None or copy.delivered >= self.begin):
             inside = done is not None and copy.delivered is not None and copy.delivered <= self.end
-            waits = self._waits_for(copy)
+            waits = self._find_awaited(copy)
             holds.append(Held(lane, label, max(0.0, arrived), done if inside else None, waits))
 
-    def _waits_for(self, copy: _Copy) -> tuple[str, ...]:
+    def _find_awaited(self, copy: _ReceivedCopy) -> tuple[str, ...]:
         member = copy.event.member
         until = math.inf if copy.delivered is None else copy.delivered
         parents = self.sends[copy.event.id].parents if copy.event.id in self.sends else ()
@@ -139,7 +149,7 @@ class _Stretch:
             if copy.received < self.delivered.get((member, parent), -1) <= until
         )
 
-    def _early(self, copy: _Copy) -> str:
+    def _describe_violation(self, copy: _ReceivedCopy) -> str:
         member, done = copy.event.member, copy.delivered
         late = [
             parent
@@ -148,17 +158,17 @@ class _Stretch:
         ]
         return f"before {', '.join(late)}" if late else ""
 
-    def _inside(self, at: int) -> bool:
+    def _is_inside(self, at: int) -> bool:
         return self.begin <= at <= self.end
 
-    def _lane(self, event: Event) -> int:
-        return self.lane[event.member or ""]
+    def _get_timeline(self, event: Event) -> int:
+        return self.timeline_of[event.member or ""]
 
-    def _ms(self, at: int) -> float:
+    def _to_ms(self, at: int) -> float:
         return (at - self.begin) / NS_PER_MS
 
 
-def _in_focus(
+def _dim_unrelated(
     marks: list[Mark], arrows: list[Arrow], holds: list[Held]
 ) -> tuple[list[Mark], list[Arrow]]:
     if not holds:
@@ -176,7 +186,7 @@ def _in_focus(
     ]
 
 
-def _ticks(span_ms: float) -> tuple[Tick, ...]:
+def _make_ticks(span_ms: float) -> tuple[Tick, ...]:
     power = 10.0 ** math.floor(math.log10(max(span_ms, 1e-6) / 10.0))
     step = next(m * power for m in (1, 2, 5, 10) if span_ms / (m * power) <= 12)
     count = int(span_ms / step) + 1

@@ -1,4 +1,4 @@
-"""The bench for teachers: protocols side by side, moved by hand (`antecede play`)."""
+"""Playground: protocols side by side on an editable scenario (`antecede play`)."""
 
 from typing import TYPE_CHECKING
 
@@ -7,4 +7,9 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.lab.play.server import Bench, Opened
 else:
-    __getattr__, __dir__ = lazy_names(__name__, {"server": "Bench Opened"})
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "server": "Bench Opened",
+        },
+    )

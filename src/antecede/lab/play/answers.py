@@ -1,23 +1,24 @@
-"""Facts of exercises, computed by running their scripts and judged by the oracle.
+"""Facts of exercises, computed from their scenarios and checked by the oracle.
 
 A fact is a line of words:
 
-    held M [after N]                   what M holds back, and what for
-    delivered M [after N]              what M has delivered, in its order
-    state M [FIELD ...] [after N]      what M keeps, in its source's notation
-    flying [after N]                   copies on their way
-    violations                         which deliveries broke what the protocol promises
-    early                              which came before a cause, whatever it promises
-    channels                           which channel model arrivals and deliveries followed
-    before A B                         which of two messages happened before the other
-    cut M=N ...                        is this a consistent global state; if not, why
-    inside M=N ...                     what is in the channels of this state
-    greatest M=N ...                   the greatest consistent state at or below
-    check PROTOCOL [VARIANT] [members=N] [messages=N]     what `antecede check`'s search finds
-    snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
+        held M [after N]                   messages that M holds back, with missing causes
+        delivered M [after N]              deliveries of M, in order
+        state M [FIELD ...] [after N]      state of M, in the source's notation
+        in-flight [after N]                copies in flight
+        violations                         deliveries that break the protocol's promise
+        causal-violations                  deliveries before a cause
+        channels                           channel models of arrivals and deliveries
+        before A B                         happened-before of two messages
+        cut M=N ...                        consistency of a cut, with a witness
+        inside M=N ...                     channel contents of a cut
+        greatest M=N ...                   greatest consistent cut at or below
+        check PROTOCOL [VARIANT] [members=N] [messages=N]     result of `antecede check`
+        snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
 
 `after N`: after the N-th action. All but the last two may end in `with PROTOCOL [option=value
-...]`: the script under another protocol. Positions count sends and arrivals of a member.
+...]`, which runs the scenario under another protocol. Positions count sends and arrivals of a
+member.
 """
 
 from __future__ import annotations
@@ -40,32 +41,32 @@ from antecede.lab.check.scenario import (
     ScriptRun,
     State,
     channel_line,
+    describe_wait,
+    is_query,
     parse_script,
-    prints,
-    rows_of,
     run_script,
+    run_to_events,
     under,
-    waits,
 )
 
 NOTHING: Final = "nothing"
-_LIMITS: Final = {"members", "messages"}
+_SEARCH_LIMITS: Final = {"members", "messages"}
 
 
-def words_of(fact: str) -> str:
-    """Return the subject of a fact in words."""
-    asked = _taken_apart(fact)
-    kind, *rest = asked.words
-    told = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
-    told = told.replace(", : ", ": ").removesuffix(": ")
-    if asked.after is not None:
-        told += f", after step {asked.after}"
-    if asked.protocol is not None:
-        told += f", under {' '.join((asked.protocol, *map('='.join, asked.options)))}"
-    return told
+def describe_fact(fact: str) -> str:
+    """Return the subject of a fact as text."""
+    query = _parse_fact(fact)
+    kind, *rest = query.words
+    subject = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
+    subject = subject.replace(", : ", ": ").removesuffix(": ")
+    if query.after is not None:
+        subject += f", after step {query.after}"
+    if query.protocol is not None:
+        subject += f", under {' '.join((query.protocol, *map('='.join, query.options)))}"
+    return subject
 
 
-class _Asked(NamedTuple):
+class _FactQuery(NamedTuple):
     words: tuple[str, ...]
     after: int | None
     protocol: str | None
@@ -73,91 +74,93 @@ class _Asked(NamedTuple):
 
 
 @cache
-def value_of(text: str, fact: str) -> str:
-    """Return the value of a fact about a script; raises ScriptError."""
-    asked = _taken_apart(fact)
-    if asked.words[0] not in _FACTS:
-        raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_FACTS)}")
-    return _FACTS[asked.words[0]][1](_script(text, asked), asked)
+def compute_fact(text: str, fact: str) -> str:
+    """Return the value of a fact about a scenario; raises ScenarioError."""
+    query = _parse_fact(fact)
+    if query.words[0] not in _FACTS:
+        raise ScriptError(f"no fact '{query.words[0]}'; choose from {', '.join(_FACTS)}")
+    return _FACTS[query.words[0]][1](_make_scenario(text, query), query)
 
 
-def _taken_apart(fact: str) -> _Asked:
-    head, _, played = fact.partition(" with ")
-    words = head.split()
+def _parse_fact(fact: str) -> _FactQuery:
+    subject, _, override = fact.partition(" with ")
+    words = subject.split()
     after = None
     if "after" in words:
         place = words.index("after")
         after = int(words[place + 1])
         words = words[:place]
-    protocol, *options = played.split() or [""]
+    protocol, *options = override.split() or [""]
     pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in options))
-    return _Asked(tuple(words), after, protocol or None, pairs)
+    return _FactQuery(tuple(words), after, protocol or None, pairs)
 
 
-def _script(text: str, asked: _Asked) -> Script:
-    script = parse_script(text)
-    commands = tuple(c for c in script.commands if not prints(c.action))
-    if asked.protocol is not None:
-        script = under(script, asked.protocol)
-        setup = script.setup._replace(options=asked.options)
-        script = script._replace(setup=setup)
-    if asked.after is not None and not 0 <= asked.after <= len(commands):
-        raise ScriptError(f"after {asked.after}: the script has {len(commands)} actions")
-    return script._replace(commands=commands[: asked.after])
+def _make_scenario(text: str, query: _FactQuery) -> Script:
+    made = parse_script(text)
+    commands = tuple(c for c in made.commands if not is_query(c.action))
+    if query.protocol is not None:
+        made = under(made, query.protocol)
+        setup = made.setup._replace(options=query.options)
+        made = made._replace(setup=setup)
+    if query.after is not None and not 0 <= query.after <= len(commands):
+        raise ScriptError(f"after {query.after}: the scenario has {len(commands)} actions")
+    return made._replace(commands=commands[: query.after])
 
 
-def _held(script: Script, asked: _Asked) -> str:
-    member = asked.words[1]
-    held = [waits(one) for one in run_script(script).held if one.at == member]
+def _compute_held(scenario: Script, query: _FactQuery) -> str:
+    member = query.words[1]
+    held = [describe_wait(one) for one in run_script(scenario).held if one.at == member]
     return "; ".join(held) or NOTHING
 
 
-def _delivered(script: Script, asked: _Asked) -> str:
-    done = run_script(script).occurrences()
+def _compute_delivered(scenario: Script, query: _FactQuery) -> str:
+    done = run_script(scenario).occurrences()
     kinds = DELIVERED, RELEASED
-    labels = [one.label for one in done if one.at == asked.words[1] and one.kind in kinds]
+    labels = [one.label for one in done if one.at == query.words[1] and one.kind in kinds]
     return ", ".join(labels) or NOTHING
 
 
-def _state(script: Script, asked: _Asked) -> str:
-    _, member, *fields = asked.words
+def _compute_state(scenario: Script, query: _FactQuery) -> str:
+    _, member, *fields = query.words
     asks = Command(0, State(member, tuple(fields)))
-    run = run_script(script._replace(commands=(*script.commands, asks)))
+    run = run_script(scenario._replace(commands=(*scenario.commands, asks)))
     lines = run.results[-1].output
     if len(fields) == 1:
         return lines[0].partition(" = ")[2]
     return "; ".join(lines)
 
 
-def _flying(script: Script, asked: _Asked) -> str:
-    copies = run_script(script).flying
+def _compute_in_flight(scenario: Script, query: _FactQuery) -> str:
+    copies = run_script(scenario).in_flight
     return ", ".join(f"{label} from {source} to {to}" for source, label, to in copies) or NOTHING
 
 
-def _violations(script: Script, asked: _Asked, relation: Relation | None = None) -> str:
-    run = run_script(script, relation=relation)
+def _compute_violations(
+    scenario: Script, query: _FactQuery, relation: Relation | None = None
+) -> str:
+    run = run_script(scenario, relation=relation)
     lines = (line for result in run.results for line in result.output)
     wrong = [line.removeprefix(VIOLATION) for line in lines if line.startswith(VIOLATION)]
     return "; ".join(wrong) or "none"
 
 
-def _early(script: Script, asked: _Asked) -> str:
-    return _violations(script, asked, Relation.BY_DELIVERY)
+def _compute_causal_violations(scenario: Script, query: _FactQuery) -> str:
+    return _compute_violations(scenario, query, Relation.BY_DELIVERY)
 
 
-def _channels(script: Script, asked: _Asked) -> str:
-    return channel_line(run_script(script))
+def _compute_channels(scenario: Script, query: _FactQuery) -> str:
+    return channel_line(run_script(scenario))
 
 
-def _before(script: Script, asked: _Asked) -> str:
-    first, second = asked.words[1:]
-    run = run_script(script)
+def _compute_order(scenario: Script, query: _FactQuery) -> str:
+    first, second = query.words[1:]
+    run = run_script(scenario)
     relation = run.relation
     if relation in (Relation.NONE, Relation.FIFO, Relation.BY_REPLY):
-        relation = Relation.BY_DELIVERY  # happened-before, whatever the protocol keeps of it
-    pasts = History(rows_of(run)).pasts(relation.value)
+        relation = Relation.BY_DELIVERY  # happened-before, whatever the protocol promises
+    pasts = History(run_to_events(run)).pasts(relation.value)
     if unknown := [one for one in (first, second) if one not in pasts]:
-        raise ScriptError(f"no message {unknown[0]} is sent in this script")
+        raise ScriptError(f"no message {unknown[0]} is sent in this scenario")
     if first in pasts[second]:
         return f"{first} happened before {second}"
     if second in pasts[first]:
@@ -165,53 +168,53 @@ def _before(script: Script, asked: _Asked) -> str:
     return f"{first} and {second} are concurrent"
 
 
-def _cuts(run: ScriptRun) -> Cuts:
-    return Cuts(row for row in rows_of(run) if row.kind in (SEND, RECEIVE))
+def _build_cuts(run: ScriptRun) -> Cuts:
+    return Cuts(row for row in run_to_events(run) if row.kind in (SEND, RECEIVE))
 
 
-def _positions(words: Sequence[str]) -> dict[str, int]:
+def _parse_counts(words: Sequence[str]) -> dict[str, int]:
     return {name: int(count) for name, _, count in (one.partition("=") for one in words)}
 
 
-def _cut(script: Script, asked: _Asked) -> str:
-    wrong = _cuts(run_script(script)).why_not(_positions(asked.words[1:]))
-    return "consistent" if wrong is None else f"not consistent: {_witness(wrong)}"
+def _compute_consistency(scenario: Script, query: _FactQuery) -> str:
+    wrong = _build_cuts(run_script(scenario)).why_not(_parse_counts(query.words[1:]))
+    return "consistent" if wrong is None else f"not consistent: {_describe_witness(wrong)}"
 
 
-def _witness(wrong: Witness) -> str:
-    if wrong.what == LOST:
-        return f"{wrong.id} of {wrong.source} to {wrong.target}: {wrong.what}"
-    return f"{wrong.id} is {wrong.what} (from {wrong.source}, to {wrong.target})"
+def _describe_witness(witness: Witness) -> str:
+    if witness.what == LOST:
+        return f"{witness.id} of {witness.source} to {witness.target}: {witness.what}"
+    return f"{witness.id} is {witness.what} (from {witness.source}, to {witness.target})"
 
 
-def _inside(script: Script, asked: _Asked) -> str:
-    run = run_script(script)
-    found = _cuts(run).in_channels(_positions(asked.words[1:]), _audience(run))
-    lines = [f"{ends.source} to {ends.target}: {', '.join(ids)}" for ends, ids in found.items()]
+def _compute_channel_contents(scenario: Script, query: _FactQuery) -> str:
+    run = run_script(scenario)
+    contents = _build_cuts(run).in_channels(_parse_counts(query.words[1:]), _find_recipients(run))
+    lines = [f"{ends.source} to {ends.target}: {', '.join(ids)}" for ends, ids in contents.items()]
     return "; ".join(lines) or NOTHING
 
 
-def _audience(run: ScriptRun) -> Mapping[str, tuple[str, ...]]:
+def _find_recipients(run: ScriptRun) -> Mapping[str, tuple[str, ...]]:
     everybody = tuple(run.script.setup.everybody())
     sent = (one.label for one in run.occurrences() if one.kind == SEND)
-    return {label: run.addressed.get(label, everybody) for label in sent}
+    return {label: run.recipients.get(label, everybody) for label in sent}
 
 
-def _greatest(script: Script, asked: _Asked) -> str:
-    found = _cuts(run_script(script)).greatest_consistent(_positions(asked.words[1:]))
-    return ", ".join(f"{name}={count}" for name, count in found.items())
+def _compute_greatest(scenario: Script, query: _FactQuery) -> str:
+    cut = _build_cuts(run_script(scenario)).greatest_consistent(_parse_counts(query.words[1:]))
+    return ", ".join(f"{name}={count}" for name, count in cut.items())
 
 
-def _limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+def _parse_limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     plain = [word for word in words if "=" not in word]
-    given = _positions([word for word in words if "=" in word])
-    if unknown := given.keys() - _LIMITS:
-        raise ScriptError(f"a search has members and messages, no {', '.join(sorted(unknown))}")
-    return plain, given
+    limits = _parse_counts([word for word in words if "=" in word])
+    if unknown := limits.keys() - _SEARCH_LIMITS:
+        raise ScriptError(f"a search takes members and messages, not {', '.join(sorted(unknown))}")
+    return plain, limits
 
 
-def _check(script: Script, asked: _Asked) -> str:
-    (name, *variant), limits = _limits(asked.words[1:])
+def _compute_check(scenario: Script, query: _FactQuery) -> str:
+    (name, *variant), limits = _parse_limits(query.words[1:])
     members, messages = limits.get("members"), limits.get("messages")
     verdict = run_check(name, variant="".join(variant), members=members, messages=messages)
     if verdict.ok:
@@ -219,28 +222,32 @@ def _check(script: Script, asked: _Asked) -> str:
     return "; ".join(" ".join(one.sentence().split()) for one in verdict.failures)
 
 
-def _snapshot(script: Script, asked: _Asked) -> str:
-    (algorithm, channels), limits = _limits(asked.words[1:])
-    found = explore(ALGORITHMS[algorithm], channels, **limits)
-    if found.failure is not None:
-        failure = found.failure
-        what = failure.why if failure.witness is None else f"message {_witness(failure.witness)}"
+def _compute_snapshot_check(scenario: Script, query: _FactQuery) -> str:
+    (algorithm, channels), limits = _parse_limits(query.words[1:])
+    search = explore(ALGORITHMS[algorithm], channels, **limits)
+    if search.failure is not None:
+        failure = search.failure
+        what = (
+            failure.why
+            if failure.witness is None
+            else f"message {_describe_witness(failure.witness)}"
+        )
         return f"after {counted(len(failure.moves), 'step')}, {what}"
-    return f"all {found.ends:,} ends of {counted(found.plans, 'plan')} are consistent"
+    return f"all {search.ends:,} ends of {counted(search.plans, 'plan')} are consistent"
 
 
-_FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _Asked], str]]]] = {
-    "held": ("what {0} holds back", _held),
-    "delivered": ("what {0} has delivered", _delivered),
-    "state": ("what {0} keeps: {rest}", _state),
-    "flying": ("what is on its way", _flying),
-    "violations": ("deliveries that break the promise", _violations),
-    "early": ("deliveries before a cause", _early),
-    "channels": ("channel models", _channels),
-    "before": ("{0} and {rest}", _before),
-    "cut": ("the state {all}", _cut),
-    "inside": ("the channels in {all}", _inside),
-    "greatest": ("the greatest consistent state below {all}", _greatest),
-    "check": ("search: antecede check {all}", _check),
-    "snapshot": ("every interleaving: antecede snapshot {all}", _snapshot),
+_FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _FactQuery], str]]]] = {
+    "held": ("messages held back by {0}", _compute_held),
+    "delivered": ("deliveries of {0}", _compute_delivered),
+    "state": ("state of {0}: {rest}", _compute_state),
+    "in-flight": ("copies in flight", _compute_in_flight),
+    "violations": ("violations of the promise", _compute_violations),
+    "causal-violations": ("deliveries before a cause", _compute_causal_violations),
+    "channels": ("channel models", _compute_channels),
+    "before": ("{0} and {rest}", _compute_order),
+    "cut": ("cut {all}", _compute_consistency),
+    "inside": ("channels in {all}", _compute_channel_contents),
+    "greatest": ("greatest consistent cut below {all}", _compute_greatest),
+    "check": ("search: antecede check {all}", _compute_check),
+    "snapshot": ("every interleaving: antecede snapshot {all}", _compute_snapshot_check),
 }

@@ -1,4 +1,4 @@
-"""Editable scene of a script: its head, and a block for each action.
+"""Editable scenario: a preamble, and a block for each action.
 
 A block is the line of an action with the comments before it. Expected output (`= ...`) is dropped.
 """
@@ -18,53 +18,55 @@ from antecede.lab.check.scenario import (
     Script,
     Send,
     Setup,
-    line_of,
+    format_action,
     parse_script,
 )
 
-SETTING: Final = ("title", "source", "protocol", "members", "internal", "external", "bounds",
+SETTINGS: Final = ("title", "source", "protocol", "members", "internal", "external", "bounds",
                   "clock", "subscribe")  # fmt: skip
 _CLAUSES: Final = frozenset({"to", "about", "after", "again", "sponsor"})
-LONGEST: Final = 60
+MAX_NAME_LENGTH: Final = 60
 
 
 class EditError(InputError):
-    """A change of a scene that cannot be; nothing was changed."""
+    """Impossible edit; the scenario is unchanged."""
 
 
 class Block(NamedTuple):
-    """An action and the comments before it."""
+    """Action and the comments before it."""
 
-    lead: tuple[str, ...]
+    comments: tuple[str, ...]
     action: Action
     line: str
 
     @property
-    def said(self) -> str:
-        """The action as a line of a script, in the words of a sentence."""
-        return f"'{line_of(self.action)}'"
+    def quoted(self) -> str:
+        """The line of the action in quotation marks."""
+        return f"'{format_action(self.action)}'"
 
-    def acting(self, action: Action) -> Block:
+    def replace_action(self, action: Action) -> Block:
         """Return the block with another action."""
-        return self if action == self.action else Block(self.lead, action, line_of(action))
+        return (
+            self if action == self.action else Block(self.comments, action, format_action(action))
+        )
 
 
-class Scene(NamedTuple):
-    """A script in parts."""
+class EditableScenario(NamedTuple):
+    """Scenario in parts."""
 
     path: str
-    head: tuple[str, ...]
+    preamble: tuple[str, ...]
     blocks: tuple[Block, ...]
     tail: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, text: str, path: str) -> Scene:
-        """Return the parts of a text; raises ScriptError for a text that is no script."""
+    def from_text(cls, text: str, path: str) -> EditableScenario:
+        """Return the parts of a text; raises ScenarioError."""
         script = parse_script(text, path)
         action_at = {command.line: command.action for command in script.commands}
         first = min(action_at, default=len(text.splitlines()) + 1)
         lines = list(enumerate(text.splitlines(), start=1))
-        setting = [n for n, line in lines if n < first and _sets(line)]
+        setting = [n for n, line in lines if n < first and _is_setting(line)]
         begin = max(setting, default=0)
         head: list[str] = []
         lead: list[str] = []
@@ -75,49 +77,49 @@ class Scene(NamedTuple):
             if number in action_at:
                 blocks.append(Block(tuple(lead), action_at[number], line.strip()))
                 lead = []
-            elif number <= begin or _sets(line):
+            elif number <= begin or _is_setting(line):
                 head.append(line.strip())
             else:
                 lead.append(line.rstrip())
         return cls(path, tuple(head), tuple(blocks), tuple(lead))
 
-    def text(self) -> str:
-        """Return the text: one empty line behind the head, and never two on each other."""
-        lines = [*self.head, ""]
+    def to_text(self) -> str:
+        """Return the text, with one empty line after the preamble and no double empty lines."""
+        lines = [*self.preamble, ""]
         for block in self.blocks:
-            lines += [*block.lead, block.line]
+            lines += [*block.comments, block.line]
         lines += self.tail
         kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
         return "\n".join(kept).strip("\n") + "\n"
 
-    def script(self) -> Script:
-        """Return it as a script; raises ScriptError."""
-        return parse_script(self.text(), self.path)
+    def to_scenario(self) -> Script:
+        """Return the parsed scenario; raises ScenarioError."""
+        return parse_script(self.to_text(), self.path)
 
     @property
     def setup(self) -> Setup:
-        """The head alone, as a script understands it."""
-        return parse_script("\n".join(self.head), self.path).setup
+        """Parsed settings of the preamble."""
+        return parse_script("\n".join(self.preamble), self.path).setup
 
     @property
     def actions(self) -> list[Action]:
-        """The actions, in their order."""
+        """Actions in order."""
         return [block.action for block in self.blocks]
 
-    def with_actions(self, blocks: Iterable[Block]) -> Scene:
-        """Return it with other blocks."""
+    def replace_blocks(self, blocks: Iterable[Block]) -> EditableScenario:
+        """Return the scenario with other blocks."""
         return self._replace(blocks=tuple(blocks))
 
-    def members(self) -> tuple[str, ...]:
-        """Return everybody, newcomers last."""
-        return self.script().everybody()
+    def list_members(self) -> tuple[str, ...]:
+        """Return all members, joining ones last."""
+        return self.to_scenario().list_members()
 
 
-def _sets(line: str) -> bool:
-    return line.strip().split(" ")[0] in SETTING
+def _is_setting(line: str) -> bool:
+    return line.strip().split(" ")[0] in SETTINGS
 
 
-def named_in(action: Action) -> tuple[str, ...]:
+def find_members(action: Action) -> tuple[str, ...]:
     """Return the members that an action names."""
     at = getattr(action, "at", None)
     own = () if at is None else (at,)
@@ -128,96 +130,107 @@ def named_in(action: Action) -> tuple[str, ...]:
     return own
 
 
-class Need(NamedTuple):
-    """The block `later` has to stand behind the block `earlier`."""
+class OrderConstraint(NamedTuple):
+    """Constraint: block `later` must follow block `earlier`."""
 
     earlier: int
     later: int
-    why: str
-    exists: bool = True
-    """False: only the order matters, `later` could be without `earlier`."""
+    reason: str
+    is_required: bool = True
+    """False: only the order matters, `later` can exist without `earlier`."""
 
 
-def needs(actions: Sequence[Action]) -> list[Need]:
-    """Return the orders of blocks that every protocol needs, as far as they hold now."""
+def find_constraints(actions: Sequence[Action]) -> list[OrderConstraint]:
+    """Return the order constraints of every protocol that hold now."""
     return [
-        need for later, action in enumerate(actions) for need in _needed(actions, later, action)
+        need
+        for later, action in enumerate(actions)
+        for need in _find_constraints_of(actions, later, action)
     ]
 
 
-def _needed(actions: Sequence[Action], later: int, action: Action) -> Iterator[Need]:
+def _find_constraints_of(
+    actions: Sequence[Action], later: int, action: Action
+) -> Iterator[OrderConstraint]:
     before = list(enumerate(actions[:later]))
     for k, other in before:
         if isinstance(other, Send):
             if isinstance(action, Arrive | Lose) and action.label == other.label:
-                yield Need(k, later, f"{action.label} has to be sent before it can arrive")
+                yield OrderConstraint(k, later, f"{action.label} must be sent before it can arrive")
             elif isinstance(action, Send) and other.label in action.after:
-                yield Need(k, later, f"{action.label} answers {other.label}, sent before", False)
-        if isinstance(other, Join) and other.at in named_in(action):
+                yield OrderConstraint(
+                    k,
+                    later,
+                    f"{action.label} replies to {other.label}, which must be sent before",
+                    False,
+                )
+        if isinstance(other, Join) and other.at in find_members(action):
             at_home = isinstance(action, Send) and action.at != other.at
-            yield Need(k, later, f"{other.at} has to join before it does anything", not at_home)
-        if isinstance(action, Leave) and action.at in named_in(other):
-            yield Need(k, later, f"{action.at} does nothing after it has left", False)
+            yield OrderConstraint(
+                k, later, f"{other.at} must join before its other actions", not at_home
+            )
+        if isinstance(action, Leave) and action.at in find_members(other):
+            yield OrderConstraint(k, later, f"{action.at} cannot act after it has left", False)
     if isinstance(action, Arrive) and action.again:
         first = next((k for k, other in before if other == action._replace(again=False)), None)
         if first is not None:
-            yield Need(first, later, f"{action.label} comes again only where it came before")
+            yield OrderConstraint(
+                first, later, f"{action.label} can arrive again only after its first arrival"
+            )
 
 
 def check_name(name: object) -> str:
-    """Return the name of a new member; raises EditError for a name that no line can hold."""
+    """Return the name of a new member; raises EditError for an invalid name."""
     if not isinstance(name, str) or not name.strip():
-        raise EditError("a member needs a name")
-    if len(name) > LONGEST:
-        raise EditError(f"a name has {LONGEST} letters at most")
+        raise EditError("missing name of a member")
+    if len(name) > MAX_NAME_LENGTH:
+        raise EditError(f"a name has at most {MAX_NAME_LENGTH} characters")
     if any(one.isspace() or not one.isprintable() for one in name):
-        raise EditError(f"'{name}': a name is one word, without spaces")
+        raise EditError(f"name '{name}' contains spaces or control characters; use one word")
     if name in _CLAUSES or "=" in name or name.endswith(":") or name.startswith("#"):
-        raise EditError(f"'{name}' means something else in a script; take another name")
+        raise EditError(f"name '{name}' is reserved in scenarios; use another name")
     return name
 
 
-def list_of(blocks: Sequence[Block], most: int = 6) -> str:
+def format_blocks(blocks: Sequence[Block], limit: int = 6) -> str:
     """Return the actions as a list for a sentence."""
-    named = [block.said for block in blocks[:most]]
-    more = len(blocks) - most
+    named = [block.quoted for block in blocks[:limit]]
+    more = len(blocks) - limit
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
-def changed_head(head: Sequence[str], line: str, removes: bool = False) -> tuple[str, ...]:
-    """Return the head with a line replaced, added, or removed.
-
-    Lines are about the same subject if they set the title, the clock of one member, the bounds of
-    one channel and so on. Raises EditError for a line that sets no scene, or none to remove.
-    """
-    key = _subject(line)
+def update_preamble(preamble: Sequence[str], line: str, removes: bool = False) -> tuple[str, ...]:
+    """Return the preamble with the line of the same subject replaced, added or removed."""
+    key = _get_subject(line)
     if key is None:
-        raise EditError(f"'{line}' sets no scene; lines that do begin with {', '.join(SETTING)}")
-    there = [k for k, one in enumerate(head) if _subject(one) == key]
+        raise EditError(f"'{line}' is not a setting; choose from {', '.join(SETTINGS)}")
+    there = [k for k, one in enumerate(preamble) if _get_subject(one) == key]
     if removes or line in ("title", "source"):
         if not there:
-            raise EditError(f"there is no line '{' '.join(key)}'")
-        return tuple(one for k, one in enumerate(head) if k not in there)
+            raise EditError(f"no line '{' '.join(key)}'")
+        return tuple(one for k, one in enumerate(preamble) if k not in there)
     if there:
-        kept = ((k, one) for k, one in enumerate(head) if k not in there[1:])
+        kept = ((k, one) for k, one in enumerate(preamble) if k not in there[1:])
         return tuple(line if k == there[0] else one for k, one in kept)
-    place = _place_in(head, key[0])
-    return (*head[:place], line, *head[place:])
+    place = _find_position(preamble, key[0])
+    return (*preamble[:place], line, *preamble[place:])
 
 
-def renamed_head(head: Sequence[str], name: Callable[[str], str | None]) -> tuple[str, ...]:
-    """Return the head with every member's name as `name` returns it; None: the member is gone."""
-    lines = (_renamed_line(line, name) for line in head)
+def rename_in_preamble(
+    preamble: Sequence[str], name: Callable[[str], str | None]
+) -> tuple[str, ...]:
+    """Return the preamble with members renamed by `name`; None removes a member."""
+    lines = (_rename_in_line(line, name) for line in preamble)
     return tuple(line for line in lines if line is not None)
 
 
-def _setting_words(line: str) -> list[str]:
+def _split_setting(line: str) -> list[str]:
     words = line.split()
-    return words if words and words[0] in SETTING else []
+    return words if words and words[0] in SETTINGS else []
 
 
-def _subject(line: str) -> tuple[str, ...] | None:
-    word, *rest = _setting_words(line) or [""]
+def _get_subject(line: str) -> tuple[str, ...] | None:
+    word, *rest = _split_setting(line) or [""]
     if not word:
         return None
     if word == "bounds":
@@ -227,24 +240,23 @@ def _subject(line: str) -> tuple[str, ...] | None:
     return (word,)
 
 
-def _place_in(head: Sequence[str], word: str) -> int:
-    """Return the place of a new line: after its kind and the kinds before it."""
-    rank = SETTING.index(word)
+def _find_position(preamble: Sequence[str], word: str) -> int:
+    rank = SETTINGS.index(word)
     places = [
         k + 1
-        for k, line in enumerate(head)
-        if (key := _subject(line)) is not None and SETTING.index(key[0]) <= rank
+        for k, line in enumerate(preamble)
+        if (key := _get_subject(line)) is not None and SETTINGS.index(key[0]) <= rank
     ]
     return max(places, default=0)
 
 
-def _renamed_line(line: str, name: Callable[[str], str | None]) -> str | None:
-    word, *rest = _setting_words(line) or [""]
+def _rename_in_line(line: str, name: Callable[[str], str | None]) -> str | None:
+    word, *rest = _split_setting(line) or [""]
     if not word or word in ("title", "source", "protocol"):
         return line
     if word in ("members", "external"):
-        made = [one for one in map(name, rest) if one is not None]
-        kept = " ".join((word, *made)) if made else None
+        renamed = [one for one in map(name, rest) if one is not None]
+        kept = " ".join((word, *renamed)) if renamed else None
     elif word == "internal":
         over, peers = name(rest[0].removesuffix(":")), map(name, rest[1:])
         left = [one for one in peers if one is not None]

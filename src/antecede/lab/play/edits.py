@@ -1,8 +1,8 @@
-"""Changes of a scene as functions of its text.
+"""Edits of a scenario as functions of its text.
 
-A change that no protocol could play (an arrival before its sending) is refused, or carries other
-actions along where it says so. The first protocol that could play the scene before then plays it:
-changes that remove also remove actions that became impossible, others are refused.
+An edit that no protocol could run (an arrival before its send) is rejected, or moves other actions
+along if the request allows it. Then the first protocol that could run the scenario before runs it.
+Edits that remove also remove actions that became impossible; others are rejected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from antecede.errors import ScriptError
 from antecede.lab.check.scenario import (
-    OWN_LABELS,
+    CONTROL_PREFIXES,
     Action,
     Arrive,
     Blocked,
@@ -21,322 +21,337 @@ from antecede.lab.check.scenario import (
     Lose,
     Send,
     State,
-    line_of,
+    format_action,
     parse_script,
     rename,
 )
 from antecede.lab.play.editable_scenario import (
     Block,
+    EditableScenario,
     EditError,
-    Scene,
-    changed_head,
-    list_of,
-    named_in,
-    needs,
+    find_constraints,
+    find_members,
+    format_blocks,
+    update_preamble,
 )
-from antecede.lab.play.members import actions_of, changed_members, fresh
-from antecede.lab.play.runner import Played, play
-from antecede.lab.play.side_by_side import MOST, UNTITLED, chosen
+from antecede.lab.play.members import edit_members, find_member_actions, make_empty
+from antecede.lab.play.runner import ProtocolRun, run_protocol
+from antecede.lab.play.side_by_side import LIMITS, UNTITLED, choose_protocols
 
-MOST_ARRIVALS: Final = 200
+MAX_ARRIVALS: Final = 200
 
 
-class Edited(NamedTuple):
-    """A scene after a change."""
+class EditResult(NamedTuple):
+    """Edited text, and a note on further changes."""
 
     text: str
     note: str = ""
 
 
-class Change(NamedTuple):
-    """Result of a change, not yet played."""
+class SceneChange(NamedTuple):
+    """Result of an edit, not yet run."""
 
-    scene: Scene
+    scenario: EditableScenario
     note: str = ""
-    prunes: bool = False
-    """True: impossible actions are removed. False: they refuse the change."""
-    spared: frozenset[str] = frozenset()
-    """Lines of the request; never removed."""
+    removes_impossible: bool = False
+    """True: impossible actions are removed. False: they reject the edit."""
+    protected_lines: frozenset[str] = frozenset()
 
 
-def edited(
+def apply_edit(
     text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
-) -> Edited:
-    """Return the text after a change (kinds: docs/design/play.md), and a note on what went along.
-
-    Raises EditError for an impossible change, ScriptError for a text that is no script.
-    """
+) -> EditResult:
+    """Return the edited text (kinds: docs/design/play.md); raises EditError, ScenarioError."""
     kind = str(edit.get("kind"))
     if kind == "fresh":
-        scene = Scene.of(text, path) if text.strip() else None
-        return Edited(fresh(scene, edit.get("members"), path).text())
-    if kind not in _KINDS:
-        raise EditError(f"no change is called '{kind}'; there are {', '.join((*_KINDS, 'fresh'))}")
-    scene = Scene.of(text, path)
+        scenario = EditableScenario.from_text(text, path) if text.strip() else None
+        return EditResult(make_empty(scenario, edit.get("members"), path).to_text())
+    if kind not in _EDITS:
+        raise EditError(f"unknown edit '{kind}'; choose from {', '.join((*_EDITS, 'fresh'))}")
+    scenario = EditableScenario.from_text(text, path)
     if kind == "arrive-all":
-        return _arrived(scene, protocols)
-    change = _KINDS[kind](scene, edit)
-    return _looked_at(scene, change, protocols)
+        return _add_all_arrivals(scenario, protocols)
+    change = _EDITS[kind](scenario, edit)
+    return _finish_edit(scenario, change, protocols)
 
 
-def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edited:
-    scene = _written(change.scene)
-    if len(scene.blocks) > MOST["commands"]:
-        raise EditError(f"a scene has {MOST['commands']} actions at most")
-    judge = _judge(before, protocols)
-    absent = _absent(scene)
-    gone = [scene.blocks[k] for k in absent] if change.prunes else []
-    if not change.prunes and len(absent) > len(_absent(before)):
-        raise EditError(f"{scene.blocks[absent[-1]].said}: who is asked is not in the group there")
-    if gone:
-        scene = scene.with_actions(b for k, b in enumerate(scene.blocks) if k not in absent)
+def _finish_edit(
+    before: EditableScenario, change: SceneChange, protocols: Sequence[str]
+) -> EditResult:
+    scenario = _reparse(change.scenario)
+    if len(scenario.blocks) > LIMITS["commands"]:
+        raise EditError(f"a scenario has at most {LIMITS['commands']} actions")
+    protocol = _choose_protocol(before, protocols)
+    absent = _find_absent_queries(scenario)
+    removed = [scenario.blocks[k] for k in absent] if change.removes_impossible else []
+    if not change.removes_impossible and len(absent) > len(_find_absent_queries(before)):
+        raise EditError(
+            f"{scenario.blocks[absent[-1]].quoted}: this member is not in the group at that point"
+        )
+    if removed:
+        scenario = scenario.replace_blocks(
+            b for k, b in enumerate(scenario.blocks) if k not in absent
+        )
     unanswered: list[Block] = []
-    while judge is not None:
-        done = play(scene.script(), judge)
-        if done.error is None:
+    while protocol is not None:
+        run = run_protocol(scenario.to_scenario(), protocol)
+        if run.error is None:
             break
-        place = _place(scene, done)
-        broken = scene.blocks[place] if place is not None else None
-        if not change.prunes or broken is None or broken.line in change.spared:
-            raise EditError(_refusal(done, broken))
-        rest = None
-        if isinstance(broken.action, Send) and broken.action.after:
-            rest = broken.acting(broken.action._replace(after=()))
-        blocks = [rest if k == place else one for k, one in enumerate(scene.blocks)]
-        scene = scene.with_actions(one for one in blocks if one is not None)
-        if rest is None:
-            gone.append(broken)
+        failed = _find_failed_block(scenario, run)
+        block = scenario.blocks[failed] if failed is not None else None
+        if not change.removes_impossible or block is None or block.line in change.protected_lines:
+            raise EditError(_format_rejection(run, block))
+        without_reply = None
+        if isinstance(block.action, Send) and block.action.after:
+            without_reply = block.replace_action(block.action._replace(after=()))
+        blocks = [without_reply if k == failed else one for k, one in enumerate(scenario.blocks)]
+        scenario = scenario.replace_blocks(one for one in blocks if one is not None)
+        if without_reply is None:
+            removed.append(block)
         else:
-            unanswered.append(broken)
-    notes = [change.note, f"gone with it: {list_of(gone)}" if gone else ""]
-    notes += [f"no longer an answer: {list_of(unanswered)}" if unanswered else ""]
-    return Edited(scene.text(), "; ".join(filter(None, notes)))
+            unanswered.append(block)
+    notes = [change.note, f"also removed: {format_blocks(removed)}" if removed else ""]
+    notes += [f"no longer a reply: {format_blocks(unanswered)}" if unanswered else ""]
+    return EditResult(scenario.to_text(), "; ".join(filter(None, notes)))
 
 
-def _absent(scene: Scene) -> list[int]:
-    """Return the blocks that print the state of an absent member, which no protocol sees."""
-    present, found = set(scene.setup.everybody()), []
-    for k, action in enumerate(scene.actions):
+def _find_absent_queries(scenario: EditableScenario) -> list[int]:
+    present, absent = set(scenario.setup.everybody()), []
+    for k, action in enumerate(scenario.actions):
         if isinstance(action, Join):
             present.add(action.at)
         elif isinstance(action, Leave):
             present.discard(action.at)
         elif isinstance(action, State | Blocked) and action.at not in present:
-            found.append(k)
-    return found
+            absent.append(k)
+    return absent
 
 
-def _written(scene: Scene) -> Scene:
-    """Return the scene read again from its text; raises EditError if that has other actions."""
+def _reparse(scenario: EditableScenario) -> EditableScenario:
     try:
-        again = Scene.of(scene.text(), scene.path)
+        again = EditableScenario.from_text(scenario.to_text(), scenario.path)
     except ScriptError as error:
         raise EditError(error.message) from error
-    if again.actions != scene.actions:
-        raise EditError("that cannot be written as lines of a script")
+    if again.actions != scenario.actions:
+        raise EditError("the edit cannot be written as scenario lines")
     return again
 
 
-def _judge(before: Scene, protocols: Sequence[str]) -> str | None:
-    script = before.script()
-    names = chosen(script, protocols)
-    return next((name for name in names if play(script, name).error is None), None)
+def _choose_protocol(before: EditableScenario, protocols: Sequence[str]) -> str | None:
+    parsed = before.to_scenario()
+    names = choose_protocols(parsed, protocols)
+    return next((name for name in names if run_protocol(parsed, name).error is None), None)
 
 
-def _place(scene: Scene, done: Played) -> int | None:
-    if not done.impossible or done.error is None:
+def _find_failed_block(scenario: EditableScenario, run: ProtocolRun) -> int | None:
+    if not run.is_impossible or run.error is None:
         return None
-    lines = [command.line for command in scene.script().commands]
-    return lines.index(done.error.line) if done.error.line in lines else None
+    lines = [command.line for command in scenario.to_scenario().commands]
+    return lines.index(run.error.line) if run.error.line in lines else None
 
 
-def _refusal(done: Played, broken: Block | None) -> str:
-    where = f"{broken.said} cannot be then: " if broken is not None else ""
-    assert done.error is not None
-    return f"{where}{done.error.message} (under {done.name})"
+def _format_rejection(run: ProtocolRun, block: Block | None) -> str:
+    where = f"{block.quoted} is impossible then: " if block is not None else ""
+    assert run.error is not None
+    return f"{where}{run.error.message} (under {run.name})"
 
 
-def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
-    at, to = _index(scene, edit, "command"), _index(scene, edit, "to", behind=True)
-    blocks = list(scene.blocks)
+def _move_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+    at, to = _read_index(scenario, edit, "command"), _read_index(scenario, edit, "to", behind=True)
+    blocks = list(scenario.blocks)
     later = to > at
     among = range(at + 1, to) if later else range(to, at)
-    bound = _bound(scene, at, among, later)
+    bound = _find_bound_blocks(scenario, at, among, later)
     if bound and not edit.get("carry"):
-        why = next(n.why for n in needs(scene.actions)
+        why = next(n.reason for n in find_constraints(scenario.actions)
                    if at in n[:2] and {*n[:2]} - {at} <= set(among))  # fmt: skip
-        side = "behind" if later else "before"
-        others = list_of([blocks[k] for k in bound])
-        raise EditError(f"{blocks[at].said} cannot stand {side} {others}: {why}")
+        side = "after" if later else "before"
+        others = format_blocks([blocks[k] for k in bound])
+        raise EditError(f"{blocks[at].quoted} cannot be {side} {others}: {why}")
     passed = [blocks[k] for k in among if k not in bound]
     along = [blocks[k] for k in bound]
     if later:
-        made = [*blocks[:at], *passed, blocks[at], *along, *blocks[to:]]
+        reordered = [*blocks[:at], *passed, blocks[at], *along, *blocks[to:]]
     else:
-        made = [*blocks[:to], *along, blocks[at], *passed, *blocks[at + 1 :]]
-    note = f"moved along: {list_of(along)}" if along else ""
-    return Change(scene.with_actions(made), note)
+        reordered = [*blocks[:to], *along, blocks[at], *passed, *blocks[at + 1 :]]
+    note = f"moved along: {format_blocks(along)}" if along else ""
+    return SceneChange(scenario.replace_blocks(reordered), note)
 
 
-def _bound(scene: Scene, at: int, among: range, later: bool) -> list[int]:
-    """Return the blocks between that must stay on their side of block `at`."""
-    found = {at}
-    pairs = [need[:2] if later else need[1::-1] for need in needs(scene.actions)]
+def _find_bound_blocks(scenario: EditableScenario, at: int, among: range, later: bool) -> list[int]:
+    """Return the blocks in `among` that must stay on their side of block `at`."""
+    bound = {at}
+    pairs = [need[:2] if later else need[1::-1] for need in find_constraints(scenario.actions)]
     for k in among if later else reversed(among):
-        if any(one in found and other == k for one, other in pairs):
-            found.add(k)
-    return sorted(found - {at})
+        if any(one in bound and other == k for one, other in pairs):
+            bound.add(k)
+    return sorted(bound - {at})
 
 
-def _add(scene: Scene, edit: Mapping[str, Any]) -> Change:
-    at = _index(scene, edit, "at", behind=True)
-    block = _block(edit.get("line"))
-    _check_names(scene, block.action)
-    blocks = [*scene.blocks[:at], block, *scene.blocks[at:]]
+def _add_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+    at = _read_index(scenario, edit, "at", behind=True)
+    block = _parse_block(edit.get("line"))
+    _check_names(scenario, block.action)
+    blocks = [*scenario.blocks[:at], block, *scenario.blocks[at:]]
     _check_order(blocks)
-    return Change(scene.with_actions(blocks))
+    return SceneChange(scenario.replace_blocks(blocks))
 
 
-def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozenset()) -> Change:
-    """Return the scene without some blocks, and without those that need them.
-
-    `members`: absent from now on; messages to them are for the others.
-    """
-    gone, missing = _closure(scene, removed, members)
-    labels = {one.label for k in gone if isinstance(one := scene.blocks[k].action, Send)}
+def _remove_blocks(
+    scenario: EditableScenario, removed: set[int], members: frozenset[str] = frozenset()
+) -> SceneChange:
+    """Remove blocks and those that depend on them; `members`: removed members."""
+    dropped, missing = _find_dependents(scenario, removed, members)
+    labels = {one.label for k in dropped if isinstance(one := scenario.blocks[k].action, Send)}
     kept, unanswered = [], []
-    for k, block in enumerate(scene.blocks):
+    for k, block in enumerate(scenario.blocks):
         action = block.action
-        if isinstance(action, Send) and k not in gone:
+        if isinstance(action, Send) and k not in dropped:
             after = tuple(one for one in action.after if one not in labels)
             unanswered += [action.label] if after != action.after else []
             to = tuple(one for one in action.to if one not in missing)
             action = action._replace(after=after, to=to)
-        kept += [block.acting(action)] if k not in gone else []
-    along = [scene.blocks[k] for k in sorted(gone - removed)]
-    notes = [f"gone with it: {list_of(along)}" if along else ""]
-    notes += [f"{', '.join(unanswered)} no longer in answer to it" if unanswered else ""]
-    return Change(scene.with_actions(kept), "; ".join(filter(None, notes)), prunes=True)
+        kept += [block.replace_action(action)] if k not in dropped else []
+    along = [scenario.blocks[k] for k in sorted(dropped - removed)]
+    notes = [f"also removed: {format_blocks(along)}" if along else ""]
+    notes += [f"{', '.join(unanswered)} no longer a reply to it" if unanswered else ""]
+    return SceneChange(
+        scenario.replace_blocks(kept), "; ".join(filter(None, notes)), removes_impossible=True
+    )
 
 
-def _closure(
-    scene: Scene, removed: set[int], members: frozenset[str]
+def _find_dependents(
+    scenario: EditableScenario, removed: set[int], members: frozenset[str]
 ) -> tuple[set[int], frozenset[str]]:
-    gone = set(removed)
+    dropped = set(removed)
     while True:
-        actions = [scene.blocks[k].action for k in gone]
+        actions = [scenario.blocks[k].action for k in dropped]
         missing = members.union(one.at for one in actions if isinstance(one, Join))
-        more = {n.later for n in needs(scene.actions) if n.exists and n.earlier in gone}
-        more |= actions_of(scene, missing)
-        if more <= gone:
-            return gone, missing
-        gone |= more
+        more = {
+            n.later
+            for n in find_constraints(scenario.actions)
+            if n.is_required and n.earlier in dropped
+        }
+        more |= find_member_actions(scenario, missing)
+        if more <= dropped:
+            return dropped, missing
+        dropped |= more
 
 
-def _change(scene: Scene, edit: Mapping[str, Any]) -> Change:
-    at = _index(scene, edit, "command")
-    old, new = scene.blocks[at], _block(edit.get("line"))
+def _change_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+    at = _read_index(scenario, edit, "command")
+    old, new = scenario.blocks[at], _parse_block(edit.get("line"))
     before = old.action.label if isinstance(old.action, Send) else None
-    _check_names(scene, new.action, before)
-    blocks, note = list(scene.blocks), ""
+    _check_names(scenario, new.action, before)
+    blocks, note = list(scenario.blocks), ""
     if before is not None and isinstance(new.action, Send) and new.action.label != before:
         after = new.action.label
-        blocks = [one.acting(rename(one.action, {}, {before: after})) for one in blocks]
-        note = f"{before} is called {after} everywhere"
-    blocks[at] = Block(old.lead, new.action, new.line)
+        blocks = [one.replace_action(rename(one.action, {}, {before: after})) for one in blocks]
+        note = f"{before} is renamed to {after} everywhere"
+    blocks[at] = Block(old.comments, new.action, new.line)
     _check_order(blocks)
-    return Change(scene.with_actions(blocks), note, True, frozenset({new.line}))
+    return SceneChange(scenario.replace_blocks(blocks), note, True, frozenset({new.line}))
 
 
-def _setup(scene: Scene, edit: Mapping[str, Any]) -> Change:
+def _change_setting(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
     line, removes = edit.get("line"), bool(edit.get("remove"))
-    return Change(scene._replace(head=changed_head(scene.head, _one_line(line), removes)))
+    return SceneChange(
+        scenario._replace(preamble=update_preamble(scenario.preamble, _read_line(line), removes))
+    )
 
 
-def _member(scene: Scene, edit: Mapping[str, Any]) -> Change:
-    made, gone = changed_members(scene, edit)
-    return _without(made, actions_of(made, gone), gone) if gone else Change(made)
+def _change_members(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+    edited, removed = edit_members(scenario, edit)
+    return (
+        _remove_blocks(edited, find_member_actions(edited, removed), removed)
+        if removed
+        else SceneChange(edited)
+    )
 
 
-def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
-    """Add arrivals of all copies in flight, in the order of sending, until none is left."""
-    judge = _judge(scene, protocols)
-    if judge is None:
-        raise EditError("none of the protocols can play the scene to its end")
+def _add_all_arrivals(scenario: EditableScenario, protocols: Sequence[str]) -> EditResult:
+    protocol = _choose_protocol(scenario, protocols)
+    if protocol is None:
+        raise EditError("no chosen protocol can run the scenario to its end")
     added = 0
     while True:
-        done = play(scene.script(), judge)
-        if done.error is not None:
-            raise EditError(_refusal(done, None))
-        flying = done.notes[-1].flying
-        room = min(MOST_ARRIVALS - added, MOST["commands"] - len(scene.blocks))
-        if not flying or room < 1:
+        run = run_protocol(scenario.to_scenario(), protocol)
+        if run.error is not None:
+            raise EditError(_format_rejection(run, None))
+        in_flight = run.states[-1].in_flight
+        limit = min(MAX_ARRIVALS - added, LIMITS["commands"] - len(scenario.blocks))
+        if not in_flight or limit < 1:
             break
-        actions = [Arrive(target, label) for _, label, target in flying[:room]]
-        more = [Block((), action, line_of(action)) for action in actions]
-        scene, added = scene.with_actions((*scene.blocks, *more)), added + len(more)
+        actions = [Arrive(target, label) for _, label, target in in_flight[:limit]]
+        more = [Block((), action, format_action(action)) for action in actions]
+        scenario, added = scenario.replace_blocks((*scenario.blocks, *more)), added + len(more)
     if not added:
-        raise EditError("nothing is on its way" if not flying else "no more actions fit")
-    note = f"{len(flying)} copies are still on their way" if flying else ""
-    return Edited(_written(scene).text(), note)
+        raise EditError(
+            "no copy is in flight" if not in_flight else "the limit of actions is reached"
+        )
+    note = f"{len(in_flight)} copies are still in flight" if in_flight else ""
+    return EditResult(_reparse(scenario).to_text(), note)
 
 
-_KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
-    "move": _move,
-    "add": _add,
-    "remove": lambda scene, edit: _without(scene, {_index(scene, edit, "command")}),
-    "change": _change,
-    "member": _member,
-    "setup": _setup,
-    "arrive-all": lambda scene, edit: Change(scene),
+_EDITS: Final[Mapping[str, Callable[[EditableScenario, Mapping[str, Any]], SceneChange]]] = {
+    "move": _move_block,
+    "add": _add_block,
+    "remove": lambda scene, edit: _remove_blocks(scene, {_read_index(scene, edit, "command")}),
+    "change": _change_block,
+    "member": _change_members,
+    "setup": _change_setting,
+    "arrive-all": lambda scene, edit: SceneChange(scene),
 }
 
 
-def _index(scene: Scene, edit: Mapping[str, Any], name: str, behind: bool = False) -> int:
-    """Return an index of an action; `behind`: the place after the last is allowed."""
-    value, most = edit.get(name), len(scene.blocks) - (not behind)
+def _read_index(
+    scenario: EditableScenario, edit: Mapping[str, Any], name: str, behind: bool = False
+) -> int:
+    value, most = edit.get(name), len(scenario.blocks) - (not behind)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise EditError(f"{name}={value!r}: the scene has {len(scene.blocks)} actions, from 0")
+        raise EditError(
+            f"{name}={value!r}: the scenario has {len(scenario.blocks)} actions, from 0"
+        )
     return value
 
 
-def _one_line(line: object) -> str:
+def _read_line(line: object) -> str:
     if not isinstance(line, str) or not line.strip() or len(line.splitlines()) != 1:
-        raise EditError("give one line of a script")
+        raise EditError("expected one line of a scenario")
     return line.strip()
 
 
-def _block(line: object) -> Block:
-    text = _one_line(line)
+def _parse_block(line: object) -> Block:
+    text = _read_line(line)
     try:
         commands = parse_script(f"protocol fifo\nmembers A\n{text}").commands
     except ScriptError as error:
         raise EditError(error.message) from error
     if len(commands) != 1:
-        raise EditError(f"'{text}' is no action")
-    return Block((), commands[0].action, line_of(commands[0].action))
+        raise EditError(f"'{text}' is not an action")
+    return Block((), commands[0].action, format_action(commands[0].action))
 
 
-def _check_names(scene: Scene, action: Action, old_label: str | None = None) -> None:
-    there = scene.members()
-    asked = [action.sponsor] if isinstance(action, Join) else named_in(action)
-    if strangers := [name for name in asked if name not in there]:
-        raise EditError(f"there is no member {strangers[0]}; there are {', '.join(there)}")
-    if isinstance(action, Join) and action.at in there:
-        raise EditError(f"{action.at} takes part already; a newcomer needs a name of its own")
-    labels = {one.label for one in scene.actions if isinstance(one, Send)} - {old_label}
+def _check_names(scenario: EditableScenario, action: Action, old_label: str | None = None) -> None:
+    members = scenario.list_members()
+    named = [action.sponsor] if isinstance(action, Join) else find_members(action)
+    if strangers := [name for name in named if name not in members]:
+        raise EditError(f"unknown member {strangers[0]}; choose from {', '.join(members)}")
+    if isinstance(action, Join) and action.at in members:
+        raise EditError(f"{action.at} is a member already; use another name")
+    labels = {one.label for one in scenario.actions if isinstance(one, Send)} - {old_label}
     if isinstance(action, Send) and action.label in labels:
-        raise EditError(f"{action.label} is sent already: every message has its own name")
+        raise EditError(f"{action.label} is sent already; use another name")
 
 
 def _check_order(blocks: Sequence[Block]) -> None:
     sent = {one.action.label: k for k, one in enumerate(blocks) if isinstance(one.action, Send)}
     for k, block in enumerate(blocks):
         action = block.action
-        asked: tuple[str, ...] = action.after if isinstance(action, Send) else ()
-        asked = (action.label,) if isinstance(action, Arrive | Lose) else asked
-        for label in asked:
+        needed: tuple[str, ...] = action.after if isinstance(action, Send) else ()
+        needed = (action.label,) if isinstance(action, Arrive | Lose) else needed
+        for label in needed:
             if sent.get(label, -1) >= k:
-                raise EditError(f"{block.said} cannot stand before {blocks[sent[label]].said}")
-            if label not in sent and not label.startswith(OWN_LABELS):
-                raise EditError(f"{block.said}: no message {label} is sent")
+                raise EditError(f"{block.quoted} cannot precede {blocks[sent[label]].quoted}")
+            if label not in sent and not label.startswith(CONTROL_PREFIXES):
+                raise EditError(f"{block.quoted}: no message {label} is sent")

@@ -1,9 +1,9 @@
-"""Exercises of the bench: a script, and questions with computed answers.
+"""Exercises of the playground: a scenario, and questions with computed answers.
 
-Each is a TOML file of `exercises/`: `title`, `group` and `order` in it, `source`, `about`, the
-`text` of its script, `protocols` to show, and `questions`. A question has `ask`, perhaps `hint`,
-`answer` in words, and `facts`: names, and queries of `antecede.lab.play.answers`. `{name}` in an
-answer stands for the value of a fact, so no figure is written down.
+An exercise is a TOML file of `exercises/`: `title`, `group`, `order`, `source`, `about`, the `text`
+of its scenario, `protocols`, and `questions`. A question has `ask`, an optional `hint`, `answer`,
+and `facts`: names, and queries of `antecede.lab.play.answers`. `{name}` in an answer stands for the
+value of a fact, so answers contain no fixed numbers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from antecede.errors import InputError
-from antecede.lab.play.answers import value_of, words_of
+from antecede.lab.play.answers import compute_fact, describe_fact
 
-_NAMED: Final = re.compile(r"\{([a-z_0-9]+)\}")
+_PLACEHOLDER: Final = re.compile(r"\{([a-z_0-9]+)\}")
 GROUPS: Final = (
     "Channels",
     "Birman, Schiper and Stephenson",
@@ -30,12 +30,19 @@ GROUPS: Final = (
     "Replies",
     "Topics",
 )
-DONE: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
-"""Kinds of facts on the behaviour of protocols."""
+BEHAVIOR_FACTS: Final = {
+    "held",
+    "delivered",
+    "state",
+    "in-flight",
+    "violations",
+    "causal-violations",
+    "channels",
+}
 
 
 class Question(NamedTuple):
-    """Question, with hint and answer."""
+    """Question of an exercise."""
 
     ask: str
     answer: str
@@ -44,7 +51,7 @@ class Question(NamedTuple):
 
 
 class Exercise(NamedTuple):
-    """One exercise, as its file has it."""
+    """Parsed exercise file."""
 
     name: str
     title: str
@@ -55,72 +62,80 @@ class Exercise(NamedTuple):
     text: str
     protocols: tuple[str, ...]
     questions: tuple[Question, ...]
-    judge: str = ""
+    relation: str = ""
 
     @property
-    def quiet(self) -> bool:
-        """True if the diagrams would give answers away."""
+    def hides_outcomes(self) -> bool:
+        """True if the diagrams would show the answers."""
         facts = (fact for question in self.questions for fact in question.facts.values())
-        return any(fact.split()[0] in DONE for fact in facts)
+        return any(fact.split()[0] in BEHAVIOR_FACTS for fact in facts)
 
 
-class Answer(NamedTuple):
-    """Answer, and its facts: (subject, value)."""
+class ExerciseAnswer(NamedTuple):
+    """Answer and its facts: (subject, value)."""
 
     answer: str
     facts: tuple[tuple[str, str], ...]
 
 
 @cache
-def listed() -> tuple[Exercise, ...]:
-    """Return all exercises, in the order in which they are to be shown."""
+def list_exercises() -> tuple[Exercise, ...]:
+    """Return all exercises in display order."""
     folder = resources.files("antecede.lab.play") / "exercises"
     files = (one for one in folder.iterdir() if one.name.endswith(".toml"))
-    found = (_read(one.name.removesuffix(".toml"), one.read_text("utf-8")) for one in files)
-    return tuple(sorted(found, key=lambda one: (GROUPS.index(one.group), one.order, one.name)))
+    exercises = (
+        _read_exercise(one.name.removesuffix(".toml"), one.read_text("utf-8")) for one in files
+    )
+    return tuple(sorted(exercises, key=lambda one: (GROUPS.index(one.group), one.order, one.name)))
 
 
-def opened(name: str) -> Exercise:
-    """Return an exercise by name; raises InputError for one there is not."""
-    for one in listed():
+def find_exercise(name: str) -> Exercise:
+    """Return an exercise by name; raises InputError for an unknown one."""
+    for one in list_exercises():
         if one.name == name:
             return one
-    names = ", ".join(one.name for one in listed())
-    raise InputError(f"no exercise '{name}'; there are {names}")
+    names = ", ".join(one.name for one in list_exercises())
+    raise InputError(f"unknown exercise '{name}'; choose from {names}")
 
 
-def answer(name: str, question: int) -> Answer:
+def compute_answer(name: str, question: int) -> ExerciseAnswer:
     """Compute the answer to a question (from 0) of an exercise; raises InputError."""
-    exercise = opened(name)
+    exercise = find_exercise(name)
     if not 0 <= question < len(exercise.questions):
         number = len(exercise.questions)
-        raise InputError(f"{name} has {number} questions, from 0; there is no {question}")
-    asked = exercise.questions[question]
-    values = {fact: value_of(exercise.text, query) for fact, query in asked.facts.items()}
-    told = _NAMED.sub(lambda found: values[found[1]], asked.answer)
-    facts = tuple((words_of(asked.facts[fact]), value) for fact, value in values.items())
-    return Answer(told, facts)
+        raise InputError(
+            f"{name} has {number} questions, from 0; question {question} does not exist"
+        )
+    asked_question = exercise.questions[question]
+    values = {
+        fact: compute_fact(exercise.text, query) for fact, query in asked_question.facts.items()
+    }
+    text = _PLACEHOLDER.sub(lambda match: values[match[1]], asked_question.answer)
+    facts = tuple(
+        (describe_fact(asked_question.facts[fact]), value) for fact, value in values.items()
+    )
+    return ExerciseAnswer(text, facts)
 
 
-def _read(name: str, text: str) -> Exercise:
-    given: Mapping[str, Any] = tomllib.loads(text)
+def _read_exercise(name: str, text: str) -> Exercise:
+    fields: Mapping[str, Any] = tomllib.loads(text)
     questions = tuple(
         Question(
-            _flowing(one["ask"]),
-            _flowing(one["answer"]),
+            _unwrap(one["ask"]),
+            _unwrap(one["answer"]),
             one.get("facts", {}),
-            _flowing(one.get("hint", "")),
+            _unwrap(one.get("hint", "")),
         )
-        for one in given["questions"]
+        for one in fields["questions"]
     )
     return Exercise(
-        *(name, given["title"], given["group"], given["order"], given["source"]),
-        *(_flowing(given["about"]), given["text"].lstrip("\n"), tuple(given["protocols"])),
+        *(name, fields["title"], fields["group"], fields["order"], fields["source"]),
+        *(_unwrap(fields["about"]), fields["text"].lstrip("\n"), tuple(fields["protocols"])),
         questions,
-        given.get("judge", ""),
+        fields.get("relation", ""),
     )
 
 
-def _flowing(text: str) -> str:
+def _unwrap(text: str) -> str:
     parts = (part for part in re.split(r"\n\s*\n", text) if part.strip())
     return "\n\n".join(" ".join(part.split()) for part in parts)

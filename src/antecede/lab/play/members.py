@@ -1,4 +1,4 @@
-"""Members of a scene: added, renamed, removed, in another order; and a scene of them alone."""
+"""Edits of a scenario's members: add, rename, remove, reorder."""
 
 from __future__ import annotations
 
@@ -7,143 +7,161 @@ from typing import Any
 
 from antecede.lab.check.scenario import Send, Setup, rename
 from antecede.lab.play.editable_scenario import (
+    EditableScenario,
     EditError,
-    Scene,
-    changed_head,
     check_name,
-    named_in,
-    renamed_head,
+    find_members,
+    rename_in_preamble,
+    update_preamble,
 )
 
-FRESH = "fifo"
+DEFAULT_PROTOCOL = "fifo"
 
 
-def changed_members(scene: Scene, edit: Mapping[str, Any]) -> tuple[Scene, frozenset[str]]:
-    """Return the scene with other members, and the removed ones, whose actions are still there.
+def edit_members(
+    scenario: EditableScenario, edit: Mapping[str, Any]
+) -> tuple[EditableScenario, frozenset[str]]:
+    """Return the edited scenario, and the removed members, whose actions remain.
 
-    `edit` has one of `add` (with `role` and `behind` in a hierarchy), `rename`, `remove`, `order`.
-    Raises EditError.
+    `edit` has one of `add` (with `role` and `super_peer` in a hierarchy), `rename`, `remove`,
+    `order`.
     """
-    asked = [name for name in ("add", "rename", "remove", "order") if name in edit]
-    if len(asked) != 1:
-        raise EditError("say one of add, rename, remove and order")
-    value = edit[asked[0]]
-    if asked == ["add"]:
-        return _added(scene, check_name(value), edit), frozenset()
-    if asked == ["rename"]:
-        return _renamed(scene, value), frozenset()
-    if asked == ["remove"]:
-        return _removed(scene, value)
-    return _ordered(scene, value), frozenset()
+    given = [name for name in ("add", "rename", "remove", "order") if name in edit]
+    if len(given) != 1:
+        raise EditError("expected exactly one of add, rename, remove, order")
+    value = edit[given[0]]
+    if given == ["add"]:
+        return _add_member(scenario, check_name(value), edit), frozenset()
+    if given == ["rename"]:
+        return _rename_member(scenario, value), frozenset()
+    if given == ["remove"]:
+        return _remove_member(scenario, value)
+    return _reorder_members(scenario, value), frozenset()
 
 
-def fresh(scene: Scene | None, members: object, path: str) -> Scene:
-    """Return a scene of these members in which nothing happens, under the protocol of `scene`."""
+def make_empty(scenario: EditableScenario | None, members: object, path: str) -> EditableScenario:
+    """Return a scenario of these members without actions, under the protocol of `scenario`."""
     if not isinstance(members, list) or not members:
-        raise EditError("name the members of the new scene")
+        raise EditError("missing members of the new scenario")
     names = [check_name(name) for name in members]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
-        raise EditError(f"{twice[0]} is named twice; names are unique")
-    setup = scene.setup if scene is not None else None
+        raise EditError(f"{twice[0]} is listed twice; names are unique")
+    setup = scenario.setup if scenario is not None else None
     flat = setup is not None and bool(setup.members)
-    head = [line for line in scene.head if line.split()[:1] == ["protocol"]] if scene else []
-    protocol = head[0] if head and flat else f"protocol {FRESH}"
-    return Scene(path, (protocol, f"members {' '.join(names)}"), ())
+    head = (
+        [line for line in scenario.preamble if line.split()[:1] == ["protocol"]] if scenario else []
+    )
+    protocol = head[0] if head and flat else f"protocol {DEFAULT_PROTOCOL}"
+    return EditableScenario(path, (protocol, f"members {' '.join(names)}"), ())
 
 
-def _check_known(scene: Scene, name: object) -> str:
-    if not isinstance(name, str) or name not in scene.members():
-        raise EditError(f"there is no member {name}; there are {', '.join(scene.members())}")
+def _check_known(scenario: EditableScenario, name: object) -> str:
+    if not isinstance(name, str) or name not in scenario.list_members():
+        raise EditError(f"unknown member {name}; choose from {', '.join(scenario.list_members())}")
     return name
 
 
-def _added(scene: Scene, name: str, edit: Mapping[str, Any]) -> Scene:
-    if name in scene.members():
-        raise EditError(f"{name} takes part already; names are unique")
-    setup = scene.setup
+def _add_member(scenario: EditableScenario, name: str, edit: Mapping[str, Any]) -> EditableScenario:
+    if name in scenario.list_members():
+        raise EditError(f"{name} is a member already; names are unique")
+    setup = scenario.setup
     if not (setup.internal or setup.external):
         line = " ".join(("members", *setup.members, name))
-        return scene._replace(head=changed_head(scene.head, line))
+        return scenario._replace(preamble=update_preamble(scenario.preamble, line))
     if edit.get("role") == "external":
         line = " ".join(("external", *setup.external, name))
-        return scene._replace(head=changed_head(scene.head, line))
+        return scenario._replace(preamble=update_preamble(scenario.preamble, line))
     if edit.get("role") != "internal":
-        raise EditError("say which role the new peer has: internal or external")
-    over = check_name(edit.get("behind"))
+        raise EditError("missing role of the new peer; choose from internal, external")
+    over = check_name(edit.get("super_peer"))
     peers = dict(setup.internal).get(over, ())
-    if not peers and over in scene.members():
-        raise EditError(f"{over} is no super peer")
+    if not peers and over in scenario.list_members():
+        raise EditError(f"{over} is not a super peer")
     line = " ".join(("internal", f"{over}:", *peers, name))
-    return scene._replace(head=changed_head(scene.head, line))
+    return scenario._replace(preamble=update_preamble(scenario.preamble, line))
 
 
-def _renamed(scene: Scene, value: object) -> Scene:
+def _rename_member(scenario: EditableScenario, value: object) -> EditableScenario:
     if not isinstance(value, list) or len(value) != 2:
-        raise EditError("say the old name and the new one")
-    old, new = _check_known(scene, value[0]), check_name(value[1])
-    if new != old and new in scene.members():
-        raise EditError(f"{new} takes part already; names are unique")
-    head = renamed_head(scene.head, lambda name: new if name == old else name)
-    blocks = tuple(one.acting(rename(one.action, {old: new}, {})) for one in scene.blocks)
-    return scene._replace(head=head, blocks=blocks)
+        raise EditError("rename needs the old and the new name")
+    old, new = _check_known(scenario, value[0]), check_name(value[1])
+    if new != old and new in scenario.list_members():
+        raise EditError(f"{new} is a member already; names are unique")
+    head = rename_in_preamble(scenario.preamble, lambda name: new if name == old else name)
+    blocks = tuple(
+        one.replace_action(rename(one.action, {old: new}, {})) for one in scenario.blocks
+    )
+    return scenario._replace(preamble=head, blocks=blocks)
 
 
-def _removed(scene: Scene, value: object) -> tuple[Scene, frozenset[str]]:
-    name = _check_known(scene, value)
-    groups = dict(scene.setup.internal)
+def _remove_member(
+    scenario: EditableScenario, value: object
+) -> tuple[EditableScenario, frozenset[str]]:
+    name = _check_known(scenario, value)
+    groups = dict(scenario.setup.internal)
     over = next((sp for sp, peers in groups.items() if peers == (name,)), None)
     if over is not None:
-        raise EditError(f"{name} is the last peer behind {over}: remove {over}, which takes both")
-    gone = frozenset({name, *groups.get(name, ())})
-    left = [one for one in scene.setup.everybody() if one not in gone]
+        raise EditError(f"{name} is the last internal peer of {over}; remove {over} instead")
+    removed = frozenset({name, *groups.get(name, ())})
+    left = [one for one in scenario.setup.everybody() if one not in removed]
     if not left:
-        raise EditError("somebody has to be left")
-    return scene._replace(head=renamed_head(scene.head, lambda n: None if n in gone else n)), gone
+        raise EditError("a scenario needs at least one member")
+    return scenario._replace(
+        preamble=rename_in_preamble(scenario.preamble, lambda n: None if n in removed else n)
+    ), removed
 
 
-def _ordered(scene: Scene, value: object) -> Scene:
-    setup = scene.setup
+def _reorder_members(scenario: EditableScenario, value: object) -> EditableScenario:
+    setup = scenario.setup
     names = value if isinstance(value, list) else []
     there = setup.everybody()
-    newcomers = [name for name in scene.members() if name not in there]
+    newcomers = [name for name in scenario.list_members() if name not in there]
     if sorted(map(str, names)) == sorted((*there, *newcomers)):
         if names[len(there) :] != newcomers:
-            raise EditError(f"who joins stands behind all others: {', '.join(newcomers)}")
+            raise EditError(f"joining members must come last: {', '.join(newcomers)}")
         names = names[: len(there)]
     if sorted(map(str, names)) != sorted(there):
-        raise EditError(f"name each member once: {', '.join(there)}")
+        raise EditError(f"list each member once: {', '.join(there)}")
     if not setup.internal:
-        head = changed_head(scene.head, f"members {' '.join(names)}") if setup.members else None
-        return scene._replace(head=head or changed_head(scene.head, f"external {' '.join(names)}"))
-    return scene._replace(head=_head_in_order(scene.head, setup, names))
+        head = (
+            update_preamble(scenario.preamble, f"members {' '.join(names)}")
+            if setup.members
+            else None
+        )
+        return scenario._replace(
+            preamble=head or update_preamble(scenario.preamble, f"external {' '.join(names)}")
+        )
+    return scenario._replace(preamble=_reorder_preamble(scenario.preamble, setup, names))
 
 
-def _head_in_order(head: Sequence[str], setup: Setup, names: Sequence[str]) -> tuple[str, ...]:
+def _reorder_preamble(
+    preamble: Sequence[str], setup: Setup, names: Sequence[str]
+) -> tuple[str, ...]:
     place = {name: k for k, name in enumerate(names)}
     groups = sorted(setup.internal, key=lambda group: place[group[0]])
     sorted_groups = [(sp, sorted(peers, key=place.__getitem__)) for sp, peers in groups]
     external = sorted(setup.external, key=place.__getitem__)
-    made = [name for sp, peers in sorted_groups for name in (*peers, sp)] + external
-    if made != list(names):
+    possible = [name for sp, peers in sorted_groups for name in (*peers, sp)] + external
+    if possible != list(names):
         raise EditError(
-            "peers stand before their own super peer, and external peers behind all: "
-            f"nearest to what was asked is {', '.join(made)}"
+            "internal peers must precede their super peer, external peers come last; "
+            f"the nearest possible order is {', '.join(possible)}"
         )
     lines = [f"internal {sp}: {' '.join(peers)}" for sp, peers in sorted_groups]
-    first = next(k for k, line in enumerate(head) if line.split()[:1] == ["internal"])
-    kept = [line for line in head if line.split()[:1] != ["internal"]]
-    head = (*kept[:first], *lines, *kept[first:])
-    return changed_head(head, f"external {' '.join(external)}") if external else head
+    first = next(k for k, line in enumerate(preamble) if line.split()[:1] == ["internal"])
+    kept = [line for line in preamble if line.split()[:1] != ["internal"]]
+    preamble = (*kept[:first], *lines, *kept[first:])
+    return update_preamble(preamble, f"external {' '.join(external)}") if external else preamble
 
 
-def actions_of(scene: Scene, gone: frozenset[str]) -> set[int]:
-    """Return which blocks are nothing without these members: of theirs, and for them alone."""
-    found = set()
-    for k, action in enumerate(scene.actions):
+def find_member_actions(scenario: EditableScenario, removed: frozenset[str]) -> set[int]:
+    """Return the blocks that are impossible without these members."""
+    indexes = set()
+    for k, action in enumerate(scenario.actions):
         if isinstance(action, Send):
-            lost = action.at in gone or (action.to and gone.issuperset(action.to))
+            lost = action.at in removed or (action.to and removed.issuperset(action.to))
         else:
-            lost = not gone.isdisjoint(named_in(action))
+            lost = not removed.isdisjoint(find_members(action))
         if lost:
-            found.add(k)
-    return found
+            indexes.add(k)
+    return indexes

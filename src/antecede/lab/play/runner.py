@@ -1,6 +1,6 @@
-"""One run of a script under one protocol, as far as it goes, with the state after each action.
+"""Run of a scenario under one protocol, with the state after each action.
 
-Errors of the protocol or the script end the run and are kept in it. Calls have a time limit.
+An error of the protocol or the scenario ends the run and is stored in it. Calls have a timeout.
 """
 
 from __future__ import annotations
@@ -17,189 +17,195 @@ from antecede.core.protocols import ENTRIES, Relation, promise
 from antecede.core.protocols.options import options_of
 from antecede.errors import AntecedeError, LocalError, ScriptError
 from antecede.lab.check import is_file_target, load_class
-from antecede.lab.check.harness import SENT, ImpossibleError, called, in_words, raise_own, watching
+from antecede.lab.check.harness import (
+    SENT,
+    ImpossibleError,
+    call_guarded,
+    in_words,
+    raise_own,
+    watching,
+)
 from antecede.lab.check.scenario import (
     CommandResult,
-    Occurrence,
-    Playing,
+    ScenarioEvent,
+    ScenarioRunner,
     Script,
     ScriptRun,
     Setup,
-    describe,
-    judged,
+    check_run,
+    describe_state,
     parse_script,
     under,
 )
 
-CALL_S: Final = 2.0
-LIMIT_S: Final = 15.0
+CALL_TIMEOUT_S: Final = 2.0
+RUN_TIMEOUT_S: Final = 15.0
 
 
-class Noted(NamedTuple):
+class RunState(NamedTuple):
     """State of all members after an action, by name."""
 
     states: Mapping[str, Mapping[str, str]]
-    held: tuple[Occurrence, ...]
-    flying: tuple[tuple[str, str, str], ...]
-    overheads: Mapping[str, int]
+    held: tuple[ScenarioEvent, ...]
+    in_flight: tuple[tuple[str, str, str], ...]
+    control_bytes: Mapping[str, int]
 
 
-class Played(NamedTuple):
-    """One run, as far as it went."""
+class ProtocolRun(NamedTuple):
+    """Run of one protocol, up to its end or its error."""
 
     name: str
-    """Words behind `protocol` in a script."""
-    script: Script
-    """Actions that move something; options as asked for."""
+    """Words after `protocol` in a scenario."""
+    scenario: Script
+    """Executed scenario, without printing actions, with the requested options."""
     remarks: tuple[str, ...]
-    promised: str
+    promise: str
     relation: Relation
-    """Relation promised by the protocol."""
     run: ScriptRun | None
-    """None: the group could not be made."""
-    notes: tuple[Noted, ...]
+    """None: the group could not be created."""
+    states: tuple[RunState, ...]
     """State before the first action, then after each."""
     error: ScriptError | None
-    impossible: bool
-    """Whether the error is an impossible action or a refusal of a member."""
+    is_impossible: bool
+    """True if the error is an impossible action or a rejection by a member."""
 
 
 def own_name(setup: Setup) -> str:
-    """Return the protocol that a script names, with its options, as it is written."""
+    """Return the protocol of a scenario with its options, as scenarios write it."""
     return " ".join((setup.protocol, *(f"{name}={value}" for name, value in setup.options)))
 
 
-def named_setup(name: str) -> Setup:
-    """Return protocol and options of the words behind `protocol`; raises ScriptError."""
+def parse_protocol(name: str) -> Setup:
+    """Parse the words after `protocol`; raises ScenarioError."""
     setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
     return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
 
 
-def play(
-    script: Script,
+def run_protocol(
+    scenario: Script,
     name: str,
     relation: Relation | None = None,
     until: float | None = None,
-    room: int | None = None,
-) -> Played:
-    """Carry a script out under a protocol, named by the words behind `protocol` in a script.
+    max_copies: int | None = None,
+) -> ProtocolRun:
+    """Run a scenario under a protocol, named by the words after `protocol`.
 
-    `relation`: judge by this instead of the promise. `until`: end, by the monotonic clock. `room`:
-    copies in flight and held, summed over the steps (default: no limit).
+    `relation`: check this instead of the promise. `until`: deadline of the monotonic clock.
+    `max_copies`: limit of copies in flight and held, summed over the steps.
     """
-    run = _Run(script, name, room)
-    with watching(CALL_S):
-        run.carry_out(monotonic() + LIMIT_S if until is None else until)
-    return run.played(relation)
+    run = _ProtocolRunner(scenario, name, max_copies)
+    with watching(CALL_TIMEOUT_S):
+        run.execute(monotonic() + RUN_TIMEOUT_S if until is None else until)
+    return run.make_result(relation)
 
 
-def not_played(script: Script, name: str, why: str) -> Played:
-    """Return the run of a protocol that could not be played at all; nothing of it is loaded."""
-    named = named_setup(name)
-    setup = script.setup._replace(protocol=named.protocol, options=named.options)
-    error = ScriptError(why, path=script.path)
-    shown = script._replace(setup=setup, commands=())
-    return Played(name, shown, (), "", Relation.NONE, None, (), error, impossible=False)
+def make_failed_run(scenario: Script, name: str, reason: str) -> ProtocolRun:
+    """Return the run of a protocol that could not be run; nothing of it is loaded."""
+    named = parse_protocol(name)
+    setup = scenario.setup._replace(protocol=named.protocol, options=named.options)
+    error = ScriptError(reason, path=scenario.path)
+    shown = scenario._replace(setup=setup, commands=())
+    return ProtocolRun(name, shown, (), "", Relation.NONE, None, (), error, is_impossible=False)
 
 
-def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
-    """Return the script under a protocol, and remarks on what was left out.
-
-    Printing commands, and bounds and subscriptions that the protocol does not take, are left out.
-    Raises ScriptError for words that name no protocol, InputError for an unusable file.
-    """
-    named = named_setup(name)
-    made = under(script, named.protocol)
-    setup = made.setup._replace(options=named.options)
+def adapt_scenario(scenario: Script, name: str) -> tuple[Script, tuple[str, ...]]:
+    """Return the scenario under a protocol, and remarks on omitted bounds and subscriptions."""
+    named = parse_protocol(name)
+    adapted = under(scenario, named.protocol)
+    setup = adapted.setup._replace(options=named.options)
     remarks = []
-    if setup.bounds is not None and not _takes(script, setup.protocol, "bounds"):
+    if setup.bounds is not None and not _has_option(scenario, setup.protocol, "bounds"):
         setup = setup._replace(bounds=None)
-        remarks.append(f"{setup.protocol} takes no bounds: it is promised none here")
-    if setup.subscriptions and not _takes(script, setup.protocol, "subscriptions"):
+        remarks.append(f"{setup.protocol} does not support bounds: omitted")
+    if setup.subscriptions and not _has_option(scenario, setup.protocol, "subscriptions"):
         setup = setup._replace(subscriptions=())
-        remarks.append(f"{setup.protocol} knows no topics: it is told no subscriptions")
-    return made._replace(setup=setup), tuple(remarks)
+        remarks.append(f"{setup.protocol} does not support topics: subscriptions omitted")
+    return adapted._replace(setup=setup), tuple(remarks)
 
 
-def _takes(script: Script, protocol: str, option: str) -> bool:
+def _has_option(scenario: Script, protocol: str, option: str) -> bool:
     if is_file_target(protocol):
-        return option in options_of(load_class(str(Path(script.path).parent / protocol)))
+        return option in options_of(load_class(str(Path(scenario.path).parent / protocol)))
     return protocol not in ENTRIES or option in options_of(ENTRIES[protocol].load())
 
 
-class _Run:
-    def __init__(self, script: Script, name: str, room: int | None) -> None:
-        self.asked, self.name, self.room = script, name, room
-        self.script = script._replace(commands=())
+class _ProtocolRunner:
+    def __init__(self, scenario: Script, name: str, max_copies: int | None) -> None:
+        self.original, self.name, self.max_copies = scenario, name, max_copies
+        self.scenario = scenario._replace(commands=())
         self.remarks: tuple[str, ...] = ()
-        self.playing: Playing | None = None
-        self.promised, self.relation = "", Relation.NONE
+        self.runner: ScenarioRunner | None = None
+        self.promise, self.relation = "", Relation.NONE
         self.results: list[CommandResult] = []
-        self.notes: list[Noted] = []
+        self.states: list[RunState] = []
         self.error: ScriptError | None = None
-        self.impossible = False
-        self.told = 0
+        self.is_impossible = False
+        self.copies = 0
 
-    def carry_out(self, until: float) -> None:
+    def execute(self, until: float) -> None:
         try:
-            self.script, self.remarks = as_protocol(self.asked, self.name)
-            self._all(until)
+            self.scenario, self.remarks = adapt_scenario(self.original, self.name)
+            self._run_all(until)
         except ScriptError as error:
             self.error = error
-            self.impossible = isinstance(error.__cause__, ImpossibleError | LocalError)
+            self.is_impossible = isinstance(error.__cause__, ImpossibleError | LocalError)
         except AntecedeError as error:
-            self.error = self._said(str(error))
-        except BaseException as error:  # a protocol of the user's own may raise anything
+            self.error = self._make_error(str(error))
+        except BaseException as error:  # a user's protocol may raise anything
             raise_own(error)
-            self.error = self._said(f"asked what it keeps, the protocol fails: {in_words(error)}")
-        if self.playing is not None:
-            self.results = self.results[: max(len(self.notes) - 1, 0)]
+            self.error = self._make_error(
+                f"the protocol fails at a query of its state: {in_words(error)}"
+            )
+        if self.runner is not None:
+            self.results = self.results[: max(len(self.states) - 1, 0)]
 
-    def _all(self, until: float) -> None:
-        self.playing = Playing(self.script)
-        self.promised = called(promise, self.playing.world.members)
-        self.relation = self.playing.session.relation
-        self._note(())
-        for result in self.playing.results():
+    def _run_all(self, until: float) -> None:
+        self.runner = ScenarioRunner(self.scenario)
+        self.promise = call_guarded(promise, self.runner.network.members)
+        self.relation = self.runner.session.relation
+        self._record_state(())
+        for result in self.runner.run_commands():
             self.results.append(result)
-            self._note(result.occurrences)
+            self._record_state(result.events)
             if monotonic() > until:
-                raise self._said(f"stopped here: more than {LIMIT_S:g} s have passed")
-            if self.room is not None and self._noted() > self.room:
-                raise self._said("stopped here: too many copies are under way or held to be shown; "
-                                 "let more of them arrive before")  # fmt: skip
+                raise self._make_error(f"stopped here: the run exceeds {RUN_TIMEOUT_S:g} s")
+            if self.max_copies is not None and self._count_copies() > self.max_copies:
+                raise self._make_error("stopped here: too many copies are in flight or held; "
+                                 "let more of them arrive earlier")  # fmt: skip
 
-    def _noted(self) -> int:
-        last = self.notes[-1]
-        self.told += len(last.flying) + sum(1 + len(one.others) for one in last.held)
-        return self.told
+    def _count_copies(self) -> int:
+        last = self.states[-1]
+        self.copies += len(last.in_flight) + sum(1 + len(one.others) for one in last.held)
+        return self.copies
 
-    def _said(self, words: str) -> ScriptError:
+    def _make_error(self, words: str) -> ScriptError:
         line = self.results[-1].command.line if self.results else None
-        return ScriptError(words, path=self.asked.path, line=line)
+        return ScriptError(words, path=self.original.path, line=line)
 
-    def _note(self, occurrences: Sequence[Occurrence]) -> None:
-        assert self.playing is not None
-        playing = self.playing
-        world, names = playing.world, playing.names
-        states = {names[at]: called(describe, at, world, names) for at in world.members}
+    def _record_state(self, events: Sequence[ScenarioEvent]) -> None:
+        assert self.runner is not None
+        playing = self.runner
+        world, names = playing.network, playing.names
+        states = {names[at]: call_guarded(describe_state, at, world, names) for at in world.members}
         overheads: dict[str, int] = {}
-        for one in (one for one in occurrences if one.kind == SENT):
-            at = playing.session.address(one.at)
+        for one in (one for one in events if one.kind == SENT):
+            at = playing.session.find_address(one.at)
             copies = (c.message for c in world.in_flight if c.source == at)
-            with suppress(LocalError):  # some protocols have no such figure
-                count = partial(called, world.members[at].control_bytes)
+            with suppress(LocalError):  # some protocols have no control information
+                count = partial(call_guarded, world.members[at].control_bytes)
                 sizes = [count(m) for m in copies if m.payload == one.label]
                 overheads |= {one.label: max(sizes)} if sizes else {}
-        self.notes.append(Noted(states, called(playing.held), playing.flying(), overheads))
+        self.states.append(
+            RunState(states, call_guarded(playing.list_held), playing.list_in_flight(), overheads)
+        )
 
-    def played(self, relation: Relation | None) -> Played:
+    def make_result(self, relation: Relation | None) -> ProtocolRun:
         run = None
-        if self.playing is not None and self.notes:
-            last = self.notes[-1]
-            run = self.playing.run_of(self.results, last.held, last.flying)
-            run = judged(run if relation is None else run._replace(relation=relation))
-        return Played(
-            *(self.name, self.script, self.remarks, self.promised, self.relation, run),
-            *(tuple(self.notes), self.error, self.impossible),
+        if self.runner is not None and self.states:
+            last = self.states[-1]
+            run = self.runner.make_run(self.results, last.held, last.in_flight)
+            run = check_run(run if relation is None else run._replace(relation=relation))
+        return ProtocolRun(
+            *(self.name, self.scenario, self.remarks, self.promise, self.relation, run),
+            *(tuple(self.states), self.error, self.is_impossible),
         )

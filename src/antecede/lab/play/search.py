@@ -1,7 +1,7 @@
-"""Search for a run that breaks a protocol, as a job that can be watched and stopped.
+"""Search for a counterexample as a background job.
 
 A process runs `antecede check` and reports its progress and result; stopping ends the process. One
-job runs at a time. The answer is the output of the command, with the counterexample as a script.
+job runs at a time. The answer is the output of the command, with the counterexample as a scenario.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, Final, NamedTuple
 from antecede.errors import AntecedeError, InputError
 from antecede.lab.check import Verdict, find_target, is_file_target, run_check
 from antecede.lab.check.scenario import report, script_of
-from antecede.lab.play.sandbox_process import ENDING_S, Worker
+from antecede.lab.play.sandbox_process import STOP_TIMEOUT_S, Worker
 
 MEMBERS: Final = range(2, 11)
 MESSAGES: Final = range(1, 13)
-EVERY_S: Final = 0.1
+PROGRESS_INTERVAL_S: Final = 0.1
 
 
-class Search(NamedTuple):
+class SearchRequest(NamedTuple):
     """Request of a search."""
 
     target: str
@@ -37,52 +37,48 @@ class Search(NamedTuple):
     folder: str = "."
 
 
-class Finder:
-    """At most one search; called from several threads."""
+class SearchManager:
+    """Manager of at most one search; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._job = ""
         self._worker: Worker | None = None
-        self._told: dict[str, Any] = {}
+        self._progress: dict[str, Any] = {}
 
-    def begin(self, search: Search) -> str:
-        """Begin a search, and return its name.
-
-        Raises InputError if another is running, OptionError and LocalError for an unknown protocol,
-        variant or option.
-        """
+    def start(self, search: SearchRequest) -> str:
+        """Start a search and return its id; raises InputError if another is running."""
         for what, value, allowed in (
             ("members", search.members, MEMBERS),
             ("messages", search.messages, MESSAGES),
         ):
             if value is not None and value not in allowed:
-                raise InputError(f"{what}={value}: {allowed[0]} to {allowed[-1]} here")
+                raise InputError(f"{what}={value}: choose {allowed[0]} to {allowed[-1]}")
         with self._lock:
-            self._look()
+            self._poll()
             if self._worker is not None:
-                raise InputError("a search is under way: stop it, or wait for it")
-            if not is_file_target(search.target):  # files are loaded where the search is
+                raise InputError("another search is running; stop it or wait")
+            if not is_file_target(search.target):  # files are loaded in the process of the search
                 find_target(search.target, search.variant, search.options)
             self._job = secrets.token_hex(8)
-            self._told = {"done": False, "setting": "", "states": 0}
-            self._worker = Worker(_searching, search)
+            self._progress = {"done": False, "setting": "", "states": 0}
+            self._worker = Worker(_run_search, search)
             return self._job
 
-    def found(self, job: str) -> Mapping[str, Any]:
-        """Return the progress or result of a search. Raises InputError for another job."""
+    def get_progress(self, job: str) -> Mapping[str, Any]:
+        """Return the progress or result of a search; raises InputError for another id."""
         with self._lock:
             self._check(job)
-            self._look()
-            return self._told
+            self._poll()
+            return self._progress
 
     def stop(self, job: str) -> Mapping[str, Any]:
-        """End a search, and return its last progress. Raises InputError for another job."""
+        """End a search, and return its last progress; raises InputError for another id."""
         with self._lock:
             self._check(job)
-            self._look()
+            self._poll()
             self._stop()
-            return self._told
+            return self._progress
 
     def close(self) -> None:
         """End the running search."""
@@ -91,39 +87,39 @@ class Finder:
 
     def _check(self, job: str) -> None:
         if not self._job or job != self._job:
-            raise InputError("there is no such search")
+            raise InputError("unknown search job")
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._worker is None:
             return
-        line, process = self._worker.line, self._worker.process
+        line, process = self._worker.pipe, self._worker.process
         try:
             while line.poll():
-                self._told = line.recv()
+                self._progress = line.recv()
         except (EOFError, OSError):
-            if not self._told["done"]:
-                process.join(ENDING_S)
+            if not self._progress["done"]:
+                process.join(STOP_TIMEOUT_S)
                 why = f"the search ended without an answer (exit code {process.exitcode})"
-                self._told = {"done": True, "error": why}
-        if self._told["done"]:
-            self._worker.end()
+                self._progress = {"done": True, "error": why}
+        if self._progress["done"]:
+            self._worker.stop()
             self._worker = None
 
     def _stop(self) -> None:
         if self._worker is not None:
-            self._told = {**self._told, "done": True, "stopped": True}
-            self._worker.end()
+            self._progress = {**self._progress, "done": True, "stopped": True}
+            self._worker.stop()
             self._worker = None
 
 
-def _searching(search: Search, line: Connection) -> None:
-    said = monotonic()
+def _run_search(search: SearchRequest, pipe: Connection) -> None:
+    reported = monotonic()
 
     def progress(setting: str, states: int) -> None:
-        nonlocal said
-        if monotonic() - said >= EVERY_S:
-            said = monotonic()
-            line.send({"done": False, "setting": setting, "states": states})
+        nonlocal reported
+        if monotonic() - reported >= PROGRESS_INTERVAL_S:
+            reported = monotonic()
+            pipe.send({"done": False, "setting": setting, "states": states})
 
     try:
         verdict = run_check(
@@ -135,17 +131,17 @@ def _searching(search: Search, line: Connection) -> None:
             thorough=search.thorough,
             progress=progress,
         )
-        told = told_of(verdict, search)
+        result = verdict_to_dict(verdict, search)
     except AntecedeError as error:
-        told = {"done": True, "error": str(error)}
+        result = {"done": True, "error": str(error)}
     except BrokenPipeError:  # the search was stopped
         return
     with suppress(BrokenPipeError):
-        line.send(told)
+        pipe.send(result)
 
 
-def told_of(verdict: Verdict, search: Search) -> dict[str, Any]:
-    """Return a verdict as plain values, with the worst counterexample as a script."""
+def verdict_to_dict(verdict: Verdict, search: SearchRequest) -> dict[str, Any]:
+    """Convert a verdict to plain values, with the worst counterexample as a scenario."""
     shown = [failure for failure in verdict.failures if failure.actions]
     text = script_of(shown[-1], Path(search.folder) / "found.scenario") if shown else None
     return {

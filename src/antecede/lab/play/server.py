@@ -1,9 +1,9 @@
-"""Site of the bench: its page and the answers to its requests (docs/design/play.md).
+"""Web site of the playground: its page and the answers to requests (docs/design/play.md).
 
-Access is that of `antecede.core.pages.local_server`. The page holds the text and sends it with each
-request; the server keeps and writes nothing, except a running search (`antecede.lab.play.search`).
-Scenes with a user's class are played in another process (`antecede.lab.play.sandbox_process`). Only
-files named at the start of the bench are loaded.
+`antecede.core.pages.local_server` controls access. The page holds the text and sends it with each
+request. The server has no state except a running search (`antecede.lab.play.search`). Scenarios
+with a user's class run in another process (`antecede.lab.play.sandbox_process`). Only files named
+at start are loaded.
 """
 
 from __future__ import annotations
@@ -19,41 +19,47 @@ from typing import Any, Final
 from antecede.core.pages import JSON, NOTHING, Answer, as_title, filled, joined, plain, read_asset
 from antecede.core.protocols import ENTRIES
 from antecede.errors import AntecedeError, InputError
-from antecede.lab.check import find_target, is_file_target, named_from
+from antecede.lab.check import find_target, is_file_target, make_relative_name
 from antecede.lab.check.scenario import JUDGES, Script, parse_script
 from antecede.lab.play import exercise as exercises
-from antecede.lab.play.edits import Edited
-from antecede.lab.play.runner import named_setup, own_name
-from antecede.lab.play.sandbox_process import ACTS, Apart, GivenUpError
-from antecede.lab.play.search import Finder, Search
-from antecede.lab.play.side_by_side import UNTITLED, check_size, chosen, parsed, variants_of
+from antecede.lab.play.edits import EditResult
+from antecede.lab.play.runner import own_name, parse_protocol
+from antecede.lab.play.sandbox_process import HANDLERS, Sandbox, SandboxError
+from antecede.lab.play.search import SearchManager, SearchRequest
+from antecede.lab.play.side_by_side import (
+    UNTITLED,
+    check_size,
+    choose_protocols,
+    list_variants,
+    parse_limited,
+)
 
 MODULES = "modules.txt"
 
 
-def page(title: str) -> str:
-    """Return the page; it asks the server that it comes from for everything else."""
+def make_page(title: str) -> str:
+    """Return the HTML page; it requests everything else from its server."""
     return filled(
-        _read("playground.html"),
-        code(),
-        _read("playground.css"),
+        _read_asset("playground.html"),
+        load_code(),
+        _read_asset("playground.css"),
         "'self'",
         {"TITLE": as_title(title)},
     )
 
 
 @cache
-def code() -> str:
-    """Return the modules as one script; some are shared with the page of a trace."""
-    return joined(_read(name) for name in _read(MODULES).split())
+def load_code() -> str:
+    """Return the JavaScript modules as one script; some are shared with the trace page."""
+    return joined(_read_asset(name) for name in _read_asset(MODULES).split())
 
 
-def _read(name: str) -> str:
+def _read_asset(name: str) -> str:
     return read_asset("antecede.lab.play", name)
 
 
-Said = Mapping[str, Any]
-FIRST: Final = """\
+RequestBody = Mapping[str, Any]
+DEFAULT_TEXT: Final = """\
 title A message overtakes its cause
 protocol bss
 members P1 P2 P3
@@ -65,13 +71,13 @@ arrive P3 b
 arrive P3 a
 arrive P1 b
 """
-"""Default scene, with its protocols and judge."""
-BESIDE: Final = ("unordered", "fifo", "bss")
-JUDGE: Final = "causal"
+"""Default scenario, with its protocols and checked relation."""
+DEFAULT_PROTOCOLS: Final = ("unordered", "fifo", "bss")
+DEFAULT_RELATION: Final = "causal"
 
 
 class Opened:
-    """Start options of the bench."""
+    """Start options of the playground."""
 
     def __init__(
         self,
@@ -80,314 +86,336 @@ class Opened:
         protocols: Iterable[str] = (),
         exercise: str | None = None,
     ) -> None:
-        """`protocols`: as behind `protocol` in a script; files relative to the working folder.
-        `text`: None is the default scene. Raises ScriptError for a text that is no script,
-        InputError for an unknown exercise.
+        """`protocols`: as after `protocol` in a scenario; files are relative to the working folder.
+        `text`: None is the default scenario. Raises ScenarioError for an invalid text, InputError
+        for an unknown exercise.
         """
-        self.text, self.path = FIRST if text is None else text, str(path)
+        self.text, self.path = DEFAULT_TEXT if text is None else text, str(path)
         self.folder = Path(self.path).parent
-        asked = [_from(self.folder, name) for name in protocols]
+        named = [_make_relative(self.folder, name) for name in protocols]
         self.exercise = exercise
-        self.judge: str | None = None
+        self.relation: str | None = None
         if exercise is not None:
-            opened = exercises.opened(exercise)
-            self.text, asked = opened.text, asked or list(opened.protocols)
-            self.judge = opened.judge or None
+            opened = exercises.find_exercise(exercise)
+            self.text, named = opened.text, named or list(opened.protocols)
+            self.relation = opened.relation or None
         elif text is None:
-            asked, self.judge = asked or list(BESIDE), JUDGE
+            named, self.relation = named or list(DEFAULT_PROTOCOLS), DEFAULT_RELATION
         script = parse_script(self.text, self.path)
         own = own_name(script.setup)
-        self.protocols = list(dict.fromkeys(asked)) or [own]
-        names = [named_setup(one).protocol for one in (own, *self.protocols)]
-        self.own = list(dict.fromkeys(name for name in names if is_file_target(name)))
-        """Files of protocols that requests may name, FILE.py:CLASS, relative to the text."""
-        self._allowed = {self._place(name) for name in self.own}
+        self.protocols = list(dict.fromkeys(named)) or [own]
+        names = [parse_protocol(one).protocol for one in (own, *self.protocols)]
+        self.own_files = list(dict.fromkeys(name for name in names if is_file_target(name)))
+        """Protocol files that requests may name, FILE.py:CLASS, relative to the text."""
+        self._allowed = {self._locate(name) for name in self.own_files}
 
-    def _place(self, target: str) -> tuple[Path, str]:
+    def _locate(self, target: str) -> tuple[Path, str]:
         file, _, name = target.rpartition(":")
         return (self.folder / file).resolve(), name
 
     def check(self, *names: str) -> None:
-        """Raise InputError for a protocol in a file that was not named at the start."""
-        for name in (named_setup(one).protocol for one in names):
+        """Raise InputError for a protocol in a file that was not named at start."""
+        for name in (parse_protocol(one).protocol for one in names):
             if is_file_target(name) and not self._may_run(name):
                 raise InputError(
-                    f"{name}: the bench runs no file that it was not started with; "
-                    f"end it, and begin with antecede play --protocol {name}"
+                    f"{name}: the file was not named at start; "
+                    f"restart with antecede play --protocol {name}"
                 )
 
     def _may_run(self, target: str) -> bool:
         try:
-            return self._place(target) in self._allowed
-        except (OSError, ValueError, RuntimeError):  # no path at all, or one that goes in circles
+            return self._locate(target) in self._allowed
+        except (OSError, ValueError, RuntimeError):  # invalid path, or a loop of links
             return False
 
     def try_protocols(self) -> None:
-        """Raise InputError or LocalError for unusable protocols, files or options, or too much."""
-        check_size(parsed(self.text, self.path), self.protocols)
+        """Raise InputError or LocalError for unusable protocols, files, options or sizes."""
+        check_size(parse_limited(self.text, self.path), self.protocols)
         for name in self.protocols:
-            setup = named_setup(name)
-            find_target(self.target(setup.protocol), options=setup.options)
+            setup = parse_protocol(name)
+            find_target(self.get_target(setup.protocol), options=setup.options)
 
-    def target(self, name: str) -> str:
-        """Return a protocol as `antecede check` is to be asked for it, from any folder."""
+    def get_target(self, name: str) -> str:
+        """Return a protocol as `antecede check` takes it, from any folder."""
         if not is_file_target(name):
             return name
-        file, found = self._place(name)
+        file, found = self._locate(name)
         return f"{file}:{found}"
 
-    def version(self) -> str:
+    def compute_version(self) -> str:
         """Return a text that changes when one of the files does."""
-        files = [self._place(name)[0] for name in self.own]
+        files = [self._locate(name)[0] for name in self.own_files]
         return " ".join(str(file.stat().st_mtime_ns) if file.is_file() else "-" for file in files)
 
 
-def _from(folder: Path, name: str) -> str:
-    setup = named_setup(name)
-    return own_name(setup._replace(protocol=named_from(folder, setup.protocol)))
+def _make_relative(folder: Path, name: str) -> str:
+    setup = parse_protocol(name)
+    return own_name(setup._replace(protocol=make_relative_name(folder, setup.protocol)))
 
 
 class Bench:
-    """Site of the bench; `close` ends its processes."""
+    """Web site of the playground; `close` ends its processes."""
 
-    def __init__(self, opened: Opened) -> None:
-        self.opened = opened
-        self.finder = Finder()
-        self._apart = Apart()
-        self._one_at_a_time = threading.Lock()
-        """Time limits of calls share one watch in the process."""
-        self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
-            "run": lambda said: self._bench(*self._played(said)),
-            "edit": self._edit,
-            "find": self._find,
-            "stop": self._stop,
-            "cut": self._cut,
-            "text": self._text,
-            "exercise": self._exercise,
-            "answer": self._answer,
+    def __init__(self, options: Opened) -> None:
+        self.options = options
+        self.searches = SearchManager()
+        self._sandbox = Sandbox()
+        self._lock = threading.Lock()
+        """Timeouts of calls share one timer in the process."""
+        self._handlers: Mapping[str, Callable[[RequestBody], Mapping[str, Any]]] = {
+            "run": lambda said: self._compare(*self._read_run_request(said)),
+            "edit": self._handle_edit,
+            "search": self._handle_find,
+            "stop": self._handle_stop,
+            "cut": self._handle_cut,
+            "text": self._handle_text,
+            "exercise": self._handle_exercise,
+            "answer": self._handle_answer,
         }
 
     def close(self) -> None:
         """End all processes."""
-        self.finder.close()
-        self._apart.close()
+        self.searches.close()
+        self._sandbox.close()
 
     def got(self, path: str, asked: Mapping[str, str]) -> Answer:
         """Answer requests for the page, its start options, and the progress of a search."""
         if path == "":
-            return Answer(200, "text/html", page("The bench").encode())
+            return Answer(200, "text/html", make_page("The playground").encode())
         if path == "version":
-            return plain(200, self.opened.version())
+            return plain(200, self.options.compute_version())
         if path == "start":
-            return _answered(self._start)
-        if path == "found":
-            return _answered(lambda: self.finder.found(asked.get("job", "")))
+            return _make_answer(self._describe_start)
+        if path == "progress":
+            return _make_answer(lambda: self.searches.get_progress(asked.get("job", "")))
         return NOTHING
 
     def posted(self, path: str, body: bytes) -> Answer:
         """Answer a request by name."""
-        act = self._asked.get(path)
+        act = self._handlers.get(path)
         if act is None:
             return NOTHING
-        return _answered(lambda: self._acted(act, body))
+        return _make_answer(lambda: self._run_handler(act, body))
 
-    def _acted(self, act: Callable[[Said], Mapping[str, Any]], body: bytes) -> Mapping[str, Any]:
+    def _run_handler(
+        self, handler: Callable[[RequestBody], Mapping[str, Any]], body: bytes
+    ) -> Mapping[str, Any]:
         try:
-            said = json.loads(body)
+            body_object = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"what was sent is no JSON: {error}") from error
-        if not isinstance(said, dict):
-            raise InputError("what was sent is no JSON object")
-        if act == self._stop:  # what takes long must not keep it waiting
-            return act(said)
-        with self._one_at_a_time:
-            return act(said)
+            raise InputError(f"the request is not valid JSON: {error}") from error
+        if not isinstance(body_object, dict):
+            raise InputError("the request is not a JSON object")
+        if handler == self._handle_stop:  # must not wait for a long request
+            return handler(body_object)
+        with self._lock:
+            return handler(body_object)
 
-    def _start(self) -> Mapping[str, Any]:
+    def _describe_start(self) -> Mapping[str, Any]:
         listed = [
             {"name": one.name, "title": one.title, "source": one.source, "group": one.group}
-            for one in exercises.listed()
+            for one in exercises.list_exercises()
         ]
         return {
-            "text": self.opened.text,
-            "path": self.opened.path,
-            "protocols": self.opened.protocols,
-            "judge": self.opened.judge,
-            "names": [_named(name) for name in ENTRIES],
-            "own": self.opened.own,
-            "judges": list(JUDGES),
+            "text": self.options.text,
+            "path": self.options.path,
+            "protocols": self.options.protocols,
+            "relation": self.options.relation,
+            "names": [_describe_protocol(name) for name in ENTRIES],
+            "own_files": self.options.own_files,
+            "relations": list(JUDGES),
             "exercises": listed,
-            "exercise": self.opened.exercise,
-            "version": self.opened.version(),
+            "exercise": self.options.exercise,
+            "version": self.options.compute_version(),
         }
 
-    def _played(self, said: Said) -> tuple[str, list[str], str | None]:
-        """Return text, protocols and judge of a request, checked."""
-        text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("judge")
-        if judge is not None and not isinstance(judge, str):
-            raise InputError("judge is the name of one, or null")
-        self._script(text, names)
-        return text, names, judge
+    def _read_run_request(self, body: RequestBody) -> tuple[str, list[str], str | None]:
+        """Return text, protocols and relation of a request, validated."""
+        text, names, relation = (
+            _read_text(body, "text"),
+            _read_texts(body, "protocols"),
+            body.get("relation"),
+        )
+        if relation is not None and not isinstance(relation, str):
+            raise InputError("relation must be a name or null")
+        self._parse_checked(text, names)
+        return text, names, relation
 
-    def _script(self, text: str, names: Sequence[str]) -> Script:
-        script = parsed(text, self.opened.path)
-        self.opened.check(own_name(script.setup), *names)
+    def _parse_checked(self, text: str, names: Sequence[str]) -> Script:
+        script = parse_limited(text, self.options.path)
+        self.options.check(own_name(script.setup), *names)
         check_size(script, names or [""])
         return script
 
-    def _do(self, act: str, names: Iterable[str], *asked: Any) -> Any:
-        """Return the answer of one of `ACTS`; `names`: the played protocols."""
-        if any(_in_file(name) for name in names):
-            return self._apart.ask(act, *asked)
-        return ACTS[act](*asked)
+    def _call(self, handler: str, names: Iterable[str], *arguments: Any) -> Any:
+        if any(_is_in_file(name) for name in names):
+            return self._sandbox.call(handler, *arguments)
+        return HANDLERS[handler](*arguments)
 
-    def _bench(self, text: str, names: list[str], judge: str | None) -> Mapping[str, Any]:
-        played, path = chosen(self._script(text, names), names), self.opened.path
+    def _compare(self, text: str, names: list[str], relation: str | None) -> Mapping[str, Any]:
+        chosen_names, path = (
+            choose_protocols(self._parse_checked(text, names), names),
+            self.options.path,
+        )
         try:
-            told: Mapping[str, Any] = self._do("bench", played, text, names, judge, path)
-        except GivenUpError as error:
-            failed = self._failed(text, played, judge, error)
-            left = [name for name in played if name not in failed]
-            told = self._do("bench", left, text, names, judge, path, failed)
-        return told
+            answer: Mapping[str, Any] = self._call(
+                "compare", chosen_names, text, names, relation, path
+            )
+        except SandboxError as error:
+            failed = self._find_failed(text, chosen_names, relation, error)
+            remaining = [name for name in chosen_names if name not in failed]
+            answer = self._call("compare", remaining, text, names, relation, path, failed)
+        return answer
 
-    def _failed(
-        self, text: str, names: Sequence[str], judge: str | None, error: GivenUpError
+    def _find_failed(
+        self, text: str, names: Sequence[str], relation: str | None, error: SandboxError
     ) -> Mapping[str, str]:
-        """Return protocols that end their process, with the error; several are tried in turn."""
-        own = [name for name in names if _in_file(name)]
+        own = [name for name in names if _is_in_file(name)]
         failed = {}
         for name in own if len(own) > 1 else ():
             try:
-                self._apart.ask("bench", text, [name], judge, self.opened.path)
-            except GivenUpError as its:
+                self._sandbox.call("compare", text, [name], relation, self.options.path)
+            except SandboxError as its:
                 failed[name] = its.message
         return failed or dict.fromkeys(own, error.message)
 
-    def _edit(self, said: Said) -> Mapping[str, Any]:
-        text, names, judge = self._played(said)
-        edit = said.get("edit")
+    def _handle_edit(self, body: RequestBody) -> Mapping[str, Any]:
+        text, names, relation = self._read_run_request(body)
+        edit = body.get("edit")
         if not isinstance(edit, dict):
-            raise InputError("edit says what to change")
-        played = chosen(self._script(text, names), names)
+            raise InputError("edit must be an object")
+        chosen_names = choose_protocols(self._parse_checked(text, names), names)
         try:
-            made: Edited = self._do("edited", played, text, edit, names, self.opened.path)
-        except GivenUpError:  # the others can tell, if there are any, what can be
-            if not (others := [name for name in played if not _in_file(name)]):
+            made: EditResult = self._call(
+                "edit", chosen_names, text, edit, names, self.options.path
+            )
+        except SandboxError:  # try the other protocols
+            if not (others := [name for name in chosen_names if not _is_in_file(name)]):
                 raise
-            made = self._do("edited", others, text, edit, others, self.opened.path)
-        return {**self._bench(made.text, names, judge), "note": made.note}
+            made = self._call("edit", others, text, edit, others, self.options.path)
+        return {**self._compare(made.text, names, relation), "note": made.note}
 
-    def _text(self, said: Said) -> Mapping[str, Any]:
-        text = _text(said, "text")
-        own = own_name(self._script(text, ()).setup)
-        return {"text": self._do("text", [own], text, self.opened.path)}
+    def _handle_text(self, body: RequestBody) -> Mapping[str, Any]:
+        text = _read_text(body, "text")
+        own = own_name(self._parse_checked(text, ()).setup)
+        return {"text": self._call("text", [own], text, self.options.path)}
 
-    def _cut(self, said: Said) -> Mapping[str, Any]:
-        text, _, judge = self._played(said)
-        name = _text(said, "protocol") if "protocol" in said else ""
-        (name,) = chosen(self._script(text, [name] if name else []), [name])
-        asked = text, name, judge, said.get("counts"), said.get("by", "arrivals"), self.opened.path
-        told: Mapping[str, Any] = self._do("cut", [name], *asked)
-        return told
-
-    def _find(self, said: Said) -> Mapping[str, Any]:
-        name = _text(said, "protocol")
-        self.opened.check(name)
-        setup = named_setup(name)
-        options = said.get("options") or {}
-        if not isinstance(options, dict):
-            raise InputError("options are names and texts")
-        given = (*setup.options, *((str(name), str(value)) for name, value in options.items()))
-        variant = said.get("variant") or ""
-        search = Search(
-            self.opened.target(setup.protocol),
-            variant if isinstance(variant, str) else "",
-            given,
-            _number(said, "members"),
-            _number(said, "messages"),
-            said.get("thorough") is True,
-            str(self.opened.folder),
+    def _handle_cut(self, body: RequestBody) -> Mapping[str, Any]:
+        text, _, relation = self._read_run_request(body)
+        name = _read_text(body, "protocol") if "protocol" in body else ""
+        (name,) = choose_protocols(self._parse_checked(text, [name] if name else []), [name])
+        arguments = (
+            text,
+            name,
+            relation,
+            body.get("counts"),
+            body.get("by", "arrivals"),
+            self.options.path,
         )
-        return {"job": self.finder.begin(search)}
+        answer: Mapping[str, Any] = self._call("cut", [name], *arguments)
+        return answer
 
-    def _stop(self, said: Said) -> Mapping[str, Any]:
-        return self.finder.stop(_text(said, "job"))
+    def _handle_find(self, body: RequestBody) -> Mapping[str, Any]:
+        name = _read_text(body, "protocol")
+        self.options.check(name)
+        setup = parse_protocol(name)
+        options = body.get("options") or {}
+        if not isinstance(options, dict):
+            raise InputError("options must be an object of texts")
+        merged = (*setup.options, *((str(name), str(value)) for name, value in options.items()))
+        variant = body.get("variant") or ""
+        search = SearchRequest(
+            self.options.get_target(setup.protocol),
+            variant if isinstance(variant, str) else "",
+            merged,
+            _read_number(body, "members"),
+            _read_number(body, "messages"),
+            body.get("thorough") is True,
+            str(self.options.folder),
+        )
+        return {"job": self.searches.start(search)}
 
-    def _exercise(self, said: Said) -> Mapping[str, Any]:
-        one = exercises.opened(_text(said, "name"))
-        asked = [{"ask": question.ask, "hint": question.hint} for question in one.questions]
+    def _handle_stop(self, body: RequestBody) -> Mapping[str, Any]:
+        return self.searches.stop(_read_text(body, "job"))
+
+    def _handle_exercise(self, body: RequestBody) -> Mapping[str, Any]:
+        exercise = exercises.find_exercise(_read_text(body, "name"))
+        questions = [
+            {"ask": question.ask, "hint": question.hint} for question in exercise.questions
+        ]
         return {
-            "name": one.name,
-            "title": one.title,
-            "group": one.group,
-            "source": one.source,
-            "about": one.about,
-            "text": one.text,
-            "protocols": list(one.protocols),
-            "judge": one.judge or None,
-            "quiet": one.quiet,
-            "questions": asked,
+            "name": exercise.name,
+            "title": exercise.title,
+            "group": exercise.group,
+            "source": exercise.source,
+            "about": exercise.about,
+            "text": exercise.text,
+            "protocols": list(exercise.protocols),
+            "relation": exercise.relation or None,
+            "hides_outcomes": exercise.hides_outcomes,
+            "questions": questions,
         }
 
-    def _answer(self, said: Said) -> Mapping[str, Any]:
-        number = _number(said, "question")
+    def _handle_answer(self, body: RequestBody) -> Mapping[str, Any]:
+        number = _read_number(body, "question")
         if number is None:
-            raise InputError("question is a number, from 0")
-        found = exercises.answer(_text(said, "name"), number)
-        facts = [{"words": words, "value": value} for words, value in found.facts]
-        return {"answer": found.answer, "facts": facts}
+            raise InputError("question must be a number from 0")
+        answer = exercises.compute_answer(_read_text(body, "name"), number)
+        facts = [{"subject": words, "value": value} for words, value in answer.facts]
+        return {"answer": answer.answer, "facts": facts}
 
 
-def _in_file(name: str) -> bool:
-    return is_file_target(named_setup(name).protocol)
+def _is_in_file(name: str) -> bool:
+    return is_file_target(parse_protocol(name).protocol)
 
 
-def _named(name: str) -> dict[str, Any]:
+def _describe_protocol(name: str) -> dict[str, Any]:
     known = ENTRIES[name]
     return {
         "name": name,
         "title": known.title,
         "source": known.source,
         "flat": known.flat,
-        "variants": variants_of(name),
+        "variants": list_variants(name),
     }
 
 
-def _answered(act: Callable[[], Mapping[str, Any]]) -> Answer:
+def _make_answer(act: Callable[[], Mapping[str, Any]]) -> Answer:
     try:
-        return _json(200, act())
+        return _make_json_answer(200, act())
     except AntecedeError as error:
         words = error.message if isinstance(error, InputError) else str(error)
-        return _json(422, {"error": words, "line": getattr(error, "line", None)})
+        return _make_json_answer(422, {"error": words, "line": getattr(error, "line", None)})
     except Exception as error:
         traceback.print_exc()
-        return _json(500, {"error": f"this is a fault of the bench: {error!r}", "line": None})
+        return _make_json_answer(
+            500, {"error": f"internal error of the playground: {error!r}", "line": None}
+        )
 
 
-def _json(status: int, value: Mapping[str, Any]) -> Answer:
-    # A lone surrogate is text to JSON, and none to UTF-8.
+def _make_json_answer(status: int, value: Mapping[str, Any]) -> Answer:
+    # JSON escapes lone surrogates, which UTF-8 cannot encode.
     return Answer(status, JSON, json.dumps(value).encode())
 
 
-def _text(said: Said, name: str) -> str:
-    value = said.get(name)
+def _read_text(body: RequestBody, name: str) -> str:
+    value = body.get(name)
     if not isinstance(value, str):
-        raise InputError(f"{name} is missing, or is no text")
+        raise InputError(f"{name} must be a text")
     return value
 
 
-def _texts(said: Said, name: str) -> list[str]:
-    value = said.get(name) or []
+def _read_texts(body: RequestBody, name: str) -> list[str]:
+    value = body.get(name) or []
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError(f"{name} is a list of texts")
+        raise InputError(f"{name} must be a list of texts")
     return [" ".join(one.split()) for one in value if one.strip()]
 
 
-def _number(said: Said, name: str) -> int | None:
-    value = said.get(name)
+def _read_number(body: RequestBody, name: str) -> int | None:
+    value = body.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} is a whole number")
+        raise InputError(f"{name} must be a whole number")
     return value

@@ -1,7 +1,7 @@
-"""Script under several protocols side by side, as plain values for a page.
+"""Comparison of a scenario under several protocols, as plain values for a page.
 
-All runs share an axis: an action stands at the same time in each. Judgement, diagram and sentences
-are those of `antecede explain`; docs/design/play.md describes the values. Sizes are limited.
+All runs share a time axis. Checks, diagrams and sentences are those of `antecede draw`.
+docs/design/play.md describes the values. Sizes are limited.
 """
 
 from __future__ import annotations
@@ -26,127 +26,135 @@ from antecede.lab.check.scenario import (
     ScriptRun,
     Tick,
     Words,
-    line_of,
+    describe_wait,
+    format_action,
+    is_query,
     parse_script,
-    prints,
-    waits,
 )
-from antecede.lab.diagram import stacked, widths
-from antecede.lab.play.runner import LIMIT_S, Noted, Played, not_played, own_name, play
-from antecede.lab.play.summary import summary
+from antecede.lab.diagram import compute_widths, stacked
+from antecede.lab.play.runner import (
+    RUN_TIMEOUT_S,
+    ProtocolRun,
+    RunState,
+    make_failed_run,
+    own_name,
+    run_protocol,
+)
+from antecede.lab.play.summary import summarize
 
-MOST: Final = {"commands": 400, "members": 40, "protocols": 12, "letters": 200_000}
-MOST_STATES: Final = 20_000
+LIMITS: Final = {"commands": 400, "members": 40, "protocols": 12, "letters": 200_000}
+MAX_STATES: Final = 20_000
 """Commands times members times protocols."""
-MOST_COPIES: Final = 600_000
+MAX_COPIES: Final = 600_000
 """Copies in flight and held, summed over the steps."""
-LINES: Final = {
+OPTION_LINES: Final = {
     "bounds": "the line 'bounds accuracy=0.1 least=0.1 most=0.3' (seconds)",
     "subscriptions": "a line 'subscribe MEMBER TOPIC ...' for each member that reads any",
 }
-"""Options that are lines of a script's head."""
-UNTITLED: Final = "bench.scenario"
+UNTITLED: Final = "playground.scenario"
 
 
-def bench(
+def compare_protocols(
     text: str,
     protocols: Sequence[str] = (),
-    judge: str | None = None,
+    relation: str | None = None,
     path: str = UNTITLED,
     failed: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return all that the page shows of a text.
+    """Return the content of the page for a text; raises ScenarioError and InputError.
 
-    `protocols`: as behind `protocol` in a script (default: the text's own). `judge`: one of
-    `JUDGES` (default: the promises). `path`: name of the text; files of protocols lie beside it.
-    `failed`: protocols that are not played, and why. Raises ScriptError and InputError.
+    `protocols`: as after `protocol` in a scenario (default: the text's own). `relation`: one of
+    `RELATIONS` (default: the promises). `path`: name of the text; protocol files are relative to
+    it. `failed`: reasons of protocols that are not run.
     """
-    script = parsed(text, path)
-    names = chosen(script, protocols)
-    check_size(script, names)
-    relation = relation_of(judge)
-    until = monotonic() + LIMIT_S
-    room = MOST_COPIES // len(names)
+    scenario = parse_limited(text, path)
+    names = choose_protocols(scenario, protocols)
+    check_size(scenario, names)
+    checked = find_relation(relation)
+    until = monotonic() + RUN_TIMEOUT_S
+    room = MAX_COPIES // len(names)
     failed = failed or {}
-    played = [
-        not_played(script, name, failed[name])
+    protocol_runs = [
+        make_failed_run(scenario, name, failed[name])
         if name in failed
-        else play(script, name, relation, until, room)
+        else run_protocol(scenario, name, checked, until, room)
         for name in names
     ]
-    columns = _columns(script, [one.run for one in played if one.run is not None])
+    columns = _make_columns(scenario, [one.run for one in protocol_runs if one.run is not None])
     return {
         "text": text,
-        "title": script.title,
-        "source": script.source,
-        "protocol": own_name(script.setup),
-        "members": list(_members(script)),
-        "commands": [_command(k, c.line, c.action) for k, c in enumerate(script.commands)],
+        "title": scenario.title,
+        "source": scenario.source,
+        "protocol": own_name(scenario.setup),
+        "members": list(_describe_members(scenario)),
+        "commands": [
+            _describe_command(k, c.line, c.action) for k, c in enumerate(scenario.commands)
+        ],
         "columns": columns,
         "end": (columns[-1]["end"] if columns else 0.0) + 1.0,
-        "runs": _runs(script, played, columns),
+        "runs": _describe_runs(scenario, protocol_runs, columns),
     }
 
 
-def parsed(text: str, path: str = UNTITLED) -> Script:
-    """Read a text of bounded size. Raises ScriptError and InputError."""
-    if len(text) > MOST["letters"]:
-        raise InputError(f"the text has more than {MOST['letters']:,} letters")
+def parse_limited(text: str, path: str = UNTITLED) -> Script:
+    """Parse a text of limited size; raises ScenarioError and InputError."""
+    if len(text) > LIMITS["letters"]:
+        raise InputError(f"the text is longer than {LIMITS['letters']:,} letters")
     return parse_script(text, path)
 
 
-def relation_of(judge: str | None) -> Relation | None:
-    """Return the relation of a judge by name; raises InputError for one there is not."""
-    if not judge:
+def find_relation(name: str | None) -> Relation | None:
+    """Return the relation of a name; raises InputError for an unknown one."""
+    if not name:
         return None
-    if judge not in JUDGES:
-        raise InputError(f"no judge is called '{judge}'; there are {', '.join(JUDGES)}")
-    return JUDGES[judge]
+    if name not in JUDGES:
+        raise InputError(f"unknown relation '{name}'; choose from {', '.join(JUDGES)}")
+    return JUDGES[name]
 
 
-def chosen(script: Script, protocols: Sequence[str]) -> list[str]:
-    """Return the protocols to play, each once: those named, or else the text's own."""
+def choose_protocols(scenario: Script, protocols: Sequence[str]) -> list[str]:
+    """Return the protocols to run, each once: the named ones, or else the text's own."""
     names = dict.fromkeys(" ".join(name.split()) for name in protocols)
-    return [name for name in names if name] or [own_name(script.setup)]
+    return [name for name in names if name] or [own_name(scenario.setup)]
 
 
-def check_size(script: Script, names: Sequence[str]) -> None:
+def check_size(scenario: Script, names: Sequence[str]) -> None:
     """Raise InputError for more than a page can show."""
-    members = len(script.everybody())
-    numbers = {"commands": len(script.commands), "members": members, "protocols": len(names)}
+    members = len(scenario.list_members())
+    numbers = {"commands": len(scenario.commands), "members": members, "protocols": len(names)}
     for what, number in numbers.items():
-        if number > MOST[what]:
-            raise InputError(f"{number:,} {what}: the bench shows {MOST[what]} at most")
-    if (states := members * len(names) * len(script.commands)) > MOST_STATES:
+        if number > LIMITS[what]:
+            raise InputError(f"{number:,} {what}: the limit is {LIMITS[what]}")
+    if (states := members * len(names) * len(scenario.commands)) > MAX_STATES:
         raise InputError(
-            f"{len(script.commands)} commands of {members} members under {len(names)} protocols "
-            f"are {states:,} states: the bench shows {MOST_STATES:,} at most; choose fewer of them"
+            f"{len(scenario.commands)} commands of {members} members under {len(names)} protocols "
+            f"are {states:,} states: the limit is {MAX_STATES:,}; choose fewer"
         )
 
 
-def _members(script: Script) -> Iterator[dict[str, Any]]:
-    setup = script.setup
+def _describe_members(scenario: Script) -> Iterator[dict[str, Any]]:
+    setup = scenario.setup
     behind = {name: sp for sp, peers in setup.internal for name in peers}
     supers, external = {sp for sp, _ in setup.internal}, set(setup.external)
-    for name in script.everybody():
+    for name in scenario.list_members():
         role = "super" if name in supers else "external" if name in external else "member"
         if name in behind:
-            yield {"name": name, "role": "internal", "behind": behind[name]}
+            yield {"name": name, "role": "internal", "super_peer": behind[name]}
         else:
             yield {"name": name, "role": role}
 
 
-def _command(index: int, line: int, action: Action) -> dict[str, Any]:
+def _describe_command(index: int, line: int, action: Action) -> dict[str, Any]:
     fields = {name: value for name, value in action._asdict().items() if value}
     if isinstance(action, Tick):
         fields["seconds"] = float(action.seconds)
     kind = type(action).__name__.lower()
-    return {"index": index, "line": line, "text": line_of(action), "kind": kind, **fields}
+    return {"index": index, "line": line, "text": format_action(action), "kind": kind, **fields}
 
 
-def _columns(script: Script, runs: Sequence[ScriptRun]) -> list[dict[str, Any]]:
-    width, begin, columns = widths(runs), 1.0, []
-    moving = (k for k, one in enumerate(script.commands) if not prints(one.action))
+def _make_columns(scenario: Script, runs: Sequence[ScriptRun]) -> list[dict[str, Any]]:
+    width, begin, columns = compute_widths(runs), 1.0, []
+    moving = (k for k, one in enumerate(scenario.commands) if not is_query(one.action))
     for number, index in enumerate(moving, start=1):
         end = begin + width.get(number, 1) - 1.0
         columns.append({"command": index, "begin": begin, "end": end})
@@ -155,56 +163,56 @@ def _columns(script: Script, runs: Sequence[ScriptRun]) -> list[dict[str, Any]]:
 
 
 @cache
-def _taking(addressing: Addressing) -> tuple[str, ...]:
+def _list_protocols_with(addressing: Addressing) -> tuple[str, ...]:
     flat = (one for one in ENTRIES.values() if one.flat)
     return tuple(one.name for one in flat if one.load().addressing is addressing)
 
 
-def _others(message: str, script: Script) -> str:
-    if script.setup.internal and "are alike" in message:
+def _suggest_protocols(message: str, scenario: Script) -> str:
+    if scenario.setup.internal and "has one role" in message:
         able = ", ".join(one.name for one in ENTRIES.values() if not one.flat)
-        return f"; this scene has super peers: {able} can play it"
+        return f"; the scenario has super peers: use {able}"
     for word, addressing in (("to", Addressing.MEMBERS), ("topics", Addressing.TOPICS)):
         if message.endswith(f"cannot be given {word}"):
-            return f"; {', '.join(_taking(addressing))} can"
+            return f"; {', '.join(_list_protocols_with(addressing))} can"
     return ""
 
 
-def _runs(
-    script: Script, played: Sequence[Played], columns: Sequence[Mapping[str, Any]]
+def _describe_runs(
+    scenario: Script, protocol_runs: Sequence[ProtocolRun], columns: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    runs = [one.run for one in played if one.run is not None]
-    diagrams = iter(stacked(runs, [one.name for one in played if one.run is not None]))
-    index_of = {command.line: index for index, command in enumerate(script.commands)}
-    told = []
-    for one in played:
-        shown: dict[str, Any] = _head(script, one)
-        shown["error"] = _error(script, one, index_of)
+    runs = [one.run for one in protocol_runs if one.run is not None]
+    diagrams = iter(stacked(runs, [one.name for one in protocol_runs if one.run is not None]))
+    index_of = {command.line: index for index, command in enumerate(scenario.commands)}
+    described = []
+    for one in protocol_runs:
+        described_run: dict[str, Any] = _describe_protocol(scenario, one)
+        described_run["error"] = _describe_error(scenario, one, index_of)
         if one.run is not None:
-            shown |= _drawn(next(diagrams), columns)
-            shown |= _told(one, one.run, columns)
-        told.append(shown)
-    return told
+            described_run |= _describe_diagram(next(diagrams), columns)
+            described_run |= _describe_steps(one, one.run, columns)
+        described.append(described_run)
+    return described
 
 
-def _head(script: Script, one: Played) -> dict[str, Any]:
-    name = one.script.setup.protocol
+def _describe_protocol(scenario: Script, run: ProtocolRun) -> dict[str, Any]:
+    name = run.scenario.setup.protocol
     known = ENTRIES.get(name)
     return {
-        "protocol": one.name,
+        "protocol": run.name,
         "name": name,
-        "own": is_file_target(name),
+        "own_file": is_file_target(name),
         "title": known.title if known is not None else name,
-        "options": dict(one.script.setup.options),
-        "variants": variants_of(name),
-        "remarks": list(one.remarks),
-        "promise": one.promised,
-        "relation": one.relation.value,
+        "options": dict(run.scenario.setup.options),
+        "variants": list_variants(name),
+        "remarks": list(run.remarks),
+        "promise": run.promise,
+        "promised_relation": run.relation.value,
     }
 
 
-def variants_of(name: str) -> list[dict[str, Any]]:
-    """Return the variants of a built-in protocol, and how each is written in a script."""
+def list_variants(name: str) -> list[dict[str, Any]]:
+    """Return the variants of a built-in protocol, and how scenarios write them."""
     known = ENTRIES.get(name)
     if known is None:
         return []
@@ -220,99 +228,138 @@ def variants_of(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _error(script: Script, one: Played, index_of: Mapping[int, int]) -> dict[str, Any] | None:
-    if one.error is None:
+def _describe_error(
+    scenario: Script, run: ProtocolRun, index_of: Mapping[int, int]
+) -> dict[str, Any] | None:
+    if run.error is None:
         return None
-    message, line = one.error.message, one.error.line
-    message += _others(message, script)
+    message, line = run.error.message, run.error.line
+    message += _suggest_protocols(message, scenario)
     index = index_of.get(line) if line is not None else None
-    if one.run is None:
-        if one.name != own_name(script.setup):
-            line = None  # it is not the text that names this protocol
-        lacking = (what for word, what in LINES.items() if f"{word}=" in message)
-        message += "".join(f"; in a scene: {what}" for what in lacking)
+    if run.run is None:
+        if run.name != own_name(scenario.setup):
+            line = None  # the text does not name this protocol
+        lacking = (what for word, what in OPTION_LINES.items() if f"{word}=" in message)
+        message += "".join(f"; in a scenario: {what}" for what in lacking)
     return {"message": message, "line": line, "command": index}
 
 
-def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _describe_diagram(diagram: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     begins = [column["begin"] for column in columns]
 
     def command(at: float) -> int | None:
         place = bisect_right(begins, at) - 1
         return columns[place]["command"] if place >= 0 else None
 
-    arrows = [
-        {
-            **arrow._asdict(),
-            "send_command": command(arrow.sent),
-            "arrive_command": None if arrow.flying else command(arrow.arrived),
-        }
-        for arrow in drawn.arrows
-    ]
     return {
-        "lanes": [lane._asdict() for lane in drawn.lanes],
-        "marks": [{**mark._asdict(), "command": command(mark.at)} for mark in drawn.marks],
-        "arrows": arrows,
-        "holds": [held._asdict() for held in drawn.holds],
+        "timelines": [
+            {"name": lane.name, "begin": lane.begin, "end": lane.end, "forwards": lane.forwards}
+            for lane in diagram.lanes
+        ],
+        "marks": [
+            {
+                "timeline": mark.lane,
+                "at": mark.at,
+                "kind": mark.kind,
+                "label": mark.label,
+                "note": mark.note,
+                "wrong": mark.wrong,
+                "command": command(mark.at),
+            }
+            for mark in diagram.marks
+        ],
+        "arrows": [
+            {
+                "label": arrow.label,
+                "source": arrow.source,
+                "sent": arrow.sent,
+                "target": arrow.target,
+                "arrived": arrow.arrived,
+                "in_flight": arrow.flying,
+                "send_command": command(arrow.sent),
+                "arrive_command": None if arrow.flying else command(arrow.arrived),
+            }
+            for arrow in diagram.arrows
+        ],
+        "holds": [
+            {
+                "timeline": held.lane,
+                "label": held.label,
+                "begin": held.begin,
+                "end": held.end,
+                "waits_for": held.waits_for,
+            }
+            for held in diagram.holds
+        ],
     }
 
 
-def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    words, steps, violations = Words(run.relation), [], []
-    delivered: dict[str, list[str]] = {name: [] for name in one.script.everybody()}
-    for result, note, column in zip(run.results, one.notes[1:], columns, strict=False):
+def _describe_steps(
+    one: ProtocolRun, run: ScriptRun, columns: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    narrative, steps, violations = Words(run.relation), [], []
+    delivered: dict[str, list[str]] = {name: [] for name in one.scenario.list_members()}
+    for result, note, column in zip(run.results, one.states[1:], columns, strict=False):
         index = column["command"]
-        steps.append(_step(index, words.sentences(result), note, delivered, result))
+        steps.append(
+            _describe_step(index, narrative.write_sentences(result), note, delivered, result)
+        )
         violations += [
             {
                 "command": index,
                 "member": wrong.at,
                 "label": wrong.label,
-                "sentence": f"{Words(run.relation).sentence(wrong, 0)}.",
+                "sentence": f"{Words(run.relation).write_sentence(wrong, 0)}.",
             }
-            for wrong in result.occurrences
-            if wrong.wrong
+            for wrong in result.events
+            if wrong.is_violation
         ]
     return {
-        "judged_by": run.relation.value,
-        "start": _state(one.notes[0]),
+        "checked_relation": run.relation.value,
+        "start": _describe_state(one.states[0]),
         "steps": steps,
         "violations": violations,
-        "events": list(_events(run, columns)),
-        "summary": summary(run),
+        "events": list(_describe_events(run, columns)),
+        "summary": summarize(run),
     }
 
 
-def _step(
+def _describe_step(
     index: int,
     sentences: list[str],
-    note: Noted,
+    state: RunState,
     delivered: dict[str, list[str]],
     result: CommandResult,
 ) -> dict[str, Any]:
-    for done in result.occurrences:
+    for done in result.events:
         if done.kind in (DELIVERED, RELEASED):
             delivered.setdefault(done.at, []).append(done.label)
     return {
         "command": index,
         "sentences": sentences,
-        **_state(note),
+        **_describe_state(state),
         "delivered": {name: list(labels) for name, labels in delivered.items()},
-        "overheads": dict(note.overheads),
+        "control_bytes": dict(state.control_bytes),
     }
 
 
-def _state(note: Noted) -> dict[str, Any]:
+def _describe_state(state: RunState) -> dict[str, Any]:
     held: dict[str, list[dict[str, Any]]] = {}
-    for one in note.held:
-        told = {"label": one.label, "waits_for": list(one.others), "words": waits(one)}
-        held.setdefault(one.at, []).append(told)
-    return {"states": note.states, "held": held, "flying": [list(copy) for copy in note.flying]}
+    for one in state.held:
+        message = {"label": one.label, "waits_for": list(one.others), "text": describe_wait(one)}
+        held.setdefault(one.at, []).append(message)
+    return {
+        "states": state.states,
+        "held": held,
+        "in_flight": [list(copy) for copy in state.in_flight],
+    }
 
 
-def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _describe_events(
+    run: ScriptRun, columns: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
     for result, column in zip(run.results, columns, strict=False):
-        for one in result.occurrences:
+        for one in result.events:
             if one.kind in (SENT, ARRIVED):
                 kind = "send" if one.kind == SENT else "receive"
                 yield {"member": one.at, "kind": kind, "label": one.label,

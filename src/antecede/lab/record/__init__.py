@@ -1,4 +1,4 @@
-"""Recorder: processes that talk over UDP, and the trace of what they received."""
+"""Recorder: processes that exchange messages over UDP, and the trace of what they received."""
 
 from typing import TYPE_CHECKING
 
@@ -9,5 +9,9 @@ if TYPE_CHECKING:
     from antecede.lab.record.recorder import record, summary
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__, {"example_logs": "Talk recorded", "recorder": "record summary"}
+        __name__,
+        {
+            "example_logs": "Talk recorded",
+            "recorder": "record summary",
+        },
     )

@@ -1,4 +1,4 @@
-"""Recorder: starts member processes that talk over UDP, and gathers their events in one trace.
+"""Recorder: starts member processes that communicate over UDP, and merges their events.
 
 The trace holds a `send` row for each message, and a `receive` and a `deliver` row for each member
 that got it. `parents` of send and receive rows are the causes in the message's control information:
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
 from antecede.formatting import counted, were
-from antecede.lab.record.member import Plan, drain_s, group_of, run_member
+from antecede.lab.record.member import MemberPlan, compute_drain_s, make_group, run_member
 from antecede.lab.record.regions import REGIONS
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
@@ -28,24 +28,24 @@ EMULATED = "delays, jitter and clock offsets between the regions are emulated; t
 
 
 class Recording(NamedTuple):
-    """Events in the order of the recorder's clock, and the counts of the kinds."""
+    """Events in the order of the recorder's clock, and their counts."""
 
     events: list[Event]
     sent: int
     received: int
     delivered: int
-    expected: int  # copies that were on their way: messages times other members
+    expected: int  # messages times other members
     undelivered: tuple[tuple[str, str], ...] = ()
     """(message, member) of copies that arrived and were not delivered before the end."""
 
     @property
     def complete(self) -> bool:
-        """Every copy was delivered."""
+        """True if every copy was delivered."""
         return self.delivered == self.expected
 
 
-def member_names(count: int) -> tuple[str, ...]:
-    """Return one name a member: its region, numbered from the second round on."""
+def make_member_names(count: int) -> tuple[str, ...]:
+    """Return one name per member: its region, numbered from the second round on."""
     turns = (divmod(k, len(REGIONS)) for k in range(count))
     return tuple(REGIONS[place].name + (str(turn + 1) if turn else "") for turn, place in turns)
 
@@ -58,24 +58,24 @@ def record(
     seed: int = 1,
     progress: Callable[[float], None] = lambda done: None,
 ) -> Recording:
-    """Let `members` processes talk for `seconds` and return the recording.
+    """Let `members` processes run for `seconds` and return the recording.
 
-    `progress` gets the part done, 0 to 1, a few times a second. Raises LocalError for an impossible
-    number of members or seconds, or an unknown order; SetupError if a process does not start.
+    `progress` receives the fraction done. Raises LocalError for invalid arguments, SetupError if a
+    process does not start.
     """
     if not 2 <= members <= MAX_MEMBERS:
-        raise LocalError(f"{members} members: 2 to {MAX_MEMBERS} can talk")
+        raise LocalError(f"{members} members: choose 2 to {MAX_MEMBERS}")
     if not (seconds > 0 and math.isfinite(seconds)):
-        raise LocalError(f"--seconds {seconds}: a length of time above 0 is needed")
-    names = member_names(members)
-    group_of(names[0], names, order)  # an order that cannot be fails here, not in each process
-    drain = drain_s(order, names)
+        raise LocalError(f"--seconds {seconds}: expected a finite number above 0")
+    names = make_member_names(members)
+    make_group(names[0], names, order)  # fail here, not in each process
+    drain = compute_drain_s(order, names)
     context = multiprocessing.get_context("spawn")
     running: list[tuple[BaseProcess, Connection]] = []
     try:
         for name in names:
             ours, theirs = context.Pipe()
-            plan = Plan(name, names, order, seed, seconds, drain)
+            plan = MemberPlan(name, names, order, seed, seconds, drain)
             process: BaseProcess = context.Process(
                 target=run_member, args=(plan, theirs), daemon=True
             )
@@ -100,7 +100,7 @@ def record(
             process.join(timeout=2.0)
             if process.is_alive():
                 process.kill()
-    return _recording(gathered, members)
+    return _make_recording(gathered, members)
 
 
 def _receive(pipe: Connection, name: str, timeout_s: float):  # type: ignore[no-untyped-def]
@@ -109,7 +109,7 @@ def _receive(pipe: Connection, name: str, timeout_s: float):  # type: ignore[no-
             return pipe.recv()
     except EOFError:
         pass
-    raise SetupError(f"the process of member {name} died or did not answer in {timeout_s:.0f} s")
+    raise SetupError(f"the process of member {name} exited or did not answer in {timeout_s:.0f} s")
 
 
 def _wait(seconds: float, progress: Callable[[float], None]) -> None:
@@ -120,7 +120,7 @@ def _wait(seconds: float, progress: Callable[[float], None]) -> None:
     progress(1.0)
 
 
-def _recording(gathered: list[Event], members: int) -> Recording:
+def _make_recording(gathered: list[Event], members: int) -> Recording:
     in_order = sorted(gathered, key=lambda event: (event.arrival, event.member))
     events = [event._replace(file_order=k) for k, event in enumerate(in_order)]
     sender = {event.id: event.member for event in events if event.kind == SEND}
@@ -142,7 +142,7 @@ def _recording(gathered: list[Event], members: int) -> Recording:
 
 
 def summary(recording: Recording, members: int) -> str:
-    """Return what was recorded, in two to four lines."""
+    """Return the recording in two to four lines."""
     lines = [
         f"{counted(members, 'process', 'processes')} sent "
         f"{counted(recording.sent, 'message')} over UDP; "
@@ -154,7 +154,7 @@ def summary(recording: Recording, members: int) -> str:
         lost = recording.expected - recording.received
         lines.append(
             f"{counted(lost, 'copy', 'copies')} {were(lost)} lost by UDP: "
-            "what depends on them stayed held back"
+            "messages that depend on them stayed held back"
         )
     if recording.undelivered:
         message, member = recording.undelivered[0]
@@ -164,5 +164,5 @@ def summary(recording: Recording, members: int) -> str:
             f"the end, {message} to {member} the first by name"
         )
     if recording.sent and not any(event.parents for event in recording.events):
-        lines.append("no message names a cause: this order carries none, or nothing was answered")
+        lines.append("no message has a cause: this order carries none, or no message was a reply")
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 The one-way delay is the great-circle distance at two thirds of the speed of light, half as much
 again for the route, plus log-normal jitter for queues. Clocks are off by a constant, as after a
-coarse NTP synchronisation. The recorder says on the screen that nothing is measured.
+coarse NTP synchronization. The recorder prints that delays are emulated.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ FIBRE_KM_PER_MS = 200.0
 ROUTE_FACTOR = 1.5
 JITTER_MEDIAN_MS = 12.0
 JITTER_SIGMA = 1.1
-MAX_JITTER_MS = 500.0  # orders by clocks need a bound; one copy in 3,000 is cut to it
+MAX_JITTER_MS = 500.0  # bound for orders by clocks; one copy in 3,000 reaches it
 CLOCK_OFFSET_MS = 60.0
 
 
 class Region(NamedTuple):
-    """A place: name, latitude and longitude in degrees."""
+    """Name of a region, with latitude and longitude in degrees."""
 
     name: str
     latitude: float
@@ -40,8 +40,8 @@ REGIONS = (
 )
 
 
-def base_delay_ms(a: Region, b: Region) -> float:
-    """Return the delay of an empty route between two regions, one way, in milliseconds."""
+def compute_base_delay_ms(a: Region, b: Region) -> float:
+    """Return the one-way delay of an empty route between two regions, in milliseconds."""
     lat_a, lat_b = math.radians(a.latitude), math.radians(b.latitude)
     half_lat = math.sin((lat_b - lat_a) / 2)
     half_lon = math.sin(math.radians(b.longitude - a.longitude) / 2)
@@ -50,12 +50,12 @@ def base_delay_ms(a: Region, b: Region) -> float:
     return distance_km / FIBRE_KM_PER_MS * ROUTE_FACTOR
 
 
-def delay_s(a: Region, b: Region, rng: random.Random) -> float:
+def draw_delay_s(a: Region, b: Region, rng: random.Random) -> float:
     """Draw the delay of one copy of a message, in seconds."""
     jitter_ms = min(JITTER_MEDIAN_MS * math.exp(rng.gauss(0.0, JITTER_SIGMA)), MAX_JITTER_MS)
-    return (base_delay_ms(a, b) + jitter_ms) / 1000.0
+    return (compute_base_delay_ms(a, b) + jitter_ms) / 1000.0
 
 
-def clock_offset_ns(rng: random.Random) -> int:
-    """Draw how far a member's clock is off, in nanoseconds."""
+def draw_clock_offset_ns(rng: random.Random) -> int:
+    """Draw the offset of a member's clock, in nanoseconds."""
     return round(rng.uniform(-CLOCK_OFFSET_MS, CLOCK_OFFSET_MS) * 1e6)

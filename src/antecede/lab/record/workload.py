@@ -1,6 +1,6 @@
-"""Workload of the recorded members: questions on topics, and replies to what they have read.
+"""Workload of the recorded members: questions on topics, and replies.
 
-A seeded generator of the member process draws speakers and times.
+A seeded generator of the member process draws senders and times.
 """
 
 from __future__ import annotations
@@ -22,44 +22,46 @@ TOPICS = tuple(sorted(_QUESTIONS))
 _REPLIES = ("yes, just now", "no, not here", "on it", "same here", "give me a minute", "done")
 
 
-class Saying(NamedTuple):
-    """The payload of one message: its topic, its words, and what it answers (sender, number)."""
+class MessageContent(NamedTuple):
+    """Payload of a message: topic, text, and the message that it replies to (sender, number)."""
 
     topic: str
     text: str
-    answers: tuple[str, int] | None = None
+    reply_to: tuple[str, int] | None = None
 
     def to_bytes(self) -> bytes:
-        """Return the saying as JSON."""
+        """Return the content as JSON."""
         return json.dumps(self._asdict(), separators=(",", ":")).encode()
 
     @classmethod
-    def from_bytes(cls, payload: bytes) -> Saying:
-        """Return the saying that `to_bytes` wrote."""
+    def from_bytes(cls, payload: bytes) -> MessageContent:
+        """Parse the JSON of `to_bytes`."""
         fields = json.loads(payload)
         answers = fields["answers"]
         return cls(fields["topic"], fields["text"], tuple(answers) if answers else None)
 
 
-def question(rng: random.Random) -> Saying:
-    """Return a new question on some topic."""
+def make_question(rng: random.Random) -> MessageContent:
+    """Return a new question on a random topic."""
     topic = rng.choice(sorted(_QUESTIONS))
-    return Saying(topic, rng.choice(_QUESTIONS[topic]).format(n=rng.randrange(10, 100)))
+    return MessageContent(topic, rng.choice(_QUESTIONS[topic]).format(n=rng.randrange(10, 100)))
 
 
-def reply(rng: random.Random, to: Saying, message_id: tuple[str, int]) -> Saying | None:
-    """Return a reply to a message that was just read, or None: most messages get none."""
-    kind = "question" if to.answers is None else "reply"
+def make_reply(
+    rng: random.Random, to: MessageContent, message_id: tuple[str, int]
+) -> MessageContent | None:
+    """Return a reply to a message that was just delivered; None: most messages get none."""
+    kind = "question" if to.reply_to is None else "reply"
     if rng.random() >= REPLY_CHANCE[kind]:
         return None
-    return Saying(to.topic, rng.choice(_REPLIES), message_id)
+    return MessageContent(to.topic, rng.choice(_REPLIES), message_id)
 
 
-def next_question_s(rng: random.Random) -> float:
+def draw_pause_s(rng: random.Random) -> float:
     """Draw the pause before a member's next question."""
     return rng.expovariate(QUESTIONS_PER_S)
 
 
-def think_s(rng: random.Random) -> float:
-    """Draw how long a member thinks before it answers."""
+def draw_think_s(rng: random.Random) -> float:
+    """Draw a member's thinking time before a reply."""
     return rng.expovariate(1.0 / THINK_MEAN_S)

@@ -1,4 +1,4 @@
-"""Harness that runs a group under test."""
+"""Test harness of a group of protocol objects."""
 
 from typing import TYPE_CHECKING
 
@@ -6,10 +6,10 @@ from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.lab.check.harness.driver import ImpossibleError
-    from antecede.lab.check.harness.group_under_test import flat
+    from antecede.lab.check.harness.group_under_test import make_flat_group
     from antecede.lab.check.harness.guarded_calls import (
         LIMIT_S,
-        called,
+        call_guarded,
         in_words,
         raise_own,
         watching,
@@ -31,8 +31,8 @@ else:
         __name__,
         {
             "driver": "ImpossibleError",
-            "group_under_test": "flat",
-            "guarded_calls": "LIMIT_S called in_words raise_own watching",
+            "group_under_test": "make_flat_group",
+            "guarded_calls": "LIMIT_S call_guarded in_words raise_own watching",
             "network": "ARRIVED DELIVERED DISCARDED FORWARDED HELD JOINED LEFT LOST RELEASED SENT",
         },
     )

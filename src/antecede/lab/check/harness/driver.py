@@ -1,4 +1,4 @@
-"""Group that carries out actions: in random runs, replays of counterexamples and scripts alike."""
+"""Driver that executes actions on a group: random runs, replays, scenarios."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antecede.lab.check.scenario.actions import (
     Lose,
     Send,
     Tick,
-    line_of,
+    format_action,
 )
 
 _KINDS = {
@@ -35,7 +35,7 @@ class ImpossibleError(Exception):
 
 
 class Session:
-    """A group at work. Errors of members pass through."""
+    """Group under test with the actions executed so far. Errors of members pass through."""
 
     def __init__(self, group: GroupUnderTest) -> None:
         self.group = group
@@ -43,36 +43,34 @@ class Session:
         self.relation: Relation = relation_of(members)
         self.world = World(members, group.timing)
         self.names = dict(group.names)
-        """Address -> name of present and former members."""
         self.arrived: list[InFlight] = []
-        self.said: set[str] = set()
-        self.addressed: dict[str, tuple[int, ...]] = {}
+        self.sent_labels: set[str] = set()
+        self.recipients: dict[str, tuple[int, ...]] = {}
         self.topics: dict[str, tuple[str, ...]] = {}
 
-    def carry_out(self, action: Action) -> list[Step]:
-        """Carry out an action; returns the steps that it caused.
-
-        Raises ImpossibleError, and errors of members.
-        """
+    def execute(self, action: Action) -> list[Step]:
+        """Execute an action and return its steps; raises ImpossibleError."""
         match action:
             case Send(at):
-                return self._send(self.address(at), action)
+                return self._send(self.find_address(at), action)
             case Arrive(at, label, again):
-                return self._arrive(self.address(at), label, again)
+                return self._arrive(self.find_address(at), label, again)
             case Lose(at, label):
-                self._in_flight(self.address(at), label)
-                return self.world.lose(self.address(at), label)
+                self._find_in_flight(self.find_address(at), label)
+                return self.world.lose(self.find_address(at), label)
             case Join(at, sponsor):
-                return self._join(at, self.address(sponsor))
+                return self._join(at, self.find_address(sponsor))
             case Leave(at):
-                return self.world.leave(self.address(at), name=at)
-            case Tick(seconds) if self.world.may_pass(seconds):
+                return self.world.leave(self.find_address(at), name=at)
+            case Tick(seconds) if self.world.can_tick(seconds):
                 return self.world.tick(seconds)
             case Tick(seconds):
-                raise ImpossibleError(f"a copy in flight arrives before {seconds} s have passed")
-        raise ImpossibleError(f"'{line_of(action)}' prints, and moves nothing")
+                raise ImpossibleError(
+                    f"a copy in flight must arrive before {seconds} s have passed"
+                )
+        raise ImpossibleError(f"'{format_action(action)}' only prints")
 
-    def address(self, name: str) -> int:
+    def find_address(self, name: str) -> int:
         """Return the address of a member; raises ImpossibleError for an absent one."""
         for at, known in self.names.items():
             if known == name and at in self.world.members:
@@ -80,88 +78,86 @@ class Session:
         if name in self.names.values():
             raise ImpossibleError(f"{name} has left the group")
         present = ", ".join(self.names[at] for at in self.world.members)
-        raise ImpossibleError(f"unknown member {name}; in the group are {present}")
+        raise ImpossibleError(f"unknown member {name}; choose from {present}")
 
     def _send(self, at: int, action: Send) -> list[Step]:
         label, after, topics = action.label, action.after, action.topics
         member = self.world.members[at]
         if label in self.world.ids:
-            raise ImpossibleError(f"{label} has been sent already; give every message its own name")
+            raise ImpossibleError(f"{label} has been sent already; use another name")
         if unknown := [parent for parent in after if parent not in self.world.ids]:
-            raise ImpossibleError(f"no message {unknown[0]} has been sent before this line")
+            raise ImpossibleError(f"message {unknown[0]} has not been sent before this line")
         if not member.application:
-            raise ImpossibleError(f"{action.at} only forwards; let another member send")
-        to = tuple(map(self.address, action.to))
+            raise ImpossibleError(f"{action.at} only forwards; choose another sender")
+        to = tuple(map(self.find_address, action.to))
         try:
             steps = self.world.send(at, label, after=after, to=to, topics=topics)
-        except EarlyError as error:  # a newcomer that knows that it must wait
+        except EarlyError as error:  # a joining member must wait
             raise ImpossibleError(str(error)) from error
         if member.addressing is not Addressing.ALL:
             self.topics[label] = topics
             present = tuple(self.world.members)
-            readers = self.group.readers(topics, present) if topics else to or present
-            self.addressed[label] = readers
-        self.said.add(label)
+            readers = self.group.find_subscribers(topics, present) if topics else to or present
+            self.recipients[label] = readers
+        self.sent_labels.add(label)
         return steps
 
     def _arrive(self, at: int, label: str, again: bool) -> list[Step]:
         if again:
-            return self.world.hand_over(self._arrived_before(at, label))
-        copy = self._in_flight(at, label)
-        if not self.world.may_arrive(copy):
-            raise ImpossibleError(f"no copy of {label} can have come to {self.names[at]} so soon")
+            return self.world.hand_over(self._find_arrived(at, label))
+        copy = self._find_in_flight(at, label)
+        if not self.world.can_arrive(copy):
+            raise ImpossibleError(
+                f"no copy of {label} can have arrived at {self.names[at]} so soon"
+            )
         self.arrived.append(copy)
         return self.world.arrive(at, label)
 
-    def _in_flight(self, at: int, label: str) -> InFlight:
-        copy = _first(self.world.in_flight, at, label)
+    def _find_in_flight(self, at: int, label: str) -> InFlight:
+        copy = _find_copy(self.world.in_flight, at, label)
         if copy is not None:
             return copy
         self._check_sent(label)
         flying = [c.message.payload for c in self.world.in_flight if c.target == at]
-        what = f"in flight to it: {', '.join(flying)}" if flying else "nothing is in flight to it"
+        what = (
+            f"in flight to it: {', '.join(flying)}" if flying else "no message is in flight to it"
+        )
         raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
 
-    def _arrived_before(self, at: int, label: str) -> InFlight:
-        """Return a copy that arrived before, or a copy for its sender in flat groups."""
-        copy = _first(self.arrived, at, label)
+    def _find_arrived(self, at: int, label: str) -> InFlight:
+        copy = _find_copy(self.arrived, at, label)
         if copy is not None:
             return copy
         self._check_sent(label)
         sent = self.world.sent.get(label, [])
         if self.group.internal or not sent or sent[0].source != at:
             raise ImpossibleError(
-                f"no copy of {label} has arrived at {self.names[at]} before; leave out 'again'"
+                f"no copy of {label} has arrived at {self.names[at]} before; omit 'again'"
             )
         return sent[0]
 
     def _check_sent(self, label: str) -> None:
         if label not in self.world.ids:
-            raise ImpossibleError(f"no message {label} has been sent before this line")
+            raise ImpossibleError(f"message {label} has not been sent before this line")
 
     def _join(self, name: str, sponsor: int) -> list[Step]:
         if name in self.names.values():
-            raise ImpossibleError(
-                f"{name} is or was in the group; a newcomer needs a name of its own"
-            )
-        if self.group.newcomer is None:
-            raise ImpossibleError("scripts let members join flat groups only")
+            raise ImpossibleError(f"{name} is or was in the group; use another name")
+        if self.group.make_member is None:
+            raise ImpossibleError("only flat groups support join")
         at = max(self.names) + 1
-        newcomer = self.group.newcomer(at, (*self.world.members, at), name)
+        newcomer = self.group.make_member(at, (*self.world.members, at), name)
         steps = self.world.join(at, newcomer, sponsor, name=name)
         self.names[at] = name
         return steps
 
 
-def _first(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
+def _find_copy(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
     return next((c for c in copies if c.target == at and c.message.payload == label), None)
 
 
-def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
-    """Return steps (member, kind, label, detail as in `Step`) as rows for the oracle.
-
-    A newcomer counts as having delivered all that its sponsor had sent or delivered.
-    """
+def steps_to_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
+    """Convert steps to events; a joining member has the deliveries of its sponsor."""
     rows: list[Event] = []
     known: dict[str, list[str]] = {}
     for member, kind, label, detail in steps:

@@ -1,4 +1,4 @@
-"""Check of the effects that a member returns, with advice on the usual mistakes."""
+"""Checks of the effects that a member returns, with advice on common mistakes."""
 
 from __future__ import annotations
 
@@ -18,105 +18,102 @@ from antecede.core.protocols import (
 )
 from antecede.formatting import shown
 
-MOST_EFFECTS = 10_000
-"""Effects of one call; more count as endless."""
+MAX_EFFECTS = 10_000
+"""Effects of one call above which it counts as endless."""
 EFFECTS = (Transmit, Deliver, Hold, DeliverIncomplete, Discard)
 _NAMES = "Transmit, Deliver, Hold, DeliverIncomplete and Discard"
 
 
-class MisuseError(Exception):
+class ContractError(Exception):
     """Violation of the contract of `core.protocols.base` by a class under test, with advice."""
 
 
-class TooManyError(MisuseError):
-    """One call gave back effects without end."""
+class EndlessEffectsError(ContractError):
+    """Endless effects of one call."""
 
 
-def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) -> list[Effect]:
-    """Return the checked effects of a call; raises MisuseError.
-
-    `what`: the call ("send"); `known`: numbers of present and former members.
-    """
-    if given is None:
-        raise MisuseError(
-            f"{what} returned None; return a sequence of effects, () when there are none"
+def check_effects(
+    returned: Any, member: Protocol, method: str, addresses: Collection[int]
+) -> list[Effect]:
+    """Return the effects of a call as a list; raises ContractError."""
+    if returned is None:
+        raise ContractError(
+            f"{method} returned None; return a sequence of effects, () when there are none"
         )
-    if isinstance(given, EFFECTS):
-        kind = type(given).__name__
-        raise MisuseError(
-            f"{what} returned a bare {kind}; return a sequence of effects: [{kind}(...)]"
+    if isinstance(returned, EFFECTS):
+        kind = type(returned).__name__
+        raise ContractError(
+            f"{method} returned a bare {kind}; return a sequence of effects: [{kind}(...)]"
         )
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise MisuseError(
-            f"{what} returned {_brief(given)}; return a sequence of effects ({_NAMES})"
+    if isinstance(returned, str | bytes | Mapping) or not isinstance(returned, Iterable):
+        raise ContractError(
+            f"{method} returned {_format_value(returned)}; return a sequence of effects ({_NAMES})"
         )
-    effects = list(islice(given, MOST_EFFECTS + 1))
-    if len(effects) > MOST_EFFECTS:
-        raise TooManyError(
-            f"{what} gave back more than {MOST_EFFECTS:,} effects, perhaps without end"
+    effects = list(islice(returned, MAX_EFFECTS + 1))
+    if len(effects) > MAX_EFFECTS:
+        raise EndlessEffectsError(
+            f"{method} returned more than {MAX_EFFECTS:,} effects, perhaps endlessly"
         )
     for effect in effects:
-        _look(effect, member, what, known)
+        _check_effect(effect, member, method, addresses)
     return effects
 
 
-def check_sent(effects: Iterable[Effect], label: str, member: Protocol) -> None:
-    """Raise MisuseError if `send` transmits application messages, but not the given one.
-
-    A protocol may transmit it later, and notes of its own before.
-    """
+def check_transmitted(effects: Iterable[Effect], label: str, member: Protocol) -> None:
+    """Raise ContractError if `send` transmits application messages without the payload."""
     sent = [one.message for one in effects if isinstance(one, Transmit)]
     own = [message for message in sent if not member.is_note(message)]
     if own and all(message.payload != label for message in own):
-        raise MisuseError(
-            f"send was given the payload {label!r} and transmitted {_brief(own[0].payload)}: "
-            "`payload` stays as it is; what the protocol adds goes to other fields"
+        raise ContractError(
+            f"send received the payload {label!r} and transmitted {_format_value(own[0].payload)}: "
+            "keep `payload` unchanged; put control information into other fields"
         )
 
 
-def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> None:
+def _check_effect(effect: Any, member: Protocol, method: str, addresses: Collection[int]) -> None:
     if not isinstance(effect, EFFECTS):
-        more = "; join the sequences into one" if isinstance(effect, list | tuple) else ""
+        more = "; return one flat sequence" if isinstance(effect, list | tuple) else ""
         more = "; leave it out" if effect is None else more
-        raise MisuseError(
-            f"{what} returned {_brief(effect)} among its effects, which are {_NAMES}{more}"
+        raise ContractError(
+            f"{method} returned {_format_value(effect)} among its effects, which are {_NAMES}{more}"
         )
     kind = type(effect).__name__
-    _message(effect.message, f"{what} returned {kind}")
+    _check_message(effect.message, f"{method} returned {kind}")
     if isinstance(effect, Transmit):
-        _targets(effect.to, member, what, known)
+        _check_targets(effect.to, member, method, addresses)
     elif isinstance(effect, Hold | DeliverIncomplete):
-        _missing(effect.missing, f"{what} returned {kind}")
+        _check_missing(effect.missing, f"{method} returned {kind}")
     elif isinstance(effect, Discard) and not isinstance(effect.reason, str):
-        raise MisuseError(
-            f"{what} returned Discard with the reason {_brief(effect.reason)}, not a text"
+        raise ContractError(
+            f"{method} returned Discard with the reason {_format_value(effect.reason)}, not a text"
         )
 
 
-def _message(message: Any, where: str) -> None:
+def _check_message(message: Any, where: str) -> None:
     if message is None:
-        raise MisuseError(f"{where} without a message (None)")
+        raise ContractError(f"{where} without a message (None)")
     for name in ("sender", "seq", "payload"):
         if not hasattr(message, name):
-            raise MisuseError(
-                f"{where} with {_brief(message)}, which has no {name}; a message is an immutable "
+            raise ContractError(
+                f"{where} with {_format_value(message)}, which has no {name}; "
+                "a message is an immutable "
                 "tuple (NamedTuple) with at least sender, seq and payload"
             )
     try:
         hash(message)
     except TypeError:
-        raise MisuseError(
-            f"{where} with a message that can be changed: {_mutable(message)}"
+        raise ContractError(
+            f"{where} with a mutable message: {_explain_mutable(message)}"
         ) from None
     kind: Any = type(message)
     if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
-        raise MisuseError(
-            f"{where} with a {kind.__name__}, which is compared by identity: two copies of one "
+        raise ContractError(
+            f"{where} with a {kind.__name__}, which compares by identity: two copies of one "
             "message are not equal; make it a NamedTuple or a frozen dataclass"
         )
 
 
-def _mutable(message: Any) -> str:
+def _explain_mutable(message: Any) -> str:
     instead: dict[type, str] = {
         list: "tuple",
         dict: "tuple of pairs",
@@ -135,36 +132,38 @@ def _mutable(message: Any) -> str:
     return f"{type(message).__name__} is not hashable; make it a NamedTuple or a frozen dataclass"
 
 
-def _targets(to: Any, member: Protocol, what: str, known: Collection[int]) -> None:
+def _check_targets(to: Any, member: Protocol, method: str, addresses: Collection[int]) -> None:
     if isinstance(to, str | bytes) or not isinstance(to, Iterable):
-        raise MisuseError(
-            f"{what} returned Transmit(to={_brief(to)}); `to` is a tuple of member numbers"
+        raise ContractError(
+            f"{method} returned Transmit(to={_format_value(to)}); `to` is a tuple of member numbers"
         )
     for target in to:
         if target == member.me:
-            raise MisuseError(
-                f"{what} returned Transmit to the member itself ({target}): what it sends counts "
-                "as delivered to it; self.others() are all the others"
+            raise ContractError(
+                f"{method} returned Transmit to the member itself ({target}): "
+                "a sent message counts "
+                "as delivered there; use self.others()"
             )
-        if target not in known:
-            raise MisuseError(
-                f"{what} returned Transmit to {_brief(target)}, who was never in the group; "
-                f"members are {', '.join(map(str, sorted(known)))}"
+        if target not in addresses:
+            raise ContractError(
+                f"{method} returned Transmit to {_format_value(target)}, "
+                "which was never in the group; "
+                f"members are {', '.join(map(str, sorted(addresses)))}"
             )
 
 
-def _missing(missing: Any, where: str) -> None:
+def _check_missing(missing: Any, where: str) -> None:
     if isinstance(missing, MessageId | str) or not isinstance(missing, tuple | list):
-        raise MisuseError(
-            f"{where} with missing={_brief(missing)}; it is a tuple of MessageId, () when the "
-            "causes cannot be named"
+        raise ContractError(
+            f"{where} with missing={_format_value(missing)}; expected a tuple of MessageId, () for "
+            "unknown causes"
         )
     for one in missing:
         if not (isinstance(one, tuple) and len(one) == 2):
-            raise MisuseError(
-                f"{where} with {_brief(one)} in `missing`, which are MessageId(sender, seq)"
+            raise ContractError(
+                f"{where} with {_format_value(one)} in `missing`; expected MessageId(sender, seq)"
             )
 
 
-def _brief(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return shown(value) if value is None else f"{shown(value)} ({type(value).__name__})"

@@ -16,7 +16,7 @@ from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import option_text, with_trial
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
+from antecede.lab.check.harness.guarded_calls import call_guarded, in_words, raise_own
 from antecede.lab.check.harness.timing import TimingModel
 from antecede.lab.check.scenario.parse import Setup
 
@@ -25,36 +25,36 @@ SUPER_NAMES = "STU"
 EXTERNAL_NAMES = "XYZVW"
 
 
-class Fewer(NamedTuple):
+class ReducedGroup(NamedTuple):
     """Group without one of its members; the others have new numbers and names."""
 
     group: GroupUnderTest
-    renamed: Mapping[str, str]
+    new_names: Mapping[str, str]
 
 
 class GroupUnderTest(NamedTuple):
-    """A group that can be made again and again from its beginning."""
+    """Group that can be created repeatedly in its initial state."""
 
     protocol: str
     names: Mapping[int, str]
     make: Callable[[], dict[int, Protocol]]
-    newcomer: Callable[[int, Iterable[int], str], Protocol] | None
-    """Function (number, all members, name) -> joining member; None: members cannot join."""
+    make_member: Callable[[int, Iterable[int], str], Protocol] | None
+    """Factory (number, all members, name) -> joining member; None: members cannot join."""
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer -> its internal peers; empty for a flat group."""
+    """Internal peers by super peer; empty for a flat group."""
     timing: TimingModel = TimingModel()
     """Without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
-    """Topics by address, of newcomers too; plain sets, independent of the judged code."""
-    without: Callable[[str], Fewer | None] = lambda name: None
-    """Makes the group without a member, or without the name of a newcomer; None: impossible."""
-    more: Callable[[], GroupUnderTest | None] = lambda: None
-    """Makes the group with one more member; None: impossible."""
+    """Topics by address, also of joining members."""
+    remove_member: Callable[[str], ReducedGroup | None] = lambda name: None
+    """Factory of the group without a member, or without a joining name; None: impossible."""
+    add_member: Callable[[], GroupUnderTest | None] = lambda: None
+    """Factory of the group with one more member; None: impossible."""
 
     @property
     def setup(self) -> Setup:
-        """The group as a script names it."""
+        """The group by names, as in a scenario."""
         names, bounds = self.names, None
         if self.internal:
             inside = {name for sp, peers in self.internal for name in (sp, *peers)}
@@ -75,27 +75,27 @@ class GroupUnderTest(NamedTuple):
             subscriptions=subscribed,
         )
 
-    def topics(self) -> tuple[str, ...]:
+    def list_topics(self) -> tuple[str, ...]:
         """Return all subscribed topics, sorted."""
         return tuple(sorted(frozenset().union(*self.subscriptions.values())))
 
-    def readers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
+    def find_subscribers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
         """Return the subscribers of at least one of the topics, in the given order."""
         wanted = frozenset(topics)
         return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
 
     def describe(self) -> str:
-        """Return the size of the group and the offsets of its clocks in words."""
-        clocks = self.clocks()
-        return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
+        """Return the size of the group and the offsets of its clocks as text."""
+        clocks = self.describe_clocks()
+        return f"{self.describe_size()}, clocks off by {clocks}" if clocks else self.describe_size()
 
-    def clocks(self) -> str:
-        """Return the offsets of the clocks in words; "" if all are right."""
+    def describe_clocks(self) -> str:
+        """Return the offsets of the clocks as text; "" for exact clocks."""
         off = self.timing.offsets_ns.values()
         return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
 
-    def size(self) -> str:
-        """Return the number of members by role in words."""
+    def describe_size(self) -> str:
+        """Return the number of members by role as text."""
         if not self.internal:
             return f"{len(self.names)} members"
         inside = sum(len(peers) for _, peers in self.internal)
@@ -103,25 +103,24 @@ class GroupUnderTest(NamedTuple):
         return f"{inside} internal, {len(self.internal)} super, {outside} external peers"
 
 
-def flat(
+def make_flat_group(
     protocol: str,
     cls: Factory,
     size: int,
     options: Mapping[str, Any] | None = None,
     offsets: Sequence[int] = (),
 ) -> GroupUnderTest:
-    """Return a group of `size` members cls(me, members, **options).
+    """Return `size` members cls(me, members, **options); `offsets` of their clocks, ns.
 
-    Required options (`Protocol.trial_options`) are added. With `bounds` among them, clocks are off
-    by `offsets`, ns, and channels keep the bounds.
+    Adds required options (`Protocol.trial_options`). With `bounds`, channels keep the bounds.
     """
     if not 2 <= size <= len(FLAT_NAMES):
-        raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
+        raise LocalError(f"{size} members: choose 2 to {len(FLAT_NAMES)}")
     options = with_trial(cls, range(MOST_MEMBERS), options or {})
     names = dict(enumerate(FLAT_NAMES[:size]))
 
     def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
-        return build.member(partial(made_by, cls, name), me, members, options, name)
+        return build.member(partial(construct, cls, name), me, members, options, name)
 
     def make() -> dict[int, Protocol]:
         return {me: newcomer(me, tuple(names), name) for me, name in names.items()}
@@ -129,31 +128,33 @@ def flat(
     bounds = options.get("bounds")
     timing = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
 
-    def fewer(name: str) -> Fewer | None:
+    def fewer(name: str) -> ReducedGroup | None:
         at = FLAT_NAMES.index(name)
-        left = [offset for other, offset in enumerate(offsets) if other != at]
+        left_offsets = [offset for other, offset in enumerate(offsets) if other != at]
         if at < size < 3:
             return None
-        kept = {key: _without(value, at) for key, value in options.items()}
-        made = flat(protocol, cls, size - (at < size), kept, left)
-        return Fewer(made, _moved_up(FLAT_NAMES, at))
+        kept = {key: _remove_address(value, at) for key, value in options.items()}
+        reduced = make_flat_group(protocol, cls, size - (at < size), kept, left_offsets)
+        return ReducedGroup(reduced, _map_new_names(FLAT_NAMES, at))
 
     subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
-    told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
+    shown_options = {
+        key: value for key, value in options.items() if key not in ("bounds", "subscriptions")
+    }
     return GroupUnderTest(
         protocol,
         names,
         make,
         newcomer,
-        _texts(told),
+        _format_options(shown_options),
         timing=timing,
         subscriptions={at: frozenset(own) for at, own in subscribed.items()},
-        without=fewer,
-        more=lambda: flat(protocol, cls, size + 1, options, offsets),
+        remove_member=fewer,
+        add_member=lambda: make_flat_group(protocol, cls, size + 1, options, offsets),
     )
 
 
-def _without(value: Any, at: int) -> Any:
+def _remove_address(value: Any, at: int) -> Any:
     if isinstance(value, Bounds):
         left = [other for other in range(len(FLAT_NAMES)) if other != at]
         return value.among(left).numbered({other: other - (other > at) for other in left})
@@ -163,25 +164,25 @@ def _without(value: Any, at: int) -> Any:
     return value
 
 
-def _moved_up(names: str, at: int) -> dict[str, str]:
+def _map_new_names(names: str, at: int) -> dict[str, str]:
     return dict(zip(names[at + 1 :], names[at:], strict=False))
 
 
-class UnmadeError(LocalError):
-    """A member could not be made: its class raised, or did not come to an end."""
+class ConstructionError(LocalError):
+    """Failed construction of a member: its class raised or timed out."""
 
     def __init__(self, name: str, error: BaseException) -> None:
         self.name, self.error = name, error
-        super().__init__(f"{name} cannot be made: {in_words(error)}")
+        super().__init__(f"construction of {name} failed: {in_words(error)}")
 
 
-def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
-    """Call a class or function that makes members; its errors become UnmadeError."""
+def construct(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
+    """Call a class or function that makes members; its errors become ConstructionError."""
     try:
-        return called(factory, *arguments, **options)
+        return call_guarded(factory, *arguments, **options)
     except BaseException as error:
         raise_own(error)
-        raise UnmadeError(name, error) from error
+        raise ConstructionError(name, error) from error
 
 
 def hierarchy(
@@ -192,11 +193,7 @@ def hierarchy(
     external: int,
     options: Mapping[str, Any] | None = None,
 ) -> GroupUnderTest:
-    """Return internal groups of the given sizes, each with a super peer, and external peers.
-
-    `topology(groups, external)` and `factory(topology, **options)` are those of
-    `antecede.core.protocols.hierarchical.roles`, or mutants.
-    """
+    """Return internal groups of the given sizes, each with a super peer, and external peers."""
     options = dict(options or {})
     sizes = tuple(groups)
     names: dict[int, str] = {}
@@ -213,25 +210,25 @@ def hierarchy(
     names.update(zip(outside, EXTERNAL_NAMES, strict=False))
 
     def make() -> dict[int, Protocol]:
-        made = partial(made_by, factory, "the group")
+        made = partial(construct, factory, "the group")
         return build.hierarchy(made, inside, outside, options, names, topology)
 
-    def fewer(name: str) -> Fewer | None:
-        left = _sizes_without(name, internal, external)
+    def fewer(name: str) -> ReducedGroup | None:
+        left = _reduce_sizes(name, internal, external)
         if left is None:
             return None
         made = hierarchy(protocol, factory, topology, *left, options)
         of_its_kind = next(
             known for known in (EXTERNAL_NAMES, SUPER_NAMES, FLAT_NAMES) if name in known
         )
-        return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
+        return ReducedGroup(made, _map_new_names(of_its_kind, of_its_kind.index(name)))
 
     return GroupUnderTest(
-        protocol, names, make, None, _texts(options), tuple(internal), without=fewer
+        protocol, names, make, None, _format_options(options), tuple(internal), remove_member=fewer
     )
 
 
-def _sizes_without(
+def _reduce_sizes(
     name: str, internal: Sequence[tuple[str, tuple[str, ...]]], external: int
 ) -> tuple[tuple[int, ...], int] | None:
     if name in EXTERNAL_NAMES:
@@ -244,5 +241,5 @@ def _sizes_without(
     return (tuple(sizes), external) if sizes and sum(sizes) + external > 1 else None
 
 
-def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _format_options(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, option_text(value)) for name, value in options.items())

@@ -1,7 +1,7 @@
-"""Moves that a state allows: sends, arrivals, losses, and the passing of time.
+"""Enabled actions of a state: sends, arrivals, losses, steps of time.
 
-Time passes in the steps of `lab.check.harness.timing`, while no copy becomes overdue. Protocol
-messages take exactly the least delay, which keeps the states few; the adversarial network tries
+Time passes in the steps of `lab.check.harness.timing`, while no copy becomes overdue. Control
+messages take exactly the minimum delay, which keeps the states few. The adversarial network tries
 longer delays.
 """
 
@@ -13,13 +13,13 @@ from itertools import combinations
 from typing import NamedTuple
 
 from antecede.core.protocols import Addressing, Relation
-from antecede.lab.check.causal_past import bits
+from antecede.lab.check.causal_past import iter_bits
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.timing import delays_ns, instants_ns, step_ns
-from antecede.lab.check.model_checker.invariants import Judge, Record
-from antecede.lab.check.model_checker.transitions import Audience, TransitionCache
+from antecede.lab.check.harness.timing import compute_instants_ns, compute_step_ns, list_delays_ns
+from antecede.lab.check.model_checker.invariants import Checker, CheckerRecord
+from antecede.lab.check.model_checker.transitions import Recipients, TransitionCache
 
-MOST_TOPICS = 2
+MAX_TOPICS = 2
 
 
 class SearchLimits(NamedTuple):
@@ -29,51 +29,50 @@ class SearchLimits(NamedTuple):
     duplicates: int = 0
     """Arrivals after which the copy stays in flight."""
     script: tuple[int, ...] = ()
-    """Addresses of the senders in their order; empty: any order."""
+    """Addresses of the senders in order; empty: any order."""
     ignored: frozenset[str] = frozenset()
-    """Failures to pass over (constants of `lab.check.results`)."""
+    """Ignored kinds of failures (constants of `lab.check.results`)."""
     max_states: int = 2_000_000
     losses: int = 0
     send_until: int = 2
     """Groups with clocks: last step of time with a send; 0: at once."""
     extremes: bool = False
-    """Groups with clocks: copies take the least or the largest delay only."""
+    """Groups with clocks: copies take the minimum or the maximum delay only."""
 
 
-class Move(NamedTuple):
-    """Send (copy is -1), arrival or loss of a copy, or passing of time (slot -1)."""
+class SearchAction(NamedTuple):
+    """Send (copy is -1), arrival or loss of a copy, or step of time (slot -1)."""
 
     slot: int
     label: int
     after: int = -1
     copy: int = -1
-    stays: bool = False
-    audience: Audience = Audience()
-    lost: bool = False
+    keeps_copy: bool = False
+    recipients: Recipients = Recipients()
+    is_loss: bool = False
     until_ns: int = 0
 
     @property
-    def passes(self) -> bool:
-        """True if the move is the passing of time."""
+    def is_tick(self) -> bool:
+        """True for a step of time."""
         return self.slot < 0
 
 
 class StateParts(NamedTuple):
-    """A state unpacked."""
+    """State, unpacked."""
 
     group: tuple[int, ...]
-    flight: tuple[int, ...]
-    """Numbers of the copies in flight, ascending, with repetitions."""
-    record: Record
+    in_flight: tuple[int, ...]
+    record: CheckerRecord
 
 
-class Moves:
-    """The moves of one search."""
+class EnabledActions:
+    """Generator of the enabled actions of one search."""
 
     def __init__(
-        self, group: GroupUnderTest, limits: SearchLimits, cache: TransitionCache, judge: Judge
+        self, group: GroupUnderTest, limits: SearchLimits, cache: TransitionCache, checker: Checker
     ) -> None:
-        self.group, self.limits, self.cache, self.judge = group, limits, cache, judge
+        self.group, self.limits, self.cache, self.checker = group, limits, cache, checker
         self.addresses = tuple(member.me for member in cache.members)
         self.slot = {at: slot for slot, at in enumerate(self.addresses)}
         self.timed = cache.timed
@@ -81,52 +80,58 @@ class Moves:
         self.instants: tuple[int, ...] = ()
         bounds = group.timing.bounds
         if bounds is not None:
-            self.step_ns, self.instants = step_ns(bounds), instants_ns(bounds)
-            self.longest_ns = delays_ns(bounds)[-1] if delays_ns(bounds) else self.step_ns
+            self.step_ns, self.instants = compute_step_ns(bounds), compute_instants_ns(bounds)
+            self.longest_ns = list_delays_ns(bounds)[-1] if list_delays_ns(bounds) else self.step_ns
             last = min(limits.send_until, len(self.instants) - 1)
             self.until_ns = limits.send_until * self.step_ns or self.instants[last]
             pairs = [(a, b) for a in self.addresses for b in self.addresses if a != b]
             most_ns = max(bounds.most_delay_ns(a, b) for a, b in pairs)
             self.horizon_ns = self.until_ns + most_ns
-        self.audiences = {slot: tuple(self._audiences(slot)) for slot in judge.senders}
+        self.recipient_choices = {
+            slot: tuple(self._list_recipient_choices(slot)) for slot in checker.senders
+        }
 
-    def _audiences(self, slot: int) -> Iterator[Audience]:
+    def _list_recipient_choices(self, slot: int) -> Iterator[Recipients]:
         addressing = self.cache.members[slot].addressing
         if addressing is Addressing.TOPICS:
-            topics = self.group.topics()
-            for size in range(1, MOST_TOPICS + 1):
+            topics = self.group.list_topics()
+            for size in range(1, MAX_TOPICS + 1):
                 for chosen in combinations(topics, size):
-                    if set(self.group.readers(chosen, self.addresses)) - {self.addresses[slot]}:
-                        yield Audience(topics=chosen)
+                    if set(self.group.find_subscribers(chosen, self.addresses)) - {
+                        self.addresses[slot]
+                    }:
+                        yield Recipients(topics=chosen)
             return
-        yield Audience()
+        yield Recipients()
         if addressing is Addressing.MEMBERS:
-            others = [self.addresses[other] for other in self.judge.senders if other != slot]
+            others = [self.addresses[other] for other in self.checker.senders if other != slot]
             for size in range(len(others) - 1, 0, -1):
-                yield from (Audience(to=members) for members in combinations(others, size))
+                yield from (Recipients(to=members) for members in combinations(others, size))
 
-    def targets(self, slot: int, audience: Audience) -> Sequence[int]:
-        """Return the slots that a message is for."""
-        if audience.topics:
-            found = self.group.readers(audience.topics, self.addresses)
+    def find_targets(self, slot: int, recipients: Recipients) -> Sequence[int]:
+        """Return the slots of a message's receivers."""
+        if recipients.topics:
+            addresses = self.group.find_subscribers(recipients.topics, self.addresses)
         else:
-            found = audience.to or tuple(self.addresses[other] for other in self.judge.senders)
-        return [self.slot[at] for at in found if at != self.addresses[slot]]
+            addresses = recipients.to or tuple(
+                self.addresses[other] for other in self.checker.senders
+            )
+        return [self.slot[at] for at in addresses if at != self.addresses[slot]]
 
-    def possible(self, parts: StateParts) -> Iterator[Move]:
-        """Yield every move from a state."""
-        note = self._note_due(parts)
+    def list_enabled(self, parts: StateParts) -> Iterator[SearchAction]:
+        """Yield every enabled action of a state."""
+        note = self._find_due_control(parts)
         if note is not None:
             yield note
             return
-        yield from self._sends(parts.record)
-        yield from self._arrivals(parts)
-        if self.timed and self.may_pass(parts) and parts.record.now_ns < self.horizon_ns:
-            yield self.passing(parts)
+        yield from self._list_sends(parts.record)
+        yield from self._list_arrivals(parts)
+        if self.timed and self.can_tick(parts) and parts.record.now_ns < self.horizon_ns:
+            yield self.make_tick(parts)
 
-    def _sends(self, record: Record) -> Iterator[Move]:
-        senders = self.judge.senders
-        sent = [self.judge.sent(record, slot).bit_count() for slot in senders]
+    def _list_sends(self, record: CheckerRecord) -> Iterator[SearchAction]:
+        senders = self.checker.senders
+        sent = [self.checker.get_sent_labels(record, slot).bit_count() for slot in senders]
         total = sum(sent)
         late = self.timed and record.now_ns > self.until_ns
         if total == self.limits.messages or late:
@@ -136,81 +141,80 @@ class Moves:
             if script and script[total] != self.addresses[slot]:
                 continue
             label = index * self.limits.messages + sent[index]
-            for audience in self.audiences[slot]:
-                yield Move(slot, label, audience=audience)
-            if self.judge.relation is Relation.BY_REPLY:
-                for cause in bits(record.done[slot]):
-                    yield Move(slot, label, after=cause)
+            for audience in self.recipient_choices[slot]:
+                yield SearchAction(slot, label, recipients=audience)
+            if self.checker.relation is Relation.BY_REPLY:
+                for cause in iter_bits(record.done[slot]):
+                    yield SearchAction(slot, label, after=cause)
 
-    def _arrivals(self, parts: StateParts) -> Iterator[Move]:
+    def _list_arrivals(self, parts: StateParts) -> Iterator[SearchAction]:
         record = parts.record
-        for copy in dict.fromkeys(parts.flight):
+        for copy in dict.fromkeys(parts.in_flight):
             known = self.cache.copies.value[copy]
             slot, label = self.slot[known.target], self.cache.copy_label[copy]
-            # It makes no difference when a copy is lost, so it is lost as soon as it is sent.
+            # The time of a loss is irrelevant: copies are lost at the time of sending.
             if record.losses and label >= 0 and known.sent_ns == record.now_ns:
-                yield Move(slot, label, copy=copy, lost=True)
-            if self._may_arrive(copy, record.now_ns):
-                yield Move(slot, label, copy=copy)
+                yield SearchAction(slot, label, copy=copy, is_loss=True)
+            if self._can_arrive(copy, record.now_ns):
+                yield SearchAction(slot, label, copy=copy)
                 if record.duplicates:
-                    yield Move(slot, label, copy=copy, stays=True)
+                    yield SearchAction(slot, label, copy=copy, keeps_copy=True)
 
-    def _next_ns(self, parts: StateParts) -> int:
+    def _find_next_ns(self, parts: StateParts) -> int:
         now_ns = parts.record.now_ns
         if self.step_ns:
             return now_ns + self.step_ns
         later = bisect_right(self.instants, now_ns)
-        found = self.instants[later] if later < len(self.instants) else now_ns + self.longest_ns
-        return self._no_later(parts, found)
+        until_ns = self.instants[later] if later < len(self.instants) else now_ns + self.longest_ns
+        return self._limit_to_arrivals(parts, until_ns)
 
-    def _no_later(self, parts: StateParts, until_ns: int) -> int:
-        """Return `until_ns`, or the first time at which a copy must arrive."""
-        dues = (self._due_ns(copy) for copy in parts.flight)
+    def _limit_to_arrivals(self, parts: StateParts, until_ns: int) -> int:
+        dues = (self._get_latest_ns(copy) for copy in parts.in_flight)
         return min([until_ns, *(due for due in dues if due > parts.record.now_ns)])
 
-    def _due_ns(self, copy: int) -> int:
-        return self.group.timing.due_ns(self.cache.copies.value[copy])
+    def _get_latest_ns(self, copy: int) -> int:
+        return self.group.timing.get_latest_ns(self.cache.copies.value[copy])
 
-    def passing(self, parts: StateParts, times: int = 1) -> Move:
-        """Return a step of time, or so many, but none in which a copy becomes too late."""
-        until_ns = self._next_ns(parts)
+    def make_tick(self, parts: StateParts, times: int = 1) -> SearchAction:
+        """Return a step of time, or `times` steps, in which no copy becomes overdue."""
+        until_ns = self._find_next_ns(parts)
         if times > 1:
             now_ns = parts.record.now_ns
-            until_ns = self._no_later(parts, now_ns + times * (until_ns - now_ns))
-        return Move(-1, -1, until_ns=until_ns)
+            until_ns = self._limit_to_arrivals(parts, now_ns + times * (until_ns - now_ns))
+        return SearchAction(-1, -1, until_ns=until_ns)
 
-    def _may_arrive(self, copy: int, now_ns: int) -> bool:
+    def _can_arrive(self, copy: int, now_ns: int) -> bool:
         if not self.timed:
             return True
-        from_ns = self.group.timing.from_ns(self.cache.copies.value[copy])
-        if self.limits.extremes and not self.cache.is_note[copy]:
-            return now_ns in (from_ns, self._due_ns(copy))
+        from_ns = self.group.timing.get_earliest_ns(self.cache.copies.value[copy])
+        if self.limits.extremes and not self.cache.is_control[copy]:
+            return now_ns in (from_ns, self._get_latest_ns(copy))
         return now_ns >= from_ns
 
-    def _note_due(self, parts: StateParts) -> Move | None:
+    def _find_due_control(self, parts: StateParts) -> SearchAction | None:
         if not self.timed:
             return None
-        for copy in parts.flight:
-            if self.cache.is_note[copy] and self._may_arrive(copy, parts.record.now_ns):
+        for copy in parts.in_flight:
+            if self.cache.is_control[copy] and self._can_arrive(copy, parts.record.now_ns):
                 target = self.cache.copies.value[copy].target
-                return Move(self.slot[target], self.cache.copy_label[copy], copy=copy)
+                return SearchAction(self.slot[target], self.cache.copy_label[copy], copy=copy)
         return None
 
-    def overdue(self, parts: StateParts) -> Move | None:
-        """Return the arrival of a copy that can be under way no longer."""
-        until_ns = self._next_ns(parts)
-        for copy in parts.flight:
-            if until_ns > self._due_ns(copy):
+    def find_overdue(self, parts: StateParts) -> SearchAction | None:
+        """Return the arrival of a copy that must arrive within the next step."""
+        until_ns = self._find_next_ns(parts)
+        for copy in parts.in_flight:
+            if until_ns > self._get_latest_ns(copy):
                 known = self.cache.copies.value[copy]
-                return Move(self.slot[known.target], self.cache.copy_label[copy], copy=copy)
+                return SearchAction(self.slot[known.target], self.cache.copy_label[copy], copy=copy)
         return None
 
-    def may_pass(self, parts: StateParts) -> bool:
+    def can_tick(self, parts: StateParts) -> bool:
         """Return True if time can pass without a copy becoming overdue."""
-        return self.overdue(parts) is None
+        return self.find_overdue(parts) is None
 
-    def at_end(self, parts: StateParts) -> bool:
-        """Return True if no message is sent any more or in flight."""
+    def is_at_end(self, parts: StateParts) -> bool:
+        """Return True if no message is in flight and none can be sent."""
         if not self.timed or parts.record.now_ns < self.horizon_ns:
             return False
-        return all(self.cache.copy_label[copy] < 0 for copy in parts.flight)
+        return all(self.cache.copy_label[copy] < 0 for copy in parts.in_flight)

@@ -1,6 +1,6 @@
-"""Judge of the explorer: causal pasts and deliveries as bit masks (bit k: label k).
+"""Checker of the search: causal pasts and deliveries as bit masks (bit k: label k).
 
-Equal to `antecede.core.oracle.history` (tested on every path of small groups), and faster.
+Equivalent to `antecede.core.oracle.history` (tested on every path of small groups), and faster.
 """
 
 from __future__ import annotations
@@ -9,47 +9,50 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from antecede.core.protocols import Guarantee, Relation
-from antecede.lab.check.causal_past import bits, find_disagreement, past_at, past_of
-from antecede.lab.check.results import ASTRAY, DISAGREED, EARLY, STUCK, TWICE, UNNECESSARY, UNSENT
+from antecede.lab.check.causal_past import compute_past, find_disagreement, include_pasts, iter_bits
+from antecede.lab.check.results import (
+    DELIVERED_TWICE,
+    EARLY,
+    NEEDLESS_HOLD,
+    NEVER_SENT,
+    ORDER_DISAGREEMENT,
+    STUCK,
+    WRONG_RECIPIENT,
+)
 
 
-class Record(NamedTuple):
-    """The judge's part of a state."""
+class CheckerRecord(NamedTuple):
+    """Part of a state that the checker needs."""
 
     done: tuple[int, ...]
-    """By slot: labels sent or delivered there; in total order only delivered."""
+    """Labels sent or delivered, by slot; in total order only delivered ones."""
     arrived: tuple[int, ...]
-    """By slot: arrived labels."""
     pasts: tuple[int, ...]
     addressed: tuple[int, ...]
-    """By slot: labels sent to the member; in total order also its own."""
+    """Labels sent to the member, by slot; in total order also its own."""
     shared: tuple[int, ...]
-    """By slot and label (slot * labels + label): earlier labels with a common topic of the member.
-    """
+    """Earlier labels with a common topic of the member, at index slot * labels + label."""
     topics: tuple[int, ...]
-    """By label: mask of its topics; empty without topics."""
+    """Mask of topics by label; empty without topics."""
     duplicates: int
     losses: int = 0
     now_ns: int = 0
     orders: tuple[tuple[int, ...], ...] = ()
-    """By slot: labels in the order of delivery (total order only)."""
+    """Labels in the order of delivery, by slot (total order only)."""
 
 
-class Finding(NamedTuple):
-    """Finding on a move, not yet in words."""
+class CheckerFinding(NamedTuple):
+    """Violation at an action, by numbers."""
 
-    what: str
+    kind: str
     slot: int
     label: int
     missing: int = 0
     detail: str = ""
 
 
-class Judge:
-    """Judge of one group; `senders`: slots of members with an application.
-
-    `ignored`: findings to pass over (constants of `lab.check.results`).
-    """
+class Checker:
+    """Checker of one group; `senders`: slots with an application; `ignored`: kinds to ignore."""
 
     def __init__(
         self,
@@ -64,93 +67,94 @@ class Judge:
         self.ignored = ignored
         self.index = {slot: index for index, slot in enumerate(senders)}
 
-    def own(self, slot: int) -> int:
+    def get_own_labels(self, slot: int) -> int:
         """Return the mask of the labels that a member may send."""
         return ((1 << self.messages) - 1) << (self.index[slot] * self.messages)
 
-    def sent(self, record: Record, slot: int) -> int:
+    def get_sent_labels(self, record: CheckerRecord, slot: int) -> int:
         """Return the labels that a member has sent."""
         masks = record.addressed if self.relation is Relation.TOTAL else record.done
-        return masks[slot] & self.own(slot)
+        return masks[slot] & self.get_own_labels(slot)
 
-    def is_sent(self, record: Record, label: int) -> bool:
+    def is_sent(self, record: CheckerRecord, label: int) -> bool:
         """Return True if a member has sent a label."""
         return any(mask >> label & 1 for mask in (*record.done, *record.addressed))
 
-    def past(self, record: Record, slot: int, after: int) -> int:
-        """Return the causal past of a member's next message, in answer to `after` (-1: none)."""
+    def compute_past(self, record: CheckerRecord, slot: int, after: int) -> int:
+        """Return the causal past of a member's next message, a reply to `after` (-1: none)."""
         if self.relation is Relation.BY_REPLY:
-            return past_of(1 << after, record.pasts) if after >= 0 else 0
-        sent, arrived, done = self.sent(record, slot), record.arrived[slot], record.done[slot]
-        return past_at(self.relation, sent, arrived, done, record.pasts)
+            return include_pasts(1 << after, record.pasts) if after >= 0 else 0
+        sent, arrived, done = (
+            self.get_sent_labels(record, slot),
+            record.arrived[slot],
+            record.done[slot],
+        )
+        return compute_past(self.relation, sent, arrived, done, record.pasts)
 
-    def deliveries(
-        self, record: Record, slot: int, handed: Sequence[tuple[int, bool]]
-    ) -> tuple[int, Finding | None]:
-        """Return the labels delivered after a step, and the first finding.
-
-        `handed`: (label, released without its causes); -1: unknown label.
-        """
+    def check_deliveries(
+        self, record: CheckerRecord, slot: int, delivered: Sequence[tuple[int, bool]]
+    ) -> tuple[int, CheckerFinding | None]:
+        """Return the labels delivered after a step, and the first finding."""
         done = record.done[slot]
-        for label, marked in handed:
+        for label, marked in delivered:
             if label < 0 or not self.is_sent(record, label):
-                return done, Finding(UNSENT, slot, label)
+                return done, CheckerFinding(NEVER_SENT, slot, label)
             if done >> label & 1:
-                return done, Finding(TWICE, slot, label)
+                return done, CheckerFinding(DELIVERED_TWICE, slot, label)
             if not record.addressed[slot] >> label & 1:
-                return done, Finding(ASTRAY, slot, label)
-            missing = self.needed(record, slot, label) & ~done
-            if missing and not marked and self._looks_for(EARLY, slot):
-                return done, Finding(EARLY, slot, label, missing)
+                return done, CheckerFinding(WRONG_RECIPIENT, slot, label)
+            missing = self.get_required_labels(record, slot, label) & ~done
+            if missing and not marked and self._is_checked(EARLY, slot):
+                return done, CheckerFinding(EARLY, slot, label, missing)
             done |= 1 << label
-        if self._looks_for(UNNECESSARY, slot):
-            for label in bits(record.arrived[slot] & ~done):
-                if not self.needed(record, slot, label) & ~done:
-                    return done, Finding(UNNECESSARY, slot, label)
+        if self._is_checked(NEEDLESS_HOLD, slot):
+            for label in iter_bits(record.arrived[slot] & ~done):
+                if not self.get_required_labels(record, slot, label) & ~done:
+                    return done, CheckerFinding(NEEDLESS_HOLD, slot, label)
         return done, None
 
-    def ordered(
-        self, record: Record, slot: int, handed: Sequence[tuple[int, bool]]
-    ) -> tuple[Record, Finding | None]:
-        """Note the order of deliveries, where all have the same, and whether it still is."""
+    def check_order(
+        self, record: CheckerRecord, slot: int, delivered: Sequence[tuple[int, bool]]
+    ) -> tuple[CheckerRecord, CheckerFinding | None]:
+        """Record the order of deliveries in total order; return the first disagreement."""
         if self.relation is not Relation.TOTAL:
             return record, None
         orders = list(record.orders)
-        orders[slot] += tuple(label for label, _ in handed)
+        orders[slot] += tuple(label for label, _ in delivered)
         record = record._replace(orders=tuple(orders))
         differs = find_disagreement(dict(enumerate(orders)))
-        if differs is None or not self._looks_for(EARLY, slot):
+        if differs is None or not self._is_checked(EARLY, slot):
             return record, None
-        # The message that this member has just delivered.
-        label, missing = differs.first, differs.then
-        if differs.one != slot:
+        # Report the message that this member has just delivered.
+        label, missing = differs.first, differs.second
+        if differs.member != slot:
             label, missing = missing, label
-        return record, Finding(DISAGREED, slot, label, 1 << missing)
+        return record, CheckerFinding(ORDER_DISAGREEMENT, slot, label, 1 << missing)
 
-    def needed(self, record: Record, slot: int, label: int) -> int:
+    def get_required_labels(self, record: CheckerRecord, slot: int, label: int) -> int:
         """Return the part of a label's past that the member must deliver before it."""
         needed = record.pasts[label] & record.addressed[slot]
         if self.relation is Relation.BY_TOPIC:
             needed &= record.shared[slot * len(record.pasts) + label]
         return needed
 
-    def left(self, record: Record, slot: int) -> int:
+    def get_undelivered_labels(self, record: CheckerRecord, slot: int) -> int:
         """Return the labels sent to a member and not delivered there."""
         return record.addressed[slot] & ~record.done[slot]
 
-    def stuck(self, record: Record) -> Finding | None:
-        """With nothing in flight, everybody must have delivered all that is for them."""
+    def find_stuck(self, record: CheckerRecord) -> CheckerFinding | None:
+        """Return a message that is not delivered although nothing is in flight, or None."""
         for slot in self.senders:
-            left = self.left(record, slot)
-            if left and self._looks_for(STUCK, slot):
-                return Finding(STUCK, slot, next(bits(left)))
+            left = self.get_undelivered_labels(record, slot)
+            if left and self._is_checked(STUCK, slot):
+                return CheckerFinding(STUCK, slot, next(iter_bits(left)))
         return None
 
-    def _looks_for(self, what: str, slot: int) -> bool:
+    def _is_checked(self, kind: str, slot: int) -> bool:
         guarantee = self.guarantees[slot]
         promised = {
             EARLY: guarantee.safe,
-            UNNECESSARY: guarantee.no_unnecessary_wait,
+            NEEDLESS_HOLD: guarantee.no_unnecessary_wait,
             STUCK: guarantee.live,
         }
-        return promised[what] and what not in self.ignored
+        return promised[kind] and kind not in self.ignored

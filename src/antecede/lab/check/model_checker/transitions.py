@@ -17,18 +17,18 @@ from antecede.core.protocols import (
     Protocol,
     Transmit,
 )
-from antecede.lab.check.claims import Claim, claims_of, has_claims
-from antecede.lab.check.harness.effects import check_sent, effects_of
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
-from antecede.lab.check.harness.network import audience_of
+from antecede.lab.check.claims import Claim, find_claims, has_claims
+from antecede.lab.check.harness.effects import check_effects, check_transmitted
+from antecede.lab.check.harness.guarded_calls import call_guarded, in_words, raise_own
+from antecede.lab.check.harness.network import make_recipient_arguments
 from antecede.lab.check.harness.timing import InFlight, TimingModel
-from antecede.lab.check.results import RAISED, SNAPSHOT, kind_of
+from antecede.lab.check.results import RAISED, SNAPSHOT_CHANGED, classify_error
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class Interner(Generic[Key]):
-    """Gives each distinct value a number, from 0."""
+    """Numbering of distinct values, from 0."""
 
     def __init__(self) -> None:
         self.number: dict[Key, int] = {}
@@ -42,7 +42,7 @@ class Interner(Generic[Key]):
         return number
 
 
-class Audience(NamedTuple):
+class Recipients(NamedTuple):
     """Receivers of a message: all members, some members, or subscribers of topics."""
 
     to: tuple[int, ...] = ()
@@ -50,20 +50,20 @@ class Audience(NamedTuple):
 
 
 class Reaction(NamedTuple):
-    """Reaction of a member in one state to one message, by numbers."""
+    """Result of one call of a member: new snapshot, copies and deliveries, by numbers."""
 
     snapshot: int
     copies: tuple[int, ...]
-    handed: tuple[tuple[int, bool], ...]
+    delivered: tuple[tuple[int, bool], ...]
     """(label, released without its causes); -1: no application message."""
     error: str = ""
-    what: str = RAISED
+    kind: str = RAISED
     claims: tuple[tuple[Claim, int, int], ...] = ()
     """(claim, slot, label); label -1: the message does not exist."""
 
 
 class TransitionCache:
-    """One object of each member, set to any snapshot and made to act."""
+    """Cache of transitions. One object of each member is restored to any snapshot and called."""
 
     def __init__(
         self, members: Sequence[Protocol], labels: Sequence[str], timing: TimingModel
@@ -74,16 +74,14 @@ class TransitionCache:
         self.label_number = {label: number for number, label in enumerate(labels)}
         self.snapshots: Interner[Hashable] = Interner()
         self.copies: Interner[InFlight] = Interner()
-        """All copies ever in flight; sent at 0 in groups without clocks."""
+        """Sent at 0 in groups without clocks."""
         self.copy_label: list[int] = []
-        """By copy: its label; -1 for protocol messages."""
-        self.is_note: list[bool] = []
-        """By copy: whether it is a protocol message."""
+        """Label of each copy; -1 for control messages."""
+        self.is_control: list[bool] = []
         self.ids: dict[int, MessageId] = {}
-        """By label: the id given by its sender."""
         self.timing = timing
         self.timed = timing.bounds is not None
-        self.claiming = {member.me for member in members if has_claims(member)}
+        self.claimants = {member.me for member in members if has_claims(member)}
         self.present = [member.me for member in members if member.application]
         self.slots = {member.me: slot for slot, member in enumerate(members)}
         self.send = cache(self._send)
@@ -91,57 +89,59 @@ class TransitionCache:
         self.tick = cache(self._tick)
 
     def _send(
-        self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_ns: int
+        self, slot: int, snapshot: int, label: int, after: int, recipients: Recipients, now_ns: int
     ) -> Reaction:
-        """Let a member send a label in answer to `after` (-1: none)."""
         parents = (self.ids[after],) if after >= 0 else ()
-        text, now = self.labels[label], self._reading(slot, now_ns)
-        given = audience_of(self.members[slot], audience.to, audience.topics)
+        text, now = self.labels[label], self._read_clock(slot, now_ns)
+        recipient_arguments = make_recipient_arguments(
+            self.members[slot], recipients.to, recipients.topics
+        )
 
         def act(member: Protocol) -> Sequence[Effect]:
-            return member.send(text, now=now, after=parents, **given)
+            return member.send(text, now=now, after=parents, **recipient_arguments)
 
-        return self._react(slot, snapshot, "send", act, now_ns, label)
+        return self._run_member(slot, snapshot, "send", act, now_ns, label)
 
     def _receive(self, slot: int, snapshot: int, copy: int, now_ns: int) -> Reaction:
-        message, now = self.copies.value[copy].message, self._reading(slot, now_ns)
+        message, now = self.copies.value[copy].message, self._read_clock(slot, now_ns)
 
         def act(member: Protocol) -> Sequence[Effect]:
             return member.receive(message, now=now)
 
-        return self._react(slot, snapshot, "receive", act, now_ns)
+        return self._run_member(slot, snapshot, "receive", act, now_ns)
 
     def _tick(self, slot: int, snapshot: int, now_ns: int) -> Reaction:
-        now = self._reading(slot, now_ns)
-        return self._react(slot, snapshot, "tick", lambda member: member.tick(now), now_ns)
+        now = self._read_clock(slot, now_ns)
+        return self._run_member(slot, snapshot, "tick", lambda member: member.tick(now), now_ns)
 
-    def _reading(self, slot: int, now_ns: int) -> int:
-        return self.timing.reading(self.members[slot].me, now_ns) if self.timed else 0
+    def _read_clock(self, slot: int, now_ns: int) -> int:
+        return self.timing.read_clock(self.members[slot].me, now_ns) if self.timed else 0
 
-    def _react(
+    def _run_member(
         self,
         slot: int,
         snapshot: int,
-        what: str,
+        method: str,
         act: Callable[[Protocol], Sequence[Effect]],
         now_ns: int,
         label: int = -1,
     ) -> Reaction:
-        """Run one member; its errors are findings."""
         member, state = self.members[slot], self.snapshots.value[snapshot]
         try:
-            called(member.restore, state)
-            if called(member.snapshot) != state:
-                return Reaction(0, (), (), "restore does not give back the state", SNAPSHOT)
-            effects = called(lambda: effects_of(act(member), member, what, self.addresses))
+            call_guarded(member.restore, state)
+            if call_guarded(member.snapshot) != state:
+                return Reaction(0, (), (), "restore returns another state", SNAPSHOT_CHANGED)
+            effects = call_guarded(
+                lambda: check_effects(act(member), member, method, self.addresses)
+            )
             if label >= 0:
-                check_sent(effects, self.labels[label], member)
-            return self._noted(member, effects, now_ns, label)
+                check_transmitted(effects, self.labels[label], member)
+            return self._record_effects(member, effects, now_ns, label)
         except BaseException as error:
             raise_own(error)
-            return Reaction(0, (), (), in_words(error), kind_of(error))
+            return Reaction(0, (), (), in_words(error), classify_error(error))
 
-    def _noted(
+    def _record_effects(
         self, member: Protocol, effects: Sequence[Effect], now_ns: int, label: int
     ) -> Reaction:
         copies: list[int] = []
@@ -151,26 +151,28 @@ class TransitionCache:
                 message = effect.message
                 if label >= 0 and message.payload == self.labels[label]:
                     self.ids.setdefault(label, MessageId(message.sender, message.seq))
-                copies += [self._copy(member, target, message, now_ns) for target in effect.to]
+                copies += [
+                    self._intern_copy(member, target, message, now_ns) for target in effect.to
+                ]
             elif isinstance(effect, Deliver | DeliverIncomplete):
                 number = self.label_number.get(effect.message.payload, -1)
                 handed.append((number, isinstance(effect, DeliverIncomplete)))
-        snapshot = self.snapshots(called(member.snapshot))
-        claims = self._claims(member) if member.me in self.claiming else ()
+        snapshot = self.snapshots(call_guarded(member.snapshot))
+        claims = self._find_claims(member) if member.me in self.claimants else ()
         return Reaction(snapshot, tuple(copies), tuple(handed), claims=claims)
 
-    def _claims(self, member: Protocol) -> tuple[tuple[Claim, int, int], ...]:
+    def _find_claims(self, member: Protocol) -> tuple[tuple[Claim, int, int], ...]:
         label_of = {key: label for label, key in self.ids.items()}
-        found: dict[tuple[int, int], Claim] = {}
-        for one in claims_of(member, self.present, self.present):
+        claims: dict[tuple[int, int], Claim] = {}
+        for one in find_claims(member, self.present, self.present):
             label = label_of.get(MessageId(one.sender, one.number), -1)
-            found.setdefault((self.slots[one.about], label), one)
-        return tuple((one, *key) for key, one in found.items())
+            claims.setdefault((self.slots[one.about], label), one)
+        return tuple((one, *key) for key, one in claims.items())
 
-    def _copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
-        source = member.me if self.timed else -1  # without channels it makes no difference
+    def _intern_copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
+        source = member.me if self.timed else -1  # irrelevant without channels
         copy = self.copies(InFlight(source, target, message, now_ns))
         if copy == len(self.copy_label):
             self.copy_label.append(self.label_number.get(message.payload, -1))
-            self.is_note.append(member.is_note(message))
+            self.is_control.append(member.is_note(message))
         return copy

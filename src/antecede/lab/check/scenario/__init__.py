@@ -1,4 +1,4 @@
-"""Scripts of a group under test: text, execution, narrative."""
+"""Scenarios of a group under test: text, execution, narrative."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.lab.check.scenario.actions import (
-        OWN_LABELS,
+        CONTROL_PREFIXES,
         Action,
         Arrive,
         Blocked,
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
         Send,
         State,
         Tick,
-        line_of,
-        prints,
+        format_action,
+        is_query,
         rename,
     )
     from antecede.lab.check.scenario.execution import (
-        ACKNOWLEDGED,
+        CONTROL_SENT,
         JUDGES,
         VIOLATION,
         CommandResult,
-        Occurrence,
+        ScenarioEvent,
         ScriptRun,
         changed_states,
         channel_line,
-        judged,
-        rows_of,
-        waits,
+        check_run,
+        describe_wait,
+        run_to_events,
     )
     from antecede.lab.check.scenario.narrative import Words, listed
     from antecede.lab.check.scenario.parse import (
@@ -43,30 +43,30 @@ if TYPE_CHECKING:
         script_file,
     )
     from antecede.lab.check.scenario.run import (
-        Playing,
+        ScenarioRunner,
         check_output,
         run_script,
         under,
-        with_output,
+        update_output,
     )
-    from antecede.lab.check.scenario.state_text import describe
+    from antecede.lab.check.scenario.state_text import describe_state
     from antecede.lab.check.scenario.verdict import report, run_of, script_of
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "actions": (
-                "Action Arrive Blocked Join Leave Lose OWN_LABELS Send State Tick line_of "
-                "prints rename"
+                "CONTROL_PREFIXES Action Arrive Blocked Join Leave Lose Send State Tick "
+                "format_action is_query rename"
             ),
             "execution": (
-                "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun VIOLATION "
-                "changed_states channel_line judged rows_of waits"
+                "CONTROL_SENT JUDGES VIOLATION CommandResult ScenarioEvent ScriptRun "
+                "changed_states channel_line check_run describe_wait run_to_events"
             ),
             "narrative": "Words listed",
             "parse": "Command Script Setup load_script parse_script script_file",
-            "run": "Playing check_output run_script under with_output",
-            "state_text": "describe",
+            "run": "ScenarioRunner check_output run_script under update_output",
+            "state_text": "describe_state",
             "verdict": "report run_of script_of",
         },
     )

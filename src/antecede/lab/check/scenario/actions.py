@@ -1,4 +1,4 @@
-"""Actions: the lines of a script that move a group, and the steps of counterexamples."""
+"""Actions of scenarios and counterexamples."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from antecede.core.clocks import NS, Seconds, down_ns, seconds_text
 
 
 class Send(NamedTuple):
-    """Member `at` sends message `label` in answer to the messages `after`.
-
-    Receivers: the members in `to`, subscribers of one of `topics`, or all members.
-    """
+    """Member `at` sends `label` to members, subscribers of topics or all, in reply to `after`."""
 
     at: str
     label: str
@@ -38,7 +35,7 @@ class Lose(NamedTuple):
 
 
 class Join(NamedTuple):
-    """A new member `at` joins with the frontier of `sponsor`."""
+    """A new member `at` joins with the state of `sponsor`."""
 
     at: str
     sponsor: str
@@ -69,43 +66,42 @@ class Blocked(NamedTuple):
     at: str
 
 
-def tick_of(ns: int) -> Tick:
-    """Return the passing of exactly so many nanoseconds."""
+def make_tick(ns: int) -> Tick:
+    """Return a tick of exactly so many nanoseconds."""
     return Tick(Fraction(ns, NS) if ns % NS else ns / NS)
 
 
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
 
 
-def prints(action: Action) -> bool:
-    """Return True if an action moves nothing."""
+def is_query(action: Action) -> bool:
+    """Return True if an action only prints."""
     return isinstance(action, State | Blocked)
 
 
-OWN_LABELS = ("note-", "ack-")
-"""Prefixes of the labels of a protocol's own messages; the name of the member follows."""
+CONTROL_PREFIXES = ("note-", "ack-")
+"""Prefixes of the labels of control messages; the name of the member follows."""
 
 
 def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, str]) -> Action:
-    """Return an action with new names of members and messages; other names stay.
-
-    Labels of a protocol's own messages follow the name of their member.
-    """
-    own = {f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in OWN_LABELS}
+    """Return an action with new names of members and messages, also in control labels."""
+    own = {
+        f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in CONTROL_PREFIXES
+    }
     labels = {**own, **messages}
     tables = {"at": members, "sponsor": members, "to": members, "label": labels, "after": labels}
 
-    def renamed(field: str, value: Any) -> Any:
+    def rename_field(field: str, value: Any) -> Any:
         table = tables.get(field, {})
         if isinstance(value, tuple):
             return tuple(table.get(one, one) for one in value)
         return table.get(value, value)
 
-    return type(action)(*(renamed(*one) for one in action._asdict().items()))
+    return type(action)(*(rename_field(*one) for one in action._asdict().items()))
 
 
-def line_of(action: Action) -> str:
-    """Return the line of a script file that asks for this action."""
+def format_action(action: Action) -> str:
+    """Return the line of a scenario file for an action."""
     match action:
         case Send(at, label, after, to, topics):
             parts = (("to", to), ("about", topics), ("after", after))

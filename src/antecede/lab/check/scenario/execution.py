@@ -1,7 +1,7 @@
-"""Results of a script, by names: occurrences, and the lines of golden output.
+"""Results of a scenario, by names: events and lines of golden output.
 
-`antecede.core.oracle` marks deliveries before a cause (in the promised relation) from the steps
-alone; in total order also deliveries in another order than at another member.
+`antecede.core.oracle` finds violations of the promised relation from the steps alone. In total
+order it also finds members that disagree.
 """
 
 from __future__ import annotations
@@ -21,137 +21,131 @@ from antecede.core.oracle import (
 )  # fmt: skip
 from antecede.core.oracle import FIFO as FIFO_MODEL
 from antecede.core.protocols import Relation
-from antecede.lab.check.harness.driver import as_events
+from antecede.lab.check.harness.driver import steps_to_events
 from antecede.lab.check.harness.network import DELIVERED, JOINED, RELEASED
 from antecede.lab.check.scenario.actions import Send
 from antecede.lab.check.scenario.parse import Command, Script
 
-ACKNOWLEDGED = "acknowledge"
-"""Kind of a message that a protocol sends on its own."""
+CONTROL_SENT = "acknowledge"
 JUDGES: Final = {
     "causal": Relation.BY_DELIVERY,
     "fifo": Relation.FIFO,
     "reply": Relation.BY_REPLY,
     "receipt": Relation.BY_RECEIPT,
 }
-"""Names of relations that can judge a run in place of the promised one."""
 
 
-class Occurrence(NamedTuple):
-    """One step with the names and reasons that people want to read."""
+class ScenarioEvent(NamedTuple):
+    """Step of a run with names and reasons."""
 
     at: str
     kind: str
-    """Kind of `antecede.lab.check.harness.network`, or ACKNOWLEDGED."""
+    """Kind of `antecede.lab.check.harness.network`, or CONTROL_SENT."""
     label: str
     others: tuple[str, ...] = ()
     """send, forward, acknowledge: targets; arrive, join: source or sponsor; hold, release: missing
     labels; discard: the reason."""
-    answers: tuple[str, ...] = ()
-    early_for: tuple[str, ...] = ()
+    replied_to: tuple[str, ...] = ()
+    missing_causes: tuple[str, ...] = ()
     """Violation: causes that were not delivered here before."""
-    astray: bool = False
-    """Violation: delivered to a member that the message is not for."""
-    unlike: tuple[str, ...] = ()
+    is_wrong_recipient: bool = False
+    """Violation: the message was not sent to this member."""
+    order_conflict: tuple[str, ...] = ()
     """Violation of total order, (member, label): delivered here before, there after it."""
 
     @property
-    def wrong(self) -> bool:
+    def is_violation(self) -> bool:
         """True for a violation."""
-        return bool(self.early_for or self.astray or self.unlike)
+        return bool(self.missing_causes or self.is_wrong_recipient or self.order_conflict)
 
 
 class CommandResult(NamedTuple):
-    """One action, numbered from 1 over all that move something (0: it only prints)."""
+    """Result of one action; `number` counts from 1, printing actions have 0."""
 
     number: int
     command: Command
-    occurrences: tuple[Occurrence, ...]
+    events: tuple[ScenarioEvent, ...]
     output: tuple[str, ...]
     states: Mapping[str, Mapping[str, str]] = {}
-    """Touched member -> field -> value afterwards, if the run was asked for states."""
+    """Field values by member after the action, if the run recorded states."""
 
 
 class ScriptRun(NamedTuple):
-    """A script that was carried out."""
+    """Executed scenario."""
 
     script: Script
     results: tuple[CommandResult, ...]
     relation: Relation
-    """Relation promised by the protocol."""
-    held: tuple[Occurrence, ...]
-    """Messages held at the end, with their missing causes."""
-    addressed: Mapping[str, tuple[str, ...]] = {}
-    """Label -> receivers, where these are not all members."""
+    held: tuple[ScenarioEvent, ...]
+    recipients: Mapping[str, tuple[str, ...]] = {}
+    """Receivers by label, if not all members."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
-    flying: tuple[tuple[str, str, str], ...] = ()
+    in_flight: tuple[tuple[str, str, str], ...] = ()
     """(source, label, target) of the copies in flight at the end."""
 
-    def marked(self, mark: Callable[[Occurrence], Occurrence]) -> ScriptRun:
-        """Return the run with every occurrence as `mark` returns it, in their order."""
+    def map_events(self, mark: Callable[[ScenarioEvent], ScenarioEvent]) -> ScriptRun:
+        """Return the run with every event replaced by `mark(event)`, in order."""
         results = (
-            result._replace(occurrences=tuple(map(mark, result.occurrences)))
-            for result in self.results
+            result._replace(events=tuple(map(mark, result.events))) for result in self.results
         )
         return self._replace(results=tuple(results))
 
-    def occurrences(self) -> Iterator[Occurrence]:
-        """Yield everything that happened, in order."""
+    def occurrences(self) -> Iterator[ScenarioEvent]:
+        """Yield all events, in order."""
         for result in self.results:
-            yield from result.occurrences
+            yield from result.events
 
-    def violations(self) -> tuple[Occurrence, ...]:
-        """Return the deliveries that came before their causes."""
-        return tuple(one for one in self.occurrences() if one.wrong)
+    def violations(self) -> tuple[ScenarioEvent, ...]:
+        """Return the events that are violations."""
+        return tuple(one for one in self.occurrences() if one.is_violation)
 
 
-def rows_of(run: ScriptRun) -> list[Event]:
-    """Return the steps of a run as rows for the oracle."""
-    return as_events(
-        (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.answers)
+def run_to_events(run: ScriptRun) -> list[Event]:
+    """Convert the steps of a run to events for the oracle."""
+    return steps_to_events(
+        (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.replied_to)
         for one in run.occurrences()
     )
 
 
-def judged(run: ScriptRun) -> ScriptRun:
-    """Mark every delivery that the oracle calls too early, and write the lines of output."""
+def check_run(run: ScriptRun) -> ScriptRun:
+    """Mark the violations that the oracle finds, and write the lines of output."""
     topics = {
         result.command.action.label: result.command.action.topics
         for result in run.results
         if isinstance(result.command.action, Send)
     }
-    history = History(rows_of(run), run.addressed, topics, run.subscriptions)
+    history = History(run_to_events(run), run.recipients, topics, run.subscriptions)
     early = {
-        (found.member, found.message): tuple(sorted(found.missing))
-        for found in history.early(run.relation.value)
+        (violation.member, violation.message): tuple(sorted(violation.missing))
+        for violation in history.early(run.relation.value)
     }
 
-    def judge(one: Occurrence) -> Occurrence:
+    def judge(one: ScenarioEvent) -> ScenarioEvent:
         if one.kind != DELIVERED:
             return one
-        astray = one.at not in run.addressed.get(one.label, (one.at,))
-        return one._replace(astray=astray, early_for=early.get((one.at, one.label), ()))
+        astray = one.at not in run.recipients.get(one.label, (one.at,))
+        return one._replace(
+            is_wrong_recipient=astray, missing_causes=early.get((one.at, one.label), ())
+        )
 
-    marked = run.marked(judge)
+    marked = run.map_events(judge)
     if run.relation is Relation.TOTAL:
-        marked = marked.marked(_comparing())
-    told = (
-        result._replace(output=tuple(line for one in result.occurrences for line in _lines(one)))
-        if result.occurrences
+        marked = marked.map_events(_make_order_checker())
+    with_output = (
+        result._replace(output=tuple(line for one in result.events for line in _format_event(one)))
+        if result.events
         else result
         for result in marked.results
     )
-    return marked._replace(results=tuple(told))
+    return marked._replace(results=tuple(with_output))
 
 
-def _comparing() -> Callable[[Occurrence], Occurrence]:
-    """Return a marker of deliveries that another member made in another order.
-
-    Call it with all occurrences, in order.
-    """
+def _make_order_checker() -> Callable[[ScenarioEvent], ScenarioEvent]:
+    """Return a stateful function that marks deliveries in another order than elsewhere."""
     orders: dict[str, list[str]] = {}
 
-    def marked(one: Occurrence) -> Occurrence:
+    def mark(one: ScenarioEvent) -> ScenarioEvent:
         if one.kind not in (DELIVERED, RELEASED):
             return one
         here = orders.setdefault(one.at, [])
@@ -160,17 +154,17 @@ def _comparing() -> Callable[[Occurrence], Occurrence]:
                 before = set(there[: there.index(one.label)])
                 ahead = [label for label in here if label in there and label not in before]
                 if ahead:
-                    one = one._replace(unlike=(other, ahead[0]))
+                    one = one._replace(order_conflict=(other, ahead[0]))
         here.append(one.label)
         return one
 
-    return marked
+    return mark
 
 
 def changed_states(
     results: Iterable[CommandResult],
 ) -> Iterator[tuple[CommandResult, str, dict[str, str]]]:
-    """Yield each action with a member that it changed, and the fields of its state that changed."""
+    """Yield each action with a member that it changed, and the changed fields."""
     known: dict[str, dict[str, str]] = {}
     for result in results:
         for name, fields in result.states.items():
@@ -182,69 +176,65 @@ def changed_states(
 
 
 VIOLATION = "VIOLATION: "
-"""Prefix of an output line on a wrong delivery."""
 NEWS_OF = "news of "
 """Prefix of a cause that is for other members."""
 
 
-def waits(one: Occurrence) -> str:
+def describe_wait(event: ScenarioEvent) -> str:
     """Return "b waits for a" for a message that is held back."""
-    return f"{one.label} waits for {_missing(one)}"
+    return f"{event.label} waits for {_format_missing(event)}"
 
 
-def _missing(one: Occurrence) -> str:
-    return ", ".join(one.others) or "causes it can not name"
+def _format_missing(event: ScenarioEvent) -> str:
+    return ", ".join(event.others) or "unknown causes"
 
 
-def _lines(one: Occurrence) -> Iterator[str]:
-    match one.kind:
+def _format_event(event: ScenarioEvent) -> Iterator[str]:
+    match event.kind:
         case "send":
-            yield f"{one.label} is on its way to {', '.join(one.others) or 'nobody'}"
+            yield f"{event.label} is on its way to {', '.join(event.others) or 'nobody'}"
         case "forward":
-            yield f"{one.at} forwards {one.label} to {', '.join(one.others) or 'nobody'}"
+            yield f"{event.at} forwards {event.label} to {', '.join(event.others) or 'nobody'}"
         case "acknowledge":
-            yield f"{one.label} is on its way from {one.at} to {', '.join(one.others)}"
+            yield f"{event.label} is on its way from {event.at} to {', '.join(event.others)}"
         case "deliver":
-            yield f"{one.at} delivers {one.label}"
+            yield f"{event.at} delivers {event.label}"
         case "hold":
-            yield f"{one.at} holds {one.label}: it waits for {_missing(one)}"
+            yield f"{event.at} holds {event.label}: it waits for {_format_missing(event)}"
         case "release":
-            yield f"{one.at} releases {one.label} without {', '.join(one.others)}"
+            yield f"{event.at} releases {event.label} without {', '.join(event.others)}"
         case "discard":
-            yield f"{one.at} discards {one.label}: {', '.join(one.others)}"
+            yield f"{event.at} discards {event.label}: {', '.join(event.others)}"
         case "join":
-            yield f"{one.label} joins, {one.others[0]} is its sponsor"
+            yield f"{event.label} joins, {event.others[0]} is its sponsor"
         case "leave":
-            yield f"{one.label} leaves"
+            yield f"{event.label} leaves"
         case "lose":
-            yield f"{one.label} to {one.at} is lost"
-    if one.astray:
-        yield f"{VIOLATION}{one.at} delivers {one.label}, which is for others"
-    if one.early_for:
-        yield f"{VIOLATION}{one.at} delivers {one.label} before {', '.join(one.early_for)}"
-    if one.unlike:
-        other, first = one.unlike
-        yield f"{VIOLATION}{one.at} delivers {one.label} after {first}, {other} before it"
+            yield f"{event.label} to {event.at} is lost"
+    if event.is_wrong_recipient:
+        yield f"{VIOLATION}{event.at} delivers {event.label}, which is for others"
+    if event.missing_causes:
+        missing = ", ".join(event.missing_causes)
+        yield f"{VIOLATION}{event.at} delivers {event.label} before {missing}"
+    if event.order_conflict:
+        other, first = event.order_conflict
+        yield f"{VIOLATION}{event.at} delivers {event.label} after {first}, {other} before it"
 
 
 def channel_line(run: ScriptRun) -> str:
-    """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if neither.
-
-    Application messages count, from the sender to each receiver; overtaken copies count, even if
-    lost.
-    """
-    rows = rows_of(run)
+    """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if none."""
+    rows = run_to_events(run)
     if not any(row.kind == RECEIVE for row in rows):
         return ""
     newcomers = {one.at for one in run.occurrences() if one.kind == JOINED}
     present = {row.member for row in rows if row.member is not None} - newcomers
     sent = (row.id for row in rows if row.kind == SEND)
-    addressed = {message: run.addressed.get(message, tuple(present)) for message in sent}
+    addressed = {message: run.recipients.get(message, tuple(present)) for message in sent}
     came, delivered = arrivals(rows, addressed), deliveries(rows, addressed)
-    return f"Arrivals: {_model_text(came)}. Deliveries: {_model_text(delivered)}."
+    return f"Arrivals: {_describe_model(came)}. Deliveries: {_describe_model(delivered)}."
 
 
-def _model_text(model: Model) -> str:
+def _describe_model(model: Model) -> str:
     witness = model.witness
     if witness is None:
         return CAUSAL

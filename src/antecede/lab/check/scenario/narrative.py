@@ -1,4 +1,4 @@
-"""Results of a script in sentences."""
+"""Narrative of a scenario run in sentences."""
 
 from __future__ import annotations
 
@@ -7,107 +7,107 @@ from typing import Final
 
 from antecede.core.protocols import Relation
 from antecede.lab.check.scenario.actions import Send, Tick
-from antecede.lab.check.scenario.execution import NEWS_OF, CommandResult, Occurrence
+from antecede.lab.check.scenario.execution import NEWS_OF, CommandResult, ScenarioEvent
 
-_ORDERS: Final[Mapping[Relation, str]] = {
+_ORDER_NAMES: Final[Mapping[Relation, str]] = {
     Relation.FIFO: "FIFO order",
-    Relation.BY_REPLY: "order of answers",
+    Relation.BY_REPLY: "order of replies",
     Relation.BY_TOPIC: "order by topic",
 }
-"""Violated orders other than the causal order."""
 
 
 class Words:
-    """Sentences on the steps of a run, in order; `relation`: the judging one."""
+    """Sentences on the steps of a run, in order; `relation`: the checked one."""
 
     def __init__(self, relation: Relation = Relation.BY_DELIVERY) -> None:
-        self.order = _ORDERS.get(relation, "causal order")
+        self.order = _ORDER_NAMES.get(relation, "causal order")
         self.sender: dict[str, str] = {}
         self.held_since: dict[tuple[str, str], int] = {}
         self.topics: tuple[str, ...] = ()
 
     def of(self, result: CommandResult) -> str:
-        """Return all that an action caused, as one text."""
-        return " ".join(self.sentences(result))
+        """Return the effect of an action as one text."""
+        return " ".join(self.write_sentences(result))
 
-    def sentences(self, result: CommandResult) -> list[str]:
+    def write_sentences(self, result: CommandResult) -> list[str]:
         """Return the sentences on an action."""
         action = result.command.action
         self.topics = action.topics if isinstance(action, Send) else ()
-        sentences = [self.sentence(one, result.number) for one in result.occurrences]
-        if not result.occurrences:
+        sentences = [self.write_sentence(one, result.number) for one in result.events]
+        if not result.events:
             lines = [line[:1].upper() + line[1:] for line in result.output]
             sentences = lines or ["Nothing happens"]
         if isinstance(action, Tick):
             passed = f"{action.seconds:g} s pass"
-            sentences = [passed, *sentences] if result.occurrences else [passed]
+            sentences = [passed, *sentences] if result.events else [passed]
         return [f"{sentence}." for sentence in sentences]
 
-    def sentence(self, one: Occurrence, number: int) -> str:
-        """Return one thing that happened at the action of that number, without a full stop."""
-        key = (one.at, one.label)
-        match one.kind:
+    def write_sentence(self, event: ScenarioEvent, number: int) -> str:
+        """Return the sentence on an event of action `number`, without a full stop."""
+        key = (event.at, event.label)
+        match event.kind:
             case "send":
-                self.sender[one.label] = one.at
-                answer = f" in answer to {listed(one.answers)}" if one.answers else ""
+                self.sender[event.label] = event.at
+                answer = f" in reply to {listed(event.replied_to)}" if event.replied_to else ""
                 about = f" about {listed(self.topics)}" if self.topics else ""
-                return f"{one.at} sends {one.label}{about}{answer} to {listed(one.others)}"
+                return f"{event.at} sends {event.label}{about}{answer} to {listed(event.others)}"
             case "forward":
-                if self.sender.get(one.label) == one.at:
-                    return f"{one.at} sends {one.label} again, to {listed(one.others)}"
-                return f"{one.at} forwards {one.label} to {listed(one.others)}"
+                if self.sender.get(event.label) == event.at:
+                    return f"{event.at} sends {event.label} again, to {listed(event.others)}"
+                return f"{event.at} forwards {event.label} to {listed(event.others)}"
             case "acknowledge":
-                return f"{one.label} is on its way from {one.at} to {listed(one.others)}"
+                return f"{event.label} is on its way from {event.at} to {listed(event.others)}"
             case "arrive":
-                return f"{one.label} arrives at {one.at}"
+                return f"{event.label} arrives at {event.at}"
             case "hold":
                 self.held_since[key] = number
-                return f"{one.at} holds it: {self.waits(one)}"
+                return f"{event.at} holds it: {self.waits(event)}"
             case "discard":
-                return f"{one.at} discards {one.label}: {listed(one.others)}"
+                return f"{event.at} discards {event.label}: {listed(event.others)}"
             case "lose":
-                return f"{one.label} to {one.at} is lost on the way"
+                return f"{event.label} to {event.at} is lost on the way"
             case "join":
-                return f"{one.at} joins and begins from what {one.others[0]} has delivered"
+                return f"{event.at} joins and begins from what {event.others[0]} has delivered"
             case "leave":
-                return f"{one.at} leaves"
-        return self._delivery(one, key)
+                return f"{event.at} leaves"
+        return self._describe_delivery(event, key)
 
-    def _delivery(self, one: Occurrence, key: tuple[str, str]) -> str:
+    def _describe_delivery(self, event: ScenarioEvent, key: tuple[str, str]) -> str:
         since = self.held_since.pop(key, None)
         held = f", held since step {since}" if since is not None else ""
-        if one.astray:
-            return f"{one.at} delivers {one.label}{held}, WHICH IS FOR OTHERS"
-        if one.early_for:
+        if event.is_wrong_recipient:
+            return f"{event.at} delivers {event.label}{held}, WHICH IS FOR OTHERS"
+        if event.missing_causes:
             return (
-                f"{one.at} delivers {one.label}{held} BEFORE {self._causes(one.early_for)}: "
+                f"{event.at} delivers {event.label}{held} "
+                f"BEFORE {self._format_causes(event.missing_causes)}: "
                 f"the {self.order} is violated"
             )
-        if one.unlike:
-            other, first = one.unlike
+        if event.order_conflict:
+            other, first = event.order_conflict
             return (
-                f"{one.at} delivers {one.label}{held} AFTER {first}, {other} BEFORE IT: "
+                f"{event.at} delivers {event.label}{held} AFTER {first}, {other} BEFORE IT: "
                 "the total order is violated"
             )
-        if one.others:
-            return f"{one.at} releases {one.label}{held} without {listed(one.others)}"
-        return f"{one.at} delivers {one.label}{held}"
+        if event.others:
+            return f"{event.at} releases {event.label}{held} without {listed(event.others)}"
+        return f"{event.at} delivers {event.label}{held}"
 
-    def waits(self, held: Occurrence) -> str:
+    def waits(self, held: ScenarioEvent) -> str:
         """Return the missing causes with their senders."""
-        causes = self._causes(held.others) if held.others else "causes that it can not name"
+        causes = self._format_causes(held.others) if held.others else "unknown causes"
         return f"it waits for {causes}"
 
-    def _causes(self, labels: tuple[str, ...]) -> str:
-        return listed(tuple(map(self._cause, labels)))
+    def _format_causes(self, labels: tuple[str, ...]) -> str:
+        return listed(tuple(map(self._format_cause, labels)))
 
-    def _cause(self, label: str) -> str:
+    def _format_cause(self, label: str) -> str:
         sender = self.sender.get(label.removeprefix(NEWS_OF))
         return label if sender is None else f"{label} from {sender}"
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Return "a, b and c"; "nobody" without names."""
+    """Return "a, b and c"; `nobody` without names."""
     if not names:
         return "nobody"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

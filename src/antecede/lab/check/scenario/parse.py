@@ -1,7 +1,7 @@
-"""Text of a script file, read into a `Script` and written from one.
+"""Parser and writer of scenario files.
 
-Lines are comments (`#`), expected output (`= ...`), settings (title, source, protocol, members) or
-actions; `docs/design/scenarios.md` describes the format.
+A line is a comment (`#`), expected output (`= ...`), a setting (title, source, protocol, members)
+or an action. `docs/design/scenarios.md` describes the format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from antecede.lab.check.scenario.actions import (
     Send,
     State,
     Tick,
-    line_of,
+    format_action,
 )
 
 
@@ -35,25 +35,23 @@ class Setup(NamedTuple):
     protocol: str
     options: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
-    """Members of a flat group; empty in a hierarchy."""
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer -> its internal peers."""
     external: tuple[str, ...] = ()
     bounds: Bounds[str] | None = None
-    """Promised bounds of clocks and delays; the option `bounds` of the protocol."""
+    """The option `bounds` of the protocol."""
     clocks: tuple[tuple[str, int], ...] = ()
-    """Offset of a member's clock, ns; others are right."""
+    """Offset by member, ns (default: 0)."""
     subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Topics by member; the option `subscriptions` of the protocol."""
 
     def everybody(self) -> tuple[str, ...]:
-        """Return all names in the order in which a diagram shows them."""
+        """Return all names in the order of a diagram."""
         inner = tuple(name for sp, peers in self.internal for name in (*peers, sp))
         return (*self.members, *inner, *self.external)
 
 
 class Command(NamedTuple):
-    """One action, the line it stands on (from 1), and the output that the file expects."""
+    """Action with its line number (from 1) and its expected output."""
 
     line: int
     action: Action
@@ -61,7 +59,7 @@ class Command(NamedTuple):
 
 
 class Script(NamedTuple):
-    """A script file as values."""
+    """Parsed scenario file."""
 
     path: str
     title: str
@@ -70,40 +68,40 @@ class Script(NamedTuple):
     commands: tuple[Command, ...]
     protocol_line: int | None = None
 
-    def everybody(self) -> tuple[str, ...]:
-        """Return all names, newcomers last."""
+    def list_members(self) -> tuple[str, ...]:
+        """Return all names, joining members last."""
         joining = (c.action.at for c in self.commands if isinstance(c.action, Join))
         return tuple(dict.fromkeys((*self.setup.everybody(), *joining)))
 
 
 def load_script(path: str | Path) -> Script:
-    """Read a script file; raises ScriptError with path, line and advice."""
+    """Read a scenario file; raises ScenarioError with path and line."""
     return parse_script(script_file(path), str(path))
 
 
 def script_file(path: str | Path) -> str:
-    """Return the text of a script file, without a byte order mark; raises ScriptError."""
+    """Return the text of a scenario file without byte order mark; raises ScenarioError."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ScriptError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
         raise ScriptError(
-            f"is not UTF-8 text (byte {error.start}); scripts are text files", path=str(path)
+            f"is not UTF-8 text (byte {error.start}); scenarios are text files", path=str(path)
         ) from error
 
 
-def parse_script(text: str, path: str = "script") -> Script:
-    """Read the text of a script; raises ScriptError with path, line and advice."""
-    return _Parser(path).parse(text)
+def parse_script(text: str, path: str = "scenario") -> Script:
+    """Parse the text of a scenario; raises ScenarioError with path and line."""
+    return _ScenarioParser(path).parse(text)
 
 
-class _Parser:
+class _ScenarioParser:
     def __init__(self, path: str) -> None:
         self.path = path
         self.line = 0
         self.protocol_line: int | None = None
-        self.head = {"title": "", "source": ""}
+        self.metadata = {"title": "", "source": ""}
         self.setup = Setup("")
         self.commands: list[Command] = []
 
@@ -111,119 +109,119 @@ class _Parser:
         for self.line, raw in enumerate(text.splitlines(), start=1):
             line = raw.strip()
             if line.startswith("="):
-                self._expect(line[1:].strip())
+                self._read_expected(line[1:].strip())
             elif line and not line.startswith("#"):
-                self._command(line)
+                self._read_line(line)
         self._check_setup()
         commands = tuple(self.commands)
         return Script(
-            self.path, **self.head, setup=self.setup, commands=commands,
+            self.path, **self.metadata, setup=self.setup, commands=commands,
             protocol_line=self.protocol_line,
         )  # fmt: skip
 
-    def error(self, message: str) -> ScriptError:
+    def make_error(self, message: str) -> ScriptError:
         return ScriptError(message, path=self.path, line=self.line or None)
 
     def _check_setup(self) -> None:
         setup, everybody = self.setup, self.setup.everybody()
         if not setup.protocol:
-            raise self.error("no protocol is named; begin with, for example, 'protocol fifo'")
+            raise self.make_error("missing protocol; start with, for example, 'protocol fifo'")
         if setup.members and (setup.internal or setup.external):
-            raise self.error("a group has either 'members', or 'internal' and 'external' peers")
+            raise self.make_error("'members' and 'internal' or 'external' exclude each other")
         if not everybody:
-            raise self.error("nobody takes part; add, for example, 'members P1 P2 P3'")
+            raise self.make_error("missing members; add, for example, 'members P1 P2 P3'")
         if twice := [name for k, name in enumerate(everybody) if name in everybody[:k]]:
-            raise self.error(f"{twice[0]} takes part twice; names are unique")
+            raise self.make_error(f"{twice[0]} is listed twice; names are unique")
 
-    def _expect(self, output: str) -> None:
+    def _read_expected(self, output: str) -> None:
         if not self.commands:
-            raise self.error("expected output ('= ...') stands before the first action")
+            raise self.make_error("expected output ('= ...') before the first action")
         last = self.commands[-1]
         self.commands[-1] = last._replace(expected=(*last.expected, output))
 
-    def _command(self, line: str) -> None:
+    def _read_line(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         arguments = rest.split()
-        if word in self.head:
-            self.head[word] = rest.strip()
+        if word in self.metadata:
+            self.metadata[word] = rest.strip()
         elif word in _SETUP:
             if self.commands:
-                raise self.error(f"'{word}' sets the scene and must stand before the first action")
+                raise self.make_error(f"'{word}' is a setting; move it before the first action")
             _SETUP[word](self, arguments)
         elif word in _ACTIONS:
             self.commands.append(Command(self.line, _ACTIONS[word](self, arguments)))
         else:
-            known = ", ".join((*self.head, *_SETUP, *_ACTIONS))
-            raise self.error(f"unknown command '{word}'; known are {known}")
+            known = ", ".join((*self.metadata, *_SETUP, *_ACTIONS))
+            raise self.make_error(f"unknown command '{word}'; choose from {known}")
 
-    def _protocol(self, arguments: Sequence[str]) -> None:
+    def _read_protocol(self, arguments: Sequence[str]) -> None:
         if not arguments:
-            raise self.error("write 'protocol NAME [option=value ...]'")
+            raise self.make_error("write 'protocol NAME [option=value ...]'")
         if self.setup.protocol:
-            raise self.error("the protocol is named already; a script has one")
+            raise self.make_error("second protocol line; a scenario has one protocol")
         self.protocol_line = self.line
-        # The path of a file may have spaces; its class does not.
+        # The path of a file may contain spaces; the name of its class may not.
         words = next((k for k, one in enumerate(arguments, 1) if ".py:" in one), 1)
         options = []
         for argument in arguments[words:]:
             name, equals, value = argument.partition("=")
             if not (name and equals):
-                raise self.error(f"'{argument}' is not an option; write option=value")
+                raise self.make_error(f"option '{argument}': write option=value")
             options.append((name, value))
         protocol = " ".join(arguments[:words])
         self.setup = self.setup._replace(protocol=protocol, options=tuple(options))
 
-    def _members(self, arguments: Sequence[str]) -> None:
+    def _read_members(self, arguments: Sequence[str]) -> None:
         if not arguments:
-            raise self.error("write 'members NAME NAME ...'")
+            raise self.make_error("write 'members NAME NAME ...'")
         self.setup = self.setup._replace(members=(*self.setup.members, *arguments))
 
-    def _internal(self, arguments: Sequence[str]) -> None:
+    def _read_internal(self, arguments: Sequence[str]) -> None:
         head, peers = (arguments[0], arguments[1:]) if arguments else ("", ())
         if not head.endswith(":") or head == ":" or not peers:
-            raise self.error("write 'internal SUPER_PEER: PEER PEER ...'")
+            raise self.make_error("write 'internal SUPER_PEER: PEER PEER ...'")
         groups = (*self.setup.internal, (head[:-1], tuple(peers)))
         self.setup = self.setup._replace(internal=groups)
 
-    def _external(self, arguments: Sequence[str]) -> None:
+    def _read_external(self, arguments: Sequence[str]) -> None:
         if not arguments:
-            raise self.error("write 'external PEER PEER ...'")
+            raise self.make_error("write 'external PEER PEER ...'")
         self.setup = self.setup._replace(external=(*self.setup.external, *arguments))
 
-    def _bounds(self, arguments: Sequence[str]) -> None:
+    def _read_bounds(self, arguments: Sequence[str]) -> None:
         names = [word for word in arguments if "=" not in word]
-        given = dict(word.split("=", 1) for word in arguments if "=" in word)
+        texts = dict(word.split("=", 1) for word in arguments if "=" in word)
         try:
-            values = {key: Decimal(text) for key, text in given.items()}
-            bounds = _with_bounds(self.setup.bounds or Bounds(), names, values)
+            values = {key: Decimal(text) for key, text in texts.items()}
+            bounds = _update_bounds(self.setup.bounds or Bounds(), names, values)
         except (ArithmeticError, ValueError, TypeError):
-            raise self.error(
+            raise self.make_error(
                 "write 'bounds accuracy=S least=S most=S' for all, 'bounds A accuracy=S' for a "
                 "clock, 'bounds A B least=S most=S' for a channel; S in seconds"
             ) from None
         except LocalError as error:
-            raise self.error(str(error)) from error
+            raise self.make_error(str(error)) from error
         self.setup = self.setup._replace(bounds=bounds)
 
-    def _clock(self, arguments: Sequence[str]) -> None:
+    def _read_clock(self, arguments: Sequence[str]) -> None:
         match arguments:
-            case [at, offset] if _number(offset):
+            case [at, offset] if _is_number(offset):
                 clocks = dict(self.setup.clocks)
-                clocks[at] = self._ns(offset, f"the clock of {at}")
+                clocks[at] = self._parse_ns(offset, f"the clock of {at}")
                 self.setup = self.setup._replace(clocks=tuple(clocks.items()))
                 return
-        raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
+        raise self.make_error("write 'clock MEMBER SECONDS' with the offset of its clock")
 
-    def _subscribe(self, arguments: Sequence[str]) -> None:
+    def _read_subscribe(self, arguments: Sequence[str]) -> None:
         match arguments:
             case [at, *topics] if topics:
                 known = dict(self.setup.subscriptions)
                 known[at] = (*known.get(at, ()), *topics)
                 self.setup = self.setup._replace(subscriptions=tuple(known.items()))
                 return
-        raise self.error("write 'subscribe MEMBER TOPIC ...'")
+        raise self.make_error("write 'subscribe MEMBER TOPIC ...'")
 
-    def _send(self, arguments: Sequence[str]) -> Action:
+    def _read_send(self, arguments: Sequence[str]) -> Action:
         clauses: dict[str, list[str]] = {}
         clause: list[str] | None = None
         for word in arguments[2:]:
@@ -232,95 +230,98 @@ class _Parser:
             elif clause is not None:
                 clause.append(word)
         if len(arguments) < 2 or not all(clauses.values()) or (arguments[2:] and not clauses):
-            raise self.error(
+            raise self.make_error(
                 "write 'send MEMBER MESSAGE [to MEMBER ...] [about TOPIC ...] [after MESSAGE ...]'"
             )
         at, label = arguments[:2]
         after, to, about = (tuple(clauses.get(word, ())) for word in ("after", "to", "about"))
         return Send(at, label, after, to, about)
 
-    def _arrive(self, arguments: Sequence[str]) -> Action:
+    def _read_arrive(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [at, label]:
                 return Arrive(at, label)
             case [at, label, "again"]:
                 return Arrive(at, label, again=True)
-        raise self.error("write 'arrive MEMBER MESSAGE [again]'")
+        raise self.make_error("write 'arrive MEMBER MESSAGE [again]'")
 
-    def _tick(self, arguments: Sequence[str]) -> Action:
+    def _read_tick(self, arguments: Sequence[str]) -> Action:
         match arguments:
-            case [text] if _number(text) and float(text) > 0 and self._ns(text, "the time") > 0:
+            case [text] if (
+                _is_number(text) and float(text) > 0 and self._parse_ns(text, "the time") > 0
+            ):
                 return Tick(float(text))
-        raise self.error("write 'tick SECONDS', a number above 0 (a nanosecond is the least)")
+        raise self.make_error("write 'tick SECONDS', a number from 1 nanosecond")
 
-    def _ns(self, seconds: str, what: str) -> int:
+    def _parse_ns(self, seconds: str, what: str) -> int:
         try:
             return down_ns(Decimal(seconds), what)
         except LocalError as error:
-            raise self.error(str(error)) from error
+            raise self.make_error(str(error)) from error
 
-    def _state(self, arguments: Sequence[str]) -> Action:
+    def _read_state(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [at, *fields]:
                 return State(at, tuple(fields))
-        raise self.error("write 'state MEMBER [FIELD ...]'")
+        raise self.make_error("write 'state MEMBER [FIELD ...]'")
 
 
-def _of_form(form: str, made: Callable[..., Action]) -> Callable[[_Parser, Sequence[str]], Action]:
+def _make_line_reader(
+    form: str, action: Callable[..., Action]
+) -> Callable[[_ScenarioParser, Sequence[str]], Action]:
     """Return the reader of a line with a fixed form; capitals stand for arguments."""
     words = form.split()[1:]
 
-    def read(parser: _Parser, arguments: Sequence[str]) -> Action:
+    def read(parser: _ScenarioParser, arguments: Sequence[str]) -> Action:
         fits = len(arguments) == len(words)
         pairs = list(zip(words, arguments, strict=False))
         if not fits or any(word.islower() and word != one for word, one in pairs):
-            raise parser.error(f"write '{form}'")
-        return made(*(one for word, one in pairs if word.isupper()))
+            raise parser.make_error(f"write '{form}'")
+        return action(*(one for word, one in pairs if word.isupper()))
 
     return read
 
 
-_SETUP: dict[str, Callable[[_Parser, Sequence[str]], None]] = {
-    "protocol": _Parser._protocol,
-    "members": _Parser._members,
-    "internal": _Parser._internal,
-    "external": _Parser._external,
-    "bounds": _Parser._bounds,
-    "clock": _Parser._clock,
-    "subscribe": _Parser._subscribe,
+_SETUP: dict[str, Callable[[_ScenarioParser, Sequence[str]], None]] = {
+    "protocol": _ScenarioParser._read_protocol,
+    "members": _ScenarioParser._read_members,
+    "internal": _ScenarioParser._read_internal,
+    "external": _ScenarioParser._read_external,
+    "bounds": _ScenarioParser._read_bounds,
+    "clock": _ScenarioParser._read_clock,
+    "subscribe": _ScenarioParser._read_subscribe,
 }
-_ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
-    "send": _Parser._send,
-    "arrive": _Parser._arrive,
-    "lose": _of_form("lose MEMBER MESSAGE", Lose),
-    "join": _of_form("join NEW_MEMBER sponsor MEMBER", Join),
-    "leave": _of_form("leave MEMBER", Leave),
-    "tick": _Parser._tick,
-    "state": _Parser._state,
-    "blocked": _of_form("blocked MEMBER", Blocked),
+_ACTIONS: dict[str, Callable[[_ScenarioParser, Sequence[str]], Action]] = {
+    "send": _ScenarioParser._read_send,
+    "arrive": _ScenarioParser._read_arrive,
+    "lose": _make_line_reader("lose MEMBER MESSAGE", Lose),
+    "join": _make_line_reader("join NEW_MEMBER sponsor MEMBER", Join),
+    "leave": _make_line_reader("leave MEMBER", Leave),
+    "tick": _ScenarioParser._read_tick,
+    "state": _ScenarioParser._read_state,
+    "blocked": _make_line_reader("blocked MEMBER", Blocked),
 }
 
 
-def _with_bounds(
+def _update_bounds(
     bounds: Bounds[str], names: Sequence[str], values: dict[str, Decimal]
 ) -> Bounds[str]:
-    """Return bounds with some replaced; raises TypeError for words of no form."""
     seconds: dict[str, Any] = {f"{key}_s": value for key, value in values.items()}
-    said: Bounds[str] = Bounds(**seconds)
+    parsed: Bounds[str] = Bounds(**seconds)
     match names:
         case []:
-            fields = {f"{key}_ns": getattr(said, f"{key}_ns") for key in values}
+            fields = {f"{key}_ns": getattr(parsed, f"{key}_ns") for key in values}
             return replace(bounds, **fields)
         case [at] if values.keys() == {"accuracy"}:
-            clocks = {**bounds.clocks_ns, at: said.accuracy_ns}
+            clocks = {**bounds.clocks_ns, at: parsed.accuracy_ns}
             return replace(bounds, clocks_ns=clocks)
         case [source, target] if values.keys() == {"least", "most"}:
-            channels = {**bounds.channels_ns, (source, target): (said.least_ns, said.most_ns)}
+            channels = {**bounds.channels_ns, (source, target): (parsed.least_ns, parsed.most_ns)}
             return replace(bounds, channels_ns=channels)
     raise TypeError
 
 
-def _bounds_lines(bounds: Bounds[str]) -> list[str]:
+def _format_bounds(bounds: Bounds[str]) -> list[str]:
     text = seconds_text
     delays = f"least={text(bounds.least_ns)} most={text(bounds.most_ns)}"
     lines = [f"bounds accuracy={text(bounds.accuracy_ns)} {delays}"]
@@ -330,17 +331,17 @@ def _bounds_lines(bounds: Bounds[str]) -> list[str]:
     return lines
 
 
-def _number(text: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
         return math.isfinite(float(text))
     except ValueError:
         return False
 
 
-def script_text(
+def format_scenario(
     setup: Setup, actions: Iterable[Action], *, title: str = "", source: str = ""
 ) -> str:
-    """Return the text of a script file, without expected output (`with_output` adds it)."""
+    """Return the text of a scenario file without expected output (see `update_output`)."""
     head = [f"{word} {value}" for word, value in (("title", title), ("source", source)) if value]
     options = "".join(f" {name}={value}" for name, value in setup.options)
     lines = [f"protocol {setup.protocol}{options}"]
@@ -349,15 +350,15 @@ def script_text(
     lines += [f"internal {sp}: {' '.join(peers)}" for sp, peers in setup.internal]
     if setup.external:
         lines.append("external " + " ".join(setup.external))
-    lines += _bounds_lines(setup.bounds) if setup.bounds is not None else []
+    lines += _format_bounds(setup.bounds) if setup.bounds is not None else []
     lines += [f"clock {name} {seconds_text(offset)}" for name, offset in setup.clocks if offset]
     lines += [f"subscribe {name} {' '.join(topics)}" for name, topics in setup.subscriptions]
-    blocks = [head, lines, [line_of(action) for action in actions]]
+    blocks = [head, lines, [format_action(action) for action in actions]]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def replace_output(text: str, outputs: dict[int, Sequence[str]]) -> str:
-    """Return the script text with the output after each line (from 1) replaced."""
+    """Return the scenario text with the output after each line (from 1) replaced."""
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip().startswith("="):

@@ -1,7 +1,7 @@
-"""Execution of a script, and the golden output of its actions.
+"""Scenario runner, and golden output of the actions.
 
-Golden files hold the output of an action behind `= `: `check_output` compares, `with_output`
-rewrites it. `antecede.core.oracle` marks a delivery before a cause VIOLATION, from the steps alone.
+Golden files hold the output of an action behind `= `. `check_output` compares it, `update_output`
+rewrites it. The oracle marks violations from the steps alone.
 """
 
 from __future__ import annotations
@@ -13,53 +13,46 @@ from antecede.core.group import ALIASES
 from antecede.core.protocols import Relation
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 from antecede.lab.check.harness.driver import ImpossibleError, Session
-from antecede.lab.check.harness.effects import MisuseError
-from antecede.lab.check.harness.guarded_calls import Hung, in_words, raise_own, watching
+from antecede.lab.check.harness.effects import ContractError
+from antecede.lab.check.harness.guarded_calls import CallTimeout, in_words, raise_own, watching
 from antecede.lab.check.harness.network import FORWARDED, HELD, SENT, Step
 from antecede.lab.check.harness.timing import InFlight
-from antecede.lab.check.scenario.actions import Action, Blocked, Send, State, prints
+from antecede.lab.check.scenario.actions import Action, Blocked, Send, State, is_query
 from antecede.lab.check.scenario.execution import (
-    ACKNOWLEDGED,
+    CONTROL_SENT,
     NEWS_OF,
     CommandResult,
-    Occurrence,
+    ScenarioEvent,
     ScriptRun,
-    judged,
-    waits,
+    check_run,
+    describe_wait,
 )
 from antecede.lab.check.scenario.parse import Script, parse_script, replace_output, script_file
-from antecede.lab.check.scenario.setup import group_of
-from antecede.lab.check.scenario.state_text import describe
+from antecede.lab.check.scenario.setup import make_group
+from antecede.lab.check.scenario.state_text import describe_state
 
-FOR_TIME = "time to pass"
+WAITS_FOR_TIME = "time to pass"
 """Reason of a hold that ends when no earlier message can be in flight."""
 
 
 def run_script(
-    script: Script, *, states: bool = False, relation: Relation | None = None
+    scenario: Script, *, states: bool = False, relation: Relation | None = None
 ) -> ScriptRun:
-    """Carry out all actions; raises ScriptError for an impossible one.
-
-    `states`: note the states of touched members. `relation`: judge deliveries by this relation
-    instead of the promised one.
-    """
+    """Execute all actions; `states`: record states; `relation`: check this, not the promise."""
     with watching():
-        playing = Playing(script, states)
-        results = list(playing.results())
-        run = playing.run_of(results, playing.held(), playing.flying())
-    return judged(run if relation is None else run._replace(relation=relation))
+        playing = ScenarioRunner(scenario, states)
+        results = list(playing.run_commands())
+        run = playing.make_run(results, playing.list_held(), playing.list_in_flight())
+    return check_run(run if relation is None else run._replace(relation=relation))
 
 
-def under(script: Script, protocol: str) -> Script:
-    """Return a script under another protocol, without options and printing commands.
-
-    The result may name an unknown protocol, or one that cannot play it.
-    """
-    moving = tuple(c for c in script.commands if not prints(c.action))
+def under(scenario: Script, protocol: str) -> Script:
+    """Return a scenario under another protocol, without options and printing actions."""
+    moving = tuple(c for c in scenario.commands if not is_query(c.action))
     commands = tuple(command._replace(expected=()) for command in moving)
     name = ALIASES.get(protocol, protocol)
-    setup = script.setup._replace(protocol=name, options=())
-    return script._replace(setup=setup, commands=commands)
+    setup = scenario.setup._replace(protocol=name, options=())
+    return scenario._replace(setup=setup, commands=commands)
 
 
 def check_output(run: ScriptRun) -> tuple[str, ...]:
@@ -73,175 +66,174 @@ def check_output(run: ScriptRun) -> tuple[str, ...]:
     )
 
 
-def with_output(text: str, path: str = "script") -> str:
-    """Return the script text with the expected output replaced by the printed one."""
+def update_output(text: str, path: str = "scenario") -> str:
+    """Return the scenario text with the expected output replaced by the actual one."""
     run = run_script(parse_script(text, path))
     return replace_output(text, {result.command.line: result.output for result in run.results})
 
 
-def rewrite(path: str | Path) -> None:
-    """Replace the expected output in a script file by the printed one."""
+def update_file(path: str | Path) -> None:
+    """Replace the expected output in a scenario file by the actual one."""
     target = Path(path)
-    target.write_text(with_output(script_file(target), str(path)), encoding="utf-8")
+    target.write_text(update_output(script_file(target), str(path)), encoding="utf-8")
 
 
-def _begun(script: Script) -> Session:
+def _start_session(scenario: Script) -> Session:
     try:
-        return Session(group_of(script))
+        return Session(make_group(scenario))
     except (ScriptError, OptionError, LocalError, TypeError) as error:
-        what = f"protocol {script.setup.protocol}: {error}"
+        what = f"protocol {scenario.setup.protocol}: {error}"
         if isinstance(error, ScriptError | OptionError):
             what = error.message
-        raise ScriptError(what, path=script.path, line=script.protocol_line) from error
+        raise ScriptError(what, path=scenario.path, line=scenario.protocol_line) from error
 
 
-class Playing:
-    """Script under execution, action by action; `states` as in `run_script`. Raises ScriptError."""
+class ScenarioRunner:
+    """Runner of a scenario, action by action; `states` as in `run_scenario`."""
 
-    def __init__(self, script: Script, states: bool = False) -> None:
-        self.script, self.states = script, states
+    def __init__(self, scenario: Script, states: bool = False) -> None:
+        self.scenario, self.states = scenario, states
         self.line: int | None = None
-        self.session = _begun(script)
-        self.world, self.names = self.session.world, self.session.names
+        self.session = _start_session(scenario)
+        self.network, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
         self.recipients: dict[str, frozenset[str]] = {}
-        """Label of an addressed message -> names of its receivers."""
 
-    def results(self) -> Iterator[CommandResult]:
-        """Carry out the commands one by one, deliveries not judged; raises ScriptError."""
+    def run_commands(self) -> Iterator[CommandResult]:
+        """Yield the result of each command, deliveries not checked; raises ScenarioError."""
         number = 0
-        for command in self.script.commands:
+        for command in self.scenario.commands:
             self.line = command.line
             action = command.action
             if isinstance(action, State | Blocked):
-                yield CommandResult(0, command, (), self._printed(action))
+                yield CommandResult(0, command, (), self._print_query(action))
                 continue
             number += 1
-            occurrences, refused = self._moved(action)
-            states = self._states(occurrences) if self.states else {}
+            occurrences, refused = self._execute(action)
+            states = self._describe_states(occurrences) if self.states else {}
             yield CommandResult(number, command, occurrences, refused, states)
 
-    def run_of(
+    def make_run(
         self,
         results: Sequence[CommandResult],
-        held: tuple[Occurrence, ...],
-        flying: tuple[tuple[str, str, str], ...],
+        held: tuple[ScenarioEvent, ...],
+        in_flight: tuple[tuple[str, str, str], ...],
     ) -> ScriptRun:
-        """Return the results so far as a run; deliveries are not judged."""
+        """Return the results so far as a run; deliveries are not checked."""
         addressed = {
             label: tuple(self.names[at] for at in to)
-            for label, to in self.session.addressed.items()
+            for label, to in self.session.recipients.items()
         }
-        relation, subscribed = self.session.relation, dict(self.script.setup.subscriptions)
+        relation, subscribed = self.session.relation, dict(self.scenario.setup.subscriptions)
         done = tuple(results)
-        return ScriptRun(self.script, done, relation, held, addressed, subscribed, flying)
+        return ScriptRun(self.scenario, done, relation, held, addressed, subscribed, in_flight)
 
-    def _states(self, occurrences: Sequence[Occurrence]) -> dict[str, dict[str, str]]:
-        touched = {one.at for one in occurrences}
+    def _describe_states(self, events: Sequence[ScenarioEvent]) -> dict[str, dict[str, str]]:
+        touched = {one.at for one in events}
         return {
-            name: describe(at, self.world, self.names)
+            name: describe_state(at, self.network, self.names)
             for at, name in self.names.items()
-            if name in touched and at in self.world.members
+            if name in touched and at in self.network.members
         }
 
-    def flying(self) -> tuple[tuple[str, str, str], ...]:
-        """Return (from, label, to) of every copy that is on its way, the oldest first."""
+    def list_in_flight(self) -> tuple[tuple[str, str, str], ...]:
+        """Return (source, label, target) of every copy in flight, the oldest first."""
         return tuple(
             (self.names[copy.source], str(copy.message.payload), self.names[copy.target])
-            for copy in self.world.in_flight
+            for copy in self.network.in_flight
             if copy.source in self.names and copy.target in self.names
         )
 
-    def error(self, message: str) -> ScriptError:
-        """Return an error at the action that is being carried out."""
-        return ScriptError(message, path=self.script.path, line=self.line)
+    def make_error(self, message: str) -> ScriptError:
+        """Return an error at the current action."""
+        return ScriptError(message, path=self.scenario.path, line=self.line)
 
-    def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
+    def _execute(self, action: Action) -> tuple[tuple[ScenarioEvent, ...], tuple[str, ...]]:
         if isinstance(action, Send) and action.to:
             self.recipients[action.label] = frozenset(action.to)
-        flying = list(self.world.in_flight)  # kept alive, so that ids stay unique
+        flying = list(self.network.in_flight)  # kept alive, so that ids stay unique
         self.before = {id(copy) for copy in flying}
         try:
-            steps = self.session.carry_out(action)
+            steps = self.session.execute(action)
         except RemoteError as error:
-            return (), (f"refused: {error}",)
-        except (ImpossibleError, LocalError, MisuseError) as error:
-            raise self.error(str(error)) from error
-        except BaseException as error:  # a protocol of the user's own may raise anything
+            return (), (f"rejected: {error}",)
+        except (ImpossibleError, LocalError, ContractError) as error:
+            raise self.make_error(str(error)) from error
+        except BaseException as error:  # a user's protocol may raise anything
             raise_own(error)
-            what = in_words(error) if isinstance(error, Hung) else f"raised {in_words(error)}"
-            raise self.error(f"the protocol {what}") from error
-        told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
-        return (*map(self._occurrence, steps), *self._acknowledged(told)), ()
+            what = (
+                in_words(error) if isinstance(error, CallTimeout) else f"raised {in_words(error)}"
+            )
+            raise self.make_error(f"the protocol {what}") from error
+        reported = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
+        return (*map(self._to_event, steps), *self._list_control_events(reported)), ()
 
-    def _occurrence(self, step: Step) -> Occurrence:
+    def _to_event(self, step: Step) -> ScenarioEvent:
         name = self.names[step.at]
         match step.kind:
             case "send" | "forward":
-                to = self._on_its_way(step.at, step.label)
-                return Occurrence(name, step.kind, step.label, to, step.detail)
+                to = self._list_targets(step.at, step.label)
+                return ScenarioEvent(name, step.kind, step.label, to, step.detail)
             case "arrive" | "join" | "lose":
                 (source,) = step.detail
-                return Occurrence(name, step.kind, step.label, (self.names[int(source)],))
+                return ScenarioEvent(name, step.kind, step.label, (self.names[int(source)],))
             case "hold":
-                reasons = self._reasons(step.at, step.detail, step.reason)
-                return Occurrence(name, step.kind, step.label, reasons)
-        return Occurrence(name, step.kind, step.label, step.detail)
+                reasons = self._find_reasons(step.at, step.detail, step.reason)
+                return ScenarioEvent(name, step.kind, step.label, reasons)
+        return ScenarioEvent(name, step.kind, step.label, step.detail)
 
-    def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
-        """Return the causes of a hold, or its reason in words.
-
-        A message for others never arrives here: the member waits for another message that knows of
-        it.
-        """
-        waits = self.world.members[at].guarantee.needs_time
+    def _find_reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
+        """Return the causes of a hold, or its reason as text. Messages for others never arrive."""
+        waits = self.network.members[at].guarantee.needs_time
         everybody = frozenset((self.names[at],))
         named = tuple(
             label if self.names[at] in self.recipients.get(label, everybody) else NEWS_OF + label
             for label in missing
         )
-        return named or ((reason,) if reason else (FOR_TIME,) if waits else ())
+        return named or ((reason,) if reason else (WAITS_FOR_TIME,) if waits else ())
 
-    def _new(self) -> list[InFlight]:
-        return [copy for copy in self.world.in_flight if id(copy) not in self.before]
+    def _list_new_copies(self) -> list[InFlight]:
+        return [copy for copy in self.network.in_flight if id(copy) not in self.before]
 
-    def _on_its_way(self, at: int, label: str) -> tuple[str, ...]:
+    def _list_targets(self, at: int, label: str) -> tuple[str, ...]:
         return tuple(
             self.names[copy.target]
-            for copy in self._new()
+            for copy in self._list_new_copies()
             if copy.source == at and copy.message.payload == label
         )
 
-    def _acknowledged(self, told: set[tuple[int, str]]) -> list[Occurrence]:
-        new = dict.fromkeys((copy.source, copy.message.payload) for copy in self._new())
+    def _list_control_events(self, reported: set[tuple[int, str]]) -> list[ScenarioEvent]:
+        new = dict.fromkeys((copy.source, copy.message.payload) for copy in self._list_new_copies())
         return [
-            Occurrence(self.names[at], ACKNOWLEDGED, label, self._on_its_way(at, label))
+            ScenarioEvent(self.names[at], CONTROL_SENT, label, self._list_targets(at, label))
             for at, label in new
-            if (at, label) not in told
+            if (at, label) not in reported
         ]
 
-    def _printed(self, action: State | Blocked) -> tuple[str, ...]:
+    def _print_query(self, action: State | Blocked) -> tuple[str, ...]:
         try:
-            at = self.session.address(action.at)
+            at = self.session.find_address(action.at)
         except ImpossibleError as error:
-            raise self.error(str(error)) from error
+            raise self.make_error(str(error)) from error
         if isinstance(action, Blocked):
-            waiting = [one for one in self.held() if one.at == action.at]
-            return tuple(waits(one) for one in waiting) or ("nothing",)
-        fields = describe(at, self.world, self.names)
+            waiting = [one for one in self.list_held() if one.at == action.at]
+            return tuple(describe_wait(one) for one in waiting) or ("nothing",)
+        fields = describe_state(at, self.network, self.names)
         if unknown := [field for field in action.fields if field not in fields]:
-            raise self.error(f"{action.at} has no field {unknown[0]}; it has {', '.join(fields)}")
+            raise self.make_error(
+                f"{action.at} has no field {unknown[0]}; it has {', '.join(fields)}"
+            )
         return tuple(f"{field} = {fields[field]}" for field in action.fields or fields)
 
-    def held(self) -> tuple[Occurrence, ...]:
-        """Return the held messages, with their missing causes."""
+    def list_held(self) -> tuple[ScenarioEvent, ...]:
+        """Return the held messages with their missing causes."""
         return tuple(
-            Occurrence(
+            ScenarioEvent(
                 self.names[at],
                 HELD,
                 held.message.payload,
-                self._reasons(at, self.world.named(at, held.missing), held.reason),
+                self._find_reasons(at, self.network.find_labels(at, held.missing), held.reason),
             )
-            for at, member in self.world.members.items()
+            for at, member in self.network.members.items()
             for held in member.blocked_on()
         )

@@ -1,8 +1,8 @@
-"""Group of a script: numbers, options, topology.
+"""Group of a scenario: numbers, options, topology.
 
-Flat groups are numbered from 0 in the order of the file, newcomers next. In a hierarchy super peers
-come first, from 1, then external and internal peers, as printed for the external group of
-Evropeytsev et al.
+Flat groups are numbered from 0 in the order of the file, then joining members. In a hierarchy super
+peers come first, from 1, then external and internal peers, as in the external group of Evropeytsev
+et al.
 """
 
 from __future__ import annotations
@@ -24,45 +24,41 @@ from antecede.lab.check.scenario.parse import Script, Setup
 from antecede.lab.check.target import Target, is_file_target, load_target
 
 
-def group_of(script: Script) -> GroupUnderTest:
-    """Return the group of a script, without enforced delays; raises ScriptError and LocalError.
-
-    A user's FILE.py lies beside the script; raises InputError if it is unusable, OptionError for an
-    unknown option.
-    """
-    setup = script.setup
-    target, flat = _target(setup, Path(script.path).parent)
+def make_group(scenario: Script) -> GroupUnderTest:
+    """Return the group of a scenario; a user's file is relative to the scenario."""
+    setup = scenario.setup
+    target, flat = _load_protocol(setup, Path(scenario.path).parent)
     if flat and not setup.members:
         raise ScriptError(
-            f"all members of {setup.protocol} are alike; name them with 'members NAME ...'"
+            f"{setup.protocol} has one role; list its members with 'members NAME ...'"
         )
     if not flat and setup.members:
         raise ScriptError(
-            f"{setup.protocol} has several roles; name them with "
+            f"{setup.protocol} has several roles; list its members with "
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
     if not flat:
-        return _hierarchy(target, setup)
-    joining = [one.action.at for one in script.commands if isinstance(one.action, Join)]
-    return _flat(target, setup, joining)
+        return _make_hierarchy(target, setup)
+    joining = [one.action.at for one in scenario.commands if isinstance(one.action, Join)]
+    return _make_flat_group(target, setup, joining)
 
 
-def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTest:
+def _make_flat_group(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTest:
     names = dict(enumerate(setup.members))
     subscribers = (name for name, _ in setup.subscriptions)
-    # A newcomer has the next number; who subscribes and never joins comes last.
+    # Joining members follow in order, then subscribers that never join.
     everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
     number = {name: at for at, name in enumerate(everybody)}
-    told = {**target.options, **_told(target.factory, setup, number)}
+    options = {**target.options, **_make_options(target.factory, setup, number)}
 
     def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
-        return build.member(target.factory, me, members, told, name)
+        return build.member(target.factory, me, members, options, name)
 
     def make() -> dict[int, Protocol]:
         return {at: newcomer(at, names, name) for at, name in names.items()}
 
     if strangers := [name for name, _ in setup.clocks if name not in setup.members]:
-        raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
+        raise LocalError(f"clock is set for {strangers[0]}, which is not a member")
     return GroupUnderTest(
         setup.protocol,
         names,
@@ -74,18 +70,18 @@ def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTes
     )
 
 
-def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _make_options(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
     if setup.bounds is not None:
-        told["bounds"] = setup.bounds
+        options["bounds"] = setup.bounds
     if setup.subscriptions:
-        told["subscriptions"] = Subscriptions(dict(setup.subscriptions))
-    if unused := sorted(told.keys() - options_of(factory).keys()):
-        raise ScriptError(f"{setup.protocol} takes no {unused[0]}: leave these lines out")
-    return build.numbered(told, number)
+        options["subscriptions"] = Subscriptions(dict(setup.subscriptions))
+    if unused := sorted(options.keys() - options_of(factory).keys()):
+        raise ScriptError(f"{setup.protocol} does not support {unused[0]}; omit these lines")
+    return build.numbered(options, number)
 
 
-def _hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
+def _make_hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
     supers = [name for name, _ in setup.internal]
     inner = [name for _, peers in setup.internal for name in peers]
     names = dict(enumerate((*supers, *setup.external, *inner), start=1))
@@ -97,7 +93,7 @@ def _hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
     return GroupUnderTest(setup.protocol, names, make, None, setup.options, tuple(setup.internal))
 
 
-def _target(setup: Setup, folder: Path) -> tuple[Target, bool]:
+def _load_protocol(setup: Setup, folder: Path) -> tuple[Target, bool]:
     name = setup.protocol
     if is_file_target(name):
         own = load_target(str(folder / name), setup.options)
@@ -105,8 +101,8 @@ def _target(setup: Setup, folder: Path) -> tuple[Target, bool]:
     try:
         known = entry(name)
     except LocalError as error:
-        there = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
-        raise ScriptError(f"no protocol is called '{name}'; {there}") from error
+        there = of_order(name) or f"choose from {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+        raise ScriptError(f"unknown protocol '{name}'; {there}") from error
     factory = known.load()
     options = read_options(setup.protocol, factory, setup.options)
     return Target(name, factory, None, options), known.flat

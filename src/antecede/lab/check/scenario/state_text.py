@@ -1,7 +1,7 @@
-"""State of a member in the notation of its source, for `state` in a script.
+"""State of a member as text, for `state` in a scenario.
 
-A protocol may have `describe()` or `describe(names)`, returning texts by field. Counting protocols
-(BSS, IDR) are vectors, as in Sahai et al. 2020. Others show their attributes, messages by label.
+A protocol may define `describe()` or `describe(names)`, which returns texts by field. Counting
+protocols (BSS, IDR) are shown as vectors, as in Sahai et al. 2020; others by their attributes.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from antecede.core.protocols import CountingProtocol, Idr, MessageId, Protocol
 from antecede.lab.check.harness.network import World
 
 
-def describe(at: int, world: World, names: Mapping[int, str]) -> dict[str, str]:
-    """Return field -> value as text for the member at this address."""
-    member = world.members[at]
+def describe_state(at: int, network: World, names: Mapping[int, str]) -> dict[str, str]:
+    """Return the state of the member at this address as text, by field."""
+    member = network.members[at]
     own = getattr(member, "describe", None)
-    if own is not None and not _only_inherited(type(member)):
+    if own is not None and not _inherits_describe(type(member)):
         takes_names = "names" in inspect.signature(own).parameters
         fields: Mapping[Any, Any] = own(names) if takes_names else own()
         return {str(field): str(value) for field, value in fields.items()}
     if isinstance(member, CountingProtocol):
-        return _counting(member, names)
-    return _attributes(at, world, names)
+        return _describe_counts(member, names)
+    return _describe_attributes(at, network, names)
 
 
-def _only_inherited(cls: type[Protocol]) -> bool:
+def _inherits_describe(cls: type[Protocol]) -> bool:
     teller = next(base for base in cls.__mro__ if "describe" in vars(base))
     return teller.__module__.startswith("antecede.") and not cls.__module__.startswith("antecede.")
 
 
-def _counting(member: CountingProtocol, names: Mapping[int, str]) -> dict[str, str]:
+def _describe_counts(member: CountingProtocol, names: Mapping[int, str]) -> dict[str, str]:
     counts = {**member.counts, member.me: member.sent}
     vector = ", ".join(str(counts[known]) for known in sorted(counts))
     if isinstance(member, Idr):
@@ -43,13 +43,13 @@ def _counting(member: CountingProtocol, names: Mapping[int, str]) -> dict[str, s
     return {"C": f"({vector})"}
 
 
-_OF_THE_JUDGE = ("me", "note_payload")
+_HARNESS_FIELDS = ("me", "note_payload")
 
 
-def _attributes(at: int, world: World, names: Mapping[int, str]) -> dict[str, str]:
+def _describe_attributes(at: int, network: World, names: Mapping[int, str]) -> dict[str, str]:
     def show(value: Any) -> str:
         if isinstance(value, MessageId):
-            return world.name(at, value)
+            return network.find_label(at, value)
         if hasattr(value, "payload"):
             return str(value.payload)
         if isinstance(value, bool):
@@ -65,7 +65,7 @@ def _attributes(at: int, world: World, names: Mapping[int, str]) -> dict[str, st
     def key(value: Any) -> str:
         return names.get(value, str(value)) if isinstance(value, int) else show(value)
 
-    member = world.members[at]
-    shown = {name: value for name, value in vars(member).items() if name not in _OF_THE_JUDGE}
+    member = network.members[at]
+    shown = {name: value for name, value in vars(member).items() if name not in _HARNESS_FIELDS}
     shown["members"] = [names[known] for known in member.members]
     return {name: show(value) for name, value in shown.items()}

@@ -1,4 +1,4 @@
-"""Verdicts in words, and their counterexamples as scripts."""
+"""Verdicts as text, and their counterexamples as scenarios."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from antecede.errors import ScriptError
 from antecede.formatting import counted
-from antecede.lab.check.results import RIGHT, Exploration, Failure, Verdict
+from antecede.lab.check.results import EXACT_CLOCKS, Exploration, Failure, Verdict
 from antecede.lab.check.scenario.execution import ScriptRun
 from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script, with_output
+from antecede.lab.check.scenario.run import run_script, update_output
 
 
 def report(verdict: Verdict, variant: str = "") -> list[str]:
-    """Return the verdict as lines for people."""
+    """Return the verdict as lines for the terminal."""
     name = f"{verdict.target} ({variant})" if variant else verdict.target
     lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
-    lines += explored(verdict.explorations)
+    lines += format_searches(verdict.explorations)
     for part in verdict.suites:
         deliveries = counted(part.deliveries, "delivery", "deliveries")
         lines.append(f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}")
@@ -26,46 +26,46 @@ def report(verdict: Verdict, variant: str = "") -> list[str]:
         states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
         return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
     for failure in verdict.failures:
-        lines += ["", f"FAIL  {failure.sentence()}", "", *_counterexample(failure)]
+        lines += ["", f"FAIL  {failure.sentence()}", "", *_format_counterexample(failure)]
     return lines
 
 
-def explored(parts: Sequence[Exploration]) -> Iterator[str]:
+def format_searches(parts: Sequence[Exploration]) -> Iterator[str]:
     """Yield a line for each search; searches that differ in clocks alone share one."""
     for _, same in groupby(parts, key=lambda part: part.setting):
-        yield _explored(list(same))
+        yield _format_search(list(same))
     if steps := next((part.steps for part in parts if part.steps), ""):
-        yield f"           (time goes by {steps}; a copy takes any delay of its channel where"
-        yield "           nothing else is said, null messages the least)"
+        yield f"           (time passes in {steps}; a copy takes any delay of its channel unless"
+        yield "           stated otherwise, null messages the minimum)"
 
 
-def _explored(parts: Sequence[Exploration]) -> str:
+def _format_search(parts: Sequence[Exploration]) -> str:
     part = parts[-1]
     what, states = part.setting, sum(one.states for one in parts)
-    if clocks := _clocks(parts):
+    if clocks := _describe_clocks(parts):
         what += f", {clocks}"
     if all(one.complete for one in parts):
         extent = "every interleaving"
     elif part.failure is not None:
         extent = "stopped at the failure"
     else:
-        extent = "NOT ALL: stopped there"
+        extent = "INCOMPLETE: stopped there"
     return f"  explored {what}: {counted(states, 'state')}, {extent}"
 
 
-def _clocks(parts: Sequence[Exploration]) -> str:
+def _describe_clocks(parts: Sequence[Exploration]) -> str:
     tried = list(dict.fromkeys(part.clocks for part in parts))
     if not tried[0]:
         return ""
-    off = [clocks for clocks in tried if clocks != RIGHT]
-    right = "clocks right" if RIGHT in tried else ""
+    off = [clocks for clocks in tried if clocks != EXACT_CLOCKS]
+    right = "exact clocks" if EXACT_CLOCKS in tried else ""
     members = max((len(clocks.split()) - 1 for clocks in off), default=0)
-    # All early is the same as all late, or as all right: only differences of readings matter.
-    ways = f"in {len(off)} of {2**members - 2} ways early or late by all they may be"
+    # All early, all late and all exact are the same: only differences of readings matter.
+    ways = f"in {len(off)} of {2**members - 2} combinations early or late by their accuracy"
     return " or ".join(filter(None, (right, ways if off else "")))
 
 
-def _counterexample(failure: Failure) -> Iterator[str]:
+def _format_counterexample(failure: Failure) -> Iterator[str]:
     if not failure.actions:
         return
     yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
@@ -74,17 +74,17 @@ def _counterexample(failure: Failure) -> Iterator[str]:
 
 
 def script_of(failure: Failure, path: Path) -> str:
-    """Return the script for a file at `path`, with its output unless the class raises or hangs."""
-    text = failure.script(_title(failure), folder=path.parent)
+    """Return the scenario for a file at `path`, with its output if it can be executed."""
+    text = failure.script(_make_title(failure), folder=path.parent)
     try:
-        return with_output(text, str(path))
+        return update_output(text, str(path))
     except ScriptError:
         return text
 
 
 def run_of(failure: Failure) -> ScriptRun:
-    """Return the counterexample carried out, without the last action where that one raises."""
-    text = failure.script(_title(failure))
+    """Run the counterexample, without its last action if that raises."""
+    text = failure.script(_make_title(failure))
     script = parse_script(text)
     try:
         return run_script(script)
@@ -92,5 +92,5 @@ def run_of(failure: Failure) -> ScriptRun:
         return run_script(script._replace(commands=script.commands[:-1]))
 
 
-def _title(failure: Failure) -> str:
+def _make_title(failure: Failure) -> str:
     return " ".join(failure.sentence().split())

@@ -1,16 +1,16 @@
-// The course of an arrow: straight, or bent around marks that it has nothing to do with.
+// Arrow routing: straight, or bent around marks of other messages.
 //
-// A straight arrow over a mark of another member looks as if that member had passed the message on,
-// and a flat one over a later mark of its own lane as if it began there. So it goes around, with the
-// least bend that stays clear (as antecede.lab.diagram.svg_layout does for pictures on paper).
+// A straight arrow over a mark of another member would look as if that member had relayed the message.
+// A flat arrow over a later mark of its own timeline would look as if it started there. The route takes
+// the smallest bend that stays clear of marks, as antecede.lab.diagram.svg_layout does for SVG files.
 
-const CLEAR = 13; // px an arrow stays away from the middle of marks it passes
+const CLEARANCE = 13; // least distance of a route from the center of a passed mark, px
 const SAMPLES = 28;
 const HEAD = 10;
-const SHORT = 8; // px by which an arrow ends before the middle of its mark
+const HEAD_GAP = 8; // gap between the arrowhead and the center of its mark, px
 
-// Where the two control points of a cubic curve stand, as parts of the way along and across, and by
-// how many px the middle is moved along the axis; in order of preference.
+// Control points of the cubic curve as fractions along and across the route, and the shift of its
+// middle along the time axis, px; in order of preference.
 const SHAPES = [
   [1 / 3, 1 / 3, 1 / 3, 1 / 3, 0],
   [1 / 3, 1 / 3, 1 / 3, 1 / 3, 22],
@@ -28,19 +28,19 @@ const SHAPES = [
   [1 / 3, 1 / 3, 1 / 3, 1 / 3, -92],
 ];
 
-/** [start, control, control, end], each [x, y]: the first shape that stays clear of `marks`, or the
- * one that comes least near to any. `reach`: how large marks are drawn. */
-export function courseOf(start, end, marks, reach = 1) {
+/** Return [start, control, control, end], each [x, y]: the first shape that stays clear of `marks`, or
+ * the shape farthest from them. `reach`: scale of the marks. */
+export function findRoute(start, end, marks, reach = 1) {
   let best = null;
   let widest = -1;
-  const far = 110 * reach; // no shape reaches farther to the side
+  const far = 110 * reach; // maximum sideways extent of a shape
   const [low, high] = [Math.min(start[0], end[0]) - far, Math.max(start[0], end[0]) + far];
   const near = marks.filter(([x]) => x >= low && x <= high);
   for (const shape of SHAPES) {
     const found = bent(start, end, shape, reach);
-    const room = roomOf(found, near, widest);
-    if (room >= CLEAR * reach) return found;
-    if (room > widest) [best, widest] = [found, room];
+    const clearance = findClearance(found, near, widest);
+    if (clearance >= CLEARANCE * reach) return found;
+    if (clearance > widest) [best, widest] = [found, clearance];
   }
   return best;
 }
@@ -55,7 +55,7 @@ function bent([x1, y1], [x2, y2], [along1, across1, along2, across2, push], reac
   ];
 }
 
-/** The point after a part of the way, 0 to 1. */
+/** Return the point at a fraction of the route, 0 to 1. */
 export function pointOn([a, b, c, d], part) {
   const rest = 1 - part;
   const of = (k) =>
@@ -63,23 +63,23 @@ export function pointOn([a, b, c, d], part) {
   return [of(0), of(1)];
 }
 
-/** How near a course comes to a mark; at most `enough`, it may be less. */
-function roomOf(course, marks, enough) {
-  let least = Infinity;
+/** Return the distance of a route from the nearest mark; the search stops below `enough`. */
+function findClearance(route, marks, enough) {
+  let min = Infinity;
   for (let k = 1; k < SAMPLES; k++) {
-    const [x, y] = pointOn(course, k / SAMPLES);
+    const [x, y] = pointOn(route, k / SAMPLES);
     for (const [mx, my] of marks) {
       const square = (x - mx) * (x - mx) + (y - my) * (y - my);
-      if (square < least) least = square;
+      if (square < min) min = square;
     }
-    if (least <= enough * enough && enough >= 0) break;
+    if (min <= enough * enough && enough >= 0) break;
   }
-  return Math.sqrt(least);
+  return Math.sqrt(min);
 }
 
-/** A course as short straight lines [x1, y1, x2, y2]. */
-export function piecesOf(course, count = 10) {
-  const points = Array.from({ length: count + 1 }, (_, k) => pointOn(course, k / count));
+/** Return a route as straight segments [x1, y1, x2, y2]. */
+export function routeSegments(route, count = 10) {
+  const points = Array.from({ length: count + 1 }, (_, k) => pointOn(route, k / count));
   return points.slice(1).map((point, k) => [...points[k], ...point]);
 }
 
@@ -89,19 +89,19 @@ function direction([a, b, c, d]) {
   return [(d[0] - from[0]) / length, (d[1] - from[1]) / length];
 }
 
-/** The line up to its head, as the d of a path. */
-export function shaftOf(course, size = 1, short = SHORT) {
-  const [ux, uy] = direction(course);
-  const [a, b, c, d] = course;
+/** Return the shaft up to the arrowhead, as the `d` of an SVG path. */
+export function shaftPath(route, size = 1, short = HEAD_GAP) {
+  const [ux, uy] = direction(route);
+  const [a, b, c, d] = route;
   const back = (short + HEAD * 0.7) * size;
   const end = [d[0] - back * ux, d[1] - back * uy];
   return `M${px(a)}C${px(b)} ${px(c)} ${px(end)}`;
 }
 
-/** The points of its head. */
-export function headOf(course, size = 1, short = SHORT) {
-  const [ux, uy] = direction(course);
-  const [x, y] = course[3];
+/** Return the corners of the arrowhead. */
+export function headPoints(route, size = 1, short = HEAD_GAP) {
+  const [ux, uy] = direction(route);
+  const [x, y] = route[3];
   const tip = [x - short * size * ux, y - short * size * uy];
   const sides = [1, -1].map((s) => [
     tip[0] - HEAD * size * ux - s * 4.4 * size * uy,

@@ -1,49 +1,49 @@
-// The bench: what is on it, what is asked of the server, and who draws what.
+// The playground: its state, requests to the server, and drawing.
 
-import { asked, fetched, fetchedText } from "./requests.js";
+import { get, getText, post } from "./requests.js";
 import { cutPanel, CutLine } from "./panels/cut.js";
 import { detailsPanel } from "./panels/details.js";
 import { freshDialog, memberDialog, moreDialog, newMemberDialog, sendDialog } from "./panels/dialogs.js";
 import { el } from "../../../core/pages/assets/elements.js";
-import { Finder, findPanel } from "./panels/search.js";
+import { Search, searchPanel } from "./panels/search.js";
 import { helpPanel } from "./panels/help.js";
-import { hashOfMoment, momentOf, Past } from "./history.js";
+import { momentToHash, hashToMoment, History } from "./history.js";
 import { buildRows, drawRow } from "./rows.js";
 import { stepsPanel } from "./panels/steps.js";
-import { Tasks, tasksPanel } from "./panels/exercises.js";
+import { Exercises, exercisesPanel } from "./panels/exercises.js";
 import { openFile, saveFile, textPanel } from "./panels/scenario_text.js";
 import { plain } from "../../../core/pages/assets/text.js";
 
 const PANELS = {
-  steps: ["Steps", stepsPanel], details: ["Details", detailsPanel], cut: ["Cut", cutPanel], find: ["Find", findPanel],
-  exercises: ["Exercises", tasksPanel], text: ["Text", textPanel], help: ["Help", helpPanel],
+  steps: ["Steps", stepsPanel], details: ["Details", detailsPanel], cut: ["Cut", cutPanel], search: ["Search", searchPanel],
+  exercises: ["Exercises", exercisesPanel], text: ["Text", textPanel], help: ["Help", helpPanel],
 };
-const HINT = "Drag an arrival ◆ along its lane: every protocol plays the new order. Drag from a lane to send. ◀ ▶ go step by step.";
-const EMPTY_HINT = "Nobody has sent anything yet: drag from a lane to another, or press “Send…”.";
-const CHANGED = "The scene has just changed: look at it again, and then once more.";
-const LOOK = 2000; // ms between two looks whether a protocol's own file has changed
+const HINT = "Drag an arrival ◆ along its timeline to try another order. Drag from a timeline to send. ◀ ▶ move step by step.";
+const EMPTY_HINT = "No message has been sent yet: drag from one timeline to another, or press “Send…”.";
+const CHANGED = "The scenario has just changed. Check it and try again.";
+const WATCH_MS = 2000; // interval of checks for a changed protocol file, ms
 
 const $ = (id) => document.getElementById(id);
 
 class App {
   constructor(start) {
     this.start = start;
-    this.bench = null;
+    this.comparison = null;
     this.text = start.text;
     this.protocols = start.protocols;
-    this.judge = null;
-    this.stepAt = null; // steps done; null: all, also when more come
+    this.relation = null;
+    this.stepAt = null; // steps done; null: all, including later additions
     this.chosen = null;
     this.panel = null;
     this.draft = null;
-    this.textRefusal = null;
+    this.textRejection = null;
     this.views = [];
-    this.past = new Past();
+    this.history = new History();
     this.cut = new CutLine(this);
-    this.finder = new Finder(this);
-    this.tasks = new Tasks(this);
+    this.search = new Search(this);
+    this.exercises = new Exercises(this);
     this.large = false;
-    this.hush = false; // whether what the protocols will do is hidden until its step
+    this.hidesOutcomes = false; // hide the outcome of later steps
     this.changing = Promise.resolve();
     this.pressing = Promise.resolve();
   }
@@ -53,155 +53,155 @@ class App {
   }
 
   get step() {
-    return Math.min(this.stepAt ?? Infinity, this.bench.columns.length);
+    return Math.min(this.stepAt ?? Infinity, this.comparison.columns.length);
   }
 
   get atEnd() {
-    return this.step >= this.bench.columns.length;
+    return this.step >= this.comparison.columns.length;
   }
 
   columnOf(command) {
-    return this.bench.columns.findIndex((column) => column.command === command);
+    return this.comparison.columns.findIndex((column) => column.command === command);
   }
 
-  /** The command before which something stands that comes after so many steps. */
+  /** Return the command at which an action after a number of steps is inserted. */
   commandAt(place) {
-    return this.bench.columns[place]?.command ?? this.bench.commands.length;
+    return this.comparison.columns[place]?.command ?? this.comparison.commands.length;
   }
 
   variantsOf(protocol) {
     return this.start.names.find((one) => one.name === protocol)?.variants ?? [];
   }
 
-  // -- asking -------------------------------------------------------------------------------------
+  // -- requests -----------------------------------------------------------------------------------
 
-  /** One after the other: each begins with what the one before it has put on the bench. */
-  inTurn(work) {
+  /** Run work after all earlier work; it starts from the state that the earlier work left. */
+  enqueue(work) {
     const done = this.changing.then(work);
     this.changing = done.catch(() => {});
     return done;
   }
 
-  /** What keys do with the chosen action, each press after the one before it has been played. */
+  /** Handle key presses on the chosen action, each after the previous one has been applied. */
   pressed(work) {
     this.pressing = this.pressing.then(work).catch(() => {});
   }
 
-  /** Put another moment (or what gives one, in its turn) on the bench; returns a refusal in words, or null. */
+  /** Show a moment, or the result of a function; returns a rejection text, or null. */
   show(moment, how) {
-    return this.inTurn(() => this.played(moment instanceof Function ? moment() : moment, how));
+    return this.enqueue(() => this.played(moment instanceof Function ? moment() : moment, how));
   }
 
   async played(moment, { keep = true } = {}) {
     try {
-      this.take(await asked("run", moment), moment, keep);
+      this.take(await post("run", moment), moment, keep);
       return null;
     } catch (error) {
-      return this.refused(error);
+      return this.formatError(error);
     }
   }
 
-  /** Edits one after the other, as one moment; returns a refusal in words, or null. */
-  tried(...edits) {
+  /** Apply edits in order, as one moment; returns a rejection text, or null. */
+  tryEdits(...edits) {
     const { text } = this;
-    // Numbers of actions are those of what was seen.
-    return this.inTurn(() => (this.text === text ? this.changed(edits) : CHANGED));
+    // Numbers of actions refer to the text that the user saw.
+    return this.enqueue(() => (this.text === text ? this.changed(edits) : CHANGED));
   }
 
   async changed(edits) {
-    const { protocols, judge } = this;
+    const { protocols, relation } = this;
     let { text } = this;
-    let bench = null;
+    let comparison = null;
     const notes = [];
     try {
       for (const edit of edits) {
-        bench = await asked("edit", { text, protocols, judge, edit });
-        ({ text } = bench);
-        if (bench.note) notes.push(bench.note);
+        comparison = await post("edit", { text, protocols, relation, edit });
+        ({ text } = comparison);
+        if (comparison.note) notes.push(comparison.note);
       }
-      this.take(bench, { text, protocols, judge }, true);
+      this.take(comparison, { text, protocols, relation }, true);
       this.say(notes.join(" "));
       return null;
     } catch (error) {
-      return this.refused(error);
+      return this.formatError(error);
     }
   }
 
-  refused(error) {
+  formatError(error) {
     return `${error.line ? `Line ${error.line}: ` : ""}${error.message}`;
   }
 
   async edit(...edits) {
-    const refusal = await this.tried(...edits);
-    if (refusal) this.say(refusal, "refused");
-    return refusal === null;
+    const rejection = await this.tryEdits(...edits);
+    if (rejection) this.say(rejection, "rejected");
+    return rejection === null;
   }
 
-  take(bench, moment, keep) {
-    const before = this.bench?.commands[this.chosen?.command];
-    this.bench = bench;
-    Object.assign(this, { text: moment.text, protocols: moment.protocols, judge: moment.judge ?? null });
+  take(comparison, moment, keep) {
+    const before = this.comparison?.commands[this.chosen?.command];
+    this.comparison = comparison;
+    Object.assign(this, { text: moment.text, protocols: moment.protocols, relation: moment.relation ?? null });
     this.draft = null;
-    this.textRefusal = null;
-    if (keep) this.past.add({ text: this.text, protocols: this.protocols, judge: this.judge });
-    this.chooseAgain(before);
+    this.textRejection = null;
+    if (keep) this.history.add({ text: this.text, protocols: this.protocols, relation: this.relation });
+    this.restoreChoice(before);
     this.cut.fit();
     this.build();
     this.remember();
   }
 
-  /** What was chosen stays chosen, wherever it stands now. */
-  chooseAgain(before) {
+  /** Keep the chosen action chosen after it moved. */
+  restoreChoice(before) {
     if (!this.chosen || this.chosen.kind === "stub") {
       this.chosen = null;
       return;
     }
-    const same = this.bench.commands.filter((one) => before && one.text === before.text);
+    const same = this.comparison.commands.filter((one) => before && one.text === before.text);
     same.sort((a, b) => Math.abs(a.index - before.index) - Math.abs(b.index - before.index));
     this.chosen = same.length ? { ...this.chosen, command: same[0].index } : null;
   }
 
-  /** `quiet`: at its beginning, with what the protocols will do hidden. */
-  async openText(text, what, protocols = null, judge = null, quiet = false) {
-    const refusal = await this.show({ text, protocols: protocols ?? this.protocols, judge });
-    if (refusal) this.say(`${plain(what, 80)}: ${refusal}`, "refused");
+  /** `hidesOutcomes`: start at step 0 and hide the outcome of later steps. */
+  async openText(text, what, protocols = null, relation = null, hidesOutcomes = false) {
+    const rejection = await this.show({ text, protocols: protocols ?? this.protocols, relation });
+    if (rejection) this.say(`${plain(what, 80)}: ${rejection}`, "rejected");
     else {
-      this.keepQuiet(quiet);
-      this.goTo(quiet ? 0 : Infinity);
-      this.say(`${plain(what, 120)} is on the bench${quiet ? "; what the protocols do with it is hidden until its step: ▶" : ""}; undo brings back what was there.`);
+      this.setHidesOutcomes(hidesOutcomes);
+      this.goTo(hidesOutcomes ? 0 : Infinity);
+      this.say(`${plain(what, 120)} is open${hidesOutcomes ? "; outcomes are hidden until their step: ▶" : ""}. Undo returns to the previous scenario.`);
     }
-    return refusal;
+    return rejection;
   }
 
   applyText(text) {
-    return this.inTurn(() => this.appliedText(text));
+    return this.enqueue(() => this.runText(text));
   }
 
-  async appliedText(text) {
-    const { protocols, judge } = this;
+  async runText(text) {
+    const { protocols, relation } = this;
     try {
-      this.take(await asked("run", { text, protocols, judge }), { text, protocols, judge }, true);
+      this.take(await post("run", { text, protocols, relation }), { text, protocols, relation }, true);
     } catch (error) {
-      this.textRefusal = error;
+      this.textRejection = error;
       this.draft = text;
       this.redrawPanel();
     }
   }
 
-  // -- what is done with actions ----------------------------------------------------------------
+  // -- actions ----------------------------------------------------------------------------------
 
   moveTo(command, slot) {
     const k = this.columnOf(command);
     if (k < 0 || slot === k || slot === k + 1) return undefined;
-    const carry = this.bench.commands[command].kind === "send";
+    const carry = this.comparison.commands[command].kind === "send";
     return this.edit({ kind: "move", command, to: this.commandAt(slot), ...(carry ? { carry } : {}) });
   }
 
-  /** One step earlier or later. */
+  /** Move an action one step earlier or later. */
   shift(command, by) {
     const k = this.columnOf(command);
     const slot = by < 0 ? k - 1 : k + 2;
-    if (k < 0 || slot < 0 || slot > this.bench.columns.length) return undefined;
+    if (k < 0 || slot < 0 || slot > this.comparison.columns.length) return undefined;
     return this.moveTo(command, slot);
   }
 
@@ -221,7 +221,7 @@ class App {
     return this.edit({ kind: "arrive-all" });
   }
 
-  /** A copy that is on its way after `slot` steps arrives there; where it arrives later, it is moved. */
+  /** Let a copy in flight after `slot` steps arrive there; a later arrival is moved. */
   arrive(member, label, slot) {
     return this.ended("arrive", member, label, slot);
   }
@@ -231,7 +231,7 @@ class App {
   }
 
   ended(word, member, label, slot) {
-    const later = this.bench.commands.find((one) => ["arrive", "lose"].includes(one.kind) && !one.again && one.at === member && one.label === label && this.columnOf(one.index) >= slot);
+    const later = this.comparison.commands.find((one) => ["arrive", "lose"].includes(one.kind) && !one.again && one.at === member && one.label === label && this.columnOf(one.index) >= slot);
     const line = `${word} ${member} ${label}`;
     if (!later) return this.add(this.commandAt(slot), line);
     if (later.kind === word) return this.moveTo(later.index, slot);
@@ -252,11 +252,11 @@ class App {
 
   // -- protocols ----------------------------------------------------------------------------------
 
-  /** `protocols`: their names, or what gives them, in its turn, from those that are shown. */
+  /** `protocols`: names, or a function of the names that are shown. */
   async setProtocols(protocols) {
     const namesOf = protocols instanceof Function ? protocols : () => protocols;
-    const refusal = await this.show(() => ({ text: this.text, protocols: namesOf(this.protocolsShown()), judge: this.judge }));
-    if (refusal) this.say(refusal, "refused");
+    const rejection = await this.show(() => ({ text: this.text, protocols: namesOf(this.protocolsShown()), relation: this.relation }));
+    if (rejection) this.say(rejection, "rejected");
   }
 
   setProtocol(index, name) {
@@ -276,34 +276,34 @@ class App {
   }
 
   protocolsShown() {
-    return this.bench.runs.map((run) => run.protocol);
+    return this.comparison.runs.map((run) => run.protocol);
   }
 
-  async setJudge(judge) {
-    const refusal = await this.show(() => ({ text: this.text, protocols: this.protocols, judge: judge || null }));
-    if (refusal) this.say(refusal, "refused");
+  async setRelation(relation) {
+    const rejection = await this.show(() => ({ text: this.text, protocols: this.protocols, relation: relation || null }));
+    if (rejection) this.say(rejection, "rejected");
   }
 
-  // -- back and forth -----------------------------------------------------------------------------
+  // -- undo and steps -----------------------------------------------------------------------------
 
   travel(by) {
-    return this.inTurn(() => this.travelled(by));
+    return this.enqueue(() => this.applyTravel(by));
   }
 
-  async travelled(by) {
-    if (by > 0 ? !this.past.canUndo : !this.past.canRedo) return;
-    const refusal = await this.played(this.past.back(by), { keep: false });
-    if (refusal) this.past.back(-by);
-    this.say(refusal ?? (by > 0 ? "Undone." : "Done again."), refusal ? "refused" : "");
+  async applyTravel(by) {
+    if (by > 0 ? !this.history.canUndo : !this.history.canRedo) return;
+    const rejection = await this.played(this.history.back(by), { keep: false });
+    if (rejection) this.history.back(-by);
+    this.say(rejection ?? (by > 0 ? "Undone." : "Redone."), rejection ? "rejected" : "");
   }
 
   goTo(step) {
-    this.stepAt = step >= this.bench.columns.length ? null : Math.max(0, step);
+    this.stepAt = step >= this.comparison.columns.length ? null : Math.max(0, step);
     this.redraw();
     this.remember();
-    const seen = this.views.find((view) => view.picture);
+    const seen = this.views.find((view) => view.layout);
     if (!seen) return;
-    const x = seen.picture.seam(this.step);
+    const x = seen.layout.seam(this.step);
     const { scroller } = seen;
     if (x < scroller.scrollLeft + 40 || x > scroller.scrollLeft + scroller.clientWidth - 40) scroller.scrollLeft = x - scroller.clientWidth / 2;
   }
@@ -315,38 +315,38 @@ class App {
   }
 
   chooseCommand(index) {
-    const command = this.bench.commands[index];
-    const lane = this.bench.runs.find((run) => run.lanes?.length)?.lanes.findIndex((one) => one.name === command.at) ?? -1;
-    this.chosen = { kind: command.kind, command: index, lane, label: command.label, member: command.at };
+    const command = this.comparison.commands[index];
+    const timeline = this.comparison.runs.find((run) => run.timelines?.length)?.timelines.findIndex((one) => one.name === command.at) ?? -1;
+    this.chosen = { kind: command.kind, command: index, timeline, label: command.label, member: command.at };
     this.goTo(this.columnOf(index) + 1);
   }
 
-  // -- what is seen -------------------------------------------------------------------------------
+  // -- drawing ------------------------------------------------------------------------------------
 
   build() {
-    if (!this.bench) return;
+    if (!this.comparison) return;
     const left = this.views[0]?.scroller.scrollLeft ?? 0;
     this.views = buildRows(this, $("runs"));
     for (const view of this.views) view.scroller.scrollLeft = left;
-    $("title").textContent = plain(this.bench.title || "antecede play", 120);
-    $("source").textContent = plain(this.bench.source ?? "", 200);
-    document.title = `${plain(this.bench.title || "bench", 60)} · antecede`;
-    $("undo").disabled = !this.past.canUndo;
-    $("redo").disabled = !this.past.canRedo;
-    $("judge").value = this.judge ?? "";
-    $("again").hidden = !this.bench.runs.some((run) => run.own);
+    $("title").textContent = plain(this.comparison.title || "antecede play", 120);
+    $("source").textContent = plain(this.comparison.source ?? "", 200);
+    document.title = `${plain(this.comparison.title || "playground", 60)} · antecede`;
+    $("undo").disabled = !this.history.canUndo;
+    $("redo").disabled = !this.history.canRedo;
+    $("relation").value = this.relation ?? "";
+    $("again").hidden = !this.comparison.runs.some((run) => run.own_file);
     this.redraw();
   }
 
   redraw() {
-    if (!this.bench) return;
+    if (!this.comparison) return;
     for (const view of this.views) drawRow(this, view);
-    const { length } = this.bench.columns;
+    const { length } = this.comparison.columns;
     const slider = $("step");
     slider.max = length;
     slider.value = this.step;
     slider.disabled = length === 0;
-    const command = this.step ? this.bench.commands[this.bench.columns[this.step - 1].command] : null;
+    const command = this.step ? this.comparison.commands[this.comparison.columns[this.step - 1].command] : null;
     const where = `step ${this.step} of ${length}`;
     $("where").textContent = where;
     slider.setAttribute("aria-valuetext", command ? `${where}: ${command.text}` : where);
@@ -367,7 +367,7 @@ class App {
   }
 
   redrawPanel() {
-    if (!this.panel || !this.bench) return;
+    if (!this.panel || !this.comparison) return;
     const holder = $("panel");
     const focusable = () => [...holder.querySelectorAll("button, input, select, textarea, summary")];
     const at = focusable().indexOf(document.activeElement);
@@ -378,18 +378,18 @@ class App {
     this.drawnPanel = this.panel;
   }
 
-  /** A sentence for the reader; nothing: the hint. */
+  /** Show a message; without text, the hint. */
   say(words, kind = "") {
-    const said = $("said");
-    said.className = words ? kind : "hint";
-    said.textContent = words ? `${kind === "refused" ? "⚠ " : ""}${plain(words, 500)}` : this.bench?.columns.length === 0 ? EMPTY_HINT : HINT;
+    const answer = $("message");
+    answer.className = words ? kind : "hint";
+    answer.textContent = words ? `${kind === "rejected" ? "⚠ " : ""}${plain(words, 500)}` : this.comparison?.columns.length === 0 ? EMPTY_HINT : HINT;
   }
 
   remember() {
     clearTimeout(this.remembering);
     this.remembering = setTimeout(() => {
-      const { text, protocols, judge, stepAt, hush } = this;
-      history.replaceState(null, "", hashOfMoment({ text, protocols, judge, step: stepAt, exercise: this.tasks.open?.name, hush }));
+      const { text, protocols, relation, stepAt, hidesOutcomes } = this;
+      history.replaceState(null, "", momentToHash({ text, protocols, relation, step: stepAt, exercise: this.exercises.open?.name, hidesOutcomes }));
     }, 200);
   }
 
@@ -399,10 +399,10 @@ class App {
     keep("theme", name);
   }
 
-  /** Hide what is still to come, or not: who is asked is not to read the answer off the picture. */
-  keepQuiet(hush) {
-    this.hush = hush;
-    $("hush").setAttribute("aria-pressed", String(hush));
+  /** Hide or show the outcome of later steps, which answers exercises. */
+  setHidesOutcomes(hidesOutcomes) {
+    this.hidesOutcomes = hidesOutcomes;
+    $("hide-outcomes").setAttribute("aria-pressed", String(hidesOutcomes));
     this.redraw();
     this.remember();
   }
@@ -416,12 +416,12 @@ class App {
   }
 }
 
-// What is the reader's taste and not of the scene; a browser may forbid to keep it.
+// User preferences. Some browsers forbid local storage.
 function keep(name, value) {
   try {
     localStorage.setItem(`antecede-play-${name}`, value);
   } catch {
-    // it is not kept then
+    // not stored
   }
 }
 
@@ -452,11 +452,11 @@ function wire(app) {
   press("large", () => app.enlarge(!app.large));
   press("open-side", () => app.showPanel(app.panel ? null : "steps"));
   press("close-side", () => app.showPanel(null));
-  press("find", () => app.showPanel("find"));
+  press("search", () => app.showPanel("search"));
   press("exercises", () => app.showPanel("exercises"));
-  press("hush", () => {
-    app.keepQuiet(!app.hush);
-    app.say(app.hush ? "What the protocols will do is hidden until its step: ▶ shows it." : "What is still to come is shown faintly.");
+  press("hide-outcomes", () => {
+    app.setHidesOutcomes(!app.hidesOutcomes);
+    app.say(app.hidesOutcomes ? "Outcomes are hidden until their step: ▶ shows the next." : "Later steps are dimmed.");
   });
   press("tables", () => {
     const off = document.body.classList.toggle("bare");
@@ -468,11 +468,11 @@ function wire(app) {
   press("forth", () => app.goTo(app.step + 1));
   press("last", () => app.goTo(Infinity));
   $("step").addEventListener("input", (event) => app.goTo(Number(event.target.value)));
-  $("judge").addEventListener("change", (event) => app.setJudge(event.target.value));
+  $("relation").addEventListener("change", (event) => app.setRelation(event.target.value));
   $("add-protocol").addEventListener("change", (event) => {
     const name = event.target.value;
     event.target.value = "";
-    if (name && app.protocolsShown().includes(name)) app.say(`${name} is there already.`, "refused");
+    if (name && app.protocolsShown().includes(name)) app.say(`${name} is shown already.`, "rejected");
     else if (name) app.setProtocols((shown) => [...shown, name]).then(() => app.views.at(-1).row.scrollIntoView({ block: "nearest" }));
   });
   for (const [key, [words]] of Object.entries(PANELS)) {
@@ -487,29 +487,29 @@ function wire(app) {
 }
 
 function fillMenus(app) {
-  const { names, own, judges } = app.start;
+  const { names, own_files: ownFiles, relations } = app.start;
   $("add-protocol").append(
-    ...own.map((one) => el("option", { value: one }, plain(one, 80))),
+    ...ownFiles.map((one) => el("option", { value: one }, plain(one, 80))),
     ...names.map(({ name, title }) => el("option", { value: name }, plain(title === name ? name : `${name}: ${title}`, 80))));
-  $("judge").append(...judges.map((one) => el("option", { value: one }, plain(one, 40))));
+  $("relation").append(...relations.map((one) => el("option", { value: one }, plain(one, 40))));
 }
 
 const KEYS = {
   ArrowLeft: (app) => app.goTo(app.step - 1), ArrowRight: (app) => app.goTo(app.step + 1), Home: (app) => app.goTo(0), End: (app) => app.goTo(Infinity),
-  s: (app) => app.sendForm({ at: app.step }), a: (app) => app.arriveAll(), c: () => $("cut").click(), f: (app) => app.showPanel("find"), e: (app) => app.showPanel("exercises"),
+  s: (app) => app.sendForm({ at: app.step }), a: (app) => app.arriveAll(), c: () => $("cut").click(), f: (app) => app.showPanel("search"), e: (app) => app.showPanel("exercises"),
   x: (app) => app.showPanel("text"), l: (app) => app.showPanel("steps"), d: (app) => app.showPanel("details"), "?": (app) => app.showPanel("help"), m: (app) => newMemberDialog(app),
-  u: (app) => app.travel(1), r: (app) => app.travel(-1), t: () => $("theme").click(), p: () => $("large").click(), h: () => $("hush").click(), b: () => $("tables").click(),
-  Enter: (app) => app.step && app.chooseCommand(app.bench.columns[app.step - 1].command) === undefined && app.showPanel("details"),
+  u: (app) => app.travel(1), r: (app) => app.travel(-1), t: () => $("theme").click(), p: () => $("large").click(), h: () => $("hide-outcomes").click(), b: () => $("tables").click(),
+  Enter: (app) => app.step && app.chooseCommand(app.comparison.columns[app.step - 1].command) === undefined && app.showPanel("details"),
   Delete: (app) => app.pressed(() => chosenCommand(app) !== null && app.remove(chosenCommand(app))), Escape: (app) => app.showPanel(null),
 };
 
-/** The action that keys move and take out: the chosen one, or that of the step shown. */
+/** Return the action that keys move and remove: the chosen one, or the current step. */
 function chosenCommand(app) {
-  return app.chosen?.command ?? app.bench.columns[app.step - 1]?.command ?? null;
+  return app.chosen?.command ?? app.comparison.columns[app.step - 1]?.command ?? null;
 }
 
 function key(app, event) {
-  if (!app.bench || document.querySelector("dialog[open]")) return;
+  if (!app.comparison || document.querySelector("dialog[open]")) return;
   if (event.target.closest("input:not([type=range]), textarea, select")) return;
   const command = event.ctrlKey || event.metaKey;
   if (command && event.key.toLowerCase() === "z") app.travel(event.shiftKey ? -1 : 1);
@@ -529,47 +529,47 @@ function key(app, event) {
   event.preventDefault();
 }
 
-/** Somebody's own protocol is played again when its file changes. */
+/** Run again after a change of a user's protocol file. */
 function watch(app) {
   let { version } = app.start;
   setInterval(async () => {
-    if (document.hidden || !app.bench?.runs.some((run) => run.own)) return;
-    const now = await fetchedText("version").catch(() => version);
+    if (document.hidden || !app.comparison?.runs.some((run) => run.own_file)) return;
+    const now = await getText("version").catch(() => version);
     if (now === version) return;
     version = now;
     await app.setProtocols(app.protocols);
-    app.say("The file has changed: played again.");
-  }, LOOK);
+    app.say("The file has changed: run again.");
+  }, WATCH_MS);
 }
 
 async function begin() {
   const loading = $("loading");
   try {
-    const app = new App(await fetched("start"));
-    globalThis.bench = app;
+    const app = new App(await get("start"));
+    globalThis.playground = app;
     fillMenus(app);
     wire(app);
     app.theme(kept("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
     if (kept("large") === "yes") app.enlarge(true);
-    const given = momentOf(location.hash);
+    const given = hashToMoment(location.hash);
     app.stepAt = given.step ?? null;
-    app.hush = Boolean(given.hush);
-    $("hush").setAttribute("aria-pressed", String(app.hush));
-    const moment = { text: given.text ?? app.start.text, protocols: given.protocols ?? app.start.protocols, judge: given.text === undefined ? app.start.judge ?? null : given.judge ?? null };
-    let refusal = await app.show(moment);
-    if (refusal && given.text !== undefined) {
-      // What the address says cannot be shown here: what the command was given can.
-      const again = await app.show({ text: app.start.text, protocols: app.start.protocols, judge: null });
-      if (!again) app.say(`What the address held cannot be shown: ${refusal}`, "refused");
-      refusal = again;
+    app.hidesOutcomes = Boolean(given.hidesOutcomes);
+    $("hide-outcomes").setAttribute("aria-pressed", String(app.hidesOutcomes));
+    const moment = { text: given.text ?? app.start.text, protocols: given.protocols ?? app.start.protocols, relation: given.text === undefined ? app.start.relation ?? null : given.relation ?? null };
+    let rejection = await app.show(moment);
+    if (rejection && given.text !== undefined) {
+      // The address has no valid scenario: show the one of the command line.
+      const again = await app.show({ text: app.start.text, protocols: app.start.protocols, relation: null });
+      if (!again) app.say(`The scenario in the address cannot be shown: ${rejection}`, "rejected");
+      rejection = again;
     } else app.say("");
     loading.remove();
-    if (refusal) {
-      app.say(refusal, "refused");
+    if (rejection) {
+      app.say(rejection, "rejected");
       return;
     }
     const exercise = given.exercise ?? (given.text === undefined ? app.start.exercise : null);
-    if (exercise) await app.tasks.begin(exercise, given.text === undefined);
+    if (exercise) await app.exercises.begin(exercise, given.text === undefined);
     watch(app);
   } catch (error) {
     loading.textContent = error.message;

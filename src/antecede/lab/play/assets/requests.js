@@ -1,55 +1,55 @@
-// Requests to the server that this page came from: JSON there, JSON back, refusals as words.
+// JSON requests to the server of this page.
 
-/** What the server refused, in its words; `line` is where in the text, or null. */
-export class Refused extends Error {
+/** Rejection by the server: its message, and the line of the text or null. */
+export class RequestError extends Error {
   constructor(message, line = null) {
     super(message);
     this.line = line;
   }
 }
 
-const GONE = "The server does not answer: is “antecede play” still running in its terminal?";
+const GONE = "The server does not answer. Check that “antecede play” still runs in its terminal.";
 
-async function answered(address, how) {
+async function request(address, how) {
   let response;
   try {
     response = await fetch(address, how);
   } catch {
-    throw new Refused(GONE);
+    throw new RequestError(GONE);
   }
   const text = await response.text();
-  let said = null;
+  let answer = null;
   try {
-    said = JSON.parse(text);
+    answer = JSON.parse(text);
   } catch {
-    throw new Refused(response.ok ? "The server's answer cannot be read." : text);
+    throw new RequestError(response.ok ? "The server's answer is not valid JSON." : text);
   }
-  if (!response.ok) throw new Refused(said.error ?? text, said.line ?? null);
-  return said;
+  if (!response.ok) throw new RequestError(answer.error ?? text, answer.line ?? null);
+  return answer;
 }
 
-/** A short plain text, such as the version of what is watched. */
-export async function fetchedText(name) {
+/** Get a plain text, such as the version of the watched files. */
+export async function getText(name) {
   const response = await fetch(name, { cache: "no-store" });
-  if (!response.ok) throw new Refused(await response.text());
+  if (!response.ok) throw new RequestError(await response.text());
   return response.text();
 }
 
-/** The same for a page that is left: nobody reads the answer. */
-export function leftBehind(name, body) {
+/** Post while the page unloads; the answer is not read. */
+export function postOnUnload(name, body) {
   fetch(name, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), keepalive: true }).catch(() => {});
 }
 
-export function asked(name, body) {
-  return answered(name, {
+export function post(name, body) {
+  return request(name, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   });
 }
 
-/** `given`: name -> value of what stands behind the question mark. */
-export function fetched(name, given = {}) {
+/** `given`: parameters of the query string, by name. */
+export function get(name, given = {}) {
   const query = new URLSearchParams(given).toString();
-  return answered(query ? `${name}?${query}` : name, { cache: "no-store" });
+  return request(query ? `${name}?${query}` : name, { cache: "no-store" });
 }

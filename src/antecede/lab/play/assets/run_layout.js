@@ -1,41 +1,41 @@
-// Where everything of one run stands: lanes, marks, arrows, held bars, copies on their way, labels.
-// Pure: data and a room to fill go in, positions come out; nothing here depends on the step shown,
-// so that nothing jumps while one steps.
+// Layout of one run: timelines, marks, arrows, bars of holds, copies in flight, labels.
+// A pure function of the data and the available space. It does not depend on the current step, so
+// elements keep their positions while the user steps.
 
-import { courseOf, piecesOf } from "./arrow_routing.js";
-import { Placing } from "./label_placement.js";
+import { findRoute, routeSegments } from "./arrow_routing.js";
+import { LabelPlacement } from "./label_placement.js";
 import { plain, shortened } from "../../../core/pages/assets/text.js";
 
-export const LONGEST = 16; // letters of a name on the picture; the whole is in the details
+export const LONGEST = 16; // maximum length of a name in the diagram; the details panel shows all of it
 const BEFORE = 0.45; // steps between the left edge and the first
 
 const paper = document.createElement("canvas").getContext("2d");
 
-/** Width in px of a text. */
+/** Return the width of a text, px. */
 export function widthOf(text, size, weight = 400) {
   paper.font = `${weight} ${size}px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif`;
   return paper.measureText(text).width;
 }
 
-/** Number (from 0) of the step in which a time lies; -1 before the first. */
+/** Return the number (from 0) of the step at a time; -1 before the first. */
 export function stepAt(columns, time) {
   let found = -1;
   columns.forEach((column, k) => column.begin <= time + 1e-6 && (found = k));
   return found;
 }
 
-export class Picture {
-  /** `room`: {width, gap, unit}: px to fill, px between lanes at least, size of letters and marks. */
-  constructor(run, bench, room) {
+export class RunLayout {
+  /** `room`: {width, gap, unit}: available width and least timeline distance, px; scale of text and marks. */
+  constructor(run, comparison, room) {
     this.run = run;
-    this.columns = bench.columns;
-    this.end = bench.end;
+    this.columns = comparison.columns;
+    this.end = comparison.end;
     this.unit = room.unit;
-    this.taken = new Placing();
-    this.rows = rowsOf(run.holds);
+    this.placement = new LabelPlacement();
+    this.rows = assignRows(run.holds);
     this.along(room.width);
     this.across(room.gap);
-    this.marks = run.marks.map((mark) => ({ ...mark, x: this.x(mark.at), y: this.laneY[mark.lane], step: stepAt(this.columns, mark.at), arrival: this.arrivesAt(mark) }));
+    this.marks = run.marks.map((mark) => ({ ...mark, x: this.x(mark.at), y: this.timelineY[mark.timeline], step: stepAt(this.columns, mark.at), arrival: this.arrivesAt(mark) }));
     this.stubs = this.stubsOf();
     this.bars = run.holds.map((held) => this.barOf(held));
     this.arrows = run.arrows.map((arrow) => this.arrowOf(arrow));
@@ -44,22 +44,22 @@ export class Picture {
     this.labels = [...this.marks].sort((a, b) => b.wrong - a.wrong).map((mark) => this.labelOf(mark)).filter(Boolean);
   }
 
-  /** Whether a mark is of an arrival, and not of what an arrival sets free. */
+  /** Return whether a mark is an arrival, not a delivery that another arrival released. */
   arrivesAt(mark) {
-    return this.run.arrows.some((arrow) => !arrow.flying && arrow.target === mark.lane && arrow.arrived === mark.at && arrow.label === mark.label);
+    return this.run.arrows.some((arrow) => !arrow.in_flight && arrow.target === mark.timeline && arrow.arrived === mark.at && arrow.label === mark.label);
   }
 
   along(width) {
     const { unit, run } = this;
     const stubs = new Map();
-    for (const arrow of run.arrows.filter((one) => one.flying)) {
+    for (const arrow of run.arrows.filter((one) => one.in_flight)) {
       stubs.set(arrow.target, (stubs.get(arrow.target) ?? 0) + stubWidth(arrow.label, unit) + 6 * unit);
     }
     this.tail = (stubs.size ? Math.max(...stubs.values()) : 0) + 16 * unit;
     const longest = Math.max(0, ...run.marks.map((mark) => widthOf(shortened(mark.label, LONGEST), 15 * unit, 600)));
-    const least = Math.max(32 * unit, Math.min(0.62 * longest + 14 * unit, 110 * unit));
+    const min = Math.max(32 * unit, Math.min(0.62 * longest + 14 * unit, 110 * unit));
     const steps = this.end - BEFORE;
-    this.stepWidth = Math.min(150 * unit, Math.max(least, (width - this.tail - 4) / steps));
+    this.stepWidth = Math.min(150 * unit, Math.max(min, (width - this.tail - 4) / steps));
     this.width = Math.max(width, steps * this.stepWidth + this.tail + 4);
   }
 
@@ -67,19 +67,19 @@ export class Picture {
     const { unit, run } = this;
     this.top = 14 * unit;
     let y = this.top + 26 * unit;
-    this.laneY = [];
-    run.lanes.forEach((_, lane) => {
-      this.laneY.push(y);
-      y += Math.max(gap, this.depth(lane) + 36 * unit);
+    this.timelineY = [];
+    run.timelines.forEach((_, timeline) => {
+      this.timelineY.push(y);
+      y += Math.max(gap, this.depth(timeline) + 36 * unit);
     });
-    const last = run.lanes.length - 1;
-    this.height = (this.laneY[last] ?? y) + Math.max(28 * unit, this.depth(last) + 6 * unit);
+    const last = run.timelines.length - 1;
+    this.height = (this.timelineY[last] ?? y) + Math.max(28 * unit, this.depth(last) + 6 * unit);
   }
 
-  /** Height of the bars below a lane. */
-  depth(lane) {
+  /** Height of the bars below a timeline. */
+  depth(timeline) {
     let rows = 0;
-    this.run.holds.forEach((held, k) => held.lane === lane && (rows = Math.max(rows, this.rows[k] + 1)));
+    this.run.holds.forEach((held, k) => held.timeline === timeline && (rows = Math.max(rows, this.rows[k] + 1)));
     return rows * 22 * this.unit + (rows ? 8 * this.unit : 0);
   }
 
@@ -91,40 +91,40 @@ export class Picture {
     return (x - 2) / this.stepWidth + BEFORE;
   }
 
-  /** The lane nearest to a height. */
-  laneAt(y) {
+  /** Return the timeline nearest to a y coordinate. */
+  timelineAt(y) {
     let found = 0;
-    this.laneY.forEach((at, lane) => Math.abs(at - y) < Math.abs(this.laneY[found] - y) && (found = lane));
+    this.timelineY.forEach((at, timeline) => Math.abs(at - y) < Math.abs(this.timelineY[found] - y) && (found = timeline));
     return found;
   }
 
-  /** Where something comes to stand that is dropped at x: before which of the steps (their number: last). */
+  /** Return the step before which a drop at x inserts; the number of steps means the end. */
   slotAt(x) {
     const time = this.time(x);
     const found = this.columns.findIndex((column) => time < (column.begin + column.end) / 2);
     return found < 0 ? this.columns.length : found;
   }
 
-  /** The x between the step before and the step `slot`. */
+  /** Return the x between a step and the step before it. */
   seam(slot) {
     if (slot >= this.columns.length) return this.x((this.columns.at(-1)?.end ?? 0) + 0.5);
     return this.x(this.columns[slot].begin - 0.5);
   }
 
-  // Copies that have not arrived stand at the right end, beside the lane of whom they are for.
+  // Copies in flight are drawn at the right end, next to the timeline of their receiver.
   stubsOf() {
     const { unit } = this;
     const next = new Map();
     return this.run.arrows.map((arrow) => {
-      if (!arrow.flying) return null;
+      if (!arrow.in_flight) return null;
       const above = arrow.source < arrow.target;
       const key = `${arrow.target} ${above}`;
       const width = stubWidth(arrow.label, unit);
       const left = next.get(key) ?? this.x(this.end - 0.35);
       next.set(key, left + width + 6 * unit);
-      const y = this.laneY[arrow.target] + (above ? -21 : 21) * unit;
+      const y = this.timelineY[arrow.target] + (above ? -21 : 21) * unit;
       const box = [left, y - 12 * unit, left + width, y + 12 * unit];
-      this.taken.block(box);
+      this.placement.block(box);
       return { arrow, box, x: left + width / 2, y, text: shortened(arrow.label, LONGEST) };
     });
   }
@@ -134,56 +134,56 @@ export class Picture {
     const row = this.rows[this.run.holds.indexOf(held)];
     const left = this.x(held.begin);
     const right = this.x(held.end ?? this.end - 0.4);
-    const top = this.laneY[held.lane] + (10 + row * 22) * unit;
+    const top = this.timelineY[held.timeline] + (10 + row * 22) * unit;
     const box = [left, top, Math.max(left + 6, right), top + 19 * unit];
-    this.taken.block(box);
+    this.placement.block(box);
     return { held, box, begin: stepAt(this.columns, held.begin), end: held.end === null ? Infinity : stepAt(this.columns, held.end) };
   }
 
   arrowOf(arrow) {
     const stub = this.stubs[this.run.arrows.indexOf(arrow)];
-    const start = [this.x(arrow.sent), this.laneY[arrow.source]];
-    const end = stub ? [stub.box[0], stub.y] : [this.x(arrow.arrived), this.laneY[arrow.target]];
-    const course = courseOf(start, end, this.passed(arrow, start, end), this.unit);
-    for (const piece of piecesOf(course)) this.taken.line(piece);
+    const start = [this.x(arrow.sent), this.timelineY[arrow.source]];
+    const end = stub ? [stub.box[0], stub.y] : [this.x(arrow.arrived), this.timelineY[arrow.target]];
+    const route = findRoute(start, end, this.otherMarks(arrow, start, end), this.unit);
+    for (const piece of routeSegments(route)) this.placement.addLine(piece);
     return {
       ...arrow,
-      course,
+      route,
       stub,
       begin: stepAt(this.columns, arrow.sent),
-      arrives: arrow.flying ? Infinity : stepAt(this.columns, arrow.arrived),
-      marked: arrow.flying || this.run.marks.some((mark) => mark.lane === arrow.target && mark.at === arrow.arrived),
-      told: this.run.marks.some((mark) => mark.lane === arrow.source && mark.at === arrow.sent),
-      late: this.run.marks.some((mark) => mark.wrong && mark.lane === arrow.target && mark.label === arrow.label),
+      arrives: arrow.in_flight ? Infinity : stepAt(this.columns, arrow.arrived),
+      marked: arrow.in_flight || this.run.marks.some((mark) => mark.timeline === arrow.target && mark.at === arrow.arrived),
+      hasSend: this.run.marks.some((mark) => mark.timeline === arrow.source && mark.at === arrow.sent),
+      late: this.run.marks.some((mark) => mark.wrong && mark.timeline === arrow.target && mark.label === arrow.label),
     };
   }
 
-  /** What an arrow must not seem to touch: all marks on its lanes and between, but its own ends. */
-  passed(arrow, start, end) {
+  /** Return the marks on and between an arrow's timelines, without its own ends. */
+  otherMarks(arrow, start, end) {
     const [low, high] = [arrow.source, arrow.target].sort((a, b) => a - b);
     const own = ([x, y]) => [start, end].some((one) => Math.abs(one[0] - x) < 4 && Math.abs(one[1] - y) < 4);
-    return this.marks.filter((mark) => mark.lane >= low && mark.lane <= high).map((mark) => [mark.x, mark.y]).filter((point) => !own(point));
+    return this.marks.filter((mark) => mark.timeline >= low && mark.timeline <= high).map((mark) => [mark.x, mark.y]).filter((point) => !own(point));
   }
 
-  /** Lanes and marks are taken before words are placed. */
+  /** Reserve the space of timelines and marks before labels are placed. */
   tag() {
     const { unit } = this;
-    for (const mark of this.marks) this.taken.block([mark.x - 9 * unit, mark.y - 9 * unit, mark.x + 9 * unit, mark.y + 9 * unit]);
-    for (const y of this.laneY) this.taken.line([0, y, this.width, y], 0.4);
+    for (const mark of this.marks) this.placement.block([mark.x - 9 * unit, mark.y - 9 * unit, mark.x + 9 * unit, mark.y + 9 * unit]);
+    for (const y of this.timelineY) this.placement.addLine([0, y, this.width, y], 0.4);
   }
 
-  /** Write what a message waits for into its bar, or beside it. */
+  /** Place the missing causes of a hold in its bar, or beside it. */
   explain() {
     const { unit } = this;
     const size = 14 * unit;
     for (const bar of this.bars) {
       const [left, top, right, bottom] = bar.box;
       bar.text = null;
-      for (const text of whyOf(bar.held)) {
+      for (const text of holdTexts(bar.held)) {
         const width = widthOf(text, size, 500) + 10 * unit;
         const inside = width <= right - left;
         const places = [[right + 2, top, right + width, bottom], [left - width - 2, top, left - 2, bottom]];
-        const box = inside ? bar.box : this.taken.take(places.filter((place) => this.within(place)));
+        const box = inside ? bar.box : this.placement.take(places.filter((place) => this.within(place)));
         if (!box) continue;
         bar.text = { text, x: box[0] + 5 * unit, y: top + 14.5 * unit, inside };
         break;
@@ -197,10 +197,10 @@ export class Picture {
 
   labelOf(mark) {
     const { unit } = this;
-    const text = wordsOf(mark);
+    const text = labelText(mark);
     const size = 15 * unit;
     const half = widthOf(text, size, 600) / 2 + 2 * unit;
-    const bars = this.depth(mark.lane);
+    const bars = this.depth(mark.timeline);
     const candidates = [];
     for (const base of [-13, 24, 24 + bars / unit, -29, 40 + bars / unit, -45]) {
       for (const shift of [0, half + 5 * unit, -half - 5 * unit]) {
@@ -211,7 +211,7 @@ export class Picture {
     for (const shift of [half + 11 * unit, -half - 11 * unit]) {
       candidates.push([mark.x + shift - half, mark.y - 8 * unit, mark.x + shift + half, mark.y + 8 * unit]);
     }
-    const box = this.taken.take(candidates.filter((place) => this.within(place)));
+    const box = this.placement.take(candidates.filter((place) => this.within(place)));
     return box && { mark, text, x: (box[0] + box[2]) / 2, y: box[3] - 4 * unit, step: mark.step };
   }
 }
@@ -220,8 +220,8 @@ function stubWidth(label, unit) {
   return widthOf(shortened(label, LONGEST), 15 * unit, 600) + 34 * unit;
 }
 
-/** What is written at a mark. */
-function wordsOf(mark) {
+/** Return the label of a mark. */
+function labelText(mark) {
   const name = shortened(mark.label, LONGEST);
   if (mark.wrong) return plain(`${name} ${mark.note}`, 60);
   if (mark.kind === "join") return "joins";
@@ -232,24 +232,24 @@ function wordsOf(mark) {
   return name;
 }
 
-/** What a held message waits for: in full, and shorter. */
-function whyOf(held) {
+/** Return the text of a hold, longest first. */
+function holdTexts(held) {
   const name = shortened(held.label, LONGEST);
   const waits = held.waits_for.map((one) => shortened(one, 24)).join(", ");
   return waits ? [`${name} waits for ${waits}`, `waits for ${waits}`, `for ${waits}`] : [`${name} is held back`, "held back"];
 }
 
-/** The row below its lane for each hold, so that bars at one time do not meet. */
-function rowsOf(holds) {
+/** Return a row below the timeline for each hold; bars at the same time get different rows. */
+function assignRows(holds) {
   const free = new Map();
   const rows = new Array(holds.length).fill(0);
   const order = holds.map((_, k) => k).sort((a, b) => holds[a].begin - holds[b].begin);
   for (const k of order) {
     const held = holds[k];
     let row = 0;
-    while ((free.get(`${held.lane} ${row}`) ?? -Infinity) > held.begin) row++;
+    while ((free.get(`${held.timeline} ${row}`) ?? -Infinity) > held.begin) row++;
     rows[k] = row;
-    free.set(`${held.lane} ${row}`, held.end ?? Infinity);
+    free.set(`${held.timeline} ${row}`, held.end ?? Infinity);
   }
   return rows;
 }

@@ -1,21 +1,21 @@
-// What is known of the chosen mark, under each protocol; and what can be done with it.
+// Details of the chosen mark under each protocol, and its actions.
 
 import { el } from "../../../../core/pages/assets/elements.js";
-import { commandWords } from "./steps.js";
+import { describeCommand } from "./steps.js";
 import { constantFields, stateAfter } from "./tables.js";
 import { plain } from "../../../../core/pages/assets/text.js";
 
 export function detailsPanel(app) {
-  const { chosen, bench } = app;
-  if (!chosen) return [el("p", {}, "Click or tap a mark: what each protocol did there, and what can be done with it."), ...bench.runs.filter((run) => run.lanes).map(wholeRun), ...legend()];
+  const { chosen, comparison } = app;
+  if (!chosen) return [el("p", {}, "Click or tap a mark to see what each protocol did there."), ...comparison.runs.filter((run) => run.timelines).map(wholeRun), ...legend()];
   if (chosen.kind === "stub") return stubParts(app, chosen);
-  const command = bench.commands[chosen.command];
+  const command = comparison.commands[chosen.command];
   if (!command) return legend();
   const k = app.columnOf(command.index);
   return [
-    el("h2", {}, `${k >= 0 ? `Step ${k + 1}: ` : ""}${commandWords(command)}`),
+    el("h2", {}, `${k >= 0 ? `Step ${k + 1}: ` : ""}${describeCommand(command)}`),
     actions(app, command, k),
-    ...bench.runs.filter((run) => run.lanes?.length).map((run) => happened(app, run, command, k, chosen)),
+    ...comparison.runs.filter((run) => run.timelines?.length).map((run) => happened(app, run, command, k, chosen)),
     textForm(app, command),
   ];
 }
@@ -26,13 +26,13 @@ function wholeRun(run) {
 }
 
 function happened(app, run, command, k, chosen) {
-  const now = stateAfter(run, app.bench.columns, k + 1);
-  const before = stateAfter(run, app.bench.columns, k);
+  const now = stateAfter(run, app.comparison.columns, k + 1);
+  const before = stateAfter(run, app.comparison.columns, k);
   const done = run.steps.find((one) => one.command === command.index);
   const member = chosen.member ?? command.at;
   const wrong = run.violations.filter((one) => one.command === command.index);
   const parts = [el("h3", {}, plain(run.protocol, 60))];
-  if (!done) parts.push(el("p", { class: "soft" }, "This protocol did not come so far."));
+  if (!done) parts.push(el("p", { class: "soft" }, "This protocol did not get this far."));
   const told = (sentence) => wrong.some((one) => sentence.startsWith(`${one.member} delivers ${one.label} `));
   for (const sentence of done?.sentences ?? []) {
     parts.push(told(sentence) ? el("p", { class: "warn" }, `✗ ${plain(sentence, 300)}`) : el("p", {}, plain(sentence, 300)));
@@ -40,15 +40,15 @@ function happened(app, run, command, k, chosen) {
   const fields = now.states[member] ?? {};
   const earlier = before.states[member] ?? {};
   if (done && Object.keys(fields).length) parts.push(keptParts(run, member, fields, earlier));
-  const bytes = done?.overheads?.[command.label] ?? now.overheads?.[command.label];
+  const bytes = done?.control_bytes?.[command.label] ?? now.control_bytes?.[command.label];
   if (bytes !== undefined && command.kind === "send") parts.push(el("p", { class: "soft" }, `Control information of ${plain(command.label, 40)}: ${bytes} bytes.`));
   for (const held of now.held[member] ?? []) {
-    parts.push(el("p", {}, `${plain(member, 40)} holds ${plain(held.label, 40)}${held.waits_for.length ? `: it waits for ${plain(held.waits_for.join(", "), 120)}` : ""}.`));
+    parts.push(el("p", {}, `${plain(member, 40)} holds back ${plain(held.label, 40)}${held.waits_for.length ? `: it waits for ${plain(held.waits_for.join(", "), 120)}` : ""}.`));
   }
   return el("div", { class: "run-part" }, parts);
 }
 
-/** What a member keeps: what the step changed with what it was before, then the rest. */
+/** Return the state of a member: changed fields with their former values, then the rest. */
 function keptParts(run, member, fields, earlier) {
   const silent = constantFields(run);
   const names = Object.keys(fields);
@@ -57,24 +57,24 @@ function keptParts(run, member, fields, earlier) {
     changed.includes(name) ? [el("code", {}, plain(earlier[name], 600)), " → ", el("code", { class: "after" }, plain(fields[name], 600))] : el("code", {}, plain(fields[name], 600)));
   const rest = names.filter((name) => silent.has(name));
   return el("div", { class: "kept-part" },
-    el("div", { class: "soft" }, changed.length ? `${plain(member, 40)} keeps, before → after it:` : `${plain(member, 40)} keeps, as before:`),
+    el("div", { class: "soft" }, changed.length ? `${plain(member, 40)} state, before → after:` : `${plain(member, 40)} state, unchanged:`),
     names.filter((name) => !silent.has(name)).map(line),
-    rest.length ? el("details", {}, el("summary", {}, "What never changes"), rest.map(line)) : null);
+    rest.length ? el("details", {}, el("summary", {}, "Constant fields"), rest.map(line)) : null);
 }
 
 function actions(app, command, k) {
   const button = (text, action, disabled = false) => el("button", { type: "button", onclick: action, disabled }, text);
   const made = [
     button("← Earlier", () => app.shift(command.index, -1), k <= 0),
-    button("Later →", () => app.shift(command.index, 1), k < 0 || k >= app.bench.columns.length - 1),
+    button("Later →", () => app.shift(command.index, 1), k < 0 || k >= app.comparison.columns.length - 1),
   ];
   if (command.kind === "arrive") {
     made.push(button("Lost instead", () => app.change(command.index, `lose ${command.at} ${command.label}`), Boolean(command.again)));
-    made.push(button("Once more", () => app.add(app.bench.columns[k + 1]?.command ?? app.bench.commands.length, `arrive ${command.at} ${command.label} again`)));
+    made.push(button("Arrives again", () => app.add(app.comparison.columns[k + 1]?.command ?? app.comparison.commands.length, `arrive ${command.at} ${command.label} again`)));
   }
   if (command.kind === "lose") made.push(button("Arrives instead", () => app.change(command.index, `arrive ${command.at} ${command.label}`)));
   if (command.kind === "send") made.push(button("Change…", () => app.sendForm({ change: command })));
-  made.push(button("Take out", () => app.remove(command.index)));
+  made.push(button("Remove", () => app.remove(command.index)));
   return el("div", { class: "row" }, made);
 }
 
@@ -89,20 +89,20 @@ function textForm(app, command) {
 function stubParts(app, chosen) {
   const { label, source, target } = chosen;
   return [
-    el("h2", {}, plain(`${label} is on its way from ${source} to ${target}`, 160)),
+    el("h2", {}, plain(`${label} is in flight from ${source} to ${target}`, 160)),
     el("div", { class: "row" },
       el("button", { type: "button", onclick: () => app.arrive(target, label, app.step) }, app.atEnd ? "Arrives now" : `Arrives after step ${app.step}`),
       el("button", { type: "button", onclick: () => app.lose(target, label, app.step) }, "Is lost"),
-      el("button", { type: "button", onclick: () => app.arriveAll() }, "Let all arrive")),
-    el("p", { class: "soft" }, "Or drag it to where it arrives."),
+      el("button", { type: "button", onclick: () => app.arriveAll() }, "All copies arrive")),
+    el("p", { class: "soft" }, "Or drag it to its arrival."),
   ];
 }
 
 export function legend() {
   const lines = [
     ["●", "sent"], ["◆", "arrived and delivered, or delivered later"], ["○ ▨", "arrived, held back: the hatched bar says what it waits for"],
-    ["✗", "delivered too early by the order that is judged by: a violation"], ["✕", "lost, or discarded"], ["⠿", "a copy on its way: drag it to where it arrives"],
-    ["•", "arrived at a super peer, which passes it on; or what a member sends of its own accord"],
+    ["✗", "delivered before a cause of the checked order: a violation"], ["✕", "lost, or discarded"], ["⠿", "a copy in flight: drag it to its arrival"],
+    ["•", "relayed by a super peer, or a control message"],
   ];
   return [el("h3", {}, "Marks"), el("dl", {}, lines.map(([mark, what]) => [el("dt", {}, mark), el("dd", {}, what)]))];
 }

@@ -5,19 +5,19 @@ import { el } from "../../../../core/pages/assets/elements.js";
 
 export function helpPanel() {
   const keys = [
-    ["← →", "a step back, a step on"], ["Home End", "to the beginning, to the end"], ["Alt + ← →", "move the chosen action (or that of this step) earlier, later"],
-    ["Enter", "what happened at this step"], ["Delete", "take the chosen action out"], ["s", "send"], ["a", "let all arrive that is on its way"],
-    ["m", "one more member"], ["u  r", "undo, redo (also Ctrl + Z, Ctrl + Y)"], ["c", "draw a cut"], ["f", "find an execution that breaks it"], ["e", "exercises"],
-    ["l  d  x", "steps, details, the scene as text"], ["h", "hide what the protocols will do, until the step shows it"], ["b", "tables beside the pictures, or not"], ["t", "light or dark"], ["p", "large, for a projector"], ["Esc", "close what is beside"],
+    ["← →", "one step back, one step forward"], ["Home End", "to the start, to the end"], ["Alt + ← →", "move the chosen action (or the current step) earlier, later"],
+    ["Enter", "details of this step"], ["Delete", "remove the chosen action"], ["s", "send"], ["a", "let all copies in flight arrive"],
+    ["m", "add a member"], ["u  r", "undo, redo (also Ctrl + Z, Ctrl + Y)"], ["c", "draw a cut"], ["f", "find a counterexample"], ["e", "exercises"],
+    ["l  d  x", "steps, details, scenario text"], ["h", "hide the outcome of later steps"], ["b", "show or hide the tables"], ["t", "light or dark"], ["p", "large, for a projector"], ["Esc", "close the side panel"],
   ];
   return [
     el("h2", {}, "Mouse and touch"),
-    el("p", {}, "Drag a mark along its lane: its action happens earlier or later, under every protocol. Drag a copy on its way (the boxes at the right) to where it arrives. Drag from a lane to another with the mouse, or double-click a lane: somebody sends. Drag a name up or down: members in another order; click it to rename. Click a mark: what each protocol did there."),
-    el("p", {}, "A protocol decides when it delivers, so what an arrival sets free cannot be dragged by itself: drag its arrival."),
+    el("p", {}, "Drag a mark along its timeline: its action happens earlier or later, under every protocol. Drag a copy in flight (the boxes at the right) to its arrival. Drag from one timeline to another, or double-click a timeline, to send. Drag a name up or down to reorder the members; click it to rename. Click a mark to see what each protocol did there."),
+    el("p", {}, "The protocol decides when it delivers. A delivery released by another arrival cannot be dragged; drag its own arrival."),
     el("h2", {}, "Keys"),
     el("dl", { class: "keys" }, keys.map(([key, what]) => [el("dt", {}, key), el("dd", {}, what)])),
     ...legend(),
-    el("h2", {}, "Kept"),
-    el("p", {}, "The scene is in the address: a reload keeps it. Save writes it as a file that “antecede explain” and “antecede play” read. Nothing leaves this machine."),
+    el("h2", {}, "Storage"),
+    el("p", {}, "The scenario is stored in the address, so a reload keeps it. Save writes a file for “antecede draw” and “antecede play”. Nothing leaves this machine."),
   ];
 }

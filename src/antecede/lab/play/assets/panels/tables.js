@@ -1,13 +1,13 @@
-// Beside each picture: what its members have delivered, hold, and keep, after the step shown.
+// State table of a run: deliveries, held messages and fields of each member after the current step.
 
 import { el } from "../../../../core/pages/assets/elements.js";
 import { plain } from "../../../../core/pages/assets/text.js";
 
-const LINE = 0.86 * 1.25; // rem a line of the table takes (playground.css)
+const LINE = 0.86 * 1.25; // line height of the table, rem (playground.css)
 
-/** What a run is like after so many steps: {states, held, delivered, flying}. */
+/** Return the state of a run after a number of steps: {states, held, delivered, in_flight}. */
 export function stateAfter(run, columns, step) {
-  const empty = { states: run.start?.states ?? {}, held: {}, delivered: {}, flying: [] };
+  const empty = { states: run.start?.states ?? {}, held: {}, delivered: {}, in_flight: [] };
   if (step === 0) return empty;
   const done = new Map(run.steps.map((one) => [one.command, one]));
   for (let k = step - 1; k >= 0; k--) {
@@ -18,31 +18,31 @@ export function stateAfter(run, columns, step) {
 }
 
 export function memberTable(app, view) {
-  const { run, picture } = view;
-  const now = stateAfter(run, app.bench.columns, app.step);
-  const before = app.step ? stateAfter(run, app.bench.columns, app.step - 1) : now;
+  const { run, layout } = view;
+  const now = stateAfter(run, app.comparison.columns, app.step);
+  const before = app.step ? stateAfter(run, app.comparison.columns, app.step - 1) : now;
   const silent = constantFields(run);
   const lineHigh = LINE * parseFloat(getComputedStyle(document.documentElement).fontSize);
-  const rows = run.lanes.map((lane, k) => {
-    const next = picture.laneY[k + 1] ?? picture.height;
-    const top = k === 0 ? picture.laneY[0] - 24 * picture.unit : picture.laneY[k] - 22 * picture.unit;
-    const high = (k + 1 < run.lanes.length ? next - 22 * picture.unit : picture.height) - top;
-    return rowOf(lane, now, before, high, silent, lineHigh);
+  const rows = run.timelines.map((timeline, k) => {
+    const next = layout.timelineY[k + 1] ?? layout.height;
+    const top = k === 0 ? layout.timelineY[0] - 24 * layout.unit : layout.timelineY[k] - 22 * layout.unit;
+    const high = (k + 1 < run.timelines.length ? next - 22 * layout.unit : layout.height) - top;
+    return rowOf(timeline, now, before, high, silent, lineHigh);
   });
-  const head = el("tr", {}, ["", "delivered", "holds", "keeps"].map((text) => el("th", { scope: "col" }, text)));
+  const head = el("tr", {}, ["", "delivered", "held back", "state"].map((text) => el("th", { scope: "col" }, text)));
   const table = el("table", { class: "members" }, el("thead", {}, head), el("tbody", {}, rows));
-  table.tHead.rows[0].style.height = `${picture.laneY[0] - 24 * picture.unit}px`;
+  table.tHead.rows[0].style.height = `${layout.timelineY[0] - 24 * layout.unit}px`;
   return table;
 }
 
-function rowOf(lane, now, before, high, silent, lineHigh) {
-  const delivered = now.delivered[lane.name] ?? [];
-  const fresh = delivered.length - (before.delivered[lane.name] ?? []).length;
+function rowOf(timeline, now, before, high, silent, lineHigh) {
+  const delivered = now.delivered[timeline.name] ?? [];
+  const fresh = delivered.length - (before.delivered[timeline.name] ?? []).length;
   const row = el("tr", {},
-    el("th", { scope: "row" }, plain(lane.name, 24)),
-    el("td", { class: "delivered" }, cell(high, lineHigh, lane.forwards ? "forwards" : deliveredWords(delivered, fresh))),
-    el("td", { class: "holds" }, cell(high, lineHigh, heldWords(now.held[lane.name] ?? []))),
-    el("td", { class: "keeps" }, cell(high, lineHigh, fieldWords(now.states[lane.name] ?? {}, before.states[lane.name] ?? {}, silent))));
+    el("th", { scope: "row" }, plain(timeline.name, 24)),
+    el("td", { class: "delivered" }, cell(high, lineHigh, timeline.forwards ? "forwards" : deliveredWords(delivered, fresh))),
+    el("td", { class: "holds" }, cell(high, lineHigh, heldWords(now.held[timeline.name] ?? []))),
+    el("td", { class: "keeps" }, cell(high, lineHigh, fieldWords(now.states[timeline.name] ?? {}, before.states[timeline.name] ?? {}, silent))));
   row.style.height = `${high}px`;
   return row;
 }
@@ -67,7 +67,7 @@ function heldWords(held) {
   return held.flatMap(({ label, waits_for: waits }, k) => [k ? "; " : "", el("span", { class: "waits" }, el("b", {}, plain(label, 40)), waits.length ? ` for ${plain(waits.join(", "), 80)}` : "")]);
 }
 
-/** Fields that are the same for every member all the time: the table leaves them to the details. */
+/** Return the fields with one value for all members and steps; only the details panel shows them. */
 export function constantFields(run) {
   const values = new Map();
   for (const { states } of [run.start ?? { states: {} }, ...run.steps]) {
@@ -78,7 +78,7 @@ export function constantFields(run) {
   return new Set([...values].filter(([, of]) => of.size === 1).map(([name]) => name));
 }
 
-/** Fields of a state, but for those not to be said; what the step changed is marked. */
+/** Return the fields of a state without the constant ones; changed fields are marked. */
 function fieldWords(fields, before, silent = new Set()) {
   const names = Object.keys(fields).filter((name) => !silent.has(name));
   if (!names.length) return el("span", { class: "soft" }, "–");
