@@ -121,8 +121,8 @@ def test_every_protocol_sees_the_same_messages_arrive(told: Told) -> None:
 
 def test_what_a_protocol_does_not_promise_is_shown(told: Told) -> None:
     found = told("unordered", "fifo", "sb", "bss", "linear", *SHORT)
-    early = {name: one["mean"]["causal.early"] for name, one in found.items()}
-    waits = {name: one["mean"]["causal.unnecessary"] for name, one in found.items()}
+    early = {name: one["mean"]["causal.violations"] for name, one in found.items()}
+    waits = {name: one["mean"]["causal.needless_holds"] for name, one in found.items()}
     assert early["unordered"] > early["fifo"] > 0
     assert early["sb"] > 0 == early["bss"] == early["linear"]
     assert waits["linear"] > 0 == waits["bss"] == waits["fifo"]
@@ -138,8 +138,8 @@ def test_figures_are_those_of_the_runs(told: Told) -> None:
         seen = wait_counts(recording)
         assert seen is not None
         figures = {**result.figures, **seen.figures()}
-        assert run == {"seed": seed, "figures": figures, "caveats": {}}
-    sent = [run["figures"]["sent"] for run in found["runs"]]
+        assert run == {"seed": seed, "metrics": figures, "caveats": {}}
+    sent = [run["metrics"]["sent"] for run in found["runs"]]
     assert found["mean"]["sent"] == sum(sent) / 2
 
 
@@ -149,12 +149,12 @@ def test_the_table_says_what_json_says(told: Told, said: Call) -> None:
     assert cells(shown, "fifo") == [
         "fifo",
         "fifo",
-        *(f"{mean[f'peer.{name}_bytes']:.1f}" for name in ("overhead", "encoded", "storage")),
+        *(f"{mean[f'peer.{name}_bytes']:.1f}" for name in ("control", "wire", "storage")),
         f"{mean['wait_ms.mean']:.1f}",
         f"{mean['wait_ms.p99']:.0f}",
         f"{100 * mean['causal.held'] / mean['causal.checked']:.1f}",
-        f"{100 * mean['causal.early'] / mean['causal.checked']:.2f}",
-        f"{100 * mean['early.by_receipt'] / mean['violations.checked']:.2f}",
+        f"{100 * mean['causal.violations'] / mean['causal.checked']:.2f}",
+        f"{100 * mean['violations.by_receipt'] / mean['violations.checked']:.2f}",
         "0",
         "0",
     ]
@@ -167,7 +167,7 @@ def test_every_protocol_of_the_registry_can_be_asked_for(kind: str, told: Told) 
     names = [name for name in ENTRIES if kind in topologies_of(name)]
     found = told(*names, "--topology", kind, "--members", "4", "--seconds", "0.5")
     assert list(found) == names
-    assert all(one["mean"]["violations"] == 0 for one in found.values())
+    assert all(one["mean"]["promise_violations"] == 0 for one in found.values())
 
 
 def test_a_hierarchy_has_a_line_for_each_role(said: Call) -> None:
@@ -206,7 +206,7 @@ def test_remarks(arguments: str, says: str, text: Call) -> None:
 
 def test_a_broken_promise_is_told(told: Told, said: Call) -> None:
     """The Schiper-Eggli-Sandoz rules as printed in Sahai et al. 2020."""
-    violations = told("ses/as-published", *SHORT)["ses/as-published"]["mean"]["violations"]
+    violations = told("ses/as-published", *SHORT)["ses/as-published"]["mean"]["promise_violations"]
     shown = said("compare", "ses/as-published", *SHORT)
     assert f"its own order was broken by {violations:.0f} of" in shown
     assert violations > 0
@@ -251,7 +251,7 @@ def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
         for name, value in one["measures"]["peer"].items():
             for cell, part in ((name, "value"), (f"{name}_ci95", "ci95")):
                 assert row[cell] == ("" if value[part] is None else str(value[part]))
-        assert float(row["early_percent"]) > 0
+        assert float(row["violation_percent"]) > 0
     assert "exists already" in refused(*call)
     assert out.read_bytes() == before
 
@@ -299,22 +299,22 @@ def test_control_bytes_are_shown_without_a_wire_format(
     name = f"{path}:NoWire"
     found = told("bss", name, *SHORT)
     mean, whole = found[name]["mean"], found["bss"]["mean"]
-    assert mean["peer.overhead_bytes"] == whole["peer.overhead_bytes"] > 0
-    assert "peer.encoded_bytes" in whole.keys() - mean.keys()
-    control = f"{mean['peer.overhead_bytes']:.1f}"
+    assert mean["peer.control_bytes"] == whole["peer.control_bytes"] > 0
+    assert "peer.wire_bytes" in whole.keys() - mean.keys()
+    control = f"{mean['peer.control_bytes']:.1f}"
     assert control in cells(said("compare", name, *SHORT), name)
 
 
 def test_intervals_come_from_the_seeds_or_from_batches(told: Told) -> None:
     several = told("linear", *SHORT, "--seeds", "3")["linear"]
-    waits = [run["figures"]["wait_ms.mean"] for run in several["runs"]]
+    waits = [run["metrics"]["wait_ms.mean"] for run in several["runs"]]
     half = 4.303 * statistics.stdev(waits) / math.sqrt(3)
     found = several["measures"]["peer"]["wait_mean_ms"]
     assert found == {"value": pytest.approx(statistics.fmean(waits)), "ci95": pytest.approx(half)}
     long = told("linear", "--members", "6", "--seconds", "8")["linear"]
     single = long["measures"]["peer"]
     assert 0 < single["wait_mean_ms"]["ci95"] < half * 10
-    assert single["promise_broken_percent"]["ci95"] is None
+    assert single["promise_violation_percent"]["ci95"] is None
 
 
 # -- what is refused -------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_the_sound_rules_miss_nothing(carried_out: Carried) -> None:
     results = carried_out("clocks").results
     assert sum(results.values("causal", kind="pairs")) > 10_000
     for rule in ("linear", "physical", "linear-physical"):
-        assert not sum(results.values(f"{rule}.missed", kind="pairs")), rule
+        assert not sum(results.values(f"{rule}.missed_pairs", kind="pairs")), rule
 
 
 def test_rules_as_published_and_sorting_miss_pairs(carried_out: Carried) -> None:
@@ -45,14 +45,14 @@ def test_rules_as_published_and_sorting_miss_pairs(carried_out: Carried) -> None
     for rule in RULES:
         if rule in ("linear", "physical", "linear-physical"):
             continue
-        assert sum(results.values(f"{rule}.missed", kind="pairs")) > 0, rule
+        assert sum(results.values(f"{rule}.missed_pairs", kind="pairs")) > 0, rule
 
 
 def test_physical_time_takes_pairs_away_that_linear_time_orders(carried_out: Carried) -> None:
     results = carried_out("clocks").results
     for run in results.where(kind="pairs"):
         figures = results.figures(run)
-        both, linear = (figures[f"{rule}.unnecessary"] for rule in ("linear-physical", "linear"))
+        both, linear = (figures[f"{rule}.false_pairs"] for rule in ("linear-physical", "linear"))
         assert both <= linear, run.key
         if run.parameters["ratio"] >= 20:  # far above the accuracy it takes most away
             assert both < 0.5 * linear, run.key
@@ -63,7 +63,7 @@ def test_every_pair_is_ordered_or_concurrent(carried_out: Carried) -> None:
     for run in results.where(kind="pairs"):
         figures = results.figures(run)
         for rule in ("linear", "linear-physical"):
-            ordered = figures["causal"] + figures[f"{rule}.unnecessary"]
+            ordered = figures["causal"] + figures[f"{rule}.false_pairs"]
             assert figures[f"{rule}.ordered"] == ordered
             assert figures["pairs"] == ordered + figures[f"{rule}.concurrent"]
 
@@ -73,7 +73,7 @@ def test_times_cost_the_same_in_any_group_and_vectors_grow(carried_out: Carried)
     results = carried_out("clocks").results
     for protocol in ("linear", "physical", "linear-physical", "bss"):
         small, large = (
-            mean(results, "peer.overhead_bytes", kind="bytes", protocol=protocol, members=members)
+            mean(results, "peer.control_bytes", kind="bytes", protocol=protocol, members=members)
             for members in (5, 10)
         )
         assert large / small == (2 if protocol == "bss" else pytest.approx(1)), protocol
@@ -122,4 +122,4 @@ def test_waits_stand_beside_pairs(carried_out: Carried) -> None:
     assert len(waits) == len(LOADS)
     for name in done.results.places("waiting", kind="waits"):
         assert all(f"{name} " in section.finding for section in waits)
-    assert not sum(done.results.values("violations", kind="waits"))
+    assert not sum(done.results.values("promise_violations", kind="waits"))

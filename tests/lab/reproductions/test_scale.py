@@ -27,7 +27,7 @@ def test_inside_groups_overhead_follows_the_density() -> None:
     table = pa.concat_tables(list(run_locally(STUDY, runs)))
     results = Results(table, runs)
     low, high = (
-        mean(results, "internal.overhead_bytes", groups=groups, size=100) for groups in (10, 30)
+        mean(results, "internal.control_bytes", groups=groups, size=100) for groups in (10, 30)
     )
     assert abs(high / low - 1) < 0.1
     found = STUDY.findings(results, True)

@@ -279,14 +279,14 @@ def test_a_small_window_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_waits_and_bytes_are_those_of_the_simulator() -> None:
     scenario = drawn(members=8, delay=Delay(0.05, 0.25))
     found = figures_of(outcome(scenario), Network(scenario, 1))
-    bss = simulate(scenario, 1, "readable").figures
+    bss = simulate(scenario, 1, "reference").figures
     for name in ("mean", "p50", "p99", "max"):
         assert found[f"causal.wait_ms.{name}"] == pytest.approx(bss[f"wait_ms.{name}"], abs=1e-9)
-    assert found["bss.bytes"] == bss["peer.overhead_bytes"]
-    idr = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="idr"), 1, "readable")
-    assert found["idr.bytes"] == pytest.approx(idr.figures["peer.overhead_bytes"], abs=1e-9)
-    sb = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="sb"), 1, "readable").figures
-    assert found["sb.bytes"] == sb["peer.overhead_bytes"] == 16
+    assert found["bss.bytes"] == bss["peer.control_bytes"]
+    idr = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="idr"), 1, "reference")
+    assert found["idr.bytes"] == pytest.approx(idr.figures["peer.control_bytes"], abs=1e-9)
+    sb = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="sb"), 1, "reference").figures
+    assert found["sb.bytes"] == sb["peer.control_bytes"] == 16
 
 
 def test_forty_members_are_watched_by_thirty_two() -> None:

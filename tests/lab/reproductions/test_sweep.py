@@ -202,15 +202,15 @@ def test_table_csv_and_page(tmp_path: Path, said: Call) -> None:
         (protocol, members, "3") for protocol in ("bss", "unordered") for members in ("3", "6")
     ]
     for row in rows[:2]:
-        assert float(row["peer.overhead_bytes"]) == 4 * int(row["members"])
-        assert float(row["early.by_delivery"]) == 0
+        assert float(row["peer.control_bytes"]) == 4 * int(row["members"])
+        assert float(row["violations.by_delivery"]) == 0
         low, mean, high = (float(row[f"wait_ms.mean{end}"]) for end in (".low", "", ".high"))
         assert low < mean < high
-    assert float(rows[3]["early.by_delivery"]) > 0 == float(rows[3]["violations"])
+    assert float(rows[3]["violations.by_delivery"]) > 0 == float(rows[3]["promise_violations"])
     sections = read_summary(folder / "summary.json").sections
     assert [len(section.table) for section in sections] == [4, 0]
     plots = {plot.key for section in sections for plot in section.plots}
-    assert {"sweep-overhead", "sweep-wait", "sweep-early-delivery"} <= plots
+    assert {"sweep-overhead", "sweep-wait", "sweep-violations-by-delivery"} <= plots
     files = {path.name for path in (folder / "figures").iterdir()}
     assert files == {f"{key}.{ending}" for key in plots for ending in ("svg", "png")}
     page = (folder / "index.html").read_text()

@@ -76,7 +76,7 @@ def test_htbc_orders_no_more_without_need_than_tv_pt(carried_out: Carried) -> No
         for run in done.results.runs:
             figures = done.results.figures(run)
             htbc, tv_pt, tv_lt, tv = (
-                figures[f"{rule}.unnecessary"]
+                figures[f"{rule}.false_pairs"]
                 for rule in (f"htbc{suffix}", f"tv-pt{suffix}", f"tv-lt{suffix}", "tv")
             )
             assert htbc <= min(tv_pt, tv_lt), run.key
@@ -95,8 +95,8 @@ def test_both_readings_of_whom_events_are_sent_to(carried_out: Carried) -> None:
         assert (run.seed, run.scenario) == (other.seed, other.scenario)
         all_of_them, some = done.results.figures(run), done.results.figures(other)
         assert all_of_them["events"] == study.USUAL["events"] * 5 > some["events"]
-        assert all_of_them["htbc.unnecessary"] < some["htbc.unnecessary"] / 3
-        assert all_of_them["htbc.missed"] == some["htbc.missed"] == 0
+        assert all_of_them["htbc.false_pairs"] < some["htbc.false_pairs"] / 3
+        assert all_of_them["htbc.missed_pairs"] == some["htbc.missed_pairs"] == 0
     totals = done.findings.sections[1]
     assert totals.title.startswith("Totals, as in Figure 1")
     assert {len(row) for row in totals.table} == {9}
@@ -106,7 +106,7 @@ def test_safe_rules_miss_nothing(carried_out: Carried) -> None:
     results = carried_out("topics").results
     assert sum(results.values("topic_causal")) > 10_000
     for rule in ("tv", "tv-lt", "tv-pt", "htbc"):
-        assert not sum(results.values(f"{rule}.missed")), rule
+        assert not sum(results.values(f"{rule}.missed_pairs")), rule
 
 
 def test_physical_time_as_published_misses_pairs(carried_out: Carried) -> None:
@@ -117,16 +117,16 @@ def test_physical_time_as_published_misses_pairs(carried_out: Carried) -> None:
     results = carried_out("topics").results
     assert study.USUAL["least"] * study.LAN_S == 2 * study.EPSILON_S
     for rule in ("tv-pt:published", "htbc:published"):
-        assert sum(results.values(f"{rule}.missed", least=0.0)) > 0
-        assert sum(results.values(f"{rule}.missed", least=0.1)) > 0
-        assert sum(results.values(f"{rule}.missed", **study.USUAL)) == 0
+        assert sum(results.values(f"{rule}.missed_pairs", least=0.0)) > 0
+        assert sum(results.values(f"{rule}.missed_pairs", least=0.1)) > 0
+        assert sum(results.values(f"{rule}.missed_pairs", **study.USUAL)) == 0
 
 
 def test_truth_by_vectors_orders_nothing_without_need(carried_out: Carried) -> None:
     results = carried_out("topics").results
     for run in results.runs:
         figures = results.figures(run)
-        assert figures["tv-vt.unnecessary"] == figures["tv-vt.missed"] == 0
+        assert figures["tv-vt.false_pairs"] == figures["tv-vt.missed_pairs"] == 0
         assert figures["tv-vt.ordered"] == figures["topic_causal"]
 
 

@@ -42,7 +42,7 @@ def test_vectors_grow_with_the_members_and_matrices_with_their_square(carried_ou
     results = carried_out("vector").results
     for members in results.places("members", kind="members"):
         vector, matrix = (
-            mean(results, "peer.overhead_bytes", kind="members", protocol=name, members=members)
+            mean(results, "peer.control_bytes", kind="members", protocol=name, members=members)
             for name in ("bss", "sent")
         )
         assert vector == 4 * members
@@ -67,7 +67,7 @@ def test_messages_to_fewer_carry_no_more(carried_out: Carried) -> None:
     results = carried_out("vector").results
     for protocol in ("ses", "sent"):
         line = results.line(
-            "", "peer.overhead_bytes", "addressees", kind="addressees", protocol=protocol
+            "", "peer.control_bytes", "addressees", kind="addressees", protocol=protocol
         )
         assert list(line.x) == [1.0, 4.0, 15.0]
         assert line.y[0] <= line.y[-1]
@@ -95,7 +95,7 @@ def test_what_one_lost_message_does(carried_out: Carried) -> None:
 
 def test_losses_break_no_promise(carried_out: Carried) -> None:
     results = carried_out("vector").results
-    assert not sum(results.values("violations", kind="loss"))
+    assert not sum(results.values("promise_violations", kind="loss"))
 
 
 def test_nothing_else_is_lost() -> None:

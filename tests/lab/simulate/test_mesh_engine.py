@@ -126,8 +126,8 @@ def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str
     found = run_mesh(given, 3)
     for name in JUDGED:
         assert found.figures[name] == result.figures[name], name
-    assert found.figures["early.by_receipt"] > 0
-    assert (found.figures["early.by_delivery"] > 0) is (pair[0] == "fifo")
+    assert found.figures["violations.by_receipt"] > 0
+    assert (found.figures["violations.by_delivery"] > 0) is (pair[0] == "fifo")
 
 
 @pytest.mark.few(2)
@@ -148,14 +148,14 @@ def test_a_large_mesh_is_judged() -> None:
     given = Scenario(Mesh(260), "fifo", links=Links(Delay(0.0, 0.05)), duration_s=0.02)
     expected, found = run_readable(given, 0).figures, run_mesh(given, 0).figures
     assert [found[name] for name in JUDGED] == [expected[name] for name in JUDGED]
-    assert found["early.by_delivery"] > 0
+    assert found["violations.by_delivery"] > 0
 
 
 def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() -> None:
     given = Scenario(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
     s = engine.prepared(given, 0)._replace(longest=np.uint64(1))
     loop.run(s)
-    with pytest.raises(ScenarioError, match="Use --engine readable"):
+    with pytest.raises(ScenarioError, match="Use --engine reference"):
         engine._result(given, 0, s, EVERYTHING)
 
 
@@ -196,7 +196,7 @@ def test_every_exact_protocol_delivers_the_same() -> None:
     runs = [record_mesh(replace(base, protocol=p, variant=v), 5) for p, v in CAUSAL]
     for run in runs[1:]:
         assert (run.deliveries == runs[0].deliveries).all()
-    idr, ds = (run.result.figures["peer.overhead_bytes"] for run in runs[:2])
+    idr, ds = (run.result.figures["peer.control_bytes"] for run in runs[:2])
     assert idr < ds
 
 
@@ -229,9 +229,9 @@ def test_memory_of_the_largest_group_of_000() -> None:
 
 
 OF_MEASURE = {
-    "sizes": "peer.overhead_bytes",
-    "encoded": "peer.encoded_bytes",
-    "causes": "violations",
+    "sizes": "peer.control_bytes",
+    "encoded": "peer.wire_bytes",
+    "causes": "promise_violations",
     "storage": "peer.storage_bytes",
 }
 

@@ -37,10 +37,10 @@ def test_mean_and_deviation_are_exact(values: list[int]) -> None:
         sizes.add(value, value + 1)
     found = sizes.figures("peer")
     mean = sum(values) / len(values)
-    assert found["peer.overhead_bytes"] == mean
-    assert found["peer.encoded_bytes"] == sum(value + 1 for value in values) / len(values)
+    assert found["peer.control_bytes"] == mean
+    assert found["peer.wire_bytes"] == sum(value + 1 for value in values) / len(values)
     spread = math.fsum((value - mean) ** 2 for value in values) / len(values)
-    assert found["peer.overhead_bytes_sd"] == pytest.approx(math.sqrt(spread), abs=1e-6)
+    assert found["peer.control_bytes_sd"] == pytest.approx(math.sqrt(spread), abs=1e-6)
 
 
 def test_entropy_of_a_bit_vector() -> None:
@@ -76,5 +76,5 @@ def test_means_count_what_was_sent_after_the_warm_up(protocol: str) -> None:
     assert wait_figures(waits).items() <= result.figures.items()
     assert 0 < len(waits) < len(run.deliveries()) / 2
     if protocol == "hierarchical":
-        name = "idr.overhead_bytes"
+        name = "idr.control_bytes"
         assert run_readable(early, 2).figures[name] < result.figures[name]

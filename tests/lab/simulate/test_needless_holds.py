@@ -129,10 +129,10 @@ def test_by_hand() -> None:
     )
     assert WaitCounts(4, 1, 1, 1, 1).figures() == {
         "causal.checked": 4,
-        "causal.early": 1,
+        "causal.violations": 1,
         "causal.held": 1,
-        "causal.unnecessary": 1,
-        "causal.unnecessary_ms": 0.001,
+        "causal.needless_holds": 1,
+        "causal.needless_hold_ms": 0.001,
     }
 
 

@@ -114,7 +114,7 @@ def test_threads_of_a_mailing_list(protocol: str, shared_data: Path) -> None:
     result, run = run_readable(given, 1, record=True)
     assert count > 400 == result.figures["sent"]
     assert result.figures["deliveries"] == 7 * 400
-    assert result.figures["violations"] == 0
+    assert result.figures["promise_violations"] == 0
     assert sum(map(len, run.parents)) > 200
     rows = list(events(run))
     assert History(rows).early(run.relation.value) == []

@@ -94,7 +94,7 @@ def test_the_meter_counts_what_the_judge_counts_where_copies_were_lost(protocol:
     figures, _ = judged(run)
     for relation in ("delivery", "receipt"):
         (found,) = found_in(table, relation, to_everybody=True)
-        assert len(found.table) == figures[f"early.by_{relation}"]
+        assert len(found.table) == figures[f"violations.by_{relation}"]
         assert found.checked == figures["violations.checked"]
         (seen,) = found_in(table, relation)
         assert len(seen.table) <= len(found.table)

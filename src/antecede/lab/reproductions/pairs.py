@@ -31,8 +31,8 @@ def pair_figures(run: Run) -> Figures:
         found["pairs"] += pairs
         for name, counts in zip(names, count_rules(stamps, names), strict=True):
             found[f"{name}.ordered"] += counts.ordered
-            found[f"{name}.unnecessary"] += counts.unnecessary
-            found[f"{name}.missed"] += counts.missed
+            found[f"{name}.false_pairs"] += counts.unnecessary
+            found[f"{name}.missed_pairs"] += counts.missed
             found[f"{name}.concurrent"] += pairs - counts.ordered
             found[f"{name}.causal"] += counts.causal
     for name in names:  # what is causal stands once for each of the two truths

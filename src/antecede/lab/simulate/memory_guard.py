@@ -1,7 +1,7 @@
 """Memory guard: runs that need more memory than is free are refused, or ended with an error.
 
 Compiled engines allocate everything at the beginning, so their need is known. The need of the
-readable engine depends on the protocol: its run is limited to the free memory of machine,
+reference engine depends on the protocol: its run is limited to the free memory of machine,
 container and process, and the error says how far the run came.
 """
 

@@ -286,7 +286,7 @@ class EventLoop:
         try:
             effects = member.receive(message, now=self.clocks.reading_ns(at, now_us))
         except RemoteError:
-            self.metrics.counts["refused"] += 1
+            self.metrics.counts["rejected"] += 1
             self.arrived[at].pop(number, None)
             return
         self._carry_out(now_us, at, effects)
@@ -321,7 +321,7 @@ class EventLoop:
                 self._plan(arrival_us, ARRIVE, target, (at, of[target]), MARKER)
 
 
-ENGINE = "readable"
+ENGINE = "reference"
 
 
 @overload
@@ -374,7 +374,7 @@ def run_readable(
     found, caveats = violations.judged(run)
     figures |= found
     if run.relation is protocols.Relation.TOTAL:
-        figures["violations"] += violations.disagreements(run)
+        figures["promise_violations"] += violations.disagreements(run)
     if isinstance(scenario.topology, Hierarchy):
         if caveats:
             why = "all pasts are needed, and they are kept of "

@@ -11,7 +11,7 @@ from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.outputs.result import EVERYTHING, Measures, Result
 from antecede.lab.simulate.reference_engine import run_readable
 
-AUTO, READABLE, COMPILED = "auto", "readable", "compiled"
+AUTO, READABLE, COMPILED = "auto", "reference", "compiled"
 ENGINES = (AUTO, READABLE, COMPILED)
 _COMPILED = ("mesh", "hierarchy")
 """Compiled engines: `compiled.NAME.engine` has `can_run_NAME`, `run_NAME` and `bytes_NAME`."""

@@ -158,7 +158,7 @@ def _values(
 def _cells(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
     for measure, value in values:
         # A protocol without notes of its own has counted them: there are none.
-        empty = measure.name == "notes_per_message" and value.value is None
+        empty = measure.name == "control_messages_per_message" and value.value is None
         yield short(0 if empty else value.value, measure.digits)
 
 
@@ -255,7 +255,7 @@ def _plain(one: Compared) -> dict[str, Any]:
             for role, measures in _by_role(one)
         },
         "runs": [
-            {"seed": run.seed, "figures": dict(run.figures), "caveats": dict(run.caveats)}
+            {"seed": run.seed, "metrics": dict(run.figures), "caveats": dict(run.caveats)}
             for run in one.runs
         ],
         "scenario": scenario_mapping(one.scenario),

@@ -35,7 +35,7 @@ SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 PER_SECOND = 4e6
 """Deliveries that a core simulates in a second, about; for estimates only."""
 READABLE_PER_SECOND = 2e4
-"""The same of the readable engine, which alone runs the published pruning."""
+"""The same of the reference engine, which alone runs the published pruning."""
 PASSIVE = ((100, 0), (300, 200))
 """Peers, and how many of them are silent."""
 LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)

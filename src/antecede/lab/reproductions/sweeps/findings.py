@@ -30,23 +30,32 @@ class Shown(NamedTuple):
 
 
 SHOWN = (
-    Shown("overhead", ("peer.overhead_bytes", "internal.overhead_bytes"), "bytes a message",
+    Shown("overhead", ("peer.control_bytes", "internal.control_bytes"), "bytes a message",
           "overhead"),
     Shown("storage", ("peer.storage_bytes", "internal.storage_bytes"), "bytes a member", "storage"),
     Shown("wait, mean", ("wait_ms.mean",), "ms", "wait"),
     Shown("wait, p99", ("wait_ms.p99",), "ms", "wait-p99"),
-    Shown("before a cause (delivery)", ("early.by_delivery",), "deliveries", "early-delivery"),
-    Shown("before a cause (receipt)", ("early.by_receipt",), "deliveries", "early-receipt"),
-    Shown("against its own promise", ("violations",), "deliveries", "violations"),
+    Shown("before a cause (delivery)", ("violations.by_delivery",), "deliveries",
+          "violations-by-delivery"),
+    Shown("before a cause (receipt)", ("violations.by_receipt",), "deliveries",
+          "violations-by-receipt"),
+    Shown("against its own promise", ("promise_violations",), "deliveries", "promise-violations"),
     Shown("looked at", ("violations.checked",), "deliveries", "checked"),
     Shown("never delivered", ("undelivered",), "deliveries", "undelivered"),
-    Shown("snapshots complete", ("snapshots.complete",), "snapshots", "snapshots-complete"),
+    Shown("snapshots complete", ("snapshots.completed",), "snapshots", "snapshots-complete"),
     Shown("not consistent", ("snapshots.inconsistent",), "snapshots", "snapshots-inconsistent"),
-    Shown("complete after", ("snapshots.s",), "s", "snapshots-after"),
+    Shown("complete after", ("snapshots.duration_s",), "s", "snapshots-after"),
 )  # fmt: skip
 """Quantities of the table; waits and early deliveries stand side by side."""
-PLOTTED = ("overhead", "storage", "wait", "early-delivery", "violations", "undelivered")
-TOLD = ("overhead", "wait", "early-delivery", "violations")
+PLOTTED = (
+    "overhead",
+    "storage",
+    "wait",
+    "violations-by-delivery",
+    "promise-violations",
+    "undelivered",
+)
+TOLD = ("overhead", "wait", "violations-by-delivery", "promise-violations")
 MOST_LINES = 8
 
 

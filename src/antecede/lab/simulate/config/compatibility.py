@@ -56,7 +56,7 @@ def check_fit(scenario: Scenario) -> None:
 def readable_only(scenario: Scenario) -> str | None:
     """Return why no compiled engine may run a scenario, None: one may, if it can."""
     if scenario.snapshots is not None:
-        return "snapshots are recorded by the readable engine"
+        return "snapshots are recorded by the reference engine"
     if scenario.workload.kind == "replay":
         return "answers of a replay wait for what is delivered"
     if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:

@@ -35,9 +35,9 @@ MS_US = US // 1000
 WAIT = "wait_ms.mean"
 SHARES = {
     "causal.held": "wait_us",
-    "causal.unnecessary": "late_us",
-    "causal.early": "early",
-    "early.by_receipt": "early_by_receipt",
+    "causal.needless_holds": "late_us",
+    "causal.violations": "early",
+    "violations.by_receipt": "early_by_receipt",
 }
 """Figures that are parts of all deliveries, and the outcome that each counts."""
 
@@ -75,10 +75,10 @@ def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> M
             found[name] = _half(batch, [one > 0 for one in getattr(seen, outcome)])
     peers = [one for one in run.transmissions if scenario.topology.role(one.source) == PEER]
     batch = _batches(scenario, [one.time_us for one in peers])
-    found["peer.overhead_bytes"] = _half(batch, [one.control_bytes for one in peers])
+    found["peer.control_bytes"] = _half(batch, [one.control_bytes for one in peers])
     encoded = [one.encoded_bytes for one in peers if one.encoded_bytes is not None]
     if len(encoded) == len(peers):
-        found["peer.encoded_bytes"] = _half(batch, encoded)
+        found["peer.wire_bytes"] = _half(batch, encoded)
     stored = result.series.get("peer.storage_bytes", ())
     times_us = [round(time_s * US) for time_s in result.series.get("time_s", ())]
     found["peer.storage_bytes"] = _half(_batches(scenario, times_us[: len(stored)]), stored)

@@ -1,4 +1,4 @@
-"""Counters of the readable engine, and the IDR baseline along another protocol's deliveries.
+"""Counters of the reference engine, and the IDR baseline along another protocol's deliveries.
 
 Evropeytsev et al. 2016 compare their hierarchy with IDR over the same traffic. Super peers are
 transparent: every other peer is a member of one flat group, with the same sends and deliveries.
@@ -145,16 +145,16 @@ class RunMetrics:
 
     def noted(self, member: protocols.Protocol, message: Any, copies: int) -> None:
         """A protocol's own message, or a message once more, is put on the network."""
-        self.counts["notes"] += copies
+        self.counts["control_messages"] += copies
         try:
-            self.counts["note_bytes"] += copies * member.control_bytes(message)
+            self.counts["control_message_bytes"] += copies * member.control_bytes(message)
         except LocalError:
             return
 
     def delivered(self, now_us: int, at: int, number: int, arrived_us: int, marked: bool) -> None:
         """An application gets a message."""
         self.deliveries += 1
-        self.counts["released"] += marked
+        self.counts["delivered_incomplete"] += marked
         if self.sent_us[number] >= self.warm_us:
             self.waits_us.append(now_us - arrived_us)
         if self.idr is not None:

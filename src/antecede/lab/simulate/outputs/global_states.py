@@ -37,9 +37,9 @@ class RecordedState(NamedTuple):
     """One snapshot of a run, members by the names that they have in the trace."""
 
     number: int
-    by: tuple[str, ...]  # who began it, and did not merely hear of it
-    begun_s: float
-    ended_s: float | None  # when the last member knew its part; None: the run ended before
+    initiators: tuple[str, ...]  # who began it, and did not merely hear of it
+    started_s: float
+    completed_s: float | None  # when the last member knew its part; None: the run ended before
     cut: Mapping[str, int]
     """Member -> which of its rows says that it recorded its state, from 1: all up to there is
     inside."""
@@ -47,18 +47,19 @@ class RecordedState(NamedTuple):
     """Messages recorded as under way; empty channels are left out."""
     markers: int  # copies of markers that were sent for it
     marker_bytes: int
-    refused: int  # markers that their receivers could not take: out of order, or behind a lost one
+    rejected_markers: int
+    """Markers that arrived out of order, or after a lost one."""
     unrecorded: tuple[str, ...]  # members that never recorded a state for it
     waiting: Mapping[str, tuple[str, ...]]
     """Member -> from whom something lacked at the end of the run."""
-    wrong: tuple[Witness, ...] | None
+    contradictions: tuple[Witness, ...] | None
     """What contradicts it: states and channels, or states alone where channels were not all
     known; None: some member recorded none, and there is nothing to judge."""
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Every member knew its part, channels included."""
-        return self.ended_s is not None
+        return self.completed_s is not None
 
 
 class _Snapshot:
@@ -214,19 +215,19 @@ class GlobalStates:
 
 def figures(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
     """Return the figures of a run's snapshots; see `outputs.result`."""
-    complete = [one for one in states if one.ended_s is not None]
+    complete = [one for one in states if one.completed_s is not None]
     found: dict[str, float] = {
-        "snapshots.begun": len(states),
-        "snapshots.complete": len(complete),
-        "snapshots.inconsistent": sum(bool(one.wrong) for one in states),
+        "snapshots.started": len(states),
+        "snapshots.completed": len(complete),
+        "snapshots.inconsistent": sum(bool(one.contradictions) for one in states),
         "snapshots.markers": sum(one.markers for one in states),
         "snapshots.marker_bytes": sum(one.marker_bytes for one in states),
         "snapshots.stamp_bytes": stamp_bytes,
     }
     if complete:
-        spans = [one.ended_s - one.begun_s for one in complete if one.ended_s is not None]
+        spans = [one.completed_s - one.started_s for one in complete if one.completed_s is not None]
         kept = [sum(map(len, one.channels.values())) for one in complete]
-        found["snapshots.s"] = sum(spans) / len(spans)
+        found["snapshots.duration_s"] = sum(spans) / len(spans)
         found["snapshots.in_channels"] = sum(kept) / len(kept)
     return found
 

@@ -18,11 +18,17 @@ the external group. Messages of internal peers to super peers do not count (Evro
 2016). Storage and held messages are sampled before the events of the sample's microsecond;
 `..._max` and `held.max` are of one member at one sample.
 
-Only where they are not 0: `notes` (copies of protocols' own messages, further copies of a message
-over the same channel), `note_bytes` (their control information), `overruns` (lost for want of
-room), `released` (deliveries marked as lacking a cause), `discarded` (given up by the protocol),
-`refused` (impossible by the protocol), `unsent` (replies to what never came), `undelivered`
-(deliveries that did not happen, of lost messages too).
+Metrics that are absent at 0:
+
+control_messages        copies of protocols' own messages, and further copies of a message over the
+                        same channel
+control_message_bytes   control information of these
+overruns                copies lost because a receive buffer was full
+delivered_incomplete    deliveries that the protocol marked as lacking a cause
+discarded               messages that the protocol discarded
+rejected                messages that the protocol rejected as impossible
+unsent                  replies to messages that never came
+undelivered             deliveries that did not happen, also of lost messages
 """
 
 from __future__ import annotations
@@ -62,11 +68,11 @@ class Sizes:
             return {}
         spread = self.count * self.squares - self.control * self.control
         found = {
-            f"{role}.overhead_bytes": self.control / self.count,
-            f"{role}.overhead_bytes_sd": math.sqrt(spread) / self.count,
+            f"{role}.control_bytes": self.control / self.count,
+            f"{role}.control_bytes_sd": math.sqrt(spread) / self.count,
         }
         if self.has_wire:
-            found[f"{role}.encoded_bytes"] = self.encoded / self.count
+            found[f"{role}.wire_bytes"] = self.encoded / self.count
         return found
 
 

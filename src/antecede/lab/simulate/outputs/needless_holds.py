@@ -36,10 +36,10 @@ class WaitCounts(NamedTuple):
         """Return what a result's figures may hold, by name."""
         return {
             "causal.checked": self.checked,
-            "causal.early": self.early,
+            "causal.violations": self.early,
             "causal.held": self.held,
-            "causal.unnecessary": self.unnecessary,
-            "causal.unnecessary_ms": 1000 * self.unnecessary_us / US,
+            "causal.needless_holds": self.unnecessary,
+            "causal.needless_hold_ms": 1000 * self.unnecessary_us / US,
         }
 
 

@@ -38,7 +38,6 @@ from antecede.tables.false_causality import (
 from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
-WHAT = ("causal", "ordered", "unnecessary", "missed")  # fields of `meter.count.Counts`
 _PLAIN = ("partitions", "buffer", "service_s", "duplicate")
 """Keys of the network that must be left alone here."""
 
@@ -215,15 +214,24 @@ def rules_for(scenario: Scenario) -> list[str]:
 def meter_figures(
     scenario: Scenario, seed: int, rules: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Return `meter.RULE.causal`, `.ordered`, `.unnecessary`, `.missed`: sums over observers.
+    """Return `false_causality.RULE.causal`, `.ordered`, `.false_pairs`, `.missed_pairs`.
+
+    Values are sums over observers.
 
     `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
     InputError for an unknown rule, LocalError for one that does not fit.
     """
     chosen = rules_for(scenario) if rules is None else list(rules)
-    found = {f"meter.{name}.{what}": 0.0 for name in chosen for what in WHAT}
+    found: dict[str, float] = {}
     for stamps in stamped(scenario, seed).values():
         for name, counts in zip(chosen, count_rules(stamps, chosen), strict=True):
-            for what in WHAT:
-                found[f"meter.{name}.{what}"] += getattr(counts, what)
+            pairs = {
+                "causal": counts.causal,
+                "ordered": counts.ordered,
+                "false_pairs": counts.unnecessary,
+                "missed_pairs": counts.missed,
+            }
+            for kind, count in pairs.items():
+                metric = f"false_causality.{name}.{kind}"
+                found[metric] = found.get(metric, 0.0) + count
     return found

@@ -7,7 +7,7 @@ the send times. Let D be the longest delay of any channel. A message is delivere
 after its sending (up, across, down), as its whole past was sent before it. The first message f that
 is sent later has it in its past, so 3 D after f no DV or CI has it.
 
-The figures are those of the readable engine (differential test).
+The figures are those of the reference engine (differential test).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PRUNINGS = {"safe": records.SAFE, "none": records.NONE}
 HOPS = 3
 
 NOT_BY_RECEIPT = (
-    "the compiled engine of a hierarchy follows what was delivered; --engine readable "
+    "the compiled engine of a hierarchy follows what was delivered; --engine reference "
     "follows receipts too"
 )
 QUANTILES = ("wait_ms.p50", "wait_ms.p99")
@@ -103,10 +103,10 @@ def result_of(scenario: Scenario, seed: int, s: State) -> Result:
     if s.at.early:
         raise ScenarioError(
             f"the compiled engine of a hierarchy has found {int(s.at.early):,} deliveries before "
-            "a cause, and does not know what follows from these: --engine readable does"
+            "a cause, and does not know what follows from these: --engine reference does"
         )
     found = figures(s)
-    caveats = {"early.by_receipt": NOT_BY_RECEIPT}
+    caveats = {"violations.by_receipt": NOT_BY_RECEIPT}
     if not s.measures.causes:
         caveats = dict.fromkeys(JUDGED, NOT_ASKED)
     if "wait_ms.mean" in found:
@@ -135,7 +135,7 @@ def _check_silence(scenario: Scenario, sends: Schedule) -> None:
             raise ScenarioError(
                 "the compiled engine of a hierarchy can not run this: the group of super peer "
                 f"{at} sends nothing while others send up to {most:,} messages; from "
-                f"{FLUSH_AFTER:,} on its super peer flushes I: --engine readable does that"
+                f"{FLUSH_AFTER:,} on its super peer flushes I: --engine reference does that"
             )
 
 

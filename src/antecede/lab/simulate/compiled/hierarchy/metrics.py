@@ -16,7 +16,7 @@ ACK_BYTES = 4
 
 
 def figures(s: State) -> dict[str, float]:
-    """Return the figures of `lab.simulate.outputs.result`, and `ds.overhead_bytes`."""
+    """Return the figures of `lab.simulate.outputs.result`, and `ds.control_bytes`."""
     found: dict[str, float] = {
         "sent": len(s.message),
         "arrivals": int(s.at.arrivals),
@@ -30,7 +30,10 @@ def figures(s: State) -> dict[str, float]:
         **_waits(s),
     }
     if s.at.notes:
-        found |= {"notes": int(s.at.notes), "note_bytes": ACK_BYTES * int(s.at.notes)}
+        found |= {
+            "control_messages": int(s.at.notes),
+            "control_message_bytes": ACK_BYTES * int(s.at.notes),
+        }
     owed = found["sent"] * (len(s.process) - len(s.group)) - found["deliveries"]
     return found | ({"undelivered": owed} if owed else {})
 
@@ -39,8 +42,8 @@ def _judged(s: State) -> dict[str, float]:
     if not s.measures.causes:
         return {}
     return {
-        "violations": int(s.at.early),
-        "early.by_delivery": int(s.at.early),  # what it promises
+        "promise_violations": int(s.at.early),
+        "violations.by_delivery": int(s.at.early),  # what it promises
         "violations.checked": int(s.at.deliveries),
         "lemma3.missing": int(s.at.missing),
         "lemma3.extra": int(s.at.extra),
@@ -53,10 +56,10 @@ def _sizes(s: State) -> dict[str, float]:
         sums = getattr(s, role)
         count, total, squares = int(sums.count), int(sums.total), int(sums.squares)
         if count and (s.measures.sizes or role in ("idr", "ds")):
-            found[f"{role}.overhead_bytes"] = total / count
-            found[f"{role}.overhead_bytes_sd"] = math.sqrt(count * squares - total**2) / count
+            found[f"{role}.control_bytes"] = total / count
+            found[f"{role}.control_bytes_sd"] = math.sqrt(count * squares - total**2) / count
         if count and s.measures.encoded and role != "ds":  # nobody sends it
-            found[f"{role}.encoded_bytes"] = int(sums.encoded) / count
+            found[f"{role}.wire_bytes"] = int(sums.encoded) / count
     messages = int(s.internal.count)
     if messages and s.measures.sizes:
         found["internal.entropy_bytes"] = float(s.entropy[0]) / messages

@@ -8,7 +8,7 @@ whole past was sent before it. The first message f that is sent later has m in i
 f no set of fresh messages has m. The last message that needs m directly was sent by then, and is
 delivered everywhere D later. From then on nothing asks for m, and its place is free.
 
-The figures are exactly those of the readable engine (differential test).
+The figures are exactly those of the reference engine (differential test).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _judged(scenario: Scenario, s: State) -> dict[str, float]:
         raise ScenarioError(
             f"the compiled engine of a mesh cannot judge this run: {s.at.unjudged} times a member "
             f"lacks a message after the longest delay ({int(s.longest) / US:g} s). "
-            "Use --engine readable"
+            "Use --engine reference"
         )
     by_delivery = int(s.at.early)
     kept = by_delivery if _carries(scenario) != state.NUMBER else int(s.at.overtaking)
@@ -195,9 +195,9 @@ def _sizes(scenario: Scenario, s: State, measures: Measures) -> dict[str, float]
     found: dict[str, float] = {}
     if measures.sizes:
         deviation = math.sqrt(count * squares - total * total) / count
-        found |= {"peer.overhead_bytes": total / count, "peer.overhead_bytes_sd": deviation}
+        found |= {"peer.control_bytes": total / count, "peer.control_bytes_sd": deviation}
     if measures.encoded:
-        found["peer.encoded_bytes"] = int(s.encoded[int(s.warm) :].sum()) / count
+        found["peer.wire_bytes"] = int(s.encoded[int(s.warm) :].sum()) / count
     return found
 
 
