@@ -1,4 +1,4 @@
-"""Pages and pictures."""
+"""HTML pages and plots of reproductions."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Range, scale and ticks of the axes of a plot; logarithmic axes show zeros."""
+"""Range, scale and ticks of the axes of a plot. Logarithmic axes show zeros."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from antecede.lab.report.drawing import number
 from antecede.lab.report.model import Plot
 
 NAMED_TICKS = 9
-"""Largest number of values of x with a tick each on a logarithmic axis."""
+"""Largest number of x values with a tick each on a logarithmic axis."""
 FROM_ZERO = 0.6
-"""An axis begins at zero if the least value is below this part of the greatest."""
+"""An axis starts at 0 if minimum / maximum is below this."""
 FEW_DECADES = 2.5
-"""Up to this number of decades, 2 and 5 have ticks."""
+"""Largest number of decades with ticks at 2 and 5."""
 
 
 def all_x(plot: Plot) -> list[float]:
-    """Return all finite values of x, ours and the paper's, ascending, each once."""
+    """Return the finite x values of all series and published points, ascending and unique."""
     values = [x for series in plot.series for x in (*series.x, *(x for x, _ in series.paper))]
     return sorted({float(x) for x in values if math.isfinite(x)})
 
 
 def all_y(plot: Plot) -> list[float]:
-    """Return all finite values of y, ours and the paper's."""
+    """Return the finite y values of all series and published points."""
     values = [y for series in plot.series for y in (*series.y, *(y for _, y in series.paper))]
     return [float(y) for y in values if math.isfinite(y)]
 
 
 def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> None:
-    """Set both axes to hold our points and the paper's, which are drawn later.
+    """Set limits, scale and ticks of both axes, also for points that are drawn later.
 
-    `places`: where each x stands beside bars; None: at x.
+    `positions`: x value -> position beside bars (None: the value itself).
     """
     x, y = all_x(plot), all_y(plot)
     if not (x and y):

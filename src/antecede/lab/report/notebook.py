@@ -1,4 +1,4 @@
-"""Curves within a notebook: SVG, or words where it shows no pictures."""
+"""Plots in notebooks: SVG, or a text where images are not shown."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PAPERS = ("#ffffff", "#14181d")
 
 
 def curves(plot: Plot) -> Picture:
-    """Return a plot for a cell, in the colours of its page. Raises as `draw_plot`."""
+    """Return a plot for a notebook cell, in the colours of its page. Raises like `draw_plot`."""
     words = in_words(plot)
     svg = draw_plot(plot).svg
-    # Several pictures stand in one page: their ids must differ.
+    # Ids must be unique among all plots of the notebook.
     inner = inlined(svg, f"p{zlib.crc32(svg.encode()):08x}")
     light, dark = (
         f"{declarations(colours)};--paper:{paper}"

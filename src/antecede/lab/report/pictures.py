@@ -1,7 +1,7 @@
-"""Diagrams as PNG and PDF: shapes of our SVG, drawn by matplotlib.
+"""PNG and PDF files of diagrams, drawn by matplotlib.
 
-`antecede.lab.diagram.svg` writes few kinds of shapes with plain attributes in themes other than
-"page". They are drawn in points, so that PDF has real text and lines.
+`antecede.lab.diagram.svg` writes few kinds of shapes with plain attributes in all themes but
+"page". They are drawn in points, so a PDF has real text and lines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ except ModuleNotFoundError as error:
 
 PNG, PDF = "png", "pdf"
 DPI: Final = 192
-"""Dots an inch of a PNG; an SVG's px are 96 an inch."""
+"""Dots per inch of a PNG. SVG pixels are 96 per inch."""
 _INCH: Final = 96.0
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _COMMAND: Final = re.compile(r"([MmLlQqVvHhZz])([^MmLlQqVvHhZz]*)")
@@ -38,10 +38,10 @@ _SHIFT: Final = re.compile(r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)")
 def as_picture(svg: str, format: str) -> bytes:
     """Return an SVG of `lab.diagram.svg` (any theme but "page") as PNG or PDF.
 
-    Raises LocalError for another format, and for shapes that it does not know.
+    Raises LocalError for another format and for unknown shapes.
     """
     if format not in (PNG, PDF):
-        raise LocalError(f"a picture is {PNG} or {PDF}, not {format!r:.40}")
+        raise LocalError(f"unknown image format {format!r:.40}; choose from {PNG}, {PDF}")
     root = ET.fromstring(svg)
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     figure = Figure(figsize=(width / _INCH, height / _INCH), dpi=_INCH)
@@ -55,7 +55,7 @@ def as_picture(svg: str, format: str) -> bytes:
         artist.set_clip_on(False)
         axes.add_artist(artist)
     target = io.BytesIO()
-    # A picture made again is the same bytes.
+    # The same diagram gives the same bytes.
     still: dict[str, Any] = {"CreationDate": None} if format == PDF else {"Software": None}
     with mpl.rc_context({"pdf.fonttype": 42, "path.simplify": False}):
         figure.savefig(target, format=format, dpi=DPI, metadata=still)
@@ -74,7 +74,7 @@ def _artists(parent: ET.Element, down: float, opacity: float) -> Iterator[Any]:
         elif kind in _DRAW:
             yield _DRAW[kind](element, down, alpha)
         else:
-            raise LocalError(f"no shape of a diagram: {kind}")
+            raise LocalError(f"unknown SVG element {kind!r}; expected shapes of lab.diagram.svg")
 
 
 def _number(element: ET.Element, name: str, default: float = 0.0) -> float:

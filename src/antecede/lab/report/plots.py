@@ -1,8 +1,8 @@
-"""Plots of a study's findings, as SVG for pages and as PNG for slides.
+"""Plots of a study, as SVG for pages and PNG for slides.
 
-Series differ in colour, and in marker, dashes or hatches as well, for grey prints. The paper's
-points are hollow diamonds over our curves, each tied to our value at the same x. Groups of the SVG
-are named `ours-K`, `spread-K`, `paper-K` for series K.
+Series differ in colour, and in marker, dashes or hatches for grey prints. Published points are
+hollow diamonds, each tied to the result at the same x. SVG groups are named `ours-K`, `spread-K`
+and `paper-K` for series K.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from antecede.lab.report.model import Plot, Series
 
 WIDTH_INCHES = 4.7
 POINTS = 10
-"""Of text; still about as many pixels where the plot is as wide as a phone."""
+"""Font size. It is about as many pixels where the plot is as wide as a phone."""
 AXES_INCHES = 3.1
-"""Height without the legend, which stands below and covers nothing."""
+"""Height without the legend, which is below the axes."""
 MARKERS = ("o", "s", "^", "v", "X", "P", "*", "<")
 DASHES = ((0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "----", "\\\\\\\\", "xxxx", "||||", "++++", "//")
 """Lines only: a pattern of dots takes 170 kB."""
 MARKED = 40
-"""Most points of a line that all have a marker."""
+"""Largest number of markers of a line."""
 STYLES = ("line", "dashed", "points", "bars")
 PAPER_LABEL = "the paper's points"
 _Look = TypeVar("_Look")
@@ -40,7 +40,7 @@ _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
 class Drawn(NamedTuple):
-    """One plot in both formats."""
+    """A plot in both formats."""
 
     svg: str
     png: bytes
@@ -49,10 +49,9 @@ class Drawn(NamedTuple):
 def draw_plot(plot: Plot, colours: Mapping[str, int] | None = None) -> Drawn:
     """Return the plot as SVG (both schemes) and PNG (light, twice the usual resolution).
 
-    `colours` numbers the labels: a series looks the same in all plots of a page. Points without
-    finite numbers are gaps. A logarithmic axis with zeros is linear below the smallest positive
-    value. Raises LocalError for negative values on it, a key that is no file name, and series of
-    unequal lengths.
+    `colours`: label -> slot, so a series looks the same in all plots of a page. Points that are not
+    finite are gaps. A logarithmic axis with zeros is linear below the smallest positive value.
+    Raises LocalError for negative values on it, a bad key, and series of unequal lengths.
     """
     _check(plot)
     slots = colours if colours is not None else slots_of([plot])
@@ -64,7 +63,7 @@ def draw_plot(plot: Plot, colours: Mapping[str, int] | None = None) -> Drawn:
 
 
 def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
-    """Return a number for every label; no two of one plot share a colour, up to eight series."""
+    """Return a slot for each label. Up to eight series of one plot differ in colour."""
     slots: dict[str, int] = {}
     for plot in plots:
         labels = dict.fromkeys(series.label for series in plot.series)
@@ -79,7 +78,7 @@ def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
 
 
 def in_words(plot: Plot) -> str:
-    """Return the plot for those who do not see it."""
+    """Return a text for readers who do not see the plot."""
     parts = [f"{plot.y_label} against {plot.x_label}."]
     for series in plot.series:
         known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if math.isfinite(y)]
@@ -97,33 +96,35 @@ def in_words(plot: Plot) -> str:
 
 def _check(plot: Plot) -> None:
     if not _KEY.match(plot.key):
-        raise LocalError(f"plot {plot.key!r}: a key is letters, digits, '.', '_' and '-'")
+        raise LocalError(f"plot {plot.key!r}: invalid key; use letters, digits, '.', '_' and '-'")
     for series in plot.series:
         where = f"plot {plot.key}, series {series.label!r}"
         if len(series.x) != len(series.y) or len(series.spread) not in (0, len(series.y)):
             sizes = f"{len(series.x)} x, {len(series.y)} y, {len(series.spread)} spread"
-            raise LocalError(f"{where}: lengths differ: {sizes}")
+            raise LocalError(f"{where}: unequal lengths: {sizes}")
         if series.style not in STYLES:
-            raise LocalError(f"{where}: style {series.style!r} is none of {', '.join(STYLES)}")
+            raise LocalError(
+                f"{where}: unknown style {series.style!r}; choose from {', '.join(STYLES)}"
+            )
     for log, axis, values in ((plot.x_log, "x", all_x(plot)), (plot.y_log, "y", all_y(plot))):
         if log and any(value < 0 for value in values):
             raise LocalError(
-                f"plot {plot.key}: {axis} is {min(values):g} on a logarithmic axis: "
-                f"leave {axis}_log out"
+                f"plot {plot.key}: {axis} = {min(values):g} is negative on a logarithmic axis; "
+                f"remove {axis}_log"
             )
 
 
 class _Pen(NamedTuple):
-    """Look of a series, and places of its values of x."""
+    """Style of a series, and positions of its x values."""
 
     k: int
     series: Series
     slot: int
     inks: drawing.Inks
     places: Mapping[float, float] | None
-    """Place of x beside bars, which stand side by side; None: at x."""
+    """x value -> position beside bars (None: the value itself)."""
     bar: int | None = None
-    """Number of the bar in its place; None: no bar."""
+    """Index of the bar at its position (None: not a bar)."""
     bars: int = 1
 
     @property
@@ -198,7 +199,7 @@ def _legend_shape(plot: Plot) -> tuple[int, int]:
 
 
 def _of(looks: Sequence[_Look], slot: int) -> _Look:
-    """Return one of them; where colours begin anew, they go with other looks than before."""
+    """Return the style for a slot. Slots with the same colour get different styles."""
     return looks[(slot + slot // drawing.COLOURS) % len(looks)]
 
 
@@ -242,7 +243,7 @@ def _bars(axes: Any, pen: _Pen) -> Any:
 
 
 def _spread(axes: Any, pen: _Pen, colour: str) -> None:
-    """Draw error bars; the arm down stays above zero where the value does."""
+    """Draw error bars. The lower end stays above 0 if the value does."""
     if not any(pen.series.spread):
         return
     arms = [abs(float(value)) for value in pen.series.spread]
@@ -275,7 +276,7 @@ def _diamond(colour: str) -> dict[str, Any]:
 
 
 def _paper(axes: Any, pen: _Pen) -> None:
-    """Draw the paper's points over ours; a thin line leads to our value at the same x."""
+    """Draw published points, each with a thin line to the result at the same x."""
     series = pen.series
     if not series.paper:
         return

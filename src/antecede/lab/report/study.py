@@ -1,10 +1,10 @@
-"""Page of a study: one file with everything, and its plots as files beside it.
+"""HTML page of a study, with plots as separate files.
 
-    folder/index.html            self-contained; needs no network and no script
-    folder/figures/KEY.svg, .png every plot for itself
+    folder/index.html            self-contained: no network, no script
+    folder/figures/KEY.svg, .png each plot
 
-Marks of distance from the paper's figures follow from the rows alone. Every row beyond 10 % stands
-in the part "What does not come out". The same findings give the same bytes.
+Deviation marks follow from the rows alone. Every row beyond 10 % is listed in the part "What does
+not come out". The same findings give the same bytes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from antecede.lab.report.plots import draw_plot, slots_of
 
 FOLDED = 15
 OURS = "antecede sweep"
-"""Command whose pages have no source beside them."""
+"""Command whose pages have no published values."""
 _NUMBER = re.compile(r"[-−+±]?[\d.,]|–?\Z")
 IN_SHORT = 5
-"""Largest number of lines of what does not come out, near the top."""
+"""Largest number of lines in the summary of deviations."""
 
 
 class Mark(NamedTuple):
-    """Distance from the paper's figure: a sign beside the ratio, and a colour."""
+    """Class of deviation from the published value: a sign beside the ratio, and a colour."""
 
     name: str
     sign: str
@@ -56,7 +56,7 @@ VERDICTS = {True: "near", False: "far", None: "soft"}
 
 
 def mark_of(row: Row) -> Mark | None:
-    """Return how far ours is from the paper's; None where there is nothing to compare."""
+    """Return the deviation class of a row (None: no published value)."""
     if row.ratio is None or not math.isfinite(row.ratio):
         return None
     distance = abs(row.ratio - 1) - 1e-9
@@ -64,15 +64,15 @@ def mark_of(row: Row) -> Mark | None:
 
 
 def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
-    """Write the page and its plots; return the path of the page.
+    """Write the page and its plots. Return the path of the page.
 
-    `command` makes it again (`antecede study NAME`). Raises LocalError for two plots with the same
-    key, a plot that cannot be drawn (`plots.draw_plot`) and a ragged table.
+    `command`: text of the command that makes the page again. Raises LocalError for two plots with
+    the same key, an invalid plot (`plots.draw_plot`) and a table with rows of unequal length.
     """
     plots = [plot for section in findings.sections for plot in section.plots]
     twice = [key for key, count in Counter(plot.key for plot in plots).items() if count > 1]
     if twice:
-        raise LocalError(f"study {findings.study}: two plots have the key {twice[0]!r}")
+        raise LocalError(f"study {findings.study}: two plots with the key {twice[0]!r}; rename one")
     drawn = _write_plots(plots, folder / "figures")
     rows = [row for section in findings.sections for row in section.rows]
     beyond = list(dict.fromkeys(row for row in rows if mark_of(row) is MARKS[-1]))
@@ -127,9 +127,9 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
     if len(lines) > IN_SHORT:
         lines = [*lines[:IN_SHORT], f"and {len(lines) - IN_SHORT} more"]
     failed = len(findings.failed)
-    nothing = "Every figure that the source states comes out within 10 %."
+    nothing = "Every published value is reproduced within 10 %."
     if claims and not told["does not hold"]:
-        nothing = f"{nothing} No statement fails."
+        nothing = f"{nothing} No claim fails."
     return {
         "tally": _tally(rows),
         "verdicts": _verdicts(told),
@@ -137,7 +137,7 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
         "not_reached": lines,
         "failed": f"{counted(failed, 'run')} failed",
         "open": bool(lines or failed),
-        "nothing": nothing if counts else "The source states no figures to compare with.",
+        "nothing": nothing if counts else "The source has no values to compare with.",
     }
 
 
@@ -149,7 +149,7 @@ def _verdicts(told: Counter[str]) -> str:
         "undecided": "undecided",
     }
     parts = [counted(told[one], one, several) for one, several in many.items() if told[one]]
-    return f"Of {counted(told.total(), 'statement')} {', '.join(parts)}." if parts else ""
+    return f"Of {counted(told.total(), 'claim')} {', '.join(parts)}." if parts else ""
 
 
 def _counts(rows: Iterable[Row]) -> Counter[str]:
@@ -160,9 +160,9 @@ def _tally(rows: Sequence[Row]) -> str:
     counts = _counts(rows)
     total = sum(counts.values())
     if not total:
-        return "The source states no figures to compare with: all of these are ours alone."
+        return "The source has no values to compare with: all values are ours."
     parts = [f"{counts[mark.name]} {mark.words}" for mark in MARKS if counts[mark.name]]
-    return f"Of {counted(total, 'figure')} that the paper states: {', '.join(parts)}."
+    return f"Of {counted(total, 'published value')}: {', '.join(parts)}."
 
 
 def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _beside(rows: Sequence[Row]) -> dict[str, Any]:
         "count": len(rows),
         "marks": any(marks),
         "dashes": not all(marks),
-        "summary": f"Table of {counted(len(rows), 'figure')}. {_tally(rows)}",
+        "summary": f"Table of {counted(len(rows), 'value')}. {_tally(rows)}",
         "folded": len(rows) > FOLDED,
     }
 
@@ -212,14 +212,14 @@ def _cells(row: Row) -> dict[str, Any]:
 
 
 def ratio_words(row: Row) -> str:
-    """Return the ratio with three decimals, a dash for none."""
+    """Return the ratio with three decimals, or a dash."""
     if mark_of(row) is None or row.ratio is None:
         return "–"
     return f"{row.ratio:,.3f}".replace("-", "−") if abs(row.ratio) < 100 else f"{row.ratio:,.0f}"
 
 
 def _number(value: float, digits: int) -> str:
-    """Return a number with `digits` significant ones, whole from 1,000 on."""
+    """Return a number with `digits` significant digits, without decimals from 1,000 on."""
     if not math.isfinite(value):
         return "–"
     whole = abs(value) >= 1000 and digits < 10
@@ -228,12 +228,12 @@ def _number(value: float, digits: int) -> str:
 
 
 def _plain(section: Section) -> dict[str, Any]:
-    """Return a table of words; columns in which all cells are numbers stand to the right."""
+    """Return a table for the template. Columns of numbers are aligned to the right."""
     for row in section.table:
         if len(row) != len(section.columns):
             raise LocalError(
-                f"section {section.title!r}: a row of {len(row)} cells under "
-                f"{len(section.columns)} columns"
+                f"section {section.title!r}: a row has {len(row)} cells, expected "
+                f"{len(section.columns)}"
             )
     text = [
         k == 0 or not all(_NUMBER.match(row[k]) for row in section.table)
@@ -254,8 +254,7 @@ def _words(cells: Sequence[str], text: Sequence[bool]) -> list[dict[str, Any]]:
 def write_overview(folder: Path, studies: Iterable[tuple[str, str, str, Path]]) -> Path:
     """Write folder/index.html and return its path.
 
-    `studies`: name, title, finding, and the path of the page. The picture of a card is the first
-    plot of that page (`figures/` beside it), if any.
+    `studies`: name, title, finding, and path of the page. A card shows the first plot of that page.
     """
     cards = [
         {

@@ -1,8 +1,8 @@
-"""Study of Tsuneizumi et al.: pairs that linear, physical and combined time order or miss.
+"""Study of Tsuneizumi et al.: pairs ordered by linear, physical and combined time.
 
-The source has no evaluation; this one is ours. In a homogeneous group the accuracy of clocks is
-fixed. The largest delay goes from far below to far above twice of it: Tsuneizumi et al. tells fast
-networks (delta <= 2 lambda) from slow ones, and rule 1(b) is sound in neither.
+The source has no evaluation. This one has a homogeneous group with a fixed clock accuracy. The
+largest delay varies around twice the accuracy: Tsuneizumi et al. distinguish fast networks (delta
+<= 2 lambda) from slow ones, and rule 1(b) is sound in neither.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from antecede.lab.simulate.config import Clocks, Links, Scenario, Workload
 
 LAMBDA_S = 0.010
 RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50.0)
-"""delta by lambda: fast networks end at 2; from 2 to 4 rule 1(b) has a window of its own."""
+"""delta / lambda. Fast networks end at 2. From 2 to 4 rule 1(b) has a window of its own."""
 QUICK_RATIOS = (0.5, 1.5, 3.0, 6.0, 20.0)
 LEAST = {"half": 0.5, "nearly all": 0.9}
-"""The least delay as a part of the largest."""
+"""Smallest delay / largest delay, by name."""
 LOADS = (("half", 50.0), ("nearly all", 50.0), ("half", 5.0))
-"""Least delay, and messages a second of each member, of the runs that wait."""
+"""Smallest delay, and messages per second of each member, for runs that measure waits."""
 MEMBERS = 6
 RULES = (
     *("linear", "linear:published", "physical", "physical:published"),
@@ -47,18 +47,18 @@ WAITING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "physical, by bound": ("physical", {"delivery": "bound"}),
     "vector clock (BSS)": ("bss", {}),
 }
-"""Name in plots -> protocol and options: what the orders cost in time, over the same messages."""
+"""Name in plots -> protocol and options."""
 RECOVERY = {"retry_s": 0.5}
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return runs that count pairs, that wait, that count bytes, and that lose messages."""
+    """Return runs that count pairs, measure waits, count bytes, and lose messages."""
     return [*_pairs(quick), *_waits(quick), *_bytes(quick), *_losses(quick)]
 
 
 def execute(run: Run) -> Figures:
-    """Carry one run out."""
+    """Execute a run."""
     return pair_figures(run) if run.kind == "pairs" else simulated(run)
 
 
@@ -78,7 +78,10 @@ def _pairs(quick: bool) -> Iterator[Run]:
 
 
 def _waits(quick: bool) -> Iterator[Run]:
-    """Yield the same traffic under protocols; physical time needs least delays above 2 lambda."""
+    """Yield the same traffic under several protocols.
+
+    Physical time requires smallest delays above 2 lambda.
+    """
     for ratio in QUICK_RATIOS if quick else RATIOS:
         for least, rate_hz in LOADS:
             for waiting, (protocol, options) in WAITING.items():
@@ -99,7 +102,7 @@ def _waits(quick: bool) -> Iterator[Run]:
 
 
 def scenario_of(ratio: float, least: str, duration_s: float, rate_hz: float = 50.0) -> Scenario:
-    """Return six members at the largest delay `ratio` lambda; `least` names the least delay."""
+    """Return six members with the largest delay `ratio` * lambda."""
     most_s = round(ratio * LAMBDA_S, 6)
     return Scenario(
         Mesh(MEMBERS),
@@ -159,7 +162,7 @@ def _losses(quick: bool) -> Iterator[Run]:
 
 STUDY = Study(
     "clocks",
-    "Linear and physical clocks: what is ordered without need, and what is missed",
+    "Linear and physical clocks: false and missed causality",
     "Tsuneizumi et al., sections 4 to 6; the source has no evaluation: this one is ours",
     runs,
     execute,

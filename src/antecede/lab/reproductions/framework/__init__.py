@@ -1,4 +1,4 @@
-"""Framework of studies: runs, engines, stored results, pages."""
+"""Framework for studies: runs, engines, stored results, pages."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Digest of the code that makes figures, so that results of other code are never reused.
+"""Digest of the code that determines results. Results of other code are not reused.
 
-It covers the layers below studies and the study's modules behind `execute`. Code that only starts,
-prints or draws is left out. The files are read from a folder or a zip file.
+It covers the layers below studies, and the modules that a study's `execute` uses. Code that only
+starts, prints or draws is excluded. Sources are read from a folder or a zip file.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NO_FIGURES = (
     *("cli/", "live/", "spark/", "lab/demo/", "lab/diagram/"),
     *("lab/play/", "lab/record/", "lab/report/", "lab/reproductions/"),
 )
-"""Folders that no figure depends on."""
+"""Folders without influence on results."""
 
 
 def modules_of(study: Study) -> tuple[str, ...]:
-    """Return the modules of a study that decide its figures.
+    """Return the modules of a study that determine its results.
 
     For a study of the user, these include the imported modules of its folder.
     """
@@ -58,5 +58,7 @@ def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
 def _source(name: str) -> bytes:
     spec = importlib.util.find_spec(name) if name != "__main__" else sys.modules[name].__spec__
     if spec is None or spec.origin is None or spec.loader is None:
-        raise LocalError(f"module {name}: no source; a study's functions live in a module's file")
+        raise LocalError(
+            f"module {name}: no source file; define the study's functions in a module file"
+        )
     return cast("bytes", spec.loader.get_data(spec.origin))  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""Runs carried out one after the other, in the calling process, as rows of SCHEMA.
+"""Sequential execution of runs in the calling process, as rows of SCHEMA.
 
-An outcome is a row for each figure, or one row with the reason of the failure.
+An outcome is a row per metric, or one row with the reason of the failure.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),
     ]
 )
-"""`run` its key; `value` of a number, `series` of a sequence; `reason` of a run that failed."""
+"""`run`: key. `value`: a number. `series`: a sequence. `reason`: why the run failed."""
 LONGEST = 500
-"""Largest length of a reason, characters."""
+"""Largest length of a failure reason, characters."""
 
 
 class Failure(NamedTuple):
-    """A run without figures, and why."""
+    """A failed run and the reason."""
 
     run: Run
     reason: str
 
 
 def run_locally(study: Study, runs: Iterable[Run]) -> Iterator[pyarrow.Table]:
-    """Carry the runs out here, dearest first; yield the outcome of each as a table of SCHEMA."""
+    """Execute the runs in this process, dearest first. Yield each outcome as a table of SCHEMA."""
     for run in largest_first(runs):
         yield pa.Table.from_batches([outcome(run, study.execute)])
 
@@ -51,11 +51,11 @@ def largest_first(runs: Iterable[Run]) -> list[Run]:
 
 
 def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
-    """Carry one run out; return its figures, or the reason why there are none."""
+    """Execute a run. Return its metrics, or the reason of its failure."""
     begin = time.perf_counter()
     try:
         figures = {**_numbers(execute(run)), SECONDS: time.perf_counter() - begin}
-    except Exception as error:  # whatever a study raises is its run's failure, not the others'
+    except Exception as error:  # an error of a study fails this run only
         words = " ".join(str(error).split())  # a compiler's message can have hundreds of lines
         words = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
         return failed(run.key, f"{type(error).__name__}: {words}")
@@ -71,17 +71,19 @@ def _batch(rows: Iterable[Mapping[str, Any]]) -> pyarrow.RecordBatch:
 
 
 def failed(key: str, reason: str) -> pyarrow.RecordBatch:
-    """Return the outcome of a run that gave nothing."""
+    """Return the outcome of a failed run."""
     return _batch([{"run": key, "reason": reason}])
 
 
 def _numbers(figures: Figures) -> Mapping[str, float | list[float]]:
-    """Return the figures as floats and lists of floats. Raises ValueError for what is none."""
+    """Return the metrics as floats and lists of floats. Raises ValueError for other values."""
     found: dict[str, float | list[float]] = {}
     for name, value in figures.items():
         many = np.ndim(value) > 0
         numbers = np.asarray(value, np.float64).reshape(-1).tolist()
         if not all(map(math.isfinite, numbers)):
-            raise ValueError(f"{name} is no number; a figure that does not apply is left out")
+            raise ValueError(
+                f"metric {name} is not a finite number; omit metrics that do not apply"
+            )
         found[name] = numbers if many else numbers[0]
     return found

@@ -1,7 +1,7 @@
 """Engine of worker processes on this machine, for `antecede sweep --engine local`.
 
-A worker gets a run as plain values. If it dies, the submitted runs are tried once more, each alone,
-and the run whose worker dies again is reported. Workers ignore Control-C and end with their parent.
+A worker gets a run as plain values. If a worker dies, each submitted run is tried once more, alone.
+A run whose worker dies again is reported. Workers ignore Ctrl-C and end with their parent.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from antecede.lab.reproductions.framework.study import Study
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 AHEAD = 2
-"""Submitted runs of a worker: one under way, one ready."""
+"""Submitted runs per worker: one in progress, one ready."""
 TICK_S = 0.2
 WATCH_S = 0.5
 
 
 def cores() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Processes:
-    """An engine (see `runner`) of worker processes."""
+    """Engine (see `runner`) of worker processes."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def __call__(self, study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
-        """Carry the runs out, dearest first; yield the outcome of each, in any order."""
+        """Execute the runs, dearest first. Yield each outcome, in any order."""
         place = (study.execute.__module__, study.execute.__qualname__)
         waiting, suspects = deque(largest_first(runs)), deque[Run]()
         while waiting or suspects:
@@ -75,8 +75,11 @@ def _carried_out(
     room: int,
     under_way: dict[Future[pyarrow.RecordBatch], Run],
 ) -> Iterator[pyarrow.Table]:
-    """Carry a queue out until it is empty or a worker dies, which leaves runs in `under_way`."""
-    with contextlib.suppress(BrokenProcessPool):  # met while submitting
+    """Execute a queue until it is empty or a worker dies.
+
+    Runs of a dead worker stay in `under_way`.
+    """
+    with contextlib.suppress(BrokenProcessPool):  # raised by submit
         while queue or under_way:
             while queue and len(under_way) < room:
                 future = pool.submit(_carry_out, *place, queue[0].to_text())
@@ -86,14 +89,14 @@ def _carried_out(
             done = [future.result() for future in over - broken]
             for future in over - broken:
                 del under_way[future]
-            # One table for all that ended meanwhile: each is a file on the disk.
+            # One table for all finished runs: each table becomes a file.
             yield pa.Table.from_batches(done, SCHEMA)
             if broken:
                 return
 
 
 def _begin(parent: int) -> None:
-    """Prepare a worker: it leaves Control-C to its parent, and ends when that has gone."""
+    """Ignore Ctrl-C in a worker, and end the worker when its parent has ended."""
 
     def follow() -> None:
         while os.getppid() == parent:

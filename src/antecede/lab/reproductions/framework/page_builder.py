@@ -1,22 +1,22 @@
-"""Pages of studies, built of tables of figures and claims (`page.toml` of a study).
+"""Pages of studies, built from tables of metrics and claims (`page.toml` of a study).
 
-A page is a list of sections. A section picks runs (`where`), once for each entry of `each`, and has
-figures, plots, claims and a finding. All of them are measures of the runs picked:
+A page is a list of sections. A section selects runs (`where`), once for each entry of `each`. It
+has figures, plots, claims and a finding. All of them are measures of the selected runs:
 
 | measure                                | value                                             |
 |----------------------------------------|---------------------------------------------------|
 | `{mean = Q}`, `total`, `most`, `least` | of the quantity Q over the runs                   |
-| `{share = [A, B]}`                     | the total of A by the total of B                  |
-| `{ratio = [A, B]}`                     | the mean of A by the mean of B                    |
-| `{slope = [Q, X]}`, `power`, `fit`     | growth over the parameter X; `from`, `to`: part   |
-| `{quotient = [M, N]}`, `{rest = M}`    | a measure by another; 1 less a measure            |
-| `{size = M}`                           | a measure without its sign                        |
+| `{share = [A, B]}`                     | total of A / total of B                           |
+| `{ratio = [A, B]}`                     | mean of A / mean of B                             |
+| `{slope = [Q, X]}`, `power`, `fit`     | growth over the parameter X; `from`, `to`: range  |
+| `{quotient = [M, N]}`, `{rest = M}`    | measure M / measure N; 1 - measure M              |
+| `{size = M}`                           | absolute value of a measure                       |
 | `{fold = "most", by = X, of = M}`      | over the values of X: a name of `FOLDS`           |
 
-Every measure may have `where` (conditions beside those of its place) and `without` (conditions of
-its place that do not hold for it). Texts and quantities are formats over the names of `each` and
-`by`. What a sentence reads follows from its measures. A figure that no run gave is left out, and a
-claim without figures is "not run". A key that no table has is refused.
+Every measure may have `where` (further conditions) and `without` (conditions of its section that it
+ignores). Texts and quantities are formats over the names of `each` and `by`. `reads` follows from
+the measures. A value that no run has is omitted. A claim without values is "not run". Unknown keys
+are rejected.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ LIMITS: Mapping[str, Callable[[float, float], bool]] = {
     "equal": operator.eq,
 }
 SOME_BELOW = "some_below"
-"""A limit that one value has to be below, beside those that all keep."""
+"""Limit that at least one value is below. Other limits hold for all values."""
 ALONE = ("rising", "within", "reaches", "power_between")
-"""Tests that stand alone in `holds`."""
+"""Tests of `holds` that exclude all others."""
 GROWTH = ("slope", "power", "fit")
 SIMPLE = ("mean", "total", "most", "least", "share", "ratio", *GROWTH)
 OF_ONE: Mapping[str, Callable[[float], float]] = {"rest": lambda value: 1 - value, "size": abs}
@@ -87,16 +87,16 @@ NEEDED = {"plot": "line", "columns": "column"}
 MORE = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
 _NAME = re.compile(r"\{(\w+)\}")
 LISTED = 8
-"""Most values that a claim lists one by one."""
+"""Largest number of values that a claim lists one by one."""
 
 
 def page_of(package: str) -> Callable[[Results, bool], Findings]:
-    """Return the function that builds the page of a study from `page.toml` of its package."""
+    """Return a function that builds a study's page from `page.toml` of its package."""
     return functools.partial(_findings, package)
 
 
 def page_from(page: Table) -> Callable[[Results, bool], Findings]:
-    """Return the function that builds a page from its tables."""
+    """Return a function that builds a page from its tables."""
     return functools.partial(_findings, page)
 
 
@@ -112,26 +112,26 @@ def read_page(package: str) -> Table:
 
 
 class Place(NamedTuple):
-    """Conditions that pick runs, and names for formats."""
+    """Conditions that select runs, and names for formats."""
 
     where: Mapping[str, Any]
     names: Mapping[str, Any]
 
     def at(self, more: Mapping[str, Any]) -> Place:
-        """Return the place with further conditions, which are names too."""
+        """Return the selection with further conditions, which are names too."""
         return Place({**self.where, **more}, {**self.names, **more})
 
     def named(self, entry: Table) -> Place:
-        """Return the place for an entry of `each`: its `where` are conditions, the rest names."""
+        """Return the selection for an entry of `each`: `where` are conditions, the rest names."""
         given = {name: value for name, value in entry.items() if name != "where"}
         return Place(self.where, {**self.names, **given}).at(entry.get("where", {}))
 
     def text(self, value: str) -> str:
-        """Return a text with its names filled in."""
+        """Format a text with the names."""
         return value.format_map(self.names)
 
     def fill(self, value: Any) -> Any:
-        """Return a value with the names in its texts filled in; "{name}" alone is the value."""
+        """Fill the names into the texts of a value. "{name}" alone becomes the value itself."""
         if isinstance(value, str):
             found = _NAME.fullmatch(value)
             return self.names[found[1]] if found else value.format_map(self.names)
@@ -143,7 +143,7 @@ class Place(NamedTuple):
 
 
 class Builder:
-    """The page of one study over the results of its runs."""
+    """Builder of a study's page from the results of its runs."""
 
     def __init__(self, page: Table, results: Results, quick: bool) -> None:
         self.page, self.results, self.quick = page, results, quick
@@ -151,18 +151,18 @@ class Builder:
         check_page(page)
 
     def findings(self) -> Findings:
-        """Return the page."""
+        """Build the page."""
         start = Place({}, {})
         tables = [(one, place) for one in self.page["section"] for place in self.each(one, start)]
         sections = [one for table, place in tables for one in self._shown(table, place)]
         said, reads = self._said(self.page.get("say", ()), start)
         seeds = self.results.seeds()
         return Findings(
-            finding=" ".join(said) or "No run gave figures.",
+            finding=" ".join(said) or "No run has results.",
             reading=self.page.get("reading", ()),
             conditions=[
                 *(text.format(seeds=seeds) for text in self.page.get("conditions", ())),
-                *(["a quick run: few values and seeds"] if self.quick else []),
+                *(["quick run: few values and seeds"] if self.quick else []),
             ],
             sections=sections,
             not_reached=[
@@ -174,7 +174,7 @@ class Builder:
         )
 
     def _shown(self, table: Table, place: Place) -> list[Section]:
-        """Return the section, unless no run gave it anything; `always`: in any case."""
+        """Build the section. Return nothing if no run has its values, unless `always` is set."""
         section = self._section(table, place)
         judged = any(claim.found != NO_FIGURES for claim in section.claims)
         return [section] if judged or table.get("always") else filled([section])
@@ -209,9 +209,9 @@ class Builder:
         )
 
     def each(self, table: Table, place: Place) -> list[Place]:
-        """Return the place for each entry of a table's `each`; without one, the place itself.
+        """Return the selection for each entry of a table's `each`, or the selection itself.
 
-        `each` is a list of entries, or names lists of the page; `leave_out` takes some away.
+        `each` is a list of entries, or names lists of the page. `leave_out` removes entries.
         """
         if "each" not in table:
             return [place]
@@ -227,7 +227,7 @@ class Builder:
     # -- measures --------------------------------------------------------------------------------
 
     def measure(self, measure: Table, place: Place) -> float | None:
-        """Return the value of a measure; None: no run gave it."""
+        """Return the value of a measure (None: no run has it)."""
         place = self._picked(measure, place)
         kind = _kind(measure)
         if kind == "quotient":
@@ -252,14 +252,14 @@ class Builder:
         return found_value
 
     def _picked(self, measure: Table, place: Place) -> Place:
-        """Return the place with the conditions of a measure, and without those it leaves out."""
+        """Return the selection with the conditions of a measure."""
         where = {k: v for k, v in place.where.items() if k not in measure.get("without", ())}
         return Place({**where, **place.fill(measure.get("where", {}))}, place.names)
 
     def _along(
         self, measure: Table, place: Place, axis: str | Sequence[str]
     ) -> list[tuple[Table, float]]:
-        """Return the measure at each value of one axis or several, where it has one."""
+        """Return the measure at each value of one axis or several, without missing values."""
         axes = [place.fill(one) for one in ([axis] if isinstance(axis, str) else axis)]
         picked = self.results.of(**self._picked(measure, place).where)
         points = [dict(zip(axes, values, strict=True)) for values in picked.points(axes)]
@@ -293,7 +293,7 @@ class Builder:
         ]
 
     def _published(self, table: Table, place: Place) -> float | None:
-        """Return the source's figure: a number, or a text that names one in `[published]`."""
+        """Return the published value: a number, or a name in `[published]`."""
         given = place.fill(table.get("published"))
         if not isinstance(given, str):
             return None if given is None else float(given)
@@ -348,7 +348,7 @@ class Builder:
     def _lines(self, table: Table, place: Place) -> Iterator[Series]:
         axis = place.fill(table["over"])
         style = table.get("style", "line")
-        if "series" in table:  # a run's own curve
+        if "series" in table:  # curve of each run
             for run in self.results.where(**place.at(place.fill(table.get("where", {}))).where):
                 figures, (x, y) = self.results.figures(run), table["series"]
                 if x in figures and y in figures:
@@ -378,7 +378,7 @@ class Builder:
         )
 
     def _said(self, tables: Sequence[Table], place: Place) -> tuple[list[str], tuple[str, ...]]:
-        """Return sentences, each an introduction and labelled values, and what they read."""
+        """Return sentences, each with an introduction and labelled values, and their quantities."""
         sentences, reads = [], list[str]()
         for table in tables:
             words = []
@@ -439,13 +439,13 @@ class Builder:
         if not rows:
             return None
         test, ratios = table["holds"], [row.ratio or 0.0 for row in rows]
-        told = f"{said}: {listed([f'{ratio:.2f}' for ratio in ratios])} times the source's"
+        told = f"{said}: {listed([f'{ratio:.2f}' for ratio in ratios])} times the published values"
         if "reaches" in test:
             return told, all(ratio >= test["reaches"] for ratio in ratios)
         return told, within(rows, test["within"]) == len(rows)
 
     def _power(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
-        """Hold the 95 % interval of a power of growth against two limits."""
+        """Compare the 95 % interval of a power of growth with two limits."""
         quantity, axis = place.fill(table["value"]["power"])
         there = self.results.of(**place.at(place.fill(table["value"].get("where", {}))).where)
         low, high = table["holds"]["power_between"]
@@ -463,9 +463,10 @@ class Builder:
         return said, None if interval[0] <= high and low <= interval[1] else False
 
     def _compared(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
-        """Hold that values rise at every point of the axes `by`.
+        """Test that values rise at every point of the axes `by`.
 
-        The values are those of the measures `compare`, or of one over the axis `compare_over`.
+        The values are those of the measures `compare`, or of one measure over the axis
+        `compare_over`.
         """
         strictly, kept, broken = table.get("strictly", "compare_over" in table), 0, []
         first = table["compare"][0] if "compare" in table else table["value"]
@@ -509,7 +510,7 @@ def _kind(measure: Table) -> str:
 
 
 def _read(measure: Table, place: Place) -> Iterator[str]:
-    """Yield the quantities that a measure reads; names that are not known here match anything."""
+    """Yield the quantities of a measure. Unknown names become `*`."""
     kind = _kind(measure)
     if kind in COMPOSITE:
         inner = measure["of"] if kind == "fold" else measure[kind]
@@ -533,7 +534,7 @@ def _passes(values: Sequence[float], test: Table) -> bool:
 
 
 def check_page(page: Table) -> None:
-    """Raise LocalError for a key, a measure or a test that no page has."""
+    """Raise LocalError for an unknown key, measure or test."""
     _check_table("page", page)
     for section in page.get("template", {}).values():
         _check_table("section", section)
@@ -542,7 +543,7 @@ def check_page(page: Table) -> None:
 def _check_table(kind: str, table: Table) -> None:
     _check_keys(kind, table)
     if NEEDED.get(kind) not in (None, *table):
-        raise LocalError(f"page of a study: {kind} {table.get('key', '')!r} has no {NEEDED[kind]}")
+        raise LocalError(f"page: {kind} {table.get('key', '')!r} needs the table {NEEDED[kind]!r}")
     for part in PARTS.get(kind, ()):
         inner = table.get(part, ())
         for one in [inner] if isinstance(inner, Mapping) else inner:
@@ -558,7 +559,7 @@ def _check_claim(claim: Table) -> None:
         _check_measure(measure)
     if ("holds" in claim) is bool(claim.keys() & {"compare", "compare_over"}):
         raise LocalError(
-            f"page of a study, claim {claim['statement']!r}: give holds, compare or compare_over"
+            f"page, claim {claim['statement']!r}: set one of holds, compare and compare_over"
         )
     test = claim.get("holds", {})
     allowed = (*LIMITS, SOME_BELOW, *ALONE)
@@ -566,8 +567,8 @@ def _check_claim(claim: Table) -> None:
         len(test) > 1 and test.keys() & set(ALONE)
     ):  # fmt: skip
         raise LocalError(
-            f"page of a study, claim {claim['statement']!r}: holds = {dict(test)!r}; "
-            f"{', '.join(allowed)} are allowed, the last {len(ALONE)} of them alone"
+            f"page, claim {claim['statement']!r}: invalid holds = {dict(test)!r}; choose from "
+            f"{', '.join(allowed)} (the last {len(ALONE)} exclude all others)"
         )
 
 
@@ -575,7 +576,7 @@ def _check_measure(measure: Table) -> None:
     kinds = [name for name in (*SIMPLE, *COMPOSITE) if name in measure]
     if len(kinds) != 1:
         known = ", ".join((*SIMPLE, *COMPOSITE))
-        raise LocalError(f"page of a study: {dict(measure)!r} is no measure; one of {known}")
+        raise LocalError(f"page: unknown measure {dict(measure)!r}; choose from {known}")
     (kind,) = kinds
     _check_keys(f"measure {kind}", measure, (kind, "where", "without", *MORE.get(kind, ())))
     inner = measure["of"] if kind == "fold" else measure[kind]
@@ -587,12 +588,12 @@ def _check_keys(kind: str, table: Table, allowed: Sequence[str] = ()) -> None:
     known = allowed or KEYS[kind]
     if unknown := sorted(table.keys() - set(known)):
         raise LocalError(
-            f"page of a study, {kind}: no key is called {unknown[0]!r}; {', '.join(known)} are"
+            f"page, {kind}: unknown key {unknown[0]!r}; choose from {', '.join(known)}"
         )
 
 
 def _values_said(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
-    """Return values with their places where they are few and differ, else how far they reach."""
+    """Return the values with their points, or their range if there are many."""
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
     values = [value for _, value in points]
@@ -608,7 +609,7 @@ def _values_said(points: Sequence[tuple[Table, float]], table: Table, names: Tab
 
 
 def _ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
-    """Return the value, or the first and the last one over the axis."""
+    """Return the value, or the first and last value over the axis."""
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
     (first, low), (last, high) = points[0], points[-1]
@@ -627,7 +628,7 @@ def _capital(text: str) -> str:
 
 
 def _point(point: Table, names: Table) -> str:
-    """Return the values of a place; numbers with what they are."""
+    """Return the values of a point. Numbers get the name of their axis."""
     return ", ".join(
         value if isinstance(value, str) else f"{names.get(name, name)} {format_value(value, '')}"
         for name, value in point.items()
@@ -635,7 +636,7 @@ def _point(point: Table, names: Table) -> str:
 
 
 def format_value(value: Any, form: str) -> str:
-    """Return a value as a cell shows it; numbers without a format are as short as they can be."""
+    """Return the text of a table cell."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
@@ -646,7 +647,7 @@ def format_value(value: Any, form: str) -> str:
 
 
 def _above_zero(line: Series) -> Series:
-    """Return a line without the points that a logarithmic axis has no room for."""
+    """Return the line without points that a logarithmic axis cannot show."""
     kept = [at for at, value in enumerate(line.y) if value > 0]
     return line._replace(
         x=[line.x[k] for k in kept],

@@ -1,7 +1,7 @@
-"""A whole study: an engine carries missing runs out, a store keeps them, findings read them.
+"""Execution of a study: an engine executes missing runs, a store keeps them, a page shows them.
 
 An engine takes a study and runs, and yields tables of outcomes (`execute.SCHEMA`) in any order. An
-empty table reports that time has passed.
+empty table only triggers an update of the progress line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
 Engine: TypeAlias = Callable[[Study, Sequence[Run]], Iterator[pyarrow.Table]]
 
 LINE_EVERY_S = 60.0
-"""Interval of progress lines where stderr is no terminal, s."""
+"""Interval of progress lines if stderr is not a terminal, s."""
 
 
 class Conducted(NamedTuple):
@@ -46,14 +46,14 @@ class Conducted(NamedTuple):
     """Successful runs of this call."""
     stored: int
     left: int
-    """Runs that were not asked for and have no figures."""
+    """Runs without results that were not selected."""
     stale: int
-    """Runs whose figures were there, made by other code."""
+    """Runs whose stored results are of other code."""
     unreadable: list[Path]
 
 
 class Interrupted(KeyboardInterrupt):
-    """A study was stopped by the user; says how much of it is kept."""
+    """The user stopped a study. The message has the number of stored runs."""
 
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
@@ -71,22 +71,24 @@ def conduct(
     redraw: bool = False,
     stream: TextIO | None = None,
 ) -> Conducted:
-    """Carry out the runs without figures in `folder`; return the study's outcome.
+    """Execute the runs without results in `folder`. Return the study's outcome.
 
-    `only`: patterns (`*`, `?`) of run keys to carry out. `fresh`: forget stored results. `redraw`:
-    carry out nothing and accept figures of other code. `stream`: place of the progress line
-    (stderr). Raises InputError for an unusable folder, unmatched patterns and nothing to draw;
-    SetupError; Interrupted.
+    `only`: patterns (`*`, `?`) of run keys to execute. `fresh`: delete stored results first.
+    `redraw`: execute nothing and accept results of other code. `stream`: output of the progress
+    line (default: stderr). Raises InputError for an unusable folder, unmatched patterns and a
+    missing result; SetupError; StudyInterrupted.
     """
     runs = checked(study.runs(quick))
     chosen = _chosen(runs, only)
     code = code_digest(modules_of(study))
     if redraw and not (folder / "results").is_dir():
-        raise InputError("has no results to draw", path=str(folder))
+        raise InputError("no results to draw; run the study first", path=str(folder))
     with opened(folder, code, fresh=fresh, any_code=redraw) as store:
         done = {run.key for run in store.done(runs)}
         if redraw and not done:
-            raise InputError("has no results of these runs to draw", path=str(folder))
+            raise InputError(
+                "no results of these runs to draw; run the study first", path=str(folder)
+            )
         todo = [] if redraw else [run for run in chosen if run.key not in done]
         failures: list[Failure] = []
         watch = Watch(study.name, chosen, todo, stream)
@@ -103,10 +105,10 @@ def conduct(
         stale = len({run.digest() for run in runs} & store.stale)
     results = Results(table, runs)
     left = len(runs) - len(results.runs) - len(failures)
-    notes = [f"{counted(left, 'run')} {were(left)} left out by choice."] if left else []
+    notes = [f"{counted(left, 'run')} {were(left)} not selected."] if left else []
     if redraw and stale:
         notes.append(
-            f"{counted(stale, 'run')} {were(stale)} carried out by other code than this version's."
+            f"{counted(stale, 'run')} {were(stale)} executed by another version of the code."
         )
     findings = _found(study, results, quick, failures, notes)
     carried = len(todo) - len(failures)
@@ -120,7 +122,7 @@ def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     if not chosen:
         some = ", ".join(repr(run.key) for run in runs[:3])
         there = f"there are {counted(len(runs), 'run')}: {some}, ..."
-        raise InputError(f"no run's key matches {' or '.join(map(repr, only))}; {there}")
+        raise InputError(f"no run key matches {' or '.join(map(repr, only))}; {there}")
     return chosen
 
 
@@ -154,17 +156,17 @@ def _carry_out(
 def _found(
     study: Study, results: Results, quick: bool, failures: Sequence[Failure], notes: Sequence[str]
 ) -> Findings:
-    """Return the findings, with the missing runs. Raises LocalError for malformed findings."""
+    """Build the findings and add the missing runs. Raises LocalError for malformed findings."""
     try:
         findings = study.findings(results, quick)
     except Exception as error:
         if not failures and not notes:
             raise
-        what = f"Too few runs gave figures to say anything ({type(error).__name__}: {error})."
+        what = f"Too few runs have results ({type(error).__name__}: {error})."
         findings = Findings(finding=what)
     findings, blank = checked_findings(findings)
     if blank and not failures and not notes:
-        raise LocalError(f"study {study.name}: {blank[0]}, and no run has failed")
+        raise LocalError(f"study {study.name}: {blank[0]}, although no run failed")
     return findings._replace(
         study=findings.study or study.name,
         title=findings.title or study.title,
@@ -175,14 +177,14 @@ def _found(
 
 
 def told(failure: Failure) -> str:
-    """Return a failure as one line: key, seed, reason, scenario and parameters."""
+    """Return a failure as one line: key, seed, reason, configuration and parameters."""
     run = failure.run
     values = " ".join(plain_text(part) for part in (run.scenario, run.parameters) if part)
     return f"{run.key} (seed {run.seed}): {failure.reason}; {run.kind} {values}"
 
 
 class Watch:
-    """Progress line: runs, share of the estimated cost, time left."""
+    """Progress line: runs, share of the estimated cost, remaining time."""
 
     def __init__(
         self, name: str, runs: Sequence[Run], todo: Sequence[Run], stream: TextIO | None = None
@@ -203,7 +205,7 @@ class Watch:
         self.progress.__exit__(*error)
 
     def passed(self, runs: Sequence[Run]) -> None:
-        """Count runs that are over (none: time has passed) and show the progress."""
+        """Count finished runs (an empty list: none) and show the progress."""
         cost = sum(run.cost_s for run in runs)
         self.left, self.runs_left = self.left - cost, self.runs_left - len(runs)
         self.done_here += cost

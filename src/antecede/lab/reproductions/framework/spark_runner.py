@@ -1,26 +1,25 @@
-"""Studies on Spark: a DataFrame of runs becomes a DataFrame of outcomes, bundle by bundle.
+"""Spark engine: a DataFrame of runs becomes a DataFrame of outcomes, one batch per job.
 
 Theory of operation
 -------------------
-`outcomes` is the DataFrame -> DataFrame function: a worker turns each run into the rows of its
-figures, so no partitioning changes a figure. `spark_engine` feeds it.
+`compute_outcomes` maps a DataFrame to a DataFrame. A worker turns each run into rows of metrics, so
+results do not depend on partitioning. `make_spark_engine` feeds it.
 
-One large job would give nothing until its last task ends, and a run that kills its worker would
-fail all others. So every bundle of runs is a job of one task. The dearest runs go first, each
-alone; cheap ones are bundled to about a second. Threads keep a few more jobs submitted than there
-are task slots. Slots are counted again and again, since executors come and go. Spark serves jobs in
-order of submission, so a free slot takes one of the dearest remaining runs.
+One large job would give nothing until its last task ends. A run that kills its worker would fail
+all others. So every batch of runs is a job of one task. The dearest runs start first, each alone.
+Cheap runs are batched to about a second. Threads keep a few more jobs submitted than there are task
+slots. Slots are counted repeatedly, since executors come and go. Spark serves jobs in order of
+submission, so a free slot takes one of the dearest remaining runs.
 
-Outcomes come back to the driver, which alone writes (`store`): executors need the package and no
-shared file system.
+Only the driver writes results (`store`). Executors need the package and no shared file system.
 
-An exception of a run is an outcome. If a worker or executor dies, its job fails (after Spark's own
-retries): its runs are tried once more, one by one, and the run whose worker dies again is reported.
+An exception of a run is an outcome. If a worker or executor dies, its job fails after Spark's own
+retries. Its runs are tried once more, one by one. A run whose worker dies again is reported.
 Executors without the package, or with other code, end the study at once.
 
-A session beside its JVM is asked through its context. Spark Connect has none: tags are the
-client's, slots are the partitions of a range (counted once, by a small job), and a server that
-answers is alive.
+A classic session is queried through its SparkContext. Spark Connect has none. There, tags are set
+by the client, slots are the partitions of a range (counted once), and a server that answers is
+alive.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Classic:
         self.session = session
 
     def slots(self) -> int:
-        """Return the parallelism, which follows executors as they come and go."""
+        """Return the default parallelism, which follows the number of executors."""
         return int(self.session.sparkContext.defaultParallelism)
 
     def tag(self, name: str) -> None:
@@ -62,11 +61,11 @@ class Classic:
         self.session.sparkContext.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """End the jobs of a tag."""
+        """Cancel the jobs of a tag."""
         self.session.sparkContext.cancelJobsWithTag(name)
 
     def alive(self) -> bool:
-        """Tell whether the context of the JVM runs."""
+        """Return True if the SparkContext of the JVM is running."""
         try:
             context: Any = self.session.sparkContext._jsc
             return not context.sc().isStopped()
@@ -74,7 +73,7 @@ class Classic:
             return False
 
     def on_this_machine(self) -> bool:
-        """Tell whether workers certainly have the files of the driver."""
+        """Return True if workers have the driver's files for certain."""
         return str(self.session.sparkContext.master).startswith("local")
 
 
@@ -94,15 +93,15 @@ class Connect:
         return self._slots
 
     def tag(self, name: str) -> None:
-        """Tag this thread's operations."""
+        """Tag the operations of this thread."""
         self.session.addTag(name)
 
     def cancel(self, name: str) -> None:
-        """Interrupt operations by tag."""
+        """Interrupt the operations of a tag."""
         self.session.interruptTag(name)
 
     def alive(self) -> bool:
-        """Ask the server for a setting."""
+        """Return True if the server answers a request for a setting."""
         try:
             self.session.conf.get("spark.sql.shuffle.partitions")
         except Exception:
@@ -110,7 +109,7 @@ class Connect:
         return True
 
     def on_this_machine(self) -> bool:
-        """Return False: a server does not tell."""
+        """Return False: the location of a server is unknown."""
         return False
 
 
@@ -126,15 +125,15 @@ pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 OUTCOMES = "run string, quantity string, value double, series array<double>, reason string"
 BUNDLE_S = 1.0
-"""Estimated cost of a bundle of cheap runs, s; starting a job takes a tenth of it."""
+"""Estimated cost of a batch of cheap runs, s. Starting a job takes a tenth of it."""
 BUNDLES_A_SLOT = 4
-"""Least number of bundles of a task slot."""
+"""Smallest number of batches per task slot."""
 JOBS_A_SLOT = 2
-"""Submitted jobs of a slot: one under way, one ready."""
+"""Submitted jobs per slot: one in progress, one ready."""
 MOST_JOBS = 1_000
 TICK_S = 0.2
 NOTHING: pyarrow.Table = SCHEMA.empty_table()
-"""Report that time has passed."""
+"""Empty table that triggers an update of the progress line."""
 
 
 @dataclass(frozen=True)
@@ -145,19 +144,21 @@ class Work:
     function: str
     modules: tuple[str, ...]
     code: str | None
-    """Digest of the driver's sources; None: workers share its files."""
+    """Digest of the driver's sources (None: workers share its files)."""
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Carry out the runs of a partition. Raises SetupError."""
+        """Execute the runs of a partition. Raises SetupError."""
         execute = self.load()
         for batch in batches:
             for text in batch.column("text").to_pylist():
                 yield outcome(Run.from_text(str(text)), execute)
 
     def load(self) -> Callable[[Run], Figures]:
-        """Import the function. Raises SetupError where its code is not the driver's."""
+        """Import the function. Raises SetupError if the worker's code differs from the driver's."""
         if self.code is not None and code_digest(self.modules) != self.code:
-            raise SetupError("the executors have other sources of antecede than the driver")
+            raise SetupError(
+                "the executors and the driver have different versions of antecede; ship one"
+            )
         execute: Callable[[Run], Figures] = getattr(
             importlib.import_module(self.module), self.function
         )
@@ -165,14 +166,14 @@ class Work:
 
 
 def work_of(study: Study, spark: SparkSession) -> Work:
-    """Return the function of workers for runs of the study."""
+    """Return the worker function for runs of the study."""
     modules = modules_of(study)
     code = None if handle_of(spark).on_this_machine() else code_digest(modules)
     return Work(study.execute.__module__, study.execute.__qualname__, modules, code)
 
 
 def runs_frame(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
-    """Return runs as a DataFrame: `run` (key), `cost_s`, and `text`, which has all of it."""
+    """Return runs as a DataFrame: `run` (key), `cost_s` and `text` (the whole run)."""
     table = pa.table(
         {
             "run": pa.array([run.key for run in runs], pa.string()),
@@ -184,12 +185,12 @@ def runs_frame(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
 
 
 def outcomes(runs: DataFrame, work: Work) -> DataFrame:
-    """Return the outcomes of a frame of `runs_frame`."""
+    """Return the outcomes of a DataFrame of `make_runs_frame`."""
     return runs.mapInArrow(work, OUTCOMES)
 
 
 def spark_engine(spark: SparkSession) -> Engine:
-    """Return the engine (see `runner`) that works on a session, also of Spark Connect."""
+    """Return the engine (see `runner`) of a session, also of Spark Connect."""
 
     def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         return _Jobs(spark, work_of(study, spark)).run(runs)
@@ -198,7 +199,7 @@ def spark_engine(spark: SparkSession) -> Engine:
 
 
 def bundles(runs: Iterable[Run], slots: int) -> list[list[Run]]:
-    """Return the runs in the order in which they start, cheap ones put together."""
+    """Return the runs in starting order, cheap ones batched."""
     ordered = largest_first(runs)
     room = min(BUNDLE_S, sum(run.cost_s for run in ordered) / (slots * BUNDLES_A_SLOT))
     found: list[list[Run]] = []
@@ -237,14 +238,14 @@ class _Jobs:
             self.cancel()
 
     def cancel(self) -> None:
-        """End the jobs that are under way; those that a thread is about to submit, too."""
+        """Cancel the jobs in progress, also those that a thread is about to submit."""
         while self.under_way and wait(self.under_way, 0).not_done:
-            with contextlib.suppress(Exception):  # Spark may be what has gone
+            with contextlib.suppress(Exception):  # Spark may have stopped
                 self.handle.cancel(self.tag)
             wait(self.under_way, TICK_S)
 
     def slots(self) -> int:
-        """Return how many tasks run at a time, as far as Spark knows by now."""
+        """Return the current number of task slots."""
         try:
             return max(1, self.handle.slots())
         except Exception as error:
@@ -257,14 +258,14 @@ class _Jobs:
             self.under_way[pool.submit(self.job, bundle)] = bundle
 
     def job(self, bundle: Sequence[Run]) -> pyarrow.Table:
-        """Carry out a bundle in one task; runs in a thread of its own."""
+        """Execute a batch in one task. Called in a thread."""
         self.handle.tag(self.tag)
         frame = runs_frame(self.spark, bundle).coalesce(1)
         made: pyarrow.Table = outcomes(frame, self.work).toArrow().cast(SCHEMA)
         return made
 
     def result_of(self, future: Future[pyarrow.Table], bundle: list[Run]) -> pyarrow.Table:
-        """Return the outcomes of a job, of a failed one those that are certain."""
+        """Return the outcomes of a job. For a failed job, return those that are certain."""
         error = future.exception()
         if error is None:
             return future.result()
@@ -282,19 +283,19 @@ class _Jobs:
         return lost
 
     def gone(self, error: Exception) -> SetupError:
-        return SetupError(f"Spark has stopped ({_said(error)}); the same call goes on from here")
+        return SetupError(f"Spark has stopped ({_said(error)}); run the command again to continue")
 
 
 _MISSING = re.compile(r"(ModuleNotFoundError|ImportError|AttributeError): (.*)")
 _SETUP = re.compile(r"antecede\.errors\.(?:SetupError|MissingExtraError): (.*)")
-_SHIP = "docs/design/studies.md says how to ship the package"
+_SHIP = "docs/design/studies.md describes how to ship the package"
 _TELLING = re.compile(
     r"(?i)(Python worker [^\n]*|ExecutorLostFailure[^\n]*|[^\n]*(?:OutOfMemory|exit code)[^\n]*)"
 )
 
 
 def _check_setup(error: Exception, work: Work) -> None:
-    """Raise SetupError where no run can work: what a run raises never comes this way."""
+    """Raise SetupError if no run can work. Errors of runs are outcomes, not job failures."""
     text = str(error)
     if found := _SETUP.search(text):
         raise SetupError(f"{found[1].strip()}; {_SHIP}") from error
@@ -304,7 +305,7 @@ def _check_setup(error: Exception, work: Work) -> None:
 
 
 def _said(error: Exception) -> str:
-    """Return the one line of an error of Spark's that says why."""
+    """Return the line of a Spark error that has the cause."""
     text = str(error).strip()
     found = _TELLING.search(text)
     line = found[1] if found else (text.splitlines() or [type(error).__name__])[0]

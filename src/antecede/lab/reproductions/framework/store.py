@@ -1,17 +1,17 @@
-"""Results of a study in a folder, as Parquet files that appear whole.
+"""Result store of a study: a folder of Parquet files that are written atomically.
 
 Theory of operation
 -------------------
-    DIR/results/part-000012.parquet   outcomes in order of arrival, a file at a time
-    DIR/results/results.parquet       all of them, once the study is complete
+    DIR/results/part-000012.parquet   outcomes in order of arrival
+    DIR/results/results.parquet       all outcomes, once the study is complete
     DIR/earlier/earlier.parquet       results of the same code outside this grid
-    DIR/.lock                         held while a study writes here
+    DIR/.lock                         locked while a study writes here
 
-The driver writes a part under another name, flushes it to the disk and renames it: a kill loses no
-finished part. Rows carry the digests of their run and of the code that made them. A run is done if
-rows of its digest are there, made by the present code (`any_code`: by any). The rows of a digest
-are in one file; of two files (a kill between the renames of `finish`) the first counts. Failures
-are not stored: the next start tries them again.
+The driver writes a part under another name, flushes it and renames it, so a kill loses no finished
+part. Rows have the digests of their run and of the code. A run is done if rows with its digest and
+the present code exist (`any_code`: with any code). The rows of a digest are in one file. After a
+kill between the renames of `finish` two files may have them, and the first one counts. Failures are
+not stored, so the next start tries them again.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ SCHEMA = pa.schema(
         ("code", pa.string()),
     ]
 )
-"""`task`: kind, seed, scenario and parameters of the run as JSON; `code`: a digest of sources."""
+"""`task`: kind, seed, configuration and parameters as JSON. `code`: digest of the sources."""
 
 
 class Store:
-    """Folder of one study, for one state of the code. Use inside `opened`."""
+    """Folder of a study, for one state of the code. Use within `open_store`."""
 
     def __init__(self, folder: Path, code: str, any_code: bool = False) -> None:
         self.folder, self.code, self.any_code = folder, code, any_code
@@ -59,9 +59,9 @@ class Store:
         self.whole = self.parts / "results.parquet"
         self.earlier = folder / "earlier" / "earlier.parquet"
         self.unreadable: list[Path] = []
-        """Renamed files that are no Parquet of a store."""
+        """Renamed files that are not valid Parquet files of a store."""
         self.stale: set[str] = set()
-        """Digests of runs that other code has made, taken or not."""
+        """Digests of runs with results of other code, used or not."""
         self._tables: dict[str, pyarrow.Table] = {}
         self._number = 0
 
@@ -80,11 +80,11 @@ class Store:
             self.stale -= self._tables.keys()
 
     def done(self, runs: Iterable[Run]) -> list[Run]:
-        """Return those of the runs whose figures are here."""
+        """Return those of the runs that have results."""
         return [run for run in runs if run.digest() in self._tables]
 
     def append(self, outcomes: pyarrow.Table, runs: Mapping[str, Run]) -> None:
-        """Write figures (rows of `execute.SCHEMA`, `runs` by key) to the disk."""
+        """Write outcomes (rows of `execute.SCHEMA`, `runs` by key) to the disk."""
         keys: list[str] = texts(outcomes, "run")
         chosen = [runs[key] for key in keys]
         tasks = {key: plain_text(runs[key].task) for key in dict.fromkeys(keys)}
@@ -108,7 +108,7 @@ class Store:
         self._take(table)
 
     def table(self, runs: Sequence[Run]) -> pyarrow.Table:
-        """Return the figures of these runs, in their order, quantities by name."""
+        """Return the results of these runs, in their order, quantities by name."""
         found = [self._tables.get(run.digest()) for run in runs]
         named = [
             table.set_column(0, "run", pa.array([run.key] * table.num_rows, pa.string()))
@@ -119,7 +119,7 @@ class Store:
         return whole
 
     def finish(self, runs: Sequence[Run]) -> None:
-        """Write the figures of these runs into one file, others of the same code into another."""
+        """Write the results of these runs into one file, others of the same code into another."""
         own = {run.digest() for run in runs}
         others = [self._tables[digest] for digest in sorted(self._tables.keys() - own)]
         if others:
@@ -133,7 +133,7 @@ class Store:
     def _read(self, path: Path) -> pyarrow.Table | None:
         try:
             table: pyarrow.Table | None = pq.read_table(str(path))
-        except (pa.ArrowException, OSError):  # OSError: bytes inside are not what they were
+        except (pa.ArrowException, OSError):  # OSError: corrupt contents
             table = None
         if table is not None and table.schema.equals(SCHEMA):
             return table
@@ -155,9 +155,9 @@ class Store:
 def opened(
     folder: Path, code: str, *, fresh: bool = False, any_code: bool = False
 ) -> Iterator[Store]:
-    """Yield the store of a folder, made where needed; `fresh`: emptied first.
+    """Yield the store of a folder, created if needed. `fresh`: delete its results first.
 
-    Raises InputError for a folder that cannot be written or that another process writes to.
+    Raises InputError for a folder that is not writable or that another process writes to.
     """
     store = Store(folder, code, any_code)
     try:
@@ -165,7 +165,7 @@ def opened(
         lock = (folder / ".lock").open("w")
     except OSError as error:
         raise InputError(
-            f"no study can be kept here: {error.strerror}", path=str(folder)
+            f"cannot write results here: {error.strerror}", path=str(folder)
         ) from error
     with lock:
         _hold(lock.fileno(), folder)
@@ -179,21 +179,21 @@ def opened(
 
 
 def _hold(file: int, folder: Path) -> None:
-    """Lock a file for as long as this process has it open. Raises InputError."""
+    """Lock a file until it is closed. Raises InputError."""
     try:
         import fcntl
-    except ImportError:  # Windows: two studies in one folder are not noticed
+    except ImportError:  # Windows: no lock
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise InputError(
-            "another study writes here now; name another folder", path=str(folder)
+            "another study is writing here; name another folder", path=str(folder)
         ) from error
 
 
 def _write(table: pyarrow.Table, path: Path) -> None:
-    """Write a file whole, and return when it is on the disk."""
+    """Write a file atomically, flushed to the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
@@ -204,11 +204,13 @@ def _write(table: pyarrow.Table, path: Path) -> None:
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)  # where the disk is full, this is room
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+            draft.unlink(missing_ok=True)  # free the space on a full disk
+        raise InputError(
+            f"cannot write the file: {error.strerror or error}", path=str(path)
+        ) from error
 
 
 def texts(table: pyarrow.Table, name: str) -> list[str]:
-    """Return a column of text."""
+    """Return a column of strings."""
     column: Any = table[name]
     return list(column.to_pylist())

@@ -1,4 +1,4 @@
-"""Digests of the user's files that decide a run's figures: protocols and traces."""
+"""Digests of the user's protocols and traces."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from antecede.lab.simulate.config import Scenario
 
 
 def files_of(scenario: Scenario) -> dict[str, str]:
-    """Return name -> digest: of a protocol's file with modules of its folder, of a replay's trace.
+    """Return name -> digest: of a protocol's file with imported modules of its folder, and of a
+    trace.
 
-    Raises InputError for a file that cannot be read or, of a protocol, does not run.
+    Raises InputError for an unreadable file, and for a protocol that fails to load.
     """
     found: list[Path] = []
     if is_file_target(scenario.protocol):
@@ -31,15 +32,17 @@ def files_of(scenario: Scenario) -> dict[str, str]:
 
 
 def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
-    """Raise InputError where a file is not the one whose digest was taken."""
+    """Raise InputError if a file has changed since its digest was taken."""
     now = files_of(scenario)
     for name, digest in expected.items():
         if now.get(name, digest) != digest:
-            raise InputError("has changed since the runs were listed; start again", path=name)
+            raise InputError(
+                "the file has changed since the runs were listed; start again", path=name
+            )
 
 
 def imported_beside(names: Iterable[str]) -> dict[str, Path]:
-    """Return name -> file of these modules and of those that they import from their folders."""
+    """Return name -> file: these modules, and modules of their folders that they import."""
     found: dict[str, Path] = {}
     waiting, own = list(names), Path(antecede.__file__).resolve().parent
     while waiting:
@@ -72,11 +75,11 @@ def _imports(file: Path, package: str) -> set[str]:
 
 
 def file_digest(*paths: Path) -> str:
-    """Return a digest of what files hold. Raises InputError for one that cannot be read."""
+    """Return a digest of the contents of files. Raises InputError for an unreadable file."""
     digest = hashlib.sha256()
     for path in paths:
         try:
             digest.update(path.read_bytes())
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+            raise InputError(f"cannot read the file: {error.strerror}", path=str(path)) from error
     return digest.hexdigest()[:32]

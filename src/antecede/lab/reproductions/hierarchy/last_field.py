@@ -1,8 +1,8 @@
-"""Cost of internal messages if `Last` counted inside the span of their bit vector.
+"""Size of internal messages if the field `Last` were inside the span of their bit vector.
 
-Evropeytsev et al. 2016 counts no header, and a message's `Last` is one. Their slopes of Figure 7
-are those of one more bit a peer on messages of internal peers: the span grows so if it includes the
-position of `Last`. These runs use the public classes, message by message.
+Evropeytsev et al. 2016 count no header, and `Last` of a message is one. Their slopes of Figure 7
+correspond to one more bit per peer on messages of internal peers. The span grows like that if it
+includes the position of `Last`. These runs use the public classes, message by message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BLOCK = 1 << 16
 
 
 class Copy(NamedTuple):
-    """Something that happens: a copy arrives, or (without a message) a peer sends."""
+    """Event: the arrival of a copy, or (without a message) a send."""
 
     time_us: int
     number: int
@@ -33,7 +33,7 @@ class Copy(NamedTuple):
 
 
 def last_figures(run: Run) -> Figures:
-    """Return `last.outside_bytes`, `last.inside_bytes`: bytes a message in the internal group."""
+    """Return `last.outside_bytes` and `last.inside_bytes`: bytes per internal message."""
     scenario = run.load_scenario()
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
@@ -62,7 +62,10 @@ def _bytes(bits: int) -> int:
 
 
 def _downward(scenario: Scenario, of: Hierarchy, seed: int) -> Iterator[tuple[int, int, Downward]]:
-    """Yield (time, sender, message) of what the super peer sends into its group; sender 0: it."""
+    """Yield (time, sender, message) of the super peer's messages into its group.
+
+    Sender 0 is the super peer.
+    """
     inside = of.groups[0]
     everybody = hierarchical(
         Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, of.size))), ack_after=0

@@ -1,7 +1,7 @@
 """Study of Evropeytsev et al. 2016, section 3.2: the hierarchical protocol beside IDR and DS.
 
-One internal and one external group, one super peer, peers divided equally; every peer sends every
-N(80, 5) ms clipped to 70 to 90; channels are not FIFO. Figures and claims: `page.toml`.
+One internal and one external group, one super peer, peers divided equally. Every peer sends every
+N(80, 5) ms, clipped to 70 to 90. Channels are not FIFO. Metrics and claims: `page.toml`.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from antecede.lab.simulate.config import Links, Scenario, Special, Workload
 
 DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05, 0.55)}
 LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
-"""Number of peers for which the text gives figures."""
+"""Largest number of peers with published values."""
 RATES = (1000, 1500, 2000, 2500)
 STEP = 100
-"""The grid is every hundred peers (and 50): the source's own is lost."""
+"""Step of the grid, which also has 50 peers. The source's own grid is unknown."""
 WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}
-"""Steady from 0.2, 1 and 1.5 s."""
+"""Warm-up. The system is steady from 0.2, 1 and 1.5 s on."""
 MEASURED_S, QUICK_S = 1.0, 0.3
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 PER_SECOND = 4e6
-"""Deliveries that a core simulates in a second, about; for estimates only."""
+"""Approximate deliveries per second of a core, for cost estimates only."""
 READABLE_PER_SECOND = 2e4
 """The same of the reference engine, which alone runs the published pruning."""
 PASSIVE = ((100, 0), (300, 200))
-"""Peers, and how many of them are silent."""
+"""Number of peers, and number of silent ones."""
 LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)
 LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)
-"""Runs of the readable classes, which show what `Last` inside the span would cost."""
+"""Rates of the runs on the span with `Last`."""
 PRUNINGS = ("safe", "none", "published")
 SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
 FAR = Delay(0.5, 0.5, "constant")
-"""Skewed links: a way up of uneven length, and a long one from external peers to one of them: on
-it a message is still under way when the published rule has forgotten what it depends on."""
+"""Skewed links: uneven delays to the super peer, and a slow channel from external peers to one of
+them. On it a message is in flight when the published rule has dropped its dependencies."""
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return every run: the grid, fixed rates, passive receivers, and what the text leaves open."""
+    """Return every run: grid, fixed rates, passive receivers, and open questions of the text."""
     parts = (_grid, _rates, _passive, _super_peers, _pruning, _literal, _last)
     return [run for part in parts for run in part(quick)]
 
 
 def execute(run: Run) -> Figures:
-    """Carry one run out."""
+    """Execute a run."""
     return last_figures(run) if run.kind == "last" else simulated(run)
 
 
 def grid(delay: str) -> list[int]:
-    """Return the numbers of peers of a delay: 50, then every hundred up to the text's largest."""
+    """Return the numbers of peers of a delay: 50, then every hundred up to LARGEST."""
     return [50, *range(STEP, LARGEST[delay] + 1, STEP)]
 
 
@@ -74,7 +74,7 @@ def _grid(quick: bool) -> Iterator[Run]:
 
 
 def _rates(quick: bool) -> Iterator[Run]:
-    """Yield runs of a fixed total rate; a peer of 900 at 1000 a second sends every 0.9 s."""
+    """Yield runs with a fixed total rate. At 1000 per second 900 peers send every 0.9 s."""
     for delay in DELAYS:
         for rate in (1000, 2500) if quick else RATES:
             for peers in grid(delay):
@@ -103,7 +103,7 @@ def _passive(quick: bool) -> Iterator[Run]:
 
 
 def _super_peers(quick: bool) -> Iterator[Run]:
-    """Yield 240 peers: half external, the other half in one to four internal groups."""
+    """Yield 240 peers: half external, half in one to four internal groups."""
     for groups in (1, 3) if quick else (1, 2, 3, 4):
         topology = Hierarchy((120 // groups,) * groups, 120)
         scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
@@ -131,14 +131,14 @@ def _pruning(quick: bool) -> Iterator[Run]:
 
 
 def _literal(quick: bool) -> Iterator[Run]:
-    """Yield Evropeytsev et al.'s first scenario with the text's "variance" taken literally."""
+    """Yield the first experiment with the text's "variance" taken literally."""
     scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
     links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
     yield from _each("literal", replace(scenario, links=links), _seeds(quick), delay="0-50 ms")
 
 
 def _last(quick: bool) -> Iterator[Run]:
-    """Yield runs at fixed rates, and one of the first experiment (rate 0) to set beside them."""
+    """Yield runs at fixed rates, and one of the first experiment (rate 0) for comparison."""
     peers = QUICK_LAST_PEERS if quick else LAST_PEERS
     rates = QUICK_LAST_RATES if quick else LAST_RATES
     for count, rate in [(peers[0], 0), *((n, rate) for rate in rates for n in peers)]:
@@ -160,7 +160,10 @@ def scenario_of(
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
 ) -> Scenario:
-    """Return the source's system: name of a delay, peers in all, measured seconds."""
+    """Return the source's system.
+
+    `delay`: key of DELAYS. `peers`: total number. `measured_s`: seconds after the warm-up.
+    """
     warm = WARM_S[delay] if warm_s is None else warm_s
     return Scenario(
         topology or Hierarchy((peers // 2,), peers - peers // 2),
@@ -180,7 +183,7 @@ def _seeds(quick: bool) -> tuple[int, ...]:
 def _each(
     part: str, scenario: Scenario, seeds: Sequence[int], **parameters: object
 ) -> Iterator[Run]:
-    """Return a run a seed; its cost follows the deliveries."""
+    """Return a run per seed. The cost estimate follows the number of deliveries."""
     peers = len(scenario.topology.senders())
     load = scenario.workload
     active = peers - load.silent

@@ -1,7 +1,7 @@
 """Study of the claim of Evropeytsev et al. 2016 that overhead follows the density of messages.
 
-The source ends at 900 peers. Here up to 100,000 send 1,000 messages a second in all: as more groups
-of a hundred, and as ten larger groups. Delays are 0 to 50 ms, no peer is external.
+The source ends at 900 peers. Here up to 100,000 peers send 1,000 messages per second in all: in
+more groups of a hundred, and in ten larger groups. Delays are 0 to 50 ms. No peer is external.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ RATE_HZ = 1000.0
 GROUP, TEN = 100, 10
 GROUPS, QUICK_GROUPS = (10, 30, 100, 300, 1000), (10, 30, 100)
 SIZES, QUICK_SIZES = (10, 30, 300, 1000, 10000), (10, 30, 300)
-"""Peers of each of ten groups; a hundred stands in `GROUPS` already."""
+"""Peers of each of ten groups. Groups of a hundred are in `GROUPS`."""
 WARM_S, MEASURED_S = 0.3, 0.3
 SEEDS, QUICK_SEEDS = (1, 2), (1,)
 PER_SECOND = 1e6
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return more groups of a hundred, and ten groups of more."""
+    """Return runs with more groups of a hundred, and with ten larger groups."""
     found: list[Run] = []
     more = [(groups, GROUP) for groups in (QUICK_GROUPS if quick else GROUPS)]
     larger = [(TEN, size) for size in (QUICK_SIZES if quick else SIZES)]
@@ -52,7 +52,7 @@ def runs(quick: bool) -> Sequence[Run]:
 
 
 def execute(run: Run) -> Figures:
-    """Simulate; the time, and the most memory that the process has had, are figures too."""
+    """Simulate a run. Metrics include processor time and peak memory of the process."""
     begin = time.process_time()
     with timed() as spent:
         found = dict(simulated(run))

@@ -1,8 +1,8 @@
 """Ordering lists of S_b and its store of held messages (Bhavanasi and Iyer, VI.B to VI.D).
 
-A node is a run of consecutive numbers of one sender. So there is a node less than messages for each
-pair of delivered neighbours, which follows from the deliveries alone (`list_figures`).
-`extreme_figures` gives a member of the protocol the arrivals of VI.D.2.
+A node is a range of consecutive numbers of one sender. Each pair of delivered neighbours saves a
+node, so the number of nodes follows from the deliveries alone (`compute_list_metrics`).
+`compute_extreme_metrics` uses a member of the protocol and the arrivals of VI.D.2.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ POINTS = 60
 ARRIVALS = ("in order", "newest first", "shuffled", "every second first", "root last")
 
 
-# -- from the deliveries of an outcome ---------------------------------------------------------
+# -- metrics of the deliveries of an outcome ---------------------------------------------------
 
 
 def list_figures(found: Outcome) -> dict[str, float | list[float]]:
-    """Return nodes, delivered messages, senders heard, and storage, of the observers.
+    """Return nodes, delivered messages, known senders and storage of the observers.
 
-    Curves are means over observers; nodes and rows are the most at any moment. Bytes are those of
-    Bhavanasi and Iyer: 8 a node, 16 a row, 4 for the counter.
+    Curves are means over observers. Nodes and rows are the largest at any time. Bytes are those of
+    Bhavanasi and Iyer: 8 per node, 16 per row, 4 for the counter.
     """
     count = len(found.sent_us)
     if not count:
@@ -66,7 +66,7 @@ def list_figures(found: Outcome) -> dict[str, float | list[float]]:
 
 
 def held_at_arrivals(arrived: Ints, delivered: Ints) -> Ints:
-    """Return how many messages a member holds after each moment at which one comes."""
+    """Return the number of held messages after each arrival of one that waits."""
     waited = delivered > arrived
     came, went = np.sort(arrived[waited]), np.sort(delivered[waited])
     if not len(came):
@@ -76,7 +76,7 @@ def held_at_arrivals(arrived: Ints, delivered: Ints) -> Ints:
 
 
 def held_figures(found: Outcome) -> dict[str, float]:
-    """Return the most messages that an observer holds at once, by order."""
+    """Return the largest number of messages that an observer holds, by order."""
     columns = range(len(found.observers)) if len(found.sent_us) else ()
     return {
         f"{order}.held_max": max(
@@ -95,7 +95,7 @@ def _below(columns: Ints, moment: int) -> int:
 
 
 def _neighbours(found: Outcome, delivered: Ints) -> Ints:
-    """Return when both of two consecutive messages of a sender are there [pairs, observers]."""
+    """Return delivery times of the later of two consecutive messages [pairs, observers]."""
     order = np.argsort(found.sender, kind="stable")
     same = np.diff(found.sender[order]) == 0
     one, next_one = delivered[order[:-1][same]], delivered[order[1:][same]]
@@ -103,13 +103,13 @@ def _neighbours(found: Outcome, delivered: Ints) -> Ints:
 
 
 def _first_of_each(found: Outcome, delivered: Ints) -> Ints:
-    """Return when the first message of each sender is there [senders, observers]."""
+    """Return delivery times of the first message of each sender [senders, observers]."""
     order = np.argsort(found.sender, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(found.sender[order]) != 0])
     return np.asarray(np.minimum.reduceat(delivered[order], starts, axis=0))
 
 
-# -- the extremes of the text ------------------------------------------------------------------
+# -- extreme cases of the text -----------------------------------------------------------------
 
 
 def extreme_figures(
@@ -117,8 +117,8 @@ def extreme_figures(
 ) -> dict[str, float | list[int]]:
     """Deliver `each` messages of every sender to one member, in an order of ARRIVALS.
 
-    Messages have no parents, but for "root last": each answers the message before it, and the first
-    comes last. Figures: nodes, rows and bytes at most and at the end, and curves.
+    Messages have no parents, except for "root last": each answers the message before it, and the
+    first message arrives last. Metrics: nodes, rows and bytes (largest and final), and curves.
     """
     member = SemanticOrder(0, range(senders + 1))
     listed, rows, bytes_ = [], [], []
@@ -146,7 +146,7 @@ def extreme_figures(
 
 
 def _messages(arrivals: str, senders: int, each: int, seed: int) -> Iterator[SbMessage]:
-    """Yield the messages in the order of their arrival; the senders are 1 to `senders`."""
+    """Yield the messages in the order of their arrival. Senders are 1 to `senders`."""
     numbers: Sequence[int] = range(1, each + 1)
     if arrivals in ("newest first", "root last"):
         numbers = numbers[::-1]

@@ -1,4 +1,4 @@
-"""Figures of an outcome of the study of Bhavanasi and Iyer: waits, messages held, bytes, pairs."""
+"""Metrics of the study of Bhavanasi and Iyer: waits, held messages, bytes, pairs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from antecede.lab.simulate import US, Ints, Network
 from antecede.lab.simulate.outputs import wait_figures
 
 INTEGER_BYTES, PAIR_BYTES = 4, 8
-"""By the accounting of the sources: an entry of a vector, a dependency of IDR."""
+"""Accounting of the sources: an entry of a vector, a dependency of IDR."""
 
 
 def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
-    """Return the figures of an outcome; ORDER is sb, causal, total or sequencer.
+    """Return the metrics of an outcome. ORDER is sb, causal, total or sequencer.
 
-    ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited: part of copies that waited;
-    ORDER.longer: part that waited longer than under S_b; ORDER.held: messages held by a member,
-    mean over time; ORDER.held_max; ORDER.bytes of a message (bss and idr for causal order); pairs,
-    pairs.causal, pairs.replies: pairs ordered by total order, causal order and S_b.
+    ORDER.wait_ms.mean, ...  over copies, also .p50, .p99, .max
+    ORDER.waited             share of copies that waited
+    ORDER.longer             share of copies that waited longer than under S_b
+    ORDER.held               messages held by a member, mean over time
+    ORDER.held_max           largest number of messages held by a member
+    ORDER.bytes              of a message (bss and idr for causal order)
+    pairs                    pairs ordered by total order; pairs.causal, pairs.replies
     """
     sent, members = len(found.sent_us), network.size
     if not sent or members < 2:
         return {"sent": sent, "members": members}
     measured_s = max(1, int(found.sent_us[-1]) - warm_us) / US
     back = np.searchsorted(found.sent_us, found.sent_us - round(network.links.delay.mean_s * US))
-    # Messages sent within a mean delay before a message, in the mean.
+    # Mean number of messages sent within a mean delay before a message.
     under_way = float((np.arange(sent) - back)[found.sent_us >= warm_us].mean())
     answered = [
         (parent, reply) for reply, parents in enumerate(found.parents) for parent in parents
@@ -90,10 +93,10 @@ def _bytes(found: Outcome, members: int) -> dict[str, float]:
 
 
 def _sequencer(found: Outcome, network: Network, warm_us: int) -> dict[str, float]:
-    """Return the waits at the observers when the first of them numbers messages as they arrive.
+    """Return the waits if the first observer numbers messages in the order of arrival.
 
-    A number travels from there in a note of its own. Replies that it numbers before what they
-    answer are counted as `sequencer.inverted`.
+    The observer sends each number in a control message. `sequencer.inverted` counts replies that
+    are numbered before their parents.
     """
     at = found.observers
     came = found.arrived_us[:, 0]

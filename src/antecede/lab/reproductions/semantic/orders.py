@@ -1,35 +1,34 @@
-"""S_b, causal and total order over the same arrivals: delivery times under each.
+"""Delivery times under S_b, causal and total order, over the same arrivals.
 
 Theory of operation
 -------------------
-No order changes an arrival, so all three are computed beside each other, message by message in the
-order of sending. Receiver r has message m at arrival a[m, r], its own messages when it sends them.
-The set that an order waits for is closed, so m is delivered as soon as m and that set are there:
+Arrivals do not depend on the order, so all three are computed together, message by message in send
+order. Receiver r has message m at arrival a[m, r]. The sender has it at its send time. The set that
+an order waits for is closed, so m is delivered as soon as m and that set have arrived:
 
     S_b      d[m, r] = max(a[m, r], d[p, r] of the messages that m answers)
     causal   d[m, r] = max(a[m, r], d[p, r] of all that causal order had delivered to m's sender)
     total    d[m, r] = max(a[m, r], a[p, r] of all that was sent before m)
 
-Total order goes by times of sending, and its receivers learn for nothing that no earlier message is
-under way: no protocol for this order waits less. Parents of a message were delivered to its sender
-before. So S_b waits no longer than causal order, and causal order no longer than total order, at
-every copy. Where causal order waits longer than S_b, and only there, S_b delivers before a message
-of the causal past: `longer` counts both.
+Total order follows send times, and its receivers know without cost that no earlier message is in
+flight. So no protocol for this order waits less. Parents of a message were delivered to its sender
+before. So at every copy S_b waits no longer than causal order, and causal order no longer than
+total order. S_b delivers before a message of the causal past exactly where causal order waits
+longer: `longer` counts both.
 
-The application acts on the deliveries of causal order: S_b had delivered these, too, and total
-order perhaps not yet. A reply of a trace that is due before its parents' delivery is sent 1 us
-after it.
+The application acts on the deliveries of causal order. S_b had delivered these too, total order
+possibly not yet. A reply of a trace that is due before its parents' delivery is sent 1 us after it.
 
-A message that causal order has delivered everywhere delays nothing sent later. So only messages
-under way are kept, and immediate dependencies of next messages. `covered[p, r]` is the delivery
-time at r of a message with p in its past; from d[p, r] to then p is such a dependency (IDR,
-Evropeytsev et al. 2016). A message that is covered everywhere is dropped.
+A message that causal order has delivered everywhere delays no later one. So only messages in flight
+are stored, and immediate dependencies of next messages. `covered[p, r]` is the delivery time at r
+of a message with p in its past. From d[p, r] to then p is such a dependency (IDR, Evropeytsev et
+al. 2016). A message that is covered everywhere is dropped.
 
-Schedule and arrivals are the simulator's (`lab.simulate`), and tests compare sendings and
-deliveries of causal order with its runs. S_b and total order are computed here alone: in a run of
-their own, the application would act on other deliveries.
+Schedule and arrivals are the simulator's (`lab.simulate`). Tests compare send times and deliveries
+of causal order with its runs. S_b and total order are computed only here: in a run of their own,
+the application would act on other deliveries.
 
-Waits are counted over all copies. Histories, such as messages held at once, are kept for 32
+Waits are counted over all copies. Histories, such as messages held at once, are stored for 32
 `observers` at most.
 """
 
@@ -48,7 +47,7 @@ MOST_OBSERVERS = 32
 
 
 class Outcome(NamedTuple):
-    """Outcome of a load. Messages are named by their place in the order of sending."""
+    """Outcome of a load. Messages are named by their position in send order."""
 
     number: Ints
     """[messages] in the load."""
@@ -57,21 +56,20 @@ class Outcome(NamedTuple):
     parents: list[tuple[int, ...]]
     observers: Ints
     arrived_us: Ints
-    """[messages, observers]; of a sender its own sending."""
+    """[messages, observers] at the sender its send time."""
     delivered_us: dict[str, Ints]
-    """By order, [messages, observers]."""
+    """Order -> [messages, observers]."""
     waits: dict[str, Ints]
-    """By order: microseconds of the copies that waited, ascending."""
+    """Order -> waits of copies that waited, us, ascending."""
     copies: int
-    """Copies of messages sent from `warm_us` on, which `waits` and `longer` are of."""
+    """Copies of messages sent from `warm_us` on, which `waits` and `longer` cover."""
     longer: dict[str, int]
-    """"causal", "total": copies that waited longer than under S_b."""
+    """"causal", "total" -> copies that waited longer than under S_b."""
     past: Ints
     """[messages] size of the causal past."""
     immediate: Ints
-    """[messages] size of the frontier of the past, the sender's own aside: dependencies under IDR
-    (Evropeytsev et al. 2016).
-    """
+    """[messages] dependencies under IDR (Evropeytsev et al. 2016): the frontier of the past,
+    without the sender's own message."""
 
 
 def orders(load: Load, network: Network, seed: int, warm_us: int = 0) -> Outcome:
@@ -80,20 +78,20 @@ def orders(load: Load, network: Network, seed: int, warm_us: int = 0) -> Outcome
 
 
 def observers_of(members: int, seed: int) -> Ints:
-    """Return the members with a history, ascending: all, or a drawn few."""
+    """Return the members with a history, ascending: all, or a random sample."""
     words = draws(key(seed, Stream.SAMPLE), np.arange(members))
     return np.sort(np.argsort(words, kind="stable")[:MOST_OBSERVERS])
 
 
 class Pass:
-    """One pass over the messages."""
+    """Computation over all messages in send order."""
 
     def __init__(self, load: Load, network: Network, observers: Ints, warm_us: int) -> None:
         self.load, self.network, self.observers, self.warm_us = load, network, observers, warm_us
         self.size = network.size
         count = len(load.time_us)
         self.place = np.full(count, -1, dtype=np.int64)
-        """By number; -1: not sent yet."""
+        """By number (-1: not sent yet)."""
         self.number, self.sender, self.sent_us, self.past, self.immediate = (
             np.zeros(count, dtype=np.int64) for _ in range(5)
         )
@@ -103,7 +101,7 @@ class Pass:
         self.seen = {order: np.zeros(shape, dtype=np.int64) for order in ORDERS}
         self.window = _Window(self.size)
         self.newest = np.zeros(self.size, dtype=np.int64)
-        """By member: arrival of everything sent so far."""
+        """By member: arrival of the last message sent so far."""
         none = np.zeros(0, dtype=np.int64)
         self.waits: dict[str, list[Ints]] = {order: [none] for order in ORDERS}
         self.copies = 0
@@ -144,13 +142,13 @@ class Pass:
             self.immediate,
         )
 
-    # -- what a message answers -------------------------------------------------------------
+    # -- parents of a message ------------------------------------------------------------------
 
     def _given(self, number: int) -> tuple[int, ...]:
         return tuple(self.load.parents[number]) if self.load.parents is not None else ()
 
     def _ready(self, number: int) -> int:
-        """Return when its sender has all parents of a message."""
+        """Return when the sender has all parents of a message."""
         me, ready = self.load.sender[number], 0
         for parent in self._given(number):
             at = int(self.place[parent])
@@ -159,7 +157,7 @@ class Pass:
         return ready
 
     def _answers(self, number: int, there: Ints, delivered: Ints) -> tuple[int, ...]:
-        """Return places of the parents; `there`: places of the messages that the sender has."""
+        """Return positions of the parents. `there`: positions of the sender's messages."""
         if self.load.parents is not None:
             return tuple(int(self.place[parent]) for parent in self._given(number))
         others = self.sender[there] != self.load.sender[number]
@@ -197,7 +195,7 @@ class Pass:
         self._note(at, me, arrived, {"sb": sb, "causal": causal, "total": self.newest})
 
     def arrivals(self, number: int, me: int, now: int) -> Ints:
-        """Return arrivals of a message that is sent now [members]; of the sender, now."""
+        """Return arrivals of a message that is sent now [members]; for the sender, now."""
         others = [at for at in range(self.size) if at != me]
         arrived = [copy.arrival_us for copy in self.network.message(number, now, me, others)]
         return np.array([*arrived[:me], now, *arrived[me:]], dtype=np.int64)
@@ -223,7 +221,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class _Window:
-    """Rows of messages that may still delay another, by place from `first` on."""
+    """Rows of messages that may still delay another, by position from `first` on."""
 
     def __init__(self, size: int) -> None:
         self.first, self.room = 0, 256
@@ -232,11 +230,11 @@ class _Window:
         )
 
     def make_room(self, at: int, now: int, keep: int) -> None:
-        """Drop rows that delay nothing when all rows are taken; grow if few can go."""
+        """Drop rows that delay nothing if all rows are used. Grow if few can be dropped."""
         rows = at - self.first
         if rows < self.room:
             return
-        # Where something is covered, it was delivered: once it is everywhere, it delays nothing.
+        # A covered message was delivered. Once covered everywhere, it delays nothing.
         over = self.covered[:rows].max(axis=1) < now
         going = min(rows if over.all() else int(np.argmin(over)), max(rows - keep, 0))
         self.first += going

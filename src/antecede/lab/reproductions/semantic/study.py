@@ -1,8 +1,8 @@
 """Study of Bhavanasi and Iyer: S_b beside causal and total order, over the same arrivals.
 
-The source has no evaluation; this one is ours. Threads are drawn (every message answers, with a
-probability, a message delivered lately to its sender), or those of real mailing lists and chats:
-`antecede study semantic --traces FILE ...`.
+The source has no evaluation; this one is ours. Threads are random: every message answers, with a
+probability, a message delivered recently to its sender. Or they are those of mailing lists and
+chats: `antecede study semantic --traces FILE ...`.
 """
 
 from __future__ import annotations
@@ -55,37 +55,37 @@ QUICK: Mapping[str, tuple[Any, ...]] = {
     "delay": tuple(DELAYS),
 }
 MESSAGES, QUICK_MESSAGES = 3000, 600
-"""About so many a run."""
+"""Approximate number per run."""
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 GAPS_MS, QUICK_GAPS_MS = (10.0, 100.0, 1000.0, 10_000.0), (10.0, 1000.0)
 OF_TRACE, QUICK_OF_TRACE = 12_000, 1_500
 """Largest number of messages of a trace."""
 TRACE_DELAY = "50-250 ms"
 EXTREMES = (29, 100)
-"""Senders, and messages of each."""
+"""Number of senders, and messages per sender."""
 
 
 def runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
-    """Return runs of drawn threads, extremes of ordering lists, and traces."""
+    """Return runs with random threads, extreme cases of ordering lists, and traces."""
     return [*_drawn(quick), *_extremes(quick), *_traces(quick, traces)]
 
 
 def with_traces(paths: Sequence[Path]) -> Study:
-    """Return the study with these real traces. Raises InputError for one that is not there."""
+    """Return the study with these traces. Raises InputError for a missing file."""
     for path in paths:
         content_digest(path)
     return dataclasses.replace(STUDY, runs=functools.partial(runs, traces=tuple(paths)))
 
 
 def execute(run: Run) -> Figures:
-    """Carry one run out. Raises InputError for a missing or changed trace."""
+    """Execute a run. Raises InputError for a missing or changed trace."""
     given = run.parameters
     if run.kind == "lists":
         return extreme_figures(given["arrivals"], given["senders"], given["each"], run.seed)
     if run.kind == "trace":
         path = Path(given["path"])
         if content_digest(path) != given["digest"]:
-            raise InputError("is not the trace that the study was started with", path=str(path))
+            raise InputError("the trace has changed since the study was started", path=str(path))
         load = trace_load(str(path), given["messages"], given["gap_ms"])
         authors = int(load.sender.max()) + 1
         scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
@@ -97,7 +97,7 @@ def execute(run: Run) -> Figures:
 
 
 def _drawn(quick: bool) -> Iterator[Run]:
-    """Yield a run a point and seed; a point that several sweeps have is one run."""
+    """Yield a run per point and seed. A point of several sweeps is one run."""
     sweeps = (QUICK if quick else SWEEPS).items()
     each = [{**USUAL, name: value} for name, values in sweeps for value in values]
     for point in {tuple(one.values()): one for one in each}.values():

@@ -1,4 +1,4 @@
-"""Page of a sweep: a table over its grid with intervals over seeds, and a plot a quantity."""
+"""Page of a sweep: a table over its grid with intervals over seeds, and a plot per quantity."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from antecede.quantiles import student_t
 
 
 class Shown(NamedTuple):
-    """A quantity of the table and the plots."""
+    """A column of the table, and a plot."""
 
     title: str
     figures: tuple[str, ...]
-    """Names in `Result.figures`; the first that a run has is shown."""
+    """Names in `Result.metrics`. The first one that a run has is shown."""
     unit: str
     key: str
 
@@ -35,18 +35,19 @@ SHOWN = (
     Shown("storage", ("peer.storage_bytes", "internal.storage_bytes"), "bytes a member", "storage"),
     Shown("wait, mean", ("wait_ms.mean",), "ms", "wait"),
     Shown("wait, p99", ("wait_ms.p99",), "ms", "wait-p99"),
-    Shown("before a cause (delivery)", ("violations.by_delivery",), "deliveries",
+    Shown("violations (by delivery)", ("violations.by_delivery",), "deliveries",
           "violations-by-delivery"),
-    Shown("before a cause (receipt)", ("violations.by_receipt",), "deliveries",
+    Shown("violations (by receipt)", ("violations.by_receipt",), "deliveries",
           "violations-by-receipt"),
-    Shown("against its own promise", ("promise_violations",), "deliveries", "promise-violations"),
-    Shown("looked at", ("violations.checked",), "deliveries", "checked"),
+    Shown("promise violations", ("promise_violations",), "deliveries",
+          "promise-violations"),
+    Shown("checked", ("violations.checked",), "deliveries", "checked"),
     Shown("never delivered", ("undelivered",), "deliveries", "undelivered"),
     Shown("snapshots complete", ("snapshots.completed",), "snapshots", "snapshots-complete"),
-    Shown("not consistent", ("snapshots.inconsistent",), "snapshots", "snapshots-inconsistent"),
-    Shown("complete after", ("snapshots.duration_s",), "s", "snapshots-after"),
+    Shown("inconsistent snapshots", ("snapshots.inconsistent",), "snapshots", "snapshots-inconsistent"),
+    Shown("snapshot duration", ("snapshots.duration_s",), "s", "snapshots-after"),
 )  # fmt: skip
-"""Quantities of the table; waits and early deliveries stand side by side."""
+"""Columns of the table. Waits and violations are side by side."""
 PLOTTED = (
     "overhead",
     "storage",
@@ -67,7 +68,7 @@ class Interval(NamedTuple):
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """Return mean and 95 % interval (Student's t) of a figure's values; None: there are none."""
+    """Return mean and 95 % interval (Student's t) of values (None: no values)."""
     if not values:
         return None
     runs, mean = len(values), statistics.fmean(values)
@@ -77,23 +78,23 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 
 def source(name: str) -> str:
-    """Return the source of a sweep of the scenario file with this name."""
-    return f"scenario file {name}; the grid is yours"
+    """Return the source of a sweep of the configuration file with this name."""
+    return f"configuration file {name}; the grid is yours"
 
 
 def findings(
     over: Mapping[str, Sequence[Any]], results: Results, quick: bool, left_out: Sequence[str] = ()
 ) -> Findings:
-    """Return the page of a sweep; `left_out`: keys of the file that some settings do not use."""
+    """Return the page of a sweep. `unused_keys`: keys of the file that some settings do not use."""
     del quick
     rows = list(_rows(over, results))
     there = [one for one in SHOWN if any(row.cells[one.key] for row in rows)]
     grid = [f"{key}: {', '.join(map(str, values))}" for key, values in over.items()]
     conditions = [*grid, results.seeds(), *left_out]
     if any(len(row.figures) < 2 for row in rows):
-        conditions.append("a setting with one seed has no interval: --seeds 5 gives one")
+        conditions.append("a setting with one seed has no interval; use --seeds 5")
     return Findings(
-        finding=_finding(rows, there) or "No run gave figures.",
+        finding=_finding(rows, there) or "No run has results.",
         reads=[
             figure
             for one in there
@@ -102,10 +103,10 @@ def findings(
             if results.values(figure)
         ],
         reading=[
-            "intervals are 95 % of the mean over the seeds, by Student's t",
-            "before a cause: by causality, whatever the protocol promises; by delivery: before "
-            "what its sender had been handed; by receipt: before what had arrived there; beside it "
-            "what breaks the protocol's own promise",
+            "intervals are 95 % intervals of the mean over the seeds (Student's t)",
+            "violations count deliveries before a cause, whatever the protocol promises; by "
+            "delivery: before messages delivered to or sent by the sender; by receipt: before "
+            "messages that had arrived there; promise violations break the protocol's own order",
         ],
         conditions=conditions,
         sections=filled([_table(over, rows, there), *_plots(over, rows, there)]) if rows else [],
@@ -118,13 +119,13 @@ class _Row(NamedTuple):
     cells: Mapping[str, Interval | None]
 
     def of(self, *names: str) -> Interval | None:
-        """Return mean and interval of the first of these figures that a run has."""
+        """Return mean and interval of the first of these metrics that a run has."""
         each = ([one[name] for one in self.figures if name in one] for name in names)
         return next((interval(values) for values in each if values), None)
 
 
 def _rows(over: Mapping[str, Sequence[Any]], results: Results) -> Iterator[_Row]:
-    """Yield the settings that have figures, in the order of the grid."""
+    """Yield the settings with results, in grid order."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for run in results.runs:
         own = plain_text([run.parameters[f"over.{key}"] for key in over])
@@ -241,9 +242,9 @@ def _line(label: str, one: Shown, x: str, rows: Sequence[_Row]) -> Series:
 
 
 def table_csv(over: Mapping[str, Sequence[Any]], results: Results) -> str:
-    """Return a row for each setting: its values, seeds, and mean and 95 % interval of every figure.
+    """Return a row per setting: its values, seeds, and mean and 95 % interval of every metric.
 
-    Figures are counts, bytes, times and shares: an interval ends at 0, unless the mean lies below.
+    Metrics are not negative, so an interval starts at 0 or above, unless the mean is below.
     """
     names = sorted(
         {

@@ -1,10 +1,10 @@
-"""Sweep: one scenario file over a grid of its keys, several seeds a setting.
+"""Sweep: a configuration file over a grid of its keys, with several seeds per setting.
 
     sweep = read_sweep("run.toml", ["options.r=5..30", "members=10,30"], seeds=(1, 2, 3))
-    done = conduct(sweep_study(sweep), engine, folder)
+    done = run_study(make_sweep_study(sweep), engine, folder)
 
-It becomes a `Study`. A run's digest covers the scenario, the protocol's own file with its imported
-neighbours, and the trace of a replay: results go stale when one of them changes.
+A sweep becomes a `Study`. A run's digest covers the configuration, the protocol's own file with its
+imported neighbours, and the trace of a replay. Results become stale if one of them changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.([1-9]\d*))?")
 
 
 class Sweep(NamedTuple):
-    """What to run."""
+    """A configuration file, a grid and seeds."""
 
     path: Path
     values: Mapping[str, Any]
@@ -40,31 +40,31 @@ class Sweep(NamedTuple):
     """Key -> its values, in the order given."""
     seeds: tuple[int, ...]
     left_out: tuple[str, ...] = ()
-    """Keys of the file without effect in some settings, in words."""
+    """Texts on keys of the file without effect in some settings."""
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
-    """Return the sweep; every setting is made once, to refuse impossible ones now.
+    """Return the sweep. Every setting is built once, so invalid ones are rejected now.
 
-    Raises InputError for a malformed grid, ScenarioError for the file, a key or a value.
+    Raises InputError for a malformed grid, ConfigError for the file, a key or a value.
     """
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
         key, values = axis(text)
         if key in grid:
-            raise InputError(f"--over {key}: given twice; write all its values in one")
+            raise InputError(f"--over {key}: given twice; write all values in one option")
         grid[key] = values
     if not grid:
-        raise InputError("nothing to sweep over: write --over KEY=VALUES, e.g. options.r=5..30")
+        raise InputError("no grid; use --over KEY=VALUES, for example --over options.r=5..30")
     sweep = Sweep(Path(path), read_values(path), grid, tuple(seeds))
     number = len(sweep.seeds) * math.prod(map(len, grid.values()))
     if number > MOST_RUNS:
-        raise InputError(f"{number:,} runs; a sweep has {MOST_RUNS:,} at most")
+        raise InputError(f"too many runs: {number:,}; the limit is {MOST_RUNS:,}")
     return sweep._replace(left_out=tuple(_left_out(sweep)))
 
 
 def _left_out(sweep: Sweep) -> Iterator[str]:
-    """Yield keys without effect in some settings. Raises ScenarioError for those without any."""
+    """Yield keys without effect in some settings. Raises ConfigError for one without any effect."""
     found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
     count = 0
     for setting in settings(sweep):
@@ -74,14 +74,14 @@ def _left_out(sweep: Sweep) -> Iterator[str]:
     for key, idle in found.items():
         whys = "; ".join(dict.fromkeys(why for _, why in idle))
         if len(idle) == count:
-            what = f"{key}: no setting of this sweep has a use for it: {whys}"
+            what = f"{key}: no effect in any setting of this sweep: {whys}"
             raise ScenarioError(what, path=str(sweep.path))
         where = _where(sweep, [setting for setting, _ in idle])
-        yield f"{key} of the file is left out with {where}: {whys}"
+        yield f"{key} of the file is not used with {where}: {whys}"
 
 
 def _where(sweep: Sweep, chosen: Sequence[Mapping[str, Any]]) -> str:
-    """Return in words which settings these are, by values of keys if possible."""
+    """Return a text on these settings, by values of keys if possible."""
     total = math.prod(map(len, sweep.over.values()))
     here = {
         key: [value for value in values if any(_same(one[key], value) for one in chosen)]
@@ -105,7 +105,7 @@ def axis(text: str) -> tuple[str, tuple[Any, ...]]:
     key, equals, given = (part.strip() for part in text.partition("="))
     if not (key and equals and given):
         raise InputError(
-            f"--over {text!r}: write KEY=VALUES, e.g. members=10,30 or options.r=5..30"
+            f"--over {text!r}: expected KEY=VALUES, for example members=10,30 or options.r=5..30"
         )
     values: list[Any] = []
     for part in _split(given):
@@ -115,13 +115,13 @@ def axis(text: str) -> tuple[str, tuple[Any, ...]]:
             continue
         first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
         if last < first:
-            raise InputError(f"--over {key}: {part} is empty: write the smaller number first")
+            raise InputError(f"--over {key}: empty range {part}; write the smaller number first")
         if (last - first) // step >= MOST_RUNS:
-            raise InputError(f"--over {key}: {part} are more than {MOST_RUNS:,} values")
+            raise InputError(f"--over {key}: {part} has more than {MOST_RUNS:,} values")
         values += range(first, last + 1, step)
     twice = [value for value in values if sum(_same(value, one) for one in values) > 1]
     if twice:
-        raise InputError(f"--over {key}: {twice[0]!r} stands there twice")
+        raise InputError(f"--over {key}: duplicate value {twice[0]!r}")
     return key, tuple(values)
 
 
@@ -130,7 +130,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts between commas that stand in no bracket and no quotes."""
+    """Return the parts between commas outside of brackets and quotes."""
     parts, depth, quoted = [""], 0, ""
     for sign in text:
         if quoted:
@@ -147,7 +147,7 @@ def _split(text: str) -> list[str]:
 
 
 def _value(text: str) -> Any:
-    """Return a number, a truth value, None, a list, or the text itself."""
+    """Return a number, a boolean, None, a list, or the text itself."""
     import tomllib
 
     if text in ("none", "None"):
@@ -156,18 +156,18 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         if not text or "\n" in text:
-            raise InputError(f"--over: {text!r} is no value") from None
+            raise InputError(f"--over: invalid value {text!r}") from None
         return text
 
 
 def settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
-    """Yield every combination of values, the last key changing fastest."""
+    """Yield every combination of values. The last key changes fastest."""
     for values in itertools.product(*sweep.over.values()):
         yield dict(zip(sweep.over, values, strict=True))
 
 
 def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
-    """Return the scenario of one setting, and what it leaves out. Raises ScenarioError."""
+    """Return the configuration of one setting and its unused keys. Raises ConfigError."""
     try:
         return scenario_using(sweep.values, setting, str(sweep.path))
     except ScenarioError as error:
@@ -176,7 +176,7 @@ def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str,
 
 
 def sweep_study(sweep: Sweep) -> Study:
-    """Return the sweep as a study. Raises InputError for a protocol's file that does not run."""
+    """Return the sweep as a study. Raises InputError for a protocol file that fails to load."""
     return Study(
         "sweep",
         f"{sweep.path.name} over {listed(list(sweep.over))}",
@@ -188,7 +188,7 @@ def sweep_study(sweep: Sweep) -> Study:
 
 
 def _runs(sweep: Sweep, quick: bool) -> list[Run]:
-    del quick  # a sweep has one size: the grid that was asked for
+    del quick  # a sweep has no quick version
     found = []
     for setting in settings(sweep):
         scenario = _made(sweep, setting)[0]

@@ -1,10 +1,10 @@
-"""Study of Nakayama 2017, section 3: pairs that TV, TV_LT, TV_PT and HTBC order without need.
+"""Study of Nakayama 2017, section 3: false causality of TV, TV_LT, TV_PT and HTBC.
 
-Six peers in two subgroups, largest delay 16 inside (LAN) and 160 between (WAN), clocks off by at
-most 4, 150,000 time units; a time unit is a millisecond here. Random peers publish at random times;
-publications and subscriptions have 1 to xt of h topics. The varied quantity and the least delays of
-the source are lost with its one figure: all of them are varied here. Section 3 delivers an event to
-every peer, section 4 to its targets only: both are run.
+Six peers in two subgroups. The largest delay is 16 inside (LAN) and 160 between (WAN), the clock
+accuracy 4, the length 150,000 time units. A time unit is a millisecond here. Random peers publish
+at random times. Publications and subscriptions have 1 to xt of h topics. The source's varied
+quantity and smallest delays are lost with its one figure, so all of them are varied here. Section 3
+delivers an event to every peer, section 4 to its targets only. Both are run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from antecede.lab.simulate import Delay, PubSub
 from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workload
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
-"""Usual values: events, h, xt, and the least delay as a part of the largest."""
+"""Default values: events, h, xt, and smallest delay / largest delay."""
 SENT_TO = ("everybody", "targets")
 """Recipients of events: section 3 of the text, and its section 4."""
 SUBGROUPS = (3, 3)
@@ -48,7 +48,7 @@ SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2)
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return a run for each varied value and seed; the usual point is run once."""
+    """Return a run per varied value and seed. The default point is run once."""
     varied = QUICK if quick else VARIED
     each = [{**USUAL, name: value} for name, values in varied.items() for value in values]
     found = []
@@ -80,7 +80,7 @@ def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
 
 STUDY = Study(
     "topics",
-    "Topic-based order: what is ordered without need, and what is missed",
+    "Topic-based order: false and missed causality",
     "Nakayama 2017, section 3",
     runs,
     pair_figures,

@@ -1,7 +1,7 @@
 """Study of Sahai et al. 2020: bytes and waits of vectors, matrices and immediate dependencies.
 
-One lost message shows the cost of no recovery. The source is a lecture without an evaluation; this
-one is ours.
+One lost message shows the cost of missing recovery. The source is a lecture without an evaluation;
+this one is ours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return runs over the members, over the addressees, and with one message lost."""
+    """Return runs over the members, over the addressees, and with one lost message."""
     return [*_members(quick), *_fanouts(quick), *_losses(quick)]
 
 
@@ -97,7 +97,7 @@ def _scenario(
 
 
 def _losing(scenario: Scenario, seed: int, copies: str) -> Scenario:
-    """Return the scenario in which one copy of a message is lost, or all, and nothing else.
+    """Return the configuration in which one copy of a message is lost, or all, and nothing else.
 
     The message is the first that a peer (in a hierarchy: an external one) sends after a second.
     """
