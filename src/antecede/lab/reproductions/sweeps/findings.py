@@ -44,7 +44,8 @@ SHOWN = (
     Shown("checked", ("violations.checked",), "deliveries", "checked"),
     Shown("never delivered", ("undelivered",), "deliveries", "undelivered"),
     Shown("snapshots complete", ("snapshots.completed",), "snapshots", "snapshots-complete"),
-    Shown("inconsistent snapshots", ("snapshots.inconsistent",), "snapshots", "snapshots-inconsistent"),
+    Shown("inconsistent snapshots", ("snapshots.inconsistent",), "snapshots",
+          "snapshots-inconsistent"),
     Shown("snapshot duration", ("snapshots.duration_s",), "s", "snapshots-after"),
 )  # fmt: skip
 """Columns of the table. Waits and violations are side by side."""
